@@ -1,0 +1,1 @@
+//! Rootlight native host.

@@ -1,0 +1,2 @@
+//! The `rootlight` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Rootlight WebAssembly host.

@@ -1,0 +1,18 @@
+//! Rootlight core: a verifying light client for Rootstock.
+//!
+//! No I/O, no clock, no threads: bytes come in, proven facts and JSON-RPC answers come out.
+//! Layers, each knowing only those below it:
+//! `rpc -> engine -> light -> exec -> evm -> state -> consensus -> trie -> types`.
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod consensus;
+pub mod engine;
+pub mod evm;
+pub mod exec;
+pub mod light;
+pub mod rpc;
+pub mod state;
+pub mod trie;
+pub mod types;
