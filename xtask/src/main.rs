@@ -1,2 +1,45 @@
-//! Build and test tasks.
-fn main() {}
+//! `cargo xtask`: everything this repository is built and tested with.
+//!
+//! Plain Rust over the ordinary clients (cargo, rustup, npm, apt-get), so that a machine with rustup, Node.js and
+//! Debian's package tools needs nothing else. `cargo xtask help` lists the tasks.
+
+mod fuzz;
+mod links;
+mod shell;
+mod steps;
+mod suite;
+mod tools;
+mod wasm;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <task>
+
+  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds the long ones
+                               (parts: cargo xtask test --list); -v shows the output of each command
+  setup [-v]                   only install what is missing
+  wasm [-v]                    build the browser package into pkg/dist and check its size
+  fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
+  bench [-- ARGS]              run the benches (native; ARGS go to criterion)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args.split_first() {
+        Some((&"test", rest)) => suite::test(rest),
+        Some((&"setup", rest)) => suite::setup(rest),
+        Some((&"wasm", rest)) => suite::wasm(rest),
+        Some((&"fuzz", rest)) => fuzz::run(rest),
+        Some((&"bench", rest)) => fuzz::bench(rest),
+        Some((&("help" | "--help" | "-h"), _)) => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{HELP}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,13 @@
+// Prints a module's size and its brotli-compressed size in bytes, after checking that the engine accepts it.
+import { readFileSync } from 'node:fs';
+import { brotliCompressSync, constants } from 'node:zlib';
+
+const bytes = readFileSync(process.argv[2]);
+if (!WebAssembly.validate(bytes)) {
+  console.error(`${process.argv[2]}: the engine rejects this module`);
+  process.exit(1);
+}
+const brotli = brotliCompressSync(bytes, {
+  params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+});
+console.log(`${bytes.length} ${brotli.length}`);

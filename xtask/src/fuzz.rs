@@ -1,0 +1,72 @@
+//! Long-running work by hand: fuzz targets and benches.
+
+use std::process::ExitCode;
+
+use crate::shell::{ask, Cmd};
+use crate::steps::Run;
+use crate::tools;
+
+/// Longest input tried: above every real header, transaction and proof of the recordings.
+const MAX_INPUT: &str = "-max_len=65536";
+
+/// `--minutes N [TARGET..]`.
+pub(crate) fn run(args: &[&str]) -> ExitCode {
+    let (minutes, named) = match args {
+        ["--minutes", n, rest @ ..] => (n.parse::<u64>().ok(), rest),
+        _ => (None, args),
+    };
+    let Some(minutes) = minutes else {
+        eprintln!("usage: cargo xtask fuzz --minutes N [TARGET..]");
+        return ExitCode::from(2);
+    };
+    let mut run = Run::new(false);
+    if !run.step("setup: cargo-fuzz", tools::cargo_fuzz) {
+        return run.finish();
+    }
+    let listed = ask("cargo", &["fuzz", "list"]).unwrap_or_default();
+    let targets: Vec<&str> = if named.is_empty() { listed.lines().collect() } else { named.to_vec() };
+    if targets.is_empty() {
+        eprintln!("no fuzz target found (fuzz/fuzz_targets)");
+        return ExitCode::FAILURE;
+    }
+    for target in targets {
+        run.step(&format!("fuzz {target}"), |log| {
+            let output = log.run(fuzz_command(target, minutes))?;
+            let last = output.lines().rev().find(|l| l.starts_with("Done ")).unwrap_or("no closing line");
+            Ok(last.to_owned())
+        });
+    }
+    run.finish()
+}
+
+/// Sanitizer coverage is unstable in rustc; the stable toolchain is told to allow it, so that none other is needed.
+fn fuzz_command(target: &str, minutes: u64) -> Cmd {
+    let seconds = minutes * 60;
+    Cmd::new("cargo fuzz run --sanitizer none")
+        .args(&[
+            target,
+            "--",
+            &format!("-max_total_time={seconds}"),
+            MAX_INPUT,
+            "-timeout=10",
+            "-rss_limit_mb=2048",
+        ])
+        .env("RUSTC_BOOTSTRAP", "1")
+        .limit(seconds + 20 * 60)
+}
+
+/// Benches, with the terminal's own output.
+pub(crate) fn bench(args: &[&str]) -> ExitCode {
+    let args = args.strip_prefix(&["--"]).unwrap_or(args);
+    let mut cmd = Cmd::new("cargo bench --locked --package rootlight-bench");
+    if !args.is_empty() {
+        cmd = cmd.arg("--").args(args);
+    }
+    match cmd.run_attached() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A run as a list of steps: one line each with its time, a summary, the test count.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use crate::shell::Log;
+
+/// How much of a failed step's output is shown; the rest is in its log.
+const TAIL_LINES: usize = 60;
+
+/// Tests counted in the output of the runners we use.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count {
+    passed: u32,
+    failed: u32,
+    skipped: u32,
+}
+
+impl Count {
+    /// Reads closing lines of `cargo test` and wasm-bindgen's runner (`test result: ok. 3 passed; ...`) and of
+    /// node's (`# pass 3`); tests that found no data print `skipped:`.
+    pub(crate) fn read(output: &str) -> Self {
+        let mut count = Self::default();
+        for line in output.lines() {
+            let line = line.trim();
+            if let Some(rest) = line.strip_prefix("test result: ") {
+                count.passed += before(rest, " passed");
+                count.failed += before(rest, " failed");
+                count.skipped += before(rest, " ignored");
+            } else if let Some(rest) = line.strip_prefix("# pass ") {
+                count.passed += rest.trim().parse().unwrap_or(0);
+            } else if let Some(rest) = line.strip_prefix("# fail ") {
+                count.failed += rest.trim().parse().unwrap_or(0);
+            }
+        }
+        count
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// The number that stands right before a word.
+fn before(text: &str, word: &str) -> u32 {
+    text.split(word)
+        .next()
+        .and_then(|t| t.rsplit([' ', '.']).next())
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0)
+}
+
+/// What a step says when it is done.
+pub(crate) type Outcome = Result<String, String>;
+
+/// The steps done so far.
+pub(crate) struct Run {
+    verbose: bool,
+    started: Instant,
+    failed: Vec<String>,
+    steps: u32,
+    tests: Count,
+}
+
+impl Run {
+    /// Nothing done yet.
+    pub(crate) fn new(verbose: bool) -> Self {
+        Self { verbose, started: Instant::now(), failed: Vec::new(), steps: 0, tests: Count::default() }
+    }
+
+    /// Does one step; its name, outcome and time make one line. Says whether it went well.
+    pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&mut Log) -> Outcome) -> bool {
+        self.steps += 1;
+        print!("{name:<28} ");
+        let _ = std::io::stdout().flush();
+        let started = Instant::now();
+        let mut log = match Log::create(name, self.verbose) {
+            Ok(log) => log,
+            Err(e) => return self.close(name, started, None, Err(format!("no log: {e}"))),
+        };
+        let outcome = work(&mut log);
+        self.close(name, started, Some(log), outcome)
+    }
+
+    fn close(&mut self, name: &str, started: Instant, log: Option<Log>, outcome: Outcome) -> bool {
+        let seconds = started.elapsed().as_secs_f64();
+        let text = log.as_ref().and_then(|l| std::fs::read_to_string(l.path()).ok()).unwrap_or_default();
+        let count = Count::read(&text);
+        self.tests.add(count);
+        let tests =
+            if count == Count::default() { String::new() } else { format!(", {} tests", count.passed) };
+        match outcome {
+            Ok(note) => {
+                let gap = if note.is_empty() { "" } else { ", " };
+                println!("ok     {seconds:7.1} s{tests}{gap}{note}");
+                true
+            }
+            Err(why) => {
+                println!("FAILED {seconds:7.1} s");
+                let lines: Vec<&str> = text.lines().collect();
+                for line in lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)) {
+                    println!("    {line}");
+                }
+                println!("    {why}");
+                if let Some(log) = log {
+                    println!("    whole output: {}", log.path().display());
+                }
+                self.failed.push(name.to_owned());
+                false
+            }
+        }
+    }
+
+    /// The summary and the exit code; the last line counts tests the way test runners do.
+    pub(crate) fn finish(self) -> ExitCode {
+        let seconds = self.started.elapsed().as_secs();
+        let good = self.steps as usize - self.failed.len();
+        println!("\n{good} of {} steps ok in {} min {:02} s", self.steps, seconds / 60, seconds % 60);
+        if !self.failed.is_empty() {
+            println!("failed: {}", self.failed.join(", "));
+        }
+        let Count { passed, failed, skipped } = self.tests;
+        if passed + failed > 0 {
+            println!("tests: {passed} passed, {failed} failed, {skipped} skipped");
+        }
+        if self.failed.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closing_lines_are_counted() {
+        let cargo =
+            "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
+                     test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured";
+        assert_eq!(Count::read(cargo), Count { passed: 16, failed: 2, skipped: 1 });
+        assert_eq!(Count::read("# pass 5\n# fail 1"), Count { passed: 5, failed: 1, skipped: 0 });
+        assert_eq!(Count::read("10 passed, nothing else"), Count::default());
+    }
+}

@@ -1,0 +1,147 @@
+//! `cargo xtask test`: the checks, in the order in which a fault is found soonest.
+
+use std::process::ExitCode;
+
+use crate::shell::{Cmd, Log};
+use crate::steps::{Outcome, Run};
+use crate::{links, tools, wasm};
+
+/// One check: name, whether only `--full` runs it, work.
+type Part = (&'static str, bool, fn(&mut Log) -> Outcome);
+
+/// Installing comes first; a failure there ends the run, since what follows would only repeat it.
+const SETUP: [Part; 4] = [
+    ("setup: rust targets", false, tools::rust_targets),
+    ("setup: system packages", false, tools::system_packages),
+    ("setup: npm packages", false, tools::npm_packages),
+    ("setup: wasm tools", false, tools::wasm_tools),
+];
+
+const PARTS: [Part; 10] = [
+    ("format", false, format),
+    ("documents", false, links::check),
+    ("tests: core and native", false, native_tests),
+    ("lint", false, lint),
+    ("api documentation", false, api_docs),
+    ("bare metal builds", false, bare),
+    ("wasm: verify-only", false, |log| wasm::build(log, &wasm::ARTEFACTS[0])),
+    ("wasm: light client", false, |log| wasm::build(log, &wasm::ARTEFACTS[1])),
+    ("tests: wasm in node", false, wasm_node),
+    ("tests: wasm in chromium", false, wasm_browser),
+];
+
+struct Options<'a> {
+    full: bool,
+    verbose: bool,
+    parts: Vec<&'a str>,
+}
+
+fn options<'a>(args: &[&'a str]) -> Options<'a> {
+    let flag = |names: &[&str]| args.iter().any(|a| names.contains(a));
+    Options {
+        full: flag(&["--full"]),
+        verbose: flag(&["-v", "--verbose"]),
+        parts: args.iter().copied().filter(|a| !a.starts_with('-')).collect(),
+    }
+}
+
+/// Installs what is missing, then runs every check, or those whose names contain one of the given words.
+pub(crate) fn test(args: &[&str]) -> ExitCode {
+    if args.contains(&"--list") {
+        PARTS.iter().for_each(|(name, full, _)| println!("{name}{}", if *full { " (--full)" } else { "" }));
+        return ExitCode::SUCCESS;
+    }
+    let options = options(args);
+    let mut run = Run::new(options.verbose);
+    if !prepare(&mut run) {
+        return run.finish();
+    }
+    for (name, full, work) in PARTS {
+        let wanted = options.parts.is_empty() || options.parts.iter().any(|p| name.contains(p));
+        if wanted && (options.full || !full) {
+            run.step(name, work);
+        }
+    }
+    run.finish()
+}
+
+/// Only installs.
+pub(crate) fn setup(args: &[&str]) -> ExitCode {
+    let mut run = Run::new(options(args).verbose);
+    prepare(&mut run);
+    run.finish()
+}
+
+/// The browser package.
+pub(crate) fn wasm(args: &[&str]) -> ExitCode {
+    let mut run = Run::new(options(args).verbose);
+    if prepare(&mut run) {
+        for artefact in &wasm::ARTEFACTS {
+            run.step(artefact.name, |log| wasm::build(log, artefact));
+        }
+    }
+    run.finish()
+}
+
+fn prepare(run: &mut Run) -> bool {
+    SETUP.iter().all(|(name, _, work)| run.step(name, work))
+}
+
+/// Runs a command whose outcome is its exit code.
+fn plain(log: &mut Log, cmd: Cmd) -> Outcome {
+    log.run(cmd).map(|_| String::new())
+}
+
+fn format(log: &mut Log) -> Outcome {
+    plain(log, Cmd::new("cargo fmt --all --check"))
+}
+
+/// One invocation for core, native and the tasks themselves, so that dependencies are built once.
+fn native_tests(log: &mut Log) -> Outcome {
+    plain(log, Cmd::new("cargo test --locked --workspace --exclude rootlight-wasm"))
+}
+
+fn lint(log: &mut Log) -> Outcome {
+    plain(log, Cmd::new("cargo clippy --locked --workspace --all-targets -- -D warnings"))
+}
+
+fn api_docs(log: &mut Log) -> Outcome {
+    plain(log, Cmd::new("cargo doc --locked --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// The core on targets without an operating system or a standard library.
+fn bare(log: &mut Log) -> Outcome {
+    let mut cmd = Cmd::new("cargo build --locked --package rootlight --lib --profile bare");
+    for target in tools::BARE {
+        cmd = cmd.args(&["--target", target]);
+    }
+    plain(log, cmd)
+}
+
+fn wasm_pack(log: &mut Log, args: &[&str]) -> Outcome {
+    plain(log, Cmd::new("wasm-pack test --mode no-install").args(args).within("pkg/wasm").limit(15 * 60))
+}
+
+fn wasm_node(log: &mut Log) -> Outcome {
+    wasm_pack(log, &["--node", "--", "--locked", "--test", "node"])
+}
+
+fn wasm_browser(log: &mut Log) -> Outcome {
+    let driver = crate::shell::find("chromedriver").ok_or("chromedriver is missing")?;
+    let driver = driver.to_string_lossy();
+    wasm_pack(
+        log,
+        &[
+            "--headless",
+            "--chrome",
+            "--chromedriver",
+            &driver,
+            "--",
+            "--locked",
+            "--test",
+            "browser",
+            "--test",
+            "worker",
+        ],
+    )
+}

@@ -1,0 +1,128 @@
+//! Installing what is missing, and saying what to install where that needs an administrator.
+
+use std::path::PathBuf;
+
+use crate::shell::{ask, find, root, target_dir, tools_dir, Cmd, Log};
+use crate::steps::Outcome;
+
+/// Rust targets: the browser's, and two bare ones that prove the core needs no operating system.
+pub(crate) const WASM: &str = "wasm32-unknown-unknown";
+/// See [`WASM`].
+pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabihf"];
+
+/// Must be the version of the `wasm-bindgen` crate in Cargo.lock.
+const WASM_BINDGEN: &str = "0.2.130";
+const WASM_PACK: &str = "0.15.1";
+const CARGO_FUZZ: &str = "0.13.1";
+
+/// Names under which Chromium is found on PATH.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Rust targets, through rustup.
+pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
+    let have = ask("rustup", &["target", "list", "--installed"])
+        .ok_or("rustup is missing: install Rust through https://rustup.rs")?;
+    let missing: Vec<&str> =
+        [WASM].into_iter().chain(BARE).filter(|t| !have.lines().any(|l| l.trim() == *t)).collect();
+    if missing.is_empty() {
+        return Ok("there".into());
+    }
+    log.run(Cmd::new("rustup target add").args(&missing))?;
+    Ok(format!("added {}", missing.join(", ")))
+}
+
+/// C compiler (linking, and the C secp256k1), Chromium and its driver, Node.js.
+pub(crate) fn system_packages(log: &mut Log) -> Outcome {
+    let mut missing = Vec::new();
+    if find("cc").is_none() {
+        missing.extend(["gcc", "libc6-dev"]);
+    }
+    if browser().is_none() {
+        missing.push("chromium");
+    }
+    if find("chromedriver").is_none() {
+        missing.push("chromium-driver");
+    }
+    if find("node").is_none() || find("npm").is_none() {
+        return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());
+    }
+    if missing.is_empty() {
+        return Ok("there".into());
+    }
+    let packages = missing.join(" ");
+    let root_user = ask("id", &["-u"]).as_deref() == Some("0");
+    if !root_user || find("apt-get").is_none() {
+        return Err(format!(
+            "missing: {packages}. Install with: sudo apt-get update && sudo apt-get install -y {packages}"
+        ));
+    }
+    let quiet = |line: &str| Cmd::new(line).env("DEBIAN_FRONTEND", "noninteractive");
+    log.run(quiet("apt-get update -q"))?;
+    log.run(quiet("apt-get install -q -y --no-install-recommends").args(&missing))?;
+    Ok(format!("installed {packages}"))
+}
+
+/// Chromium's path: `$CHROMIUM` or the first known name on PATH.
+pub(crate) fn browser() -> Option<PathBuf> {
+    let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
+    named.or_else(|| BROWSERS.iter().find_map(|b| find(b)))
+}
+
+/// wasm-bindgen's command line and wasm-pack, into target/tools where PATH has no fitting version.
+pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(|e| format!("Cargo.lock: {e}"))?;
+    if !lock.contains(&format!("name = \"wasm-bindgen\"\nversion = \"{WASM_BINDGEN}\"")) {
+        return Err(format!("Cargo.lock has another wasm-bindgen than {WASM_BINDGEN}: change xtask with it"));
+    }
+    let bindgen = install(log, "wasm-bindgen", "wasm-bindgen-cli", WASM_BINDGEN)?;
+    let runner = ask("wasm-bindgen-test-runner", &["--version"]).unwrap_or_default();
+    if !runner.contains(WASM_BINDGEN) {
+        return Err(format!("wasm-bindgen-test-runner {WASM_BINDGEN} expected, found '{runner}'"));
+    }
+    let pack = install(log, "wasm-pack", "wasm-pack", WASM_PACK)?;
+    Ok(format!("wasm-bindgen {bindgen}, wasm-pack {pack}"))
+}
+
+/// cargo-fuzz, for `cargo xtask fuzz`.
+pub(crate) fn cargo_fuzz(log: &mut Log) -> Outcome {
+    install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
+}
+
+/// Builds a tool from crates.io unless the wanted version answers already.
+///
+/// Tools are built without optimisation: they run for seconds, and an optimised build takes eight times as long
+/// (wasm-bindgen-cli on two cores: 40 s against 5 min 12 s).
+fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcome {
+    let found = |text: &str| text.split_whitespace().any(|w| w == version);
+    if ask(program, &["--version"]).is_some_and(|t| found(&t)) {
+        return Ok("there".into());
+    }
+    log.run(
+        Cmd::new("cargo install --force --root")
+            .arg(tools_dir())
+            .args(&[package, "--version", version])
+            .env("CARGO_TARGET_DIR", target_dir().join("tools-build"))
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+            .env("CARGO_PROFILE_RELEASE_LTO", "off")
+            .env("CARGO_PROFILE_RELEASE_STRIP", "true"),
+    )?;
+    match ask(program, &["--version"]) {
+        Some(t) if found(&t) => Ok("installed".into()),
+        other => {
+            Err(format!("{program} {version} was built, but PATH holds {other:?} before target/tools/bin"))
+        }
+    }
+}
+
+/// The packages that pkg/package-lock.json names (only development ones: the package itself has none).
+pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
+    let lock = root().join("pkg/package-lock.json");
+    let stamp = root().join("pkg/node_modules/.package-lock.json");
+    let age = |p: &PathBuf| std::fs::metadata(p).and_then(|m| m.modified()).ok();
+    if age(&stamp).is_some() && age(&stamp) >= age(&lock) {
+        return Ok("there".into());
+    }
+    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("pkg"))?;
+    Ok("installed".into())
+}

@@ -1,0 +1,93 @@
+//! The browser package: compile, bind, optimise, validate, weigh.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::shell::{root, target_dir, Cmd, Log};
+use crate::steps::Outcome;
+use crate::tools::WASM;
+
+/// One WebAssembly module of the package.
+pub(crate) struct Artefact {
+    /// Name of the files in pkg/dist.
+    pub(crate) name: &'static str,
+    /// Cargo features of `rootlight-wasm` that make it.
+    features: &'static str,
+    /// The most its brotli-compressed size may be, in bytes.
+    gate: u64,
+}
+
+/// Every module, the smallest first. Sizes and their history: docs/wasm.md.
+pub(crate) const ARTEFACTS: [Artefact; 2] = [
+    Artefact { name: "rootlight_verify", features: "verify", gate: 100_000 },
+    Artefact { name: "rootlight", features: "light", gate: 350_000 },
+];
+
+/// What rustc's wasm32 target emits. Never `--all-features`: it turns on proposals that engines reject.
+const FEATURES: [&str; 6] = [
+    "--enable-bulk-memory",
+    "--enable-mutable-globals",
+    "--enable-sign-ext",
+    "--enable-nontrapping-float-to-int",
+    "--enable-reference-types",
+    "--enable-multivalue",
+];
+
+/// Builds one module into pkg/dist and checks it; says what it weighs.
+pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
+    let dist = root().join("pkg/dist");
+    fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
+    log.run(
+        Cmd::new("cargo build --locked --package rootlight-wasm --lib --profile wasm --no-default-features")
+            .args(&["--target", WASM, "--features", artefact.features])
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags()),
+    )?;
+    let built = target_dir().join(WASM).join("wasm/rootlight_wasm.wasm");
+    log.run(
+        Cmd::new("wasm-bindgen --target web --remove-producers-section --out-name")
+            .args(&[artefact.name, "--out-dir"])
+            .arg(&dist)
+            .arg(&built),
+    )?;
+    let module = dist.join(format!("{}_bg.wasm", artefact.name));
+    optimise(log, &module)?;
+    let (raw, brotli) = weigh(log, &module)?;
+    let note = format!("{brotli} bytes brotli (gate {}), {raw} raw", artefact.gate);
+    if brotli > artefact.gate {
+        return Err(format!("{} is too large: {note}", artefact.name));
+    }
+    Ok(note)
+}
+
+/// Panic messages carry source paths; they are cut to what is the same on every machine.
+pub(crate) fn flags() -> String {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("HOME").map(|h| Path::new(&h).join(".cargo")));
+    let mut flags = format!("--remap-path-prefix={}=.", root().display());
+    if let Some(home) = home {
+        flags.push_str(&format!(" --remap-path-prefix={}=cargo", home.display()));
+    }
+    flags
+}
+
+fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
+    let small = module.with_extension("opt");
+    log.run(
+        Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt -Oz")
+            .args(&FEATURES)
+            .arg(module)
+            .arg("-o")
+            .arg(&small),
+    )?;
+    fs::rename(&small, module).map_err(|e| format!("{}: {e}", module.display()))
+}
+
+/// The module's size and its brotli-compressed size, after the engine has accepted it.
+fn weigh(log: &mut Log, module: &Path) -> Result<(u64, u64), String> {
+    let output = log.run(Cmd::new("node pkg/scripts/weigh.mjs").arg(module))?;
+    let mut numbers = output.split_whitespace().map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(raw)), Some(Ok(brotli))) => Ok((raw, brotli)),
+        _ => Err(format!("pkg/scripts/weigh.mjs printed '{output}'")),
+    }
+}
