@@ -1,1 +1,29 @@
-//! types
+//! Headers, uncles, transactions, receipts and logs: their fields, RLP, hashes and JSON.
+//!
+//! Nothing here knows a network or a height: how a header is laid out comes in as a
+//! [`HeaderShape`], chain ids as numbers. What decodes is exactly what re-encodes: every
+//! decoder accepts only the bytes its encoder would write.
+
+pub mod block;
+pub mod bloom;
+pub mod error;
+pub mod header;
+mod header_decode;
+mod header_encode;
+pub mod number;
+pub mod receipt;
+pub mod rlp;
+mod sender;
+pub mod transaction;
+
+pub use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
+pub use block::{uncles_hash, Block, BlockBody, EMPTY_UNCLES_HASH};
+pub use error::{FieldError, FieldRule};
+pub use header::{
+    Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape, HeaderVersion, SealedHeader,
+    FORK_DETECTION_LEN, MERGED_MINING_TAG,
+};
+pub use number::{RawUint, SignedUint};
+pub use receipt::{Log, Receipt};
+pub use sender::SenderError;
+pub use transaction::{Transaction, REMASC_ADDRESS};

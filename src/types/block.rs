@@ -1,0 +1,99 @@
+//! Blocks: header, transactions, uncles.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{b256, keccak256, B256};
+
+use super::header::{Header, HeaderError, HeaderForm, HeaderShape};
+use super::rlp::{list_of, put_list, Reader};
+use super::transaction::Transaction;
+
+/// Uncles hash of a block without uncles: keccak of the empty list.
+pub const EMPTY_UNCLES_HASH: B256 =
+    b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
+
+/// The transactions of a block, REMASC's last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BlockBody {
+    /// In block order.
+    pub transactions: Vec<Transaction>,
+}
+
+/// A whole block as it was decoded; nothing in it is checked against the header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The header with all mining fields.
+    pub header: Header,
+    /// The transactions.
+    pub body: BlockBody,
+    /// Full uncle headers.
+    pub uncles: Vec<Header>,
+}
+
+impl Block {
+    /// Decodes the list of full header, transactions and uncles.
+    pub fn decode(
+        rlp: &[u8],
+        shape_of: &dyn Fn(u64) -> HeaderShape,
+    ) -> Result<Self, HeaderError> {
+        let mut reader = Reader::list(rlp, "block")?;
+        let header = Header::decode(reader.next_raw("block.header")?, shape_of)?;
+        let mut list = reader.next_list("block.transactions")?;
+        let mut transactions = Vec::new();
+        while !list.is_empty() {
+            transactions.push(Transaction::decode(list.next_raw("block.transactions")?)?);
+        }
+        let uncles = read_uncles(reader.next_list("block.uncles")?, shape_of)?;
+        reader.finish("block")?;
+        Ok(Self { header, body: BlockBody { transactions }, uncles })
+    }
+
+    /// The block's own encoding; its length is the `size` of JSON-RPC.
+    pub fn encode(&self) -> Vec<u8> {
+        encode_block(&self.header, &self.body.transactions, &self.uncles)
+    }
+}
+
+/// Encodes a block from its parts.
+pub fn encode_block(header: &Header, transactions: &[Transaction], uncles: &[Header]) -> Vec<u8> {
+    let mut payload = header.encode(HeaderForm::Full);
+    let txs: Vec<u8> = transactions.iter().flat_map(Transaction::encode).collect();
+    put_list(&mut payload, &txs);
+    payload.extend_from_slice(&encode_uncles(uncles));
+    let mut out = Vec::with_capacity(payload.len().saturating_add(9));
+    put_list(&mut out, &payload);
+    out
+}
+
+/// Decodes a list of full headers.
+pub fn decode_uncles(
+    rlp: &[u8],
+    shape_of: &dyn Fn(u64) -> HeaderShape,
+) -> Result<Vec<Header>, HeaderError> {
+    read_uncles(Reader::list(rlp, "uncles")?, shape_of)
+}
+
+fn read_uncles(
+    mut list: Reader<'_>,
+    shape_of: &dyn Fn(u64) -> HeaderShape,
+) -> Result<Vec<Header>, HeaderError> {
+    let mut uncles = Vec::new();
+    while !list.is_empty() {
+        uncles.push(Header::decode(list.next_raw("uncles")?, shape_of)?);
+    }
+    Ok(uncles)
+}
+
+/// The list of full headers.
+pub fn encode_uncles(uncles: &[Header]) -> Vec<u8> {
+    let items: Vec<Vec<u8>> = uncles.iter().map(|u| u.encode(HeaderForm::Full)).collect();
+    list_of(items.iter().map(Vec::as_slice))
+}
+
+/// What the header commits to: keccak of the list of full uncle headers.
+pub fn uncles_hash(uncles: &[Header]) -> B256 {
+    if uncles.is_empty() {
+        return EMPTY_UNCLES_HASH;
+    }
+    keccak256(encode_uncles(uncles))
+}

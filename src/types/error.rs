@@ -1,0 +1,91 @@
+//! What can be wrong with one field: shared by the RLP and JSON readers of this layer.
+
+use thiserror::Error;
+
+/// A field that breaks a rule of its encoding.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{field}: {rule}")]
+pub struct FieldError {
+    /// The field, with its object: `header.difficulty`.
+    pub field: &'static str,
+    /// The rule it breaks.
+    pub rule: FieldRule,
+}
+
+impl FieldError {
+    /// Names the field that broke `rule`.
+    pub const fn new(field: &'static str, rule: FieldRule) -> Self {
+        Self { field, rule }
+    }
+}
+
+/// The encoding rules of fields.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FieldRule {
+    /// The RLP item is malformed or not in its shortest form.
+    #[error("malformed RLP: {0}")]
+    Rlp(alloy_rlp::Error),
+    /// Bytes follow the last item.
+    #[error("{0} bytes after the end")]
+    Trailing(usize),
+    /// A list has another number of items than the object has fields.
+    #[error("{found} items, expected {expected}")]
+    Items {
+        /// Items the object has.
+        expected: usize,
+        /// Items in the input.
+        found: usize,
+    },
+    /// The field has a fixed length.
+    #[error("{found} bytes, expected {expected}")]
+    Length {
+        /// Bytes the field has.
+        expected: usize,
+        /// Bytes in the input.
+        found: usize,
+    },
+    /// The field is longer than it may be.
+    #[error("{found} bytes, at most {limit}")]
+    TooLong {
+        /// Most bytes the field may have.
+        limit: usize,
+        /// Bytes in the input.
+        found: usize,
+    },
+    /// The number does not fit.
+    #[error("number of more than {0} bits")]
+    TooLarge(u32),
+    /// The number is not in its only allowed byte form.
+    #[error("number not in its shortest form")]
+    NotMinimal,
+    /// The signed number is below zero.
+    #[error("negative number")]
+    Negative,
+    /// A list of 16-bit values has an odd number of bytes.
+    #[error("odd number of bytes")]
+    OddLength,
+    /// The value is not the one that the rules at this height demand.
+    #[error("value {found}, expected {expected}")]
+    Value {
+        /// The only allowed value.
+        expected: u64,
+        /// The value in the input.
+        found: u64,
+    },
+    /// Two fields that must agree do not.
+    #[error("does not agree with {0}")]
+    Disagrees(&'static str),
+    /// The JSON field is absent or null.
+    #[error("missing")]
+    Missing,
+    /// The JSON field is neither a number nor a decimal or 0x-hex string.
+    #[error("not a decimal or 0x-hex number")]
+    NotANumber,
+    /// The JSON field is not a string of 0x and an even number of hex digits.
+    #[error("not 0x-hex data")]
+    NotHex,
+    /// The JSON field is not an array.
+    #[error("not an array")]
+    NotAnArray,
+}

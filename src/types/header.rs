@@ -1,0 +1,311 @@
+//! The block header and its hashes (versions 0, 1 and 2; RSKIP-351, RSKIP-535).
+
+use alloc::vec::Vec;
+use core::ops::Deref;
+
+use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
+use thiserror::Error;
+
+use super::error::FieldError;
+use super::number::{RawUint, SignedUint};
+
+/// What precedes the merged-mining hash in a Bitcoin coinbase.
+pub const MERGED_MINING_TAG: &[u8; 9] = b"RSKBLOCK:";
+/// Bytes of fork-detection data at the end of the hash for merged mining (RSKIP-110).
+pub const FORK_DETECTION_LEN: usize = 12;
+/// Bytes of the header's own hash that stand before the fork-detection data or the UMM root.
+pub(super) const MINING_PREFIX_LEN: usize = 20;
+
+/// Header layout versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HeaderVersion {
+    /// The bloom stands in the hashed list.
+    V0,
+    /// The hashed list holds a hash of bloom and sublist edges instead (RSKIP-351).
+    V1,
+    /// As version 1, with the base event (RSKIP-535).
+    V2,
+}
+
+impl HeaderVersion {
+    /// The version byte of the encoding.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::V0 => 0,
+            Self::V1 => 1,
+            Self::V2 => 2,
+        }
+    }
+}
+
+/// How the rules at a height lay a header out. Made by the network parameters, passed in here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeaderShape {
+    /// Layout version.
+    pub version: HeaderVersion,
+    /// The UMM root field exists (RSKIP-UMM active, not genesis).
+    pub umm_root: bool,
+    /// The sublist edges field exists (RSKIP-144 and RSKIP-351 active).
+    pub edges: bool,
+    /// Merkle proof and coinbase are part of the block hash (RSKIP-92 not active).
+    pub hash_covers_proof: bool,
+    /// The hash for merged mining ends in fork-detection data (RSKIP-110 active, number >= 449).
+    pub fork_detection: bool,
+    /// A version 2 header may come without its base event (testnet heights 7,604,200 to
+    /// 7,799,999): it counts as empty.
+    pub base_event_optional: bool,
+}
+
+impl HeaderShape {
+    /// Items of the uncompressed list before the mining fields.
+    pub const fn base_items(&self) -> usize {
+        let extension = match self.version {
+            HeaderVersion::V0 => 0,
+            HeaderVersion::V1 => 1 + self.edges as usize,
+            HeaderVersion::V2 => 2 + self.edges as usize,
+        };
+        16 + self.umm_root as usize + extension
+    }
+}
+
+/// The encodings of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HeaderForm {
+    /// All fields: block bodies, uncle lists, the block's `size`.
+    Full,
+    /// What `rsk_getRawBlockHeaderBy*` answers: no Merkle proof and coinbase from RSKIP-92 on.
+    Raw,
+    /// Peer-to-peer form: all mining fields, the extension hashed (versions 1 and 2).
+    Compressed,
+    /// Preimage of the block hash.
+    Hash,
+    /// Preimage of the merged-mining base hash: no mining fields.
+    MergedMining,
+}
+
+/// A header, every field as raw as its hash needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Layout rules at this height.
+    pub shape: HeaderShape,
+    /// Hash of the parent header.
+    pub parent_hash: B256,
+    /// Keccak-256 of the RLP list of full uncle headers.
+    pub uncles_hash: B256,
+    /// Fee receiver; the empty string is `None`.
+    pub coinbase: Option<Address>,
+    /// Root of the state trie after the block.
+    pub state_root: B256,
+    /// Root of the transactions trie.
+    pub transactions_root: B256,
+    /// Root of the receipts trie.
+    pub receipts_root: B256,
+    /// Bloom of all logs.
+    pub logs_bloom: Bloom,
+    /// Block difficulty.
+    pub difficulty: SignedUint,
+    /// Block number (at most 2^63 - 1).
+    pub number: u64,
+    /// Block gas limit in the bytes it was written in.
+    pub gas_limit: RawUint,
+    /// Gas used by all transactions (at most 2^63 - 1).
+    pub gas_used: u64,
+    /// Unix time in seconds (at most 2^63 - 1).
+    pub timestamp: u64,
+    /// Free bytes of the miner; the length rule is not checked here.
+    pub extra_data: Bytes,
+    /// Fees paid by all transactions, in wei.
+    pub paid_fees: U256,
+    /// Lowest gas price accepted in the block, in wei.
+    pub minimum_gas_price: SignedUint,
+    /// Number of uncles as the miner states it (at most 2^31 - 1).
+    pub uncle_count: u32,
+    /// Root of umbrella merged mining (RSKIP-UMM): empty or 20 bytes.
+    pub umm_root: Bytes,
+    /// Ends of the parallel transaction sublists (RSKIP-144).
+    pub edges: Vec<u16>,
+    /// Bridge event of the block (RSKIP-535), empty if none; the length rule is not checked here.
+    pub base_event: Bytes,
+    /// Bitcoin block header: 80 bytes (genesis and fallback-mined headers differ).
+    pub bitcoin_header: Bytes,
+    /// Merkle branch of the coinbase; empty if unknown.
+    pub merkle_proof: Bytes,
+    /// SHA-256 midstate (40 bytes) and tail of the coinbase transaction; empty if unknown.
+    pub coinbase_tx: Bytes,
+}
+
+/// Both hashes of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderHashes {
+    /// The block hash.
+    pub hash: B256,
+    /// The base of the hash for merged mining, the UMM step included.
+    pub mining_base: B256,
+}
+
+/// Why bytes are not a header, or why a header has no hash for merged mining.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// A field breaks a rule.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// No form of a header at this height has that many items.
+    #[error("header {number}: {found} items, expected {base} without or {} with mining fields", base + 3)]
+    Items {
+        /// Block number in the input.
+        number: u64,
+        /// Items found.
+        found: usize,
+        /// Items of a header at this height without mining fields.
+        base: usize,
+    },
+    /// The mining fields are all empty, which is written by leaving them out.
+    #[error("header {0}: empty mining fields")]
+    EmptyMiningFields(u64),
+    /// The coinbase holds no complete tag with fork-detection data (RSKIP-110).
+    #[error("header {0}: no fork-detection data in the coinbase")]
+    NoForkDetectionData(u64),
+}
+
+impl Header {
+    /// Whether any mining field is there; a header without them is still to be mined.
+    pub fn has_mining_fields(&self) -> bool {
+        !(self.bitcoin_header.is_empty()
+            && self.merkle_proof.is_empty()
+            && self.coinbase_tx.is_empty())
+    }
+
+    /// The block hash.
+    pub fn hash(&self) -> B256 {
+        keccak256(self.encode(HeaderForm::Hash))
+    }
+
+    /// The base of the hash for merged mining: keccak of the header without mining fields, with
+    /// the UMM root mixed in where there is one.
+    pub fn mining_base_hash(&self) -> B256 {
+        self.mix_umm_root(keccak256(self.encode(HeaderForm::MergedMining)))
+    }
+
+    /// Both hashes for the price of one encoding.
+    pub fn hashes(&self) -> HeaderHashes {
+        let mut list = self.encode_base(true);
+        let bare = keccak256(list.as_list());
+        let hash = if self.has_mining_fields() {
+            self.put_mining_fields(list.items(), self.shape.hash_covers_proof);
+            keccak256(list.as_list())
+        } else {
+            bare
+        };
+        HeaderHashes { hash, mining_base: self.mix_umm_root(bare) }
+    }
+
+    /// RSKIP-UMM: keccak of the first 20 bytes of the hash and the UMM root.
+    pub(super) fn mix_umm_root(&self, bare: B256) -> B256 {
+        if self.umm_root.is_empty() {
+            return bare;
+        }
+        let mut preimage = [0u8; 2 * MINING_PREFIX_LEN];
+        let parts = mining_prefix(&bare).iter().chain(self.umm_root.iter());
+        preimage.iter_mut().zip(parts).for_each(|(to, from)| *to = *from);
+        keccak256(preimage)
+    }
+
+    /// The hash that the Bitcoin coinbase must commit to.
+    pub fn hash_for_merged_mining(&self) -> Result<B256, HeaderError> {
+        self.complete_mining_hash(self.mining_base_hash())
+    }
+
+    /// [`Self::hash_for_merged_mining`] from an already computed [`HeaderHashes::mining_base`].
+    pub fn complete_mining_hash(&self, mining_base: B256) -> Result<B256, HeaderError> {
+        if !self.shape.fork_detection {
+            return Ok(mining_base);
+        }
+        let data = find_fork_detection(&self.coinbase_tx, &mining_base)
+            .ok_or(HeaderError::NoForkDetectionData(self.number))?;
+        Ok(with_fork_detection(&mining_base, &data))
+    }
+
+    /// The fork-detection data that the coinbase carries, if this header has any (RSKIP-110).
+    pub fn fork_detection_data(&self) -> Option<[u8; FORK_DETECTION_LEN]> {
+        if !self.shape.fork_detection {
+            return None;
+        }
+        find_fork_detection(&self.coinbase_tx, &self.mining_base_hash())
+    }
+
+    /// Computes the hash and keeps it beside the header.
+    pub fn seal(self) -> SealedHeader {
+        let hash = self.hash();
+        SealedHeader { header: self, hash }
+    }
+
+    /// As [`Self::seal`], and gives the merged-mining base hash with it.
+    pub fn seal_with_mining_base(self) -> (SealedHeader, B256) {
+        let HeaderHashes { hash, mining_base } = self.hashes();
+        (SealedHeader { header: self, hash }, mining_base)
+    }
+}
+
+/// The first 20 bytes of a hash followed by fork-detection data.
+pub fn with_fork_detection(mining_base: &B256, data: &[u8; FORK_DETECTION_LEN]) -> B256 {
+    let mut out = *mining_base;
+    out.iter_mut().skip(MINING_PREFIX_LEN).zip(data).for_each(|(to, from)| *to = *from);
+    out
+}
+
+/// The bytes of the hash that the coinbase repeats whatever the fork-detection data are.
+fn mining_prefix(hash: &B256) -> &[u8] {
+    hash.as_slice().split_at(MINING_PREFIX_LEN).0
+}
+
+/// The 12 bytes after the last tag with this hash; the whole field is searched, midstate included.
+fn find_fork_detection(coinbase: &[u8], mining_base: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
+    const TAG: usize = MERGED_MINING_TAG.len();
+    let prefix = mining_prefix(mining_base);
+    let start = coinbase
+        .windows(TAG + MINING_PREFIX_LEN)
+        .rposition(|window| {
+            let (tag, hash) = window.split_at(TAG);
+            tag == MERGED_MINING_TAG && hash == prefix
+        })?
+        .checked_add(TAG + MINING_PREFIX_LEN)?;
+    coinbase.get(start..)?.first_chunk::<FORK_DETECTION_LEN>().copied()
+}
+
+/// A header with its hash; only computing the hash makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SealedHeader {
+    header: Header,
+    hash: B256,
+}
+
+impl SealedHeader {
+    /// The block hash.
+    pub const fn hash(&self) -> B256 {
+        self.hash
+    }
+
+    /// The header.
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Gives the header back.
+    pub fn into_header(self) -> Header {
+        self.header
+    }
+
+    /// For the decoder, which hashes the bytes it reads.
+    pub(super) const fn from_parts(header: Header, hash: B256) -> Self {
+        Self { header, hash }
+    }
+}
+
+impl Deref for SealedHeader {
+    type Target = Header;
+
+    fn deref(&self) -> &Header {
+        &self.header
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading headers: the full, raw-RPC and unmined forms, uncompressed.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256};
+
+use super::error::{FieldError, FieldRule};
+use super::header::{Header, HeaderError, HeaderShape, HeaderVersion, SealedHeader};
+use super::number::{RawUint, SignedUint};
+use super::rlp::{fixed, uint, uint63, ListBuf, Reader};
+
+/// Most items a header can have: version 2 with all mining fields.
+const MAX_ITEMS: usize = 23;
+/// Items every header has.
+const MIN_ITEMS: usize = 16;
+/// Where the block number stands.
+const NUMBER_ITEM: usize = 8;
+/// Length of a UMM root that is not empty.
+const UMM_ROOT_LEN: usize = 20;
+
+impl Header {
+    /// Decodes a header with three mining fields (full), one (what `rsk_getRawBlockHeaderBy*`
+    /// gives from RSKIP-92 on) or none (not mined yet).
+    ///
+    /// Encoding the result in the same form gives the input back, except that a missing base
+    /// event (see [`HeaderShape::base_event_optional`]) is written as an empty one.
+    pub fn decode(
+        rlp: &[u8],
+        shape_of: &dyn Fn(u64) -> HeaderShape,
+    ) -> Result<Self, HeaderError> {
+        let items = Items::split(rlp)?;
+        let layout = Layout::of(&items, shape_of)?;
+        read_fields(&items, &layout)
+    }
+
+    /// As [`Self::decode`], with the block hash and the merged-mining base hash computed from the
+    /// bytes just read where that is possible.
+    pub fn decode_sealed(
+        rlp: &[u8],
+        shape_of: &dyn Fn(u64) -> HeaderShape,
+    ) -> Result<(SealedHeader, B256), HeaderError> {
+        let items = Items::split(rlp)?;
+        let layout = Layout::of(&items, shape_of)?;
+        let header = read_fields(&items, &layout)?;
+        if layout.shape.version != HeaderVersion::V0 {
+            return Ok(header.seal_with_mining_base());
+        }
+        // Version 0: the preimages of both hashes are prefixes of what was read.
+        let base_end = items.end_of(layout.base);
+        let hashed_mining = if layout.shape.hash_covers_proof { 3 } else { 1 };
+        let hash_end = items.end_of(layout.base.saturating_add(hashed_mining.min(layout.mining)));
+        let mut list = ListBuf::with_capacity(hash_end);
+        list.items().extend_from_slice(items.payload.get(..base_end).unwrap_or(&[]));
+        let bare = keccak256(list.as_list());
+        let hash = if layout.mining == 0 {
+            bare
+        } else {
+            list.items().extend_from_slice(items.payload.get(base_end..hash_end).unwrap_or(&[]));
+            keccak256(list.as_list())
+        };
+        let mining_base = header.mix_umm_root(bare);
+        Ok((SealedHeader::from_parts(header, hash), mining_base))
+    }
+}
+
+/// The string items of the list, not yet interpreted.
+struct Items<'a> {
+    payload: &'a [u8],
+    strings: [&'a [u8]; MAX_ITEMS],
+    /// Where in the payload each item ends.
+    ends: [usize; MAX_ITEMS],
+    count: usize,
+}
+
+impl<'a> Items<'a> {
+    fn split(rlp: &'a [u8]) -> Result<Self, HeaderError> {
+        let mut reader = Reader::list(rlp, "header")?;
+        let payload = reader.rest();
+        let (mut strings, mut ends, mut count) = ([&[][..]; MAX_ITEMS], [0; MAX_ITEMS], 0usize);
+        for (string, end) in strings.iter_mut().zip(&mut ends) {
+            if reader.is_empty() {
+                break;
+            }
+            *string = reader.next_str(ITEM_NAMES.get(count).copied().unwrap_or("header.item"))?;
+            *end = payload.len().saturating_sub(reader.remaining());
+            count = count.saturating_add(1);
+        }
+        if !reader.is_empty() || count < MIN_ITEMS {
+            // Too many items are not counted: their number says nothing more.
+            let found = if reader.is_empty() { count } else { MAX_ITEMS.saturating_add(1) };
+            let rule = FieldRule::Items { expected: MIN_ITEMS, found };
+            return Err(FieldError::new("header", rule).into());
+        }
+        Ok(Self { payload, strings, ends, count })
+    }
+
+    fn get(&self, index: usize) -> &'a [u8] {
+        self.strings.get(index).copied().unwrap_or(&[])
+    }
+
+    /// Where the first `count` items end.
+    fn end_of(&self, count: usize) -> usize {
+        count.checked_sub(1).and_then(|i| self.ends.get(i)).copied().unwrap_or(0)
+    }
+}
+
+/// Field names by position, for errors of the list structure; the tail depends on the version.
+const ITEM_NAMES: [&str; MIN_ITEMS] = [
+    "header.parentHash",
+    "header.sha3Uncles",
+    "header.miner",
+    "header.stateRoot",
+    "header.transactionsRoot",
+    "header.receiptsRoot",
+    "header.logsBloom",
+    "header.difficulty",
+    "header.number",
+    "header.gasLimit",
+    "header.gasUsed",
+    "header.timestamp",
+    "header.extraData",
+    "header.paidFees",
+    "header.minimumGasPrice",
+    "header.uncleCount",
+];
+
+/// Which items are there at this height.
+struct Layout {
+    shape: HeaderShape,
+    number: u64,
+    /// Items before the mining fields.
+    base: usize,
+    /// Mining fields: 0, 1 or 3.
+    mining: usize,
+    /// Whether the base event item is there.
+    base_event: bool,
+}
+
+impl Layout {
+    fn of(items: &Items<'_>, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
+        let number = uint63(items.get(NUMBER_ITEM), "header.number")?;
+        let shape = shape_of(number);
+        let base = shape.base_items();
+        let v2 = shape.version == HeaderVersion::V2;
+        let may_lack_event = v2 && shape.base_event_optional;
+        let mining = items.count.checked_sub(base);
+        let (base, mining, base_event) = match (mining, may_lack_event) {
+            (Some(3), _) => (base, 3, v2),
+            (Some(0), _) => (base, 0, v2),
+            (Some(1), _) if !shape.hash_covers_proof => (base, 1, v2),
+            // One item short. The raw-RPC form is not meant: the node writes the empty event.
+            (Some(2), true) => (base.saturating_sub(1), 3, false),
+            (None, true) if items.count.saturating_add(1) == base => (items.count, 0, false),
+            _ => return Err(HeaderError::Items { number, found: items.count, base }),
+        };
+        let layout = Self { shape, number, base, mining, base_event };
+        if mining > 0 && (0..mining).all(|i| items.get(base.saturating_add(i)).is_empty()) {
+            return Err(HeaderError::EmptyMiningFields(number));
+        }
+        Ok(layout)
+    }
+}
+
+/// Interprets the items.
+fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError> {
+    let hash = |i: usize| -> Result<B256, FieldError> {
+        fixed::<32>(items.get(i), ITEM_NAMES.get(i).copied().unwrap_or("header.item")).map(B256::from)
+    };
+    let tail = Tail::read(items, layout)?;
+    // Genesis files give the difficulty in any number of bytes, and it is hashed like that.
+    let genesis = layout.number == 0;
+    Ok(Header {
+        shape: layout.shape,
+        parent_hash: hash(0)?,
+        uncles_hash: hash(1)?,
+        coinbase: optional_address(items.get(2), "header.miner")?,
+        state_root: hash(3)?,
+        transactions_root: hash(4)?,
+        receipts_root: hash(5)?,
+        logs_bloom: Bloom::from(fixed::<256>(items.get(6), "header.logsBloom")?),
+        difficulty: SignedUint::from_be_slice(items.get(7), genesis, "header.difficulty")?,
+        number: layout.number,
+        gas_limit: RawUint::from_be_slice(items.get(9), "header.gasLimit")?,
+        gas_used: uint63(items.get(10), "header.gasUsed")?,
+        timestamp: uint63(items.get(11), "header.timestamp")?,
+        extra_data: Bytes::copy_from_slice(items.get(12)),
+        paid_fees: uint(items.get(13), "header.paidFees")?,
+        minimum_gas_price: SignedUint::from_be_slice(
+            items.get(14),
+            false,
+            "header.minimumGasPrice",
+        )?,
+        uncle_count: uncle_count(items.get(15))?,
+        umm_root: tail.umm_root,
+        edges: tail.edges,
+        base_event: tail.base_event,
+        bitcoin_header: tail.mining[0].clone(),
+        merkle_proof: tail.mining[1].clone(),
+        coinbase_tx: tail.mining[2].clone(),
+    })
+}
+
+/// An address or the empty string.
+pub(super) fn optional_address(
+    bytes: &[u8],
+    field: &'static str,
+) -> Result<Option<Address>, FieldError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    fixed::<20>(bytes, field).map(|a| Some(Address::from(a)))
+}
+
+fn uncle_count(bytes: &[u8]) -> Result<u32, FieldError> {
+    let count = uint63(bytes, "header.uncleCount")?;
+    // The reference reads it as a signed 32-bit integer.
+    match i32::try_from(count) {
+        Ok(count) => Ok(count.unsigned_abs()),
+        Err(_) => Err(FieldError::new("header.uncleCount", FieldRule::TooLarge(31))),
+    }
+}
+
+/// The fields after the uncle count.
+struct Tail {
+    umm_root: Bytes,
+    edges: Vec<u16>,
+    base_event: Bytes,
+    mining: [Bytes; 3],
+}
+
+impl Tail {
+    fn read(items: &Items<'_>, layout: &Layout) -> Result<Self, FieldError> {
+        let shape = &layout.shape;
+        let mut rest = (MIN_ITEMS..items.count).map(|i| items.get(i));
+        let mut next = || rest.next().unwrap_or(&[]);
+        let umm_root = if shape.umm_root { umm_root(next())? } else { Bytes::new() };
+        if shape.version != HeaderVersion::V0 {
+            version(next(), shape.version)?;
+        }
+        let has_edges = shape.edges && shape.version != HeaderVersion::V0;
+        let edges = if has_edges { edges(next())? } else { Vec::new() };
+        let base_event =
+            if layout.base_event { Bytes::copy_from_slice(next()) } else { Bytes::new() };
+        let mining = [next(), next(), next()].map(Bytes::copy_from_slice);
+        Ok(Self { umm_root, edges, base_event, mining })
+    }
+}
+
+fn umm_root(bytes: &[u8]) -> Result<Bytes, FieldError> {
+    if !bytes.is_empty() && bytes.len() != UMM_ROOT_LEN {
+        let rule = FieldRule::Length { expected: UMM_ROOT_LEN, found: bytes.len() };
+        return Err(FieldError::new("header.ummRoot", rule));
+    }
+    Ok(Bytes::copy_from_slice(bytes))
+}
+
+fn version(bytes: &[u8], expected: HeaderVersion) -> Result<(), FieldError> {
+    let field = "header.version";
+    let [found] = fixed::<1>(bytes, field)?;
+    if found != expected.byte() {
+        let rule = FieldRule::Value { expected: expected.byte().into(), found: found.into() };
+        return Err(FieldError::new(field, rule));
+    }
+    Ok(())
+}
+
+/// Little-endian 16-bit values.
+fn edges(bytes: &[u8]) -> Result<Vec<u16>, FieldError> {
+    let pairs = bytes.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return Err(FieldError::new("header.rskPteEdges", FieldRule::OddLength));
+    }
+    Ok(pairs.filter_map(|pair| pair.try_into().ok().map(u16::from_le_bytes)).collect())
+}

@@ -1,0 +1,130 @@
+//! Receipts and logs.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bloom, Bytes, B256};
+
+use super::bloom;
+use super::error::{FieldError, FieldRule};
+use super::rlp::{fixed, put_list, put_str, put_u64, uint63, ListBuf, Reader};
+
+/// A log entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Log {
+    /// The contract that wrote it.
+    pub address: Address,
+    /// Indexed words.
+    pub topics: Vec<B256>,
+    /// Free bytes.
+    pub data: Bytes,
+}
+
+/// A transaction receipt, as the receipts trie holds it.
+///
+/// The encoding has two more places for the outcome (post-transaction state and status); both
+/// are written from [`Self::success`] at every height, as the byte 01 or the empty string.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// Whether the transaction succeeded.
+    pub success: bool,
+    /// Gas used up to and including this transaction; per sublist from RSKIP-144 on.
+    pub cumulative_gas_used: u64,
+    /// Bloom of the logs.
+    pub logs_bloom: Bloom,
+    /// Logs in order.
+    pub logs: Vec<Log>,
+    /// Gas used by this transaction.
+    pub gas_used: u64,
+}
+
+impl Log {
+    fn put(&self, out: &mut Vec<u8>) {
+        let mut topics = Vec::with_capacity(self.topics.len().saturating_mul(33));
+        for topic in &self.topics {
+            put_str(&mut topics, topic.as_slice());
+        }
+        let mut list = ListBuf::with_capacity(
+            topics.len().saturating_add(self.data.len()).saturating_add(40),
+        );
+        put_str(list.items(), self.address.as_slice());
+        put_list(list.items(), &topics);
+        put_str(list.items(), &self.data);
+        out.extend_from_slice(list.as_list());
+    }
+
+    fn read(mut log: Reader<'_>) -> Result<Self, FieldError> {
+        let address = fixed::<20>(log.next_str("log.address")?, "log.address")?;
+        let mut words = log.next_list("log.topics")?;
+        let mut topics = Vec::new();
+        while !words.is_empty() {
+            topics.push(B256::from(fixed::<32>(words.next_str("log.topics")?, "log.topics")?));
+        }
+        let data = Bytes::copy_from_slice(log.next_str("log.data")?);
+        log.finish("log")?;
+        Ok(Self { address: Address::from(address), topics, data })
+    }
+}
+
+impl Receipt {
+    /// A receipt with the bloom of its logs.
+    pub fn new(success: bool, cumulative_gas_used: u64, gas_used: u64, logs: Vec<Log>) -> Self {
+        let logs_bloom = bloom::logs_bloom(&logs);
+        Self { success, cumulative_gas_used, logs_bloom, logs, gas_used }
+    }
+
+    /// The encoding that the receipts trie commits to.
+    pub fn encode(&self) -> Vec<u8> {
+        let status: &[u8] = if self.success { &[1] } else { &[] };
+        let mut logs = Vec::new();
+        for log in &self.logs {
+            log.put(&mut logs);
+        }
+        let mut list = ListBuf::with_capacity(logs.len().saturating_add(300));
+        let out = list.items();
+        put_str(out, status);
+        put_u64(out, self.cumulative_gas_used);
+        put_str(out, self.logs_bloom.as_slice());
+        put_list(out, &logs);
+        put_u64(out, self.gas_used);
+        put_str(out, status);
+        list.into_list()
+    }
+
+    /// Decodes a receipt; encoding it gives the input back.
+    pub fn decode(rlp: &[u8]) -> Result<Self, FieldError> {
+        let mut reader = Reader::list(rlp, "receipt")?;
+        let post_state = outcome(reader.next_str("receipt.root")?, "receipt.root")?;
+        let cumulative_gas_used =
+            uint63(reader.next_str("receipt.cumulativeGasUsed")?, "receipt.cumulativeGasUsed")?;
+        let bloom = fixed::<256>(reader.next_str("receipt.logsBloom")?, "receipt.logsBloom")?;
+        let mut entries = reader.next_list("receipt.logs")?;
+        let mut logs = Vec::new();
+        while !entries.is_empty() {
+            logs.push(Log::read(entries.next_list("receipt.logs")?)?);
+        }
+        let gas_used = uint63(reader.next_str("receipt.gasUsed")?, "receipt.gasUsed")?;
+        let success = outcome(reader.next_str("receipt.status")?, "receipt.status")?;
+        if success != post_state {
+            return Err(FieldError::new("receipt.status", FieldRule::Disagrees("receipt.root")));
+        }
+        reader.finish("receipt")?;
+        Ok(Self { success, cumulative_gas_used, logs_bloom: Bloom::from(bloom), logs, gas_used })
+    }
+
+    /// Whether the bloom is the one of the logs.
+    pub fn bloom_matches(&self) -> bool {
+        self.logs_bloom == bloom::logs_bloom(&self.logs)
+    }
+}
+
+/// The byte 01 (success) or the empty string (failure).
+fn outcome(bytes: &[u8], field: &'static str) -> Result<bool, FieldError> {
+    match bytes {
+        [] => Ok(false),
+        [1] => Ok(true),
+        [other] => {
+            Err(FieldError::new(field, FieldRule::Value { expected: 1, found: u64::from(*other) }))
+        }
+        long => Err(FieldError::new(field, FieldRule::TooLong { limit: 1, found: long.len() })),
+    }
+}

@@ -1,0 +1,196 @@
+//! Strict RLP: a reader that accepts only shortest forms, and a list buffer for hashing.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use alloy_primitives::U256;
+use alloy_rlp::{Encodable, Header};
+
+use super::error::{FieldError, FieldRule};
+
+/// Room for the longest RLP list header: one byte and eight bytes of length.
+const LIST_HEADER_MAX: usize = 9;
+
+/// Reads RLP items one after another; lengths and single bytes must be in shortest form.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the items of a payload.
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Self { rest: payload }
+    }
+
+    /// Opens `input` as exactly one list and reads its items.
+    pub fn list(input: &'a [u8], field: &'static str) -> Result<Self, FieldError> {
+        let mut outer = Self::new(input);
+        let inner = outer.next_list(field)?;
+        outer.finish(field)?;
+        Ok(inner)
+    }
+
+    /// The next item, which must be a string.
+    pub fn next_str(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
+        Header::decode_bytes(&mut self.rest, false).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))
+    }
+
+    /// The next item, which must be a list.
+    pub fn next_list(&mut self, field: &'static str) -> Result<Self, FieldError> {
+        Header::decode_bytes(&mut self.rest, true)
+            .map(Self::new)
+            .map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))
+    }
+
+    /// The next item, list or string, with its own RLP header.
+    pub fn next_raw(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
+        let start = self.rest;
+        let header =
+            Header::decode(&mut self.rest).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))?;
+        // `decode` has checked that the payload is there.
+        self.rest = self.rest.get(header.payload_length..).unwrap_or(&[]);
+        Ok(start.get(..start.len().saturating_sub(self.rest.len())).unwrap_or(&[]))
+    }
+
+    /// Whether all items have been read.
+    pub const fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// What has not been read yet.
+    pub const fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Bytes not read yet.
+    pub const fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Succeeds if nothing is left.
+    pub fn finish(self, field: &'static str) -> Result<(), FieldError> {
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(FieldError::new(field, FieldRule::Trailing(self.rest.len())))
+        }
+    }
+}
+
+/// A string item of exactly `N` bytes.
+pub fn fixed<const N: usize>(bytes: &[u8], field: &'static str) -> Result<[u8; N], FieldError> {
+    bytes
+        .try_into()
+        .map_err(|_| FieldError::new(field, FieldRule::Length { expected: N, found: bytes.len() }))
+}
+
+/// An unsigned number without leading zeros, zero as the empty string.
+pub fn uint(bytes: &[u8], field: &'static str) -> Result<U256, FieldError> {
+    if bytes.first() == Some(&0) {
+        return Err(FieldError::new(field, FieldRule::NotMinimal));
+    }
+    U256::try_from_be_slice(bytes).ok_or(FieldError::new(field, FieldRule::TooLarge(256)))
+}
+
+/// [`uint`] for numbers that the reference holds in a signed 64-bit integer (at most 2^63 - 1).
+pub fn uint63(bytes: &[u8], field: &'static str) -> Result<u64, FieldError> {
+    if bytes.first() == Some(&0) {
+        return Err(FieldError::new(field, FieldRule::NotMinimal));
+    }
+    let too_large = FieldError::new(field, FieldRule::TooLarge(63));
+    if bytes.len() > 8 {
+        return Err(too_large);
+    }
+    let value = bytes.iter().fold(0u64, |acc, byte| (acc << 8) | u64::from(*byte));
+    if value > i64::MAX as u64 {
+        return Err(too_large);
+    }
+    Ok(value)
+}
+
+/// Appends a string item.
+pub fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
+    bytes.encode(out);
+}
+
+/// Appends an unsigned number without leading zeros, zero as the empty string.
+pub fn put_u64(out: &mut Vec<u8>, value: u64) {
+    value.encode(out);
+}
+
+/// Appends an unsigned number without leading zeros, zero as the empty string.
+pub fn put_u256(out: &mut Vec<u8>, value: &U256) {
+    put_str(out, trim(&value.to_be_bytes::<32>()));
+}
+
+/// Big-endian bytes without leading zeros.
+pub fn trim(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|b| **b == 0).count();
+    bytes.get(zeros..).unwrap_or(&[])
+}
+
+/// Bytes that the item of a string takes, its header included.
+pub fn str_len(bytes: &[u8]) -> usize {
+    bytes.length()
+}
+
+/// Appends a list of the given payload.
+pub fn put_list(out: &mut Vec<u8>, payload: &[u8]) {
+    Header { list: true, payload_length: payload.len() }.encode(out);
+    out.extend_from_slice(payload);
+}
+
+/// A list under construction that can be looked at, extended and looked at again, so that two
+/// hashes over a growing list need one buffer.
+#[derive(Debug)]
+pub struct ListBuf {
+    /// `LIST_HEADER_MAX` bytes of room for the header, then the payload.
+    buf: Vec<u8>,
+}
+
+impl ListBuf {
+    /// An empty list with room for `capacity` payload bytes.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut buf = Vec::with_capacity(capacity.saturating_add(LIST_HEADER_MAX));
+        buf.resize(LIST_HEADER_MAX, 0);
+        Self { buf }
+    }
+
+    /// Where items are appended.
+    pub fn items(&mut self) -> &mut Vec<u8> {
+        &mut self.buf
+    }
+
+    /// The list so far, with its header.
+    pub fn as_list(&mut self) -> &[u8] {
+        let start = self.write_header();
+        self.buf.get(start..).unwrap_or(&[])
+    }
+
+    /// The finished list.
+    pub fn into_list(mut self) -> Vec<u8> {
+        let start = self.write_header();
+        self.buf.drain(..start);
+        self.buf
+    }
+
+    /// Writes the header right before the payload and returns where it starts.
+    fn write_header(&mut self) -> usize {
+        let payload_length = self.buf.len().saturating_sub(LIST_HEADER_MAX);
+        let header = Header { list: true, payload_length };
+        let start = LIST_HEADER_MAX.saturating_sub(header.length());
+        if let Some(mut room) = self.buf.get_mut(start..LIST_HEADER_MAX) {
+            header.encode(&mut room);
+        }
+        start
+    }
+}
+
+/// The list of already encoded items.
+pub fn list_of<'a>(items: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut list = ListBuf { buf: vec![0; LIST_HEADER_MAX] };
+    for item in items {
+        list.items().extend_from_slice(item);
+    }
+    list.into_list()
+}

@@ -1,0 +1,90 @@
+//! Sender recovery and the signature rules of transactions.
+
+use alloy_primitives::{keccak256, uint, Address, B256, U256};
+use thiserror::Error;
+
+use super::transaction::Transaction;
+
+/// Half the order of secp256k1, rounded down; `s` must be strictly below.
+const HALF_ORDER: U256 =
+    uint!(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0_U256);
+
+/// Why a transaction has no valid sender.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SenderError {
+    /// `v` is none of 27, 28 and 35/36 + 2 * chain id.
+    #[error("transaction.v: {0} is not a signature's v")]
+    V(u8),
+    /// Signed for another chain.
+    #[error("transaction.v: chain id {found}, expected {expected}")]
+    ChainId {
+        /// The network's chain id.
+        expected: u64,
+        /// The chain id that was signed.
+        found: u64,
+    },
+    /// `s` is half the group order or more.
+    #[error("transaction.s: not in the lower half of the group order")]
+    HighS,
+    /// `r` or `s` is out of range or belongs to no point of the curve.
+    #[error("transaction.r: no public key has this signature")]
+    NoKey,
+}
+
+impl Transaction {
+    /// The sender of a transaction of the network with this chain id. A transaction without
+    /// chain id is valid on every network; the REMASC transaction comes from the zero address.
+    pub fn recover_sender(&self, chain_id: u64) -> Result<Address, SenderError> {
+        if self.is_remasc() {
+            return Ok(Address::ZERO);
+        }
+        let odd = self.y_is_odd().ok_or(SenderError::V(self.v))?;
+        match self.chain_id() {
+            Some(found) if found != chain_id => {
+                return Err(SenderError::ChainId { expected: chain_id, found })
+            }
+            _ => {}
+        }
+        if self.s >= HALF_ORDER {
+            return Err(SenderError::HighS);
+        }
+        let key = recover(&self.signing_hash(), &self.r, &self.s, odd).ok_or(SenderError::NoKey)?;
+        Ok(Address::from_word(keccak256(key)))
+    }
+}
+
+/// The public key (x and y, 64 bytes) that made a signature.
+#[cfg(not(feature = "secp256k1-c"))]
+fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
+    recover_k256(hash, r, s, odd)
+}
+
+/// The public key (x and y, 64 bytes) that made a signature.
+#[cfg(feature = "secp256k1-c")]
+fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
+    recover_c(hash, r, s, odd)
+}
+
+#[cfg(any(test, not(feature = "secp256k1-c")))]
+fn recover_k256(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
+    use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
+    let signature = Signature::from_scalars(r.to_be_bytes::<32>(), s.to_be_bytes::<32>()).ok()?;
+    let id = RecoveryId::new(odd, false);
+    let key = VerifyingKey::recover_from_prehash(hash.as_slice(), &signature, id).ok()?;
+    // 0x04, x, y.
+    key.to_encoded_point(false).as_bytes().last_chunk::<64>().copied()
+}
+
+#[cfg(feature = "secp256k1-c")]
+fn recover_c(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
+    use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+    let mut compact = [0u8; 64];
+    let words = r.to_be_bytes::<32>().into_iter().chain(s.to_be_bytes::<32>());
+    compact.iter_mut().zip(words).for_each(|(to, from)| *to = from);
+    let id = if odd { RecoveryId::One } else { RecoveryId::Zero };
+    let signature = RecoverableSignature::from_compact(&compact, id).ok()?;
+    let message = secp256k1::Message::from_digest(hash.0);
+    let key = secp256k1::SECP256K1.recover_ecdsa(message, &signature).ok()?;
+    key.serialize_uncompressed().last_chunk::<64>().copied()
+}
