@@ -23,8 +23,7 @@ fn bytes(value: &Value) -> Vec<u8> {
 
 #[test]
 fn headers_of_every_version_encode_and_hash_as_the_reference() {
-    let vectors: Vec<Value> =
-        serde_json::from_str(include_str!("vectors/header_vectors.json")).unwrap();
+    let vectors: Vec<Value> = serde_json::from_str(include_str!("vectors/header_vectors.json")).unwrap();
     assert_eq!(vectors.len(), 9);
     for v in &vectors {
         let version = match v["ver"].as_u64().unwrap() {

@@ -1,1 +1,25 @@
-//! evm
+//! The Rootstock virtual machine: the only place that names `revm`.
+//!
+//! `revm` brings the interpreter, the journal and the frames; what makes it Rootstock is here:
+//! opcodes and prices per rule set, calls without the 63/64 rule, account existence instead of
+//! emptiness, the native contracts. Rules arrive as a [`RuleSet`](crate::evm::rules::RuleSet), so
+//! one machine runs every era.
+
+mod accounts;
+mod calls;
+mod code;
+mod context;
+mod creates;
+mod database;
+mod frame;
+mod gas;
+mod halt;
+mod opcodes;
+pub mod precompiles;
+pub mod rules;
+
+pub use context::{Abort, RunContext};
+pub use database::{EvmAccount, EvmState};
+pub use frame::{FirstFrame, FrameEnd, Machine, Setting};
+pub use gas::intrinsic_gas;
+pub use halt::HaltReason;

@@ -1,1 +1,11 @@
-//! state
+//! Accounts, code and storage: how they lie in the state trie, and how to read them from a trie of
+//! which only proven parts are at hand.
+
+mod account;
+pub mod keys;
+mod overrides;
+mod reader;
+
+pub use account::{Account, AccountError};
+pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
+pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};

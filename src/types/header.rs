@@ -171,9 +171,7 @@ pub enum HeaderError {
 impl Header {
     /// Whether any mining field is there; a header without them is still to be mined.
     pub fn has_mining_fields(&self) -> bool {
-        !(self.bitcoin_header.is_empty()
-            && self.merkle_proof.is_empty()
-            && self.coinbase_tx.is_empty())
+        !(self.bitcoin_header.is_empty() && self.merkle_proof.is_empty() && self.coinbase_tx.is_empty())
     }
 
     /// The block hash.

@@ -24,10 +24,7 @@ impl Header {
     ///
     /// Encoding the result in the same form gives the input back, except that a missing base
     /// event (see [`HeaderShape::base_event_optional`]) is written as an empty one.
-    pub fn decode(
-        rlp: &[u8],
-        shape_of: &dyn Fn(u64) -> HeaderShape,
-    ) -> Result<Self, HeaderError> {
+    pub fn decode(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
         let items = Items::split(rlp)?;
         let layout = Layout::of(&items, shape_of)?;
         read_fields(&items, &layout)
@@ -185,11 +182,7 @@ fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError
         timestamp: uint63(items.get(11), "header.timestamp")?,
         extra_data: Bytes::copy_from_slice(items.get(12)),
         paid_fees: uint(items.get(13), "header.paidFees")?,
-        minimum_gas_price: SignedUint::from_be_slice(
-            items.get(14),
-            false,
-            "header.minimumGasPrice",
-        )?,
+        minimum_gas_price: SignedUint::from_be_slice(items.get(14), false, "header.minimumGasPrice")?,
         uncle_count: uncle_count(items.get(15))?,
         umm_root: tail.umm_root,
         edges: tail.edges,
@@ -201,10 +194,7 @@ fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError
 }
 
 /// An address or the empty string.
-pub(super) fn optional_address(
-    bytes: &[u8],
-    field: &'static str,
-) -> Result<Option<Address>, FieldError> {
+pub(super) fn optional_address(bytes: &[u8], field: &'static str) -> Result<Option<Address>, FieldError> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -239,8 +229,7 @@ impl Tail {
         }
         let has_edges = shape.edges && shape.version != HeaderVersion::V0;
         let edges = if has_edges { edges(next())? } else { Vec::new() };
-        let base_event =
-            if layout.base_event { Bytes::copy_from_slice(next()) } else { Bytes::new() };
+        let base_event = if layout.base_event { Bytes::copy_from_slice(next()) } else { Bytes::new() };
         let mining = [next(), next(), next()].map(Bytes::copy_from_slice);
         Ok(Self { umm_root, edges, base_event, mining })
     }

@@ -102,11 +102,7 @@ impl SignedUint {
     }
 
     /// Reads the two's-complement bytes; `padded` allows superfluous leading zeros.
-    pub fn from_be_slice(
-        bytes: &[u8],
-        padded: bool,
-        field: &'static str,
-    ) -> Result<Self, FieldError> {
+    pub fn from_be_slice(bytes: &[u8], padded: bool, field: &'static str) -> Result<Self, FieldError> {
         match bytes {
             [] => return Ok(Self::ABSENT),
             [top, ..] if *top >= 0x80 => return Err(FieldError::new(field, FieldRule::Negative)),

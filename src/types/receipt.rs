@@ -43,9 +43,8 @@ impl Log {
         for topic in &self.topics {
             put_str(&mut topics, topic.as_slice());
         }
-        let mut list = ListBuf::with_capacity(
-            topics.len().saturating_add(self.data.len()).saturating_add(40),
-        );
+        let mut list =
+            ListBuf::with_capacity(topics.len().saturating_add(self.data.len()).saturating_add(40));
         put_str(list.items(), self.address.as_slice());
         put_list(list.items(), &topics);
         put_str(list.items(), &self.data);
@@ -122,9 +121,7 @@ fn outcome(bytes: &[u8], field: &'static str) -> Result<bool, FieldError> {
     match bytes {
         [] => Ok(false),
         [1] => Ok(true),
-        [other] => {
-            Err(FieldError::new(field, FieldRule::Value { expected: 1, found: u64::from(*other) }))
-        }
+        [other] => Err(FieldError::new(field, FieldRule::Value { expected: 1, found: u64::from(*other) })),
         long => Err(FieldError::new(field, FieldRule::TooLong { limit: 1, found: long.len() })),
     }
 }

@@ -45,8 +45,7 @@ impl<'a> Reader<'a> {
     /// The next item, list or string, with its own RLP header.
     pub fn next_raw(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
         let start = self.rest;
-        let header =
-            Header::decode(&mut self.rest).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))?;
+        let header = Header::decode(&mut self.rest).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))?;
         // `decode` has checked that the payload is there.
         self.rest = self.rest.get(header.payload_length..).unwrap_or(&[]);
         Ok(start.get(..start.len().saturating_sub(self.rest.len())).unwrap_or(&[]))

@@ -6,8 +6,7 @@ use thiserror::Error;
 use super::transaction::Transaction;
 
 /// Half the order of secp256k1, rounded down; `s` must be strictly below.
-const HALF_ORDER: U256 =
-    uint!(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0_U256);
+const HALF_ORDER: U256 = uint!(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0_U256);
 
 /// Why a transaction has no valid sender.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

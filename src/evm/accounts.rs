@@ -1,0 +1,155 @@
+//! Instructions that look at accounts: balances, codes of others, SELFDESTRUCT.
+
+use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
+use revm::interpreter::instructions::{host, system};
+use revm::interpreter::interpreter_types::{InputsTr as _, RuntimeFlag as _};
+use revm::interpreter::{Host as _, InstructionResult};
+
+use super::context::{abort, charge, pop, push, Abort, EvmContext, EvmDatabase, Step, StepResult};
+use super::gas::NEW_ACCOUNT;
+use super::precompiles::Precompile;
+use crate::evm::rules::Rule;
+
+/// Refund for each contract destroyed.
+const SELFDESTRUCT_REFUND: i64 = 24_000;
+
+/// The address in the low 20 bytes of a word.
+pub(super) fn to_address(word: U256) -> Address {
+    Address::from_word(B256::from(word))
+}
+
+/// Balance in wei, or the end of the run where the true one is below zero.
+pub(super) fn balance_of<DB: EvmDatabase>(
+    context: &mut EvmContext<'_, DB>,
+    address: Address,
+) -> StepResult<U256> {
+    if context.chain.overdrawn == Some(address) {
+        return Err(abort(context, Abort::OverdrawnBalance(address)));
+    }
+    Ok(context.load_account_info_skip_cold_load(address, false, false)?.account.balance)
+}
+
+/// Whether the account is in the state, empty or not.
+pub(super) fn exists<DB: EvmDatabase>(
+    context: &mut EvmContext<'_, DB>,
+    address: Address,
+) -> StepResult<bool> {
+    Ok(!context.load_account_info_skip_cold_load(address, false, false)?.is_empty)
+}
+
+/// BALANCE.
+pub(super) fn balance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let [address] = pop(step.interpreter)?;
+    let balance = balance_of(step.host, to_address(address))?;
+    push(step.interpreter, balance)
+}
+
+/// SELFBALANCE (RSKIP-151).
+pub(super) fn selfbalance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let own = step.interpreter.input.target_address();
+    let balance = balance_of(step.host, own)?;
+    push(step.interpreter, balance)
+}
+
+/// EXTCODESIZE: from the length in the trie; 2^256 - 1 for native contracts (RSKIP-90).
+pub(super) fn extcodesize<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let [address] = pop(step.interpreter)?;
+    let address = to_address(address);
+    let rules = step.host.chain.rules;
+    let size = if rules.has(Rule::Rskip90) && Precompile::at(&address, rules).is_some() {
+        U256::MAX
+    } else {
+        U256::from(code_size(step.host, address)?)
+    };
+    push(step.interpreter, size)
+}
+
+fn code_size<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<usize> {
+    let loaded = context.load_account_info_skip_cold_load(address, false, false)?;
+    if let Some(code) = &loaded.account.code {
+        return Ok(code.len());
+    }
+    let hash = loaded.account.code_hash;
+    Ok(context.journaled_state.database.code_size(hash))
+}
+
+/// EXTCODEHASH (RSKIP-140): 0 only for a missing account, and before RSKIP-169 for a contract
+/// without code.
+pub(super) fn extcodehash<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let [address] = pop(step.interpreter)?;
+    let address = to_address(address);
+    let rules = step.host.chain.rules;
+    let hash = if Precompile::at(&address, rules).is_some() {
+        KECCAK256_EMPTY
+    } else {
+        code_hash(step.host, address)?
+    };
+    push(step.interpreter, hash.into())
+}
+
+fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<B256> {
+    let ancient = !context.chain.rules.has(Rule::Rskip169);
+    let loaded = context.load_account_info_skip_cold_load(address, false, false)?;
+    if loaded.is_empty {
+        return Ok(B256::ZERO);
+    }
+    let hash = loaded.account.code_hash;
+    let codeless = hash == KECCAK256_EMPTY;
+    let created = context.journaled_state.state.get(&address).is_some_and(|account| account.is_created());
+    let database = &mut context.journaled_state.database;
+    if codeless {
+        let contract = ancient && (created || database.is_contract(address));
+        return Ok(if contract { B256::ZERO } else { KECCAK256_EMPTY });
+    }
+    // Code put on a plain account by an override does not make it a contract.
+    let plain = !created && database.code_overridden(address) && !database.is_contract(address);
+    Ok(if plain { KECCAK256_EMPTY } else { hash })
+}
+
+/// EXTCODECOPY: native contracts have no code, so `revm`'s own instruction copies zeros.
+pub(super) fn extcodecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    host::extcodecopy(step)
+}
+
+/// CODECOPY: of the whole code, header included.
+pub(super) fn codecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let depth = step.interpreter.input.depth();
+    let Some(code) = step.host.chain.headed_codes.get(&depth).cloned() else {
+        return system::codecopy(step);
+    };
+    let [memory_offset, code_offset, len] = pop(step.interpreter)?;
+    let len = usize::try_from(len).map_err(|_| InstructionResult::InvalidOperandOOG)?;
+    let params = &step.host.cfg.gas_params;
+    if let Some(offset) = system::copy_cost_and_memory_resize(step.interpreter, params, memory_offset, len)? {
+        let code_offset = usize::try_from(code_offset).unwrap_or(usize::MAX);
+        step.interpreter.memory.set_data(offset, code_offset, len, &code);
+    }
+    Ok(())
+}
+
+/// SELFDESTRUCT: the account goes at the end of the transaction, whatever created it. The
+/// beneficiary costs 25,000 when it does not exist, and is not even touched by an empty balance.
+pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    if step.interpreter.runtime_flag.is_static() {
+        return Err(InstructionResult::StateChangeDuringStaticCall);
+    }
+    let [beneficiary] = pop(step.interpreter)?;
+    let beneficiary = to_address(beneficiary);
+    let own = step.interpreter.input.target_address();
+    if !exists(step.host, beneficiary)? {
+        charge(step.interpreter, NEW_ACCOUNT)?;
+    }
+    let balance = balance_of(step.host, own)?;
+    let target = if balance.is_zero() { own } else { beneficiary };
+    if target != own {
+        let theirs = step.host.load_account_info_skip_cold_load(target, false, false)?.account.balance;
+        if theirs.checked_add(balance).is_none() {
+            return Err(abort(step.host, Abort::BalanceOverflow));
+        }
+    }
+    let destroyed = step.host.selfdestruct(own, target, false)?;
+    if !destroyed.data.previously_destroyed {
+        step.interpreter.gas.record_refund(SELFDESTRUCT_REFUND);
+    }
+    Err(InstructionResult::SelfDestruct)
+}

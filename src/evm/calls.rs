@@ -1,0 +1,229 @@
+//! CALL, CALLCODE, DELEGATECALL, STATICCALL.
+//!
+//! Differences from Ethereum: the callee gets what was asked for, up to everything (no 63/64
+//! rule); the stipend is taken from the caller; 25,000 are due for an account that does not
+//! exist, whatever the value; memory is charged for input and output but grows only as far as
+//! the reference touches it.
+
+use alloc::boxed::Box;
+use core::ops::Range;
+
+use alloy_primitives::{Address, B256, U256};
+use revm::bytecode::{opcode as op, Bytecode};
+use revm::interpreter::interpreter_action::FrameInput;
+use revm::interpreter::interpreter_types::{
+    InputsTr as _, LoopControl as _, MemoryTr as _, ReturnData as _, RuntimeFlag as _,
+};
+use revm::interpreter::{
+    CallInput, CallInputs, CallScheme, CallValue, Host as _, InstructionResult, InterpreterAction,
+};
+
+use super::accounts::{balance_of, to_address};
+use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
+use super::gas::{NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
+use super::precompiles::Precompile;
+use crate::evm::rules::Rule;
+
+/// Largest memory size in bytes the reference accepts; gas runs out long before.
+const MAX_MEMORY: usize = 1 << 30;
+
+/// A stretch of the caller's memory.
+#[derive(Clone, Copy)]
+struct Stretch {
+    offset: usize,
+    len: usize,
+}
+
+impl Stretch {
+    fn new(offset: U256, len: U256) -> StepResult<Self> {
+        if len.is_zero() {
+            return Ok(Self { offset: 0, len: 0 });
+        }
+        let offset = usize::try_from(offset).map_err(|_| InstructionResult::MemoryOOG)?;
+        let len = usize::try_from(len).map_err(|_| InstructionResult::MemoryOOG)?;
+        match offset.checked_add(len) {
+            Some(end) if end <= MAX_MEMORY => Ok(Self { offset, len }),
+            _ => Err(InstructionResult::MemoryOOG),
+        }
+    }
+
+    fn end(self) -> usize {
+        self.offset.saturating_add(self.len)
+    }
+
+    /// As `revm` wants it, shifted by `base`; an empty stretch is at the end of all memory.
+    fn range(self, base: usize) -> Range<usize> {
+        if self.len == 0 {
+            return usize::MAX..usize::MAX;
+        }
+        base.saturating_add(self.offset)..base.saturating_add(self.end())
+    }
+}
+
+/// What a call instruction found on the stack.
+struct Request {
+    gas: U256,
+    to: Address,
+    value: U256,
+    input: Stretch,
+    output: Stretch,
+}
+
+/// Whom the call reaches.
+struct Callee {
+    exists: bool,
+    code: Bytecode,
+    code_hash: B256,
+}
+
+/// The call family; `KIND` is the opcode.
+pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
+    let mut request = pop_request::<KIND, DB>(&mut step)?;
+    let precompile = Precompile::at(&request.to, step.host.chain.rules);
+    if let Some(limit) = precompile.and_then(|p| p.max_input(step.host.chain.rules)) {
+        charge_memory(&mut step, &request)?;
+        request.input.len = request.input.len.min(limit);
+    } else {
+        charge_memory(&mut step, &request)?;
+    }
+    if !request.value.is_zero() {
+        charge(step.interpreter, VALUE_TRANSFER)?;
+    }
+    let callee = load_callee(step.host, request.to, precompile)?;
+    if KIND == op::CALL && !callee.exists {
+        charge(step.interpreter, NEW_ACCOUNT)?;
+    }
+    let gas_limit = forwarded_gas(&step, &request)?;
+
+    let too_deep = step.interpreter.input.depth() >= step.host.chain.max_depth();
+    let own = step.interpreter.input.target_address();
+    let short = !request.value.is_zero() && balance_of(step.host, own)? < request.value;
+    let runs = !too_deep && !short;
+    grow_memory(&mut step, &request, runs || (!too_deep && precompile.is_none()));
+    if !runs {
+        return no_frame(step, too_deep);
+    }
+    charge(step.interpreter, gas_limit)?;
+    let inputs = call_inputs::<KIND, DB>(&step, request, callee, gas_limit);
+    let action = InterpreterAction::NewFrame(FrameInput::Call(Box::new(inputs)));
+    step.interpreter.bytecode.set_action(action);
+    Err(InstructionResult::Suspend)
+}
+
+fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> StepResult<Request> {
+    let [gas, to] = pop(step.interpreter)?;
+    let value = if KIND == op::CALL || KIND == op::CALLCODE {
+        let [value] = pop(step.interpreter)?;
+        value
+    } else {
+        U256::ZERO
+    };
+    let [in_offset, in_len, out_offset, out_len] = pop(step.interpreter)?;
+    if KIND == op::CALL && step.interpreter.runtime_flag.is_static() && !value.is_zero() {
+        return Err(InstructionResult::CallNotAllowedInsideStatic);
+    }
+    Ok(Request {
+        gas,
+        to: to_address(to),
+        value,
+        input: Stretch::new(in_offset, in_len)?,
+        output: Stretch::new(out_offset, out_len)?,
+    })
+}
+
+/// Charges for the longer of input and output, whether or not memory will grow that far.
+fn charge_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request) -> StepResult {
+    let held = step.interpreter.gas.memory().words_num;
+    let wanted = request.input.end().max(request.output.end()).div_ceil(32);
+    if wanted <= held {
+        return Ok(());
+    }
+    let params = &step.host.cfg.gas_params;
+    let cost = params.memory_cost(wanted).saturating_sub(params.memory_cost(held));
+    charge(step.interpreter, cost)
+}
+
+/// Grows memory for the output, and for the input where the reference gets to reading it. Memory
+/// left short is charged again by the next instruction that needs it, as in the reference.
+fn grow_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request, reads_input: bool) {
+    let input_end = if reads_input { request.input.end() } else { 0 };
+    let words = request.output.end().max(input_end).div_ceil(32);
+    if words <= step.interpreter.gas.memory().words_num {
+        return;
+    }
+    let cost = step.host.cfg.gas_params.memory_cost(words);
+    // The difference was charged above; this only records the new size.
+    let _ = step.interpreter.gas.memory_mut().set_words_num(words, cost);
+    step.interpreter.memory.resize(words.saturating_mul(32));
+}
+
+/// Existence and code of the callee. Native contracts exist since RSKIP-126 and have no code, so
+/// nothing of the state is needed for them.
+fn load_callee<DB: EvmDatabase>(
+    context: &mut EvmContext<'_, DB>,
+    to: Address,
+    precompile: Option<Precompile>,
+) -> StepResult<Callee> {
+    if precompile.is_some() && context.chain.rules.has(Rule::Rskip126) {
+        return Ok(Callee { exists: true, code: Bytecode::default(), code_hash: B256::ZERO });
+    }
+    let loaded = context.load_account_info_skip_cold_load(to, precompile.is_none(), false)?;
+    Ok(Callee {
+        exists: !loaded.is_empty,
+        code: loaded.account.code.clone().unwrap_or_default(),
+        code_hash: loaded.account.code_hash,
+    })
+}
+
+/// Gas the callee gets: what was asked for plus the stipend, at most everything.
+fn forwarded_gas<DB: EvmDatabase>(step: &Step<'_, '_, DB>, request: &Request) -> StepResult<u64> {
+    let stipend = if request.value.is_zero() { 0 } else { STIPEND };
+    let left = step.interpreter.gas.remaining();
+    if left < stipend {
+        return Err(InstructionResult::OutOfGas);
+    }
+    let asked = u64::try_from(request.gas).unwrap_or(u64::MAX);
+    Ok(asked.saturating_add(stipend).min(left))
+}
+
+/// The call fails before a frame opens: too deep, or the caller lacks the value.
+fn no_frame<DB: EvmDatabase>(step: Step<'_, '_, DB>, too_deep: bool) -> StepResult {
+    if !too_deep && step.host.chain.rules.has(Rule::Rskip171) {
+        step.interpreter.return_data.clear();
+    }
+    push(step.interpreter, U256::ZERO)
+}
+
+fn call_inputs<const KIND: u8, DB: EvmDatabase>(
+    step: &Step<'_, '_, DB>,
+    request: Request,
+    callee: Callee,
+    gas_limit: u64,
+) -> CallInputs {
+    let interpreter = &step.interpreter;
+    let own = interpreter.input.target_address();
+    let delegate = KIND == op::DELEGATECALL;
+    CallInputs {
+        input: CallInput::SharedBuffer(request.input.range(interpreter.memory.local_memory_offset())),
+        return_memory_offset: request.output.range(0),
+        gas_limit,
+        bytecode_address: request.to,
+        known_bytecode: (callee.code_hash, callee.code),
+        target_address: if delegate || KIND == op::CALLCODE { own } else { request.to },
+        caller: if delegate { interpreter.input.caller_address() } else { own },
+        value: if delegate {
+            CallValue::Apparent(interpreter.input.call_value())
+        } else {
+            CallValue::Transfer(request.value)
+        },
+        scheme: match KIND {
+            op::CALL => CallScheme::Call,
+            op::CALLCODE => CallScheme::CallCode,
+            op::DELEGATECALL => CallScheme::DelegateCall,
+            _ => CallScheme::StaticCall,
+        },
+        is_static: interpreter.runtime_flag.is_static() || KIND == op::STATICCALL,
+        reservoir: interpreter.gas.reservoir(),
+        charged_new_account_state_gas: false,
+    }
+}

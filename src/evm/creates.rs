@@ -1,0 +1,61 @@
+//! CREATE and CREATE2.
+
+use alloc::boxed::Box;
+
+use alloy_primitives::{Bytes, U256};
+use revm::context_interface::CreateScheme;
+use revm::interpreter::interpreter_action::FrameInput;
+use revm::interpreter::interpreter_types::{InputsTr as _, LoopControl as _, RuntimeFlag as _};
+use revm::interpreter::{CreateInputs, InstructionResult, InterpreterAction};
+
+use super::accounts::balance_of;
+use super::context::{charge, pop, push, EvmDatabase, Step, StepResult};
+use super::gas::MAX_INIT_CODE;
+use crate::evm::rules::Rule;
+
+/// CREATE, or CREATE2 (RSKIP-125). All gas goes to the constructor.
+pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
+    if step.interpreter.runtime_flag.is_static() {
+        return Err(InstructionResult::StateChangeDuringStaticCall);
+    }
+    let [value, offset, len] = pop(step.interpreter)?;
+    let scheme = if TWO {
+        let [salt] = pop(step.interpreter)?;
+        CreateScheme::Create2 { salt }
+    } else {
+        CreateScheme::Create
+    };
+    let len = usize::try_from(len).map_err(|_| InstructionResult::InvalidOperandOOG)?;
+    let rules = step.host.chain.rules;
+    if rules.has(Rule::Rskip438) && len > MAX_INIT_CODE {
+        return Err(InstructionResult::CreateInitCodeSizeLimit);
+    }
+    let params = &step.host.cfg.gas_params;
+    let price = if TWO { params.create2_cost(len) } else { params.create_cost() };
+    charge(step.interpreter, price.saturating_add(params.initcode_cost(len)))?;
+    let init_code = read_memory(&mut step, offset, len)?;
+
+    let own = step.interpreter.input.target_address();
+    let too_deep = step.interpreter.input.depth() >= step.host.chain.max_depth();
+    if too_deep || (!value.is_zero() && balance_of(step.host, own)? < value) {
+        // No frame opens: gas and nonce stay, and so does the return buffer.
+        return push(step.interpreter, U256::ZERO);
+    }
+    let gas = step.interpreter.gas.remaining();
+    charge(step.interpreter, gas)?;
+    let reservoir = step.interpreter.gas.reservoir();
+    let inputs = CreateInputs::new(own, scheme, value, init_code, gas, reservoir);
+    let action = InterpreterAction::NewFrame(FrameInput::Create(Box::new(inputs)));
+    step.interpreter.bytecode.set_action(action);
+    Err(InstructionResult::Suspend)
+}
+
+fn read_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, offset: U256, len: usize) -> StepResult<Bytes> {
+    if len == 0 {
+        return Ok(Bytes::new());
+    }
+    let offset = usize::try_from(offset).map_err(|_| InstructionResult::InvalidOperandOOG)?;
+    step.interpreter.resize_memory(&step.host.cfg.gas_params, offset, len)?;
+    let code = step.interpreter.memory.slice_len(offset, len).to_vec();
+    Ok(code.into())
+}

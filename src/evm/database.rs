@@ -1,0 +1,92 @@
+//! State as the machine asks for it, and its face towards `revm`.
+
+use core::convert::Infallible;
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+use revm::bytecode::Bytecode;
+use revm::state::AccountInfo;
+use revm::Database;
+
+use super::code::bytecode;
+use super::context::EvmDatabase;
+
+/// An account as the machine sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EvmAccount {
+    /// Transactions sent, or contracts created.
+    pub nonce: u64,
+    /// Balance in wei.
+    pub balance: U256,
+    /// Hash that EXTCODEHASH shows; that of no bytes where there is no code.
+    pub code_hash: B256,
+    /// Code known already; otherwise it is asked for by hash when needed.
+    pub code: Option<Bytes>,
+}
+
+/// State behind a run. Nothing here fails: what is missing is noted by the implementation, read as
+/// zero, and the run's result is thrown away.
+pub trait EvmState {
+    /// The account, or `None` where there is none.
+    fn account(&mut self, address: Address) -> Option<EvmAccount>;
+    /// Code by its hash, of an account asked for before.
+    fn code(&mut self, code_hash: B256) -> Bytes;
+    /// Length in bytes of that code, without loading it.
+    fn code_size(&mut self, code_hash: B256) -> usize;
+    /// Whether the account has the storage-root marker that every contract has.
+    fn is_contract(&mut self, address: Address) -> bool;
+    /// Whether a state override gave the account its code.
+    fn code_overridden(&self, address: Address) -> bool;
+    /// A storage word.
+    fn storage(&mut self, address: Address, slot: U256) -> U256;
+    /// Hash of one of the 256 blocks before the one the run sees.
+    fn block_hash(&mut self, number: u64) -> B256;
+    /// Whether the run should end now.
+    fn exhausted(&self) -> bool;
+}
+
+/// [`EvmState`] in `revm`'s shape.
+pub(super) struct Adapter<S>(pub(super) S);
+
+impl<S: EvmState> Database for Adapter<S> {
+    type Error = Infallible;
+
+    fn basic(&mut self, address: Address) -> Result<Option<AccountInfo>, Infallible> {
+        Ok(self.0.account(address).map(|account| AccountInfo {
+            balance: account.balance,
+            nonce: account.nonce,
+            code_hash: account.code_hash,
+            account_id: None,
+            code: account.code.map(bytecode),
+        }))
+    }
+
+    fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, Infallible> {
+        Ok(bytecode(self.0.code(code_hash)))
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
+        Ok(self.0.storage(address, slot))
+    }
+
+    fn block_hash(&mut self, number: u64) -> Result<B256, Infallible> {
+        Ok(self.0.block_hash(number))
+    }
+}
+
+impl<S: EvmState> EvmDatabase for Adapter<S> {
+    fn code_size(&mut self, code_hash: B256) -> usize {
+        self.0.code_size(code_hash)
+    }
+
+    fn is_contract(&mut self, address: Address) -> bool {
+        self.0.is_contract(address)
+    }
+
+    fn code_overridden(&self, address: Address) -> bool {
+        self.0.code_overridden(address)
+    }
+
+    fn exhausted(&self) -> bool {
+        self.0.exhausted()
+    }
+}

@@ -1,0 +1,60 @@
+//! Prices: Petersburg's schedule with Rootstock's differences.
+
+use revm::context_interface::cfg::gas_params::{GasId, GasParams};
+use revm::primitives::hardfork::SpecId;
+
+use crate::evm::rules::{Rule, RuleSet};
+
+/// Gas of any transaction.
+const TRANSACTION: u64 = 21_000;
+/// Extra gas of a transaction that creates a contract.
+const CREATION: u64 = 32_000;
+/// Gas per zero byte of data.
+const ZERO_BYTE: u64 = 4;
+/// Gas per other byte of data, before and after RSKIP-400.
+const DATA_BYTE: (u64, u64) = (68, 16);
+/// Gas per 32-byte word of initialisation code (RSKIP-438).
+const INIT_CODE_WORD: u64 = 2;
+
+/// Gas moved along with a value, paid by the caller (there is no free stipend on Rootstock).
+pub(super) const STIPEND: u64 = 2_300;
+/// Gas of moving a value in CALL and CALLCODE.
+pub(super) const VALUE_TRANSFER: u64 = 9_000;
+/// Gas of a CALL to, or a SELFDESTRUCT in favour of, an account that does not exist.
+pub(super) const NEW_ACCOUNT: u64 = 25_000;
+/// Longest initialisation code in bytes that CREATE accepts (RSKIP-438).
+pub(super) const MAX_INIT_CODE: usize = 0xc000;
+/// Longest code in bytes that a contract may have, since genesis.
+pub(super) const MAX_CODE: usize = 0x6000;
+
+/// Gas charged before the first instruction: base price, data, initialisation code.
+///
+/// A local call pays it too, which is why an `eth_call` with little gas ends out of gas.
+pub fn intrinsic_gas(data: &[u8], creates: bool, rules: RuleSet) -> u64 {
+    let byte = if rules.has(Rule::Rskip400) { DATA_BYTE.1 } else { DATA_BYTE.0 };
+    let zeros = data.iter().filter(|b| **b == 0).count() as u64;
+    let others = (data.len() as u64).saturating_sub(zeros);
+    let mut gas = TRANSACTION
+        .saturating_add(zeros.saturating_mul(ZERO_BYTE))
+        .saturating_add(others.saturating_mul(byte));
+    if creates {
+        gas = gas.saturating_add(CREATION);
+        if rules.has(Rule::Rskip438) {
+            gas = gas.saturating_add(words(data.len()).saturating_mul(INIT_CODE_WORD));
+        }
+    }
+    gas
+}
+
+/// Number of 32-byte words that hold `bytes` bytes.
+pub(super) fn words(bytes: usize) -> u64 {
+    bytes.div_ceil(32) as u64
+}
+
+/// Prices that depend on sizes, for `revm`'s own instructions.
+pub(super) fn gas_params(rules: RuleSet) -> GasParams {
+    let init_code = if rules.has(Rule::Rskip438) { INIT_CODE_WORD } else { 0 };
+    let mut params = GasParams::new_spec(SpecId::PETERSBURG);
+    params.override_gas([(GasId::initcode_per_word(), init_code)]);
+    params
+}

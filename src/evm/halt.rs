@@ -1,0 +1,83 @@
+//! Why a frame failed without REVERT.
+
+use core::fmt;
+
+use revm::interpreter::InstructionResult;
+
+/// Exceptional end of a call: all its gas is gone and nothing is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HaltReason {
+    /// More gas needed than there is, including for memory and code deposit.
+    OutOfGas,
+    /// INVALID, or an opcode that the rules of the block do not have.
+    InvalidOpcode,
+    /// A jump to something other than a JUMPDEST.
+    InvalidJump,
+    /// An instruction found fewer words on the stack than it needs.
+    StackUnderflow,
+    /// The 1025th word on the stack.
+    StackOverflow,
+    /// A state change inside STATICCALL.
+    StaticViolation,
+    /// RETURNDATACOPY beyond the end of the return data.
+    ReturnDataOutOfBounds,
+    /// A creation at an address that already has code or a nonce.
+    AddressCollision,
+    /// New code longer than 24,576 bytes.
+    CodeTooLong,
+    /// New code that starts with `0xEF` (RSKIP-544).
+    CodePrefix,
+    /// Initialisation code longer than 49,152 bytes (RSKIP-438).
+    InitCodeTooLong,
+    /// A native contract refused its input.
+    NativeContract,
+    /// Anything else the machine can end with.
+    Other,
+}
+
+impl HaltReason {
+    pub(super) fn from_result(result: InstructionResult) -> Self {
+        use InstructionResult as R;
+        match result {
+            R::OutOfGas
+            | R::MemoryOOG
+            | R::MemoryLimitOOG
+            | R::PrecompileOOG
+            | R::InvalidOperandOOG
+            | R::ReentrancySentryOOG => Self::OutOfGas,
+            R::OpcodeNotFound | R::InvalidFEOpcode | R::NotActivated => Self::InvalidOpcode,
+            R::InvalidJump => Self::InvalidJump,
+            R::StackUnderflow => Self::StackUnderflow,
+            R::StackOverflow => Self::StackOverflow,
+            R::CallNotAllowedInsideStatic | R::StateChangeDuringStaticCall => Self::StaticViolation,
+            R::OutOfOffset => Self::ReturnDataOutOfBounds,
+            R::CreateCollision => Self::AddressCollision,
+            R::CreateContractSizeLimit => Self::CodeTooLong,
+            R::CreateContractStartingWithEF => Self::CodePrefix,
+            R::CreateInitCodeSizeLimit => Self::InitCodeTooLong,
+            R::PrecompileError => Self::NativeContract,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl fmt::Display for HaltReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OutOfGas => "out of gas",
+            Self::InvalidOpcode => "invalid opcode",
+            Self::InvalidJump => "invalid jump destination",
+            Self::StackUnderflow => "stack underflow",
+            Self::StackOverflow => "stack overflow",
+            Self::StaticViolation => "state change inside a static call",
+            Self::ReturnDataOutOfBounds => "return data out of bounds",
+            Self::AddressCollision => "contract address collision",
+            Self::CodeTooLong => "contract code too long",
+            Self::CodePrefix => "contract code must not start with 0xef",
+            Self::InitCodeTooLong => "init code too long",
+            Self::NativeContract => "native contract failed",
+            Self::Other => "execution failed",
+        })
+    }
+}

@@ -1,0 +1,185 @@
+//! The instruction table of a rule set, and the small instructions that `revm` ties to other forks.
+
+use alloy_primitives::U256;
+use revm::bytecode::opcode as op;
+use revm::handler::instructions::EthInstructions;
+use revm::interpreter::instructions::{gas_table_spec, instruction_table};
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::interpreter_types::{InputsTr as _, RuntimeFlag as _};
+use revm::interpreter::{Host as _, Instruction, InstructionResult};
+use revm::primitives::hardfork::SpecId;
+
+use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
+use super::{accounts, calls, creates};
+use crate::evm::rules::{Rule, RuleSet};
+
+pub(super) type Instructions<'a, DB> = EthInstructions<EthInterpreter, EvmContext<'a, DB>>;
+
+/// TXINDEX, DUPN, SWAPN: codes that only Rootstock had, until RSKIP-191.
+const DUPN: u8 = 0xa8;
+const SWAPN: u8 = 0xa9;
+const TXINDEX: u8 = 0xaa;
+
+/// Opcodes of `revm` that Rootstock has in no era.
+const NEVER: [u8; 12] = [
+    op::CLZ,
+    op::BLOBHASH,
+    op::BLOBBASEFEE,
+    op::SLOTNUM,
+    op::DUPN,
+    op::SWAPN,
+    op::EXCHANGE,
+    0xb0,
+    0xe0,
+    0xf6,
+    0xfb,
+    0xfc,
+];
+
+/// Opcodes of `revm`'s table that a rule brought.
+const GATED: [(u8, Rule); 5] = [
+    (op::SHL, Rule::Rskip120),
+    (op::SHR, Rule::Rskip120),
+    (op::SAR, Rule::Rskip120),
+    (op::STATICCALL, Rule::Rskip91),
+    (op::CREATE2, Rule::Rskip125),
+];
+
+/// The table for blocks under these rules.
+pub(super) fn instructions<'a, DB: EvmDatabase>(rules: RuleSet) -> Instructions<'a, DB> {
+    let spec = SpecId::PETERSBURG;
+    let mut table = EthInstructions::new(instruction_table(), gas_table_spec(spec), spec);
+    for code in NEVER {
+        table.insert_instruction(code, Instruction::unknown(), 0);
+    }
+    always(&mut table);
+    by_rule(&mut table, rules);
+    for (code, rule) in GATED {
+        if !rules.has(rule) {
+            table.insert_instruction(code, Instruction::unknown(), 0);
+        }
+    }
+    table
+}
+
+/// Instructions every era has in Rootstock's own form.
+fn always<DB: EvmDatabase>(table: &mut Instructions<'_, DB>) {
+    table.insert_instruction(op::BALANCE, Instruction::new(accounts::balance::<DB>), 400);
+    table.insert_instruction(op::EXTCODESIZE, Instruction::new(accounts::extcodesize::<DB>), 700);
+    table.insert_instruction(op::EXTCODECOPY, Instruction::new(accounts::extcodecopy::<DB>), 700);
+    table.insert_instruction(op::CODECOPY, Instruction::new(accounts::codecopy::<DB>), 3);
+    table.insert_instruction(op::SELFDESTRUCT, Instruction::new(accounts::selfdestruct::<DB>), 5_000);
+    table.insert_instruction(op::GASPRICE, Instruction::new(gasprice::<DB>), 2);
+    table.insert_instruction(op::GASLIMIT, Instruction::new(gaslimit::<DB>), 2);
+    table.insert_instruction(op::CREATE, Instruction::new(creates::create::<false, DB>), 0);
+    table.insert_instruction(op::CREATE2, Instruction::new(creates::create::<true, DB>), 0);
+    table.insert_instruction(op::CALL, Instruction::new(calls::call::<{ op::CALL }, DB>), 700);
+    table.insert_instruction(op::CALLCODE, Instruction::new(calls::call::<{ op::CALLCODE }, DB>), 700);
+    table.insert_instruction(
+        op::DELEGATECALL,
+        Instruction::new(calls::call::<{ op::DELEGATECALL }, DB>),
+        700,
+    );
+    table.insert_instruction(op::STATICCALL, Instruction::new(calls::call::<{ op::STATICCALL }, DB>), 700);
+}
+
+/// Instructions that a rule brought or took away, and that `revm` ties to later Ethereum forks.
+fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
+    let mut gate = |code, active, instruction, gas| {
+        let (instruction, gas) = if active { (instruction, gas) } else { (Instruction::unknown(), 0) };
+        table.insert_instruction(code, instruction, gas);
+    };
+    gate(op::EXTCODEHASH, rules.has(Rule::Rskip140), Instruction::new(accounts::extcodehash::<DB>), 400);
+    gate(op::SELFBALANCE, rules.has(Rule::Rskip151), Instruction::new(accounts::selfbalance::<DB>), 5);
+    gate(op::CHAINID, rules.has(Rule::Rskip152), Instruction::new(chainid::<DB>), 2);
+    gate(op::BASEFEE, rules.has(Rule::Rskip412), Instruction::new(basefee::<DB>), 2);
+    gate(op::PUSH0, rules.has(Rule::Rskip398), Instruction::new(push0::<DB>), 2);
+    gate(op::MCOPY, rules.has(Rule::Rskip445), Instruction::new(mcopy::<DB>), 3);
+    gate(op::TLOAD, rules.has(Rule::Rskip446), Instruction::new(tload::<DB>), 100);
+    gate(op::TSTORE, rules.has(Rule::Rskip446), Instruction::new(tstore::<DB>), 100);
+    let old = !rules.has(Rule::Rskip191);
+    gate(DUPN, old, Instruction::new(dupn::<DB>), 3);
+    gate(SWAPN, old, Instruction::new(swapn::<DB>), 3);
+    gate(TXINDEX, old, Instruction::new(txindex::<DB>), 2);
+}
+
+fn gasprice<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    push(step.interpreter, step.host.chain.gas_price)
+}
+
+fn gaslimit<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    push(step.interpreter, step.host.chain.gas_limit)
+}
+
+/// BASEFEE is the block's minimum gas price (RSKIP-412).
+fn basefee<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    push(step.interpreter, step.host.chain.minimum_gas_price)
+}
+
+fn chainid<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    push(step.interpreter, U256::from(step.host.cfg.chain_id))
+}
+
+fn push0<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    push(step.interpreter, U256::ZERO)
+}
+
+fn tload<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let [key] = pop(step.interpreter)?;
+    let value = step.host.tload(step.interpreter.input.target_address(), key);
+    push(step.interpreter, value)
+}
+
+fn tstore<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    if step.interpreter.runtime_flag.is_static() {
+        return Err(InstructionResult::StateChangeDuringStaticCall);
+    }
+    let [key, value] = pop(step.interpreter)?;
+    step.host.tstore(step.interpreter.input.target_address(), key, value);
+    Ok(())
+}
+
+/// MCOPY (RSKIP-445, EIP-5656).
+fn mcopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let size = |word: U256| usize::try_from(word).map_err(|_| InstructionResult::InvalidOperandOOG);
+    let [to, from, len] = pop(step.interpreter)?;
+    let len = size(len)?;
+    charge(step.interpreter, step.host.cfg.gas_params.mcopy_cost(len))?;
+    if len == 0 {
+        return Ok(());
+    }
+    let (to, from) = (size(to)?, size(from)?);
+    step.interpreter.resize_memory(&step.host.cfg.gas_params, to.max(from), len)?;
+    step.interpreter.memory.copy(to, from, len);
+    Ok(())
+}
+
+/// DUPN: pops a count n and copies the word n below the then top.
+fn dupn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let count = stack_count(step.interpreter)?;
+    let index = step.interpreter.stack.len().checked_sub(count).ok_or(InstructionResult::StackUnderflow)?;
+    let word = *step.interpreter.stack.data().get(index).ok_or(InstructionResult::StackUnderflow)?;
+    push(step.interpreter, word)
+}
+
+/// SWAPN: pops a count n and exchanges the then top with the word n below it.
+fn swapn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let count = stack_count(step.interpreter)?;
+    if step.interpreter.stack.exchange(0, count) {
+        Ok(())
+    } else {
+        Err(InstructionResult::StackUnderflow)
+    }
+}
+
+/// Pops the count of DUPN and SWAPN; as a word number it counts from 1.
+fn stack_count(interpreter: &mut revm::interpreter::Interpreter) -> StepResult<usize> {
+    let [count] = pop(interpreter)?;
+    let count = usize::try_from(count).map_err(|_| InstructionResult::StackUnderflow)?;
+    count.checked_add(1).ok_or(InstructionResult::StackUnderflow)
+}
+
+/// TXINDEX: position of the transaction in its block; a local call is the first one.
+fn txindex<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    push(step.interpreter, U256::ZERO)
+}

@@ -1,0 +1,128 @@
+//! 0x06, 0x07, 0x08 (RSKIP-137): alt_bn128 (EIP-196, EIP-197). Coordinates are 32 bytes, (0, 0) is
+//! the point at infinity, missing input reads as zero.
+
+use alloc::vec::Vec;
+
+use ark_bn254::{Bn254, Fq, Fq2, Fr, G1Affine, G1Projective, G2Affine};
+use ark_ec::pairing::Pairing;
+use ark_ec::{AffineRepr, CurveGroup};
+use ark_ff::{BigInteger, BigInteger256, One, PrimeField, Zero};
+
+use super::padded;
+
+/// Bytes of one pair of points.
+const PAIR: usize = 192;
+
+/// 45,000 and 34,000 per whole pair.
+pub(super) fn pairing_price(input: &[u8]) -> u64 {
+    let pairs = (input.len() / PAIR) as u64;
+    pairs.saturating_mul(34_000).saturating_add(45_000)
+}
+
+/// Sum of two points; nothing for one that is not on the curve.
+pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
+    let sum: G1Projective = G1Projective::from(g1(input, 0)?) + g1(input, 64)?;
+    Some(encode(sum))
+}
+
+/// A point times a number.
+pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
+    let point = g1(input, 0)?;
+    let scalar = Fr::from_be_bytes_mod_order(&padded::<32>(input, 64));
+    Some(encode(point * scalar))
+}
+
+/// Whether the pairings multiply to one, as a 32-byte word.
+pub(super) fn pairing(input: &[u8]) -> Option<Vec<u8>> {
+    if !input.len().is_multiple_of(PAIR) {
+        return None;
+    }
+    let mut left = Vec::new();
+    let mut right = Vec::new();
+    for pair in input.chunks_exact(PAIR) {
+        let (p, q) = (g1(pair, 0)?, g2(pair, 64)?);
+        if !p.is_zero() && !q.is_zero() {
+            left.push(p);
+            right.push(q);
+        }
+    }
+    let one = left.is_empty() || Bn254::multi_pairing(left, right).0.is_one();
+    let mut word = Vec::with_capacity(32);
+    word.resize(31, 0);
+    word.push(u8::from(one));
+    Some(word)
+}
+
+/// A coordinate below the field's modulus.
+fn field(input: &[u8], offset: usize) -> Option<Fq> {
+    let bytes: [u8; 32] = padded(input, offset);
+    let mut limbs = [0_u64; 4];
+    for (limb, chunk) in limbs.iter_mut().zip(bytes.rchunks_exact(8)) {
+        *limb = u64::from_be_bytes(padded(chunk, 0));
+    }
+    Fq::from_bigint(BigInteger256::new(limbs))
+}
+
+fn g1(input: &[u8], offset: usize) -> Option<G1Affine> {
+    let x = field(input, offset)?;
+    let y = field(input, offset.saturating_add(32))?;
+    if x.is_zero() && y.is_zero() {
+        return Some(G1Affine::zero());
+    }
+    // The curve has prime order: every point on it is in the group.
+    let point = G1Affine::new_unchecked(x, y);
+    point.is_on_curve().then_some(point)
+}
+
+/// The second coordinate of each pair comes first.
+fn g2(input: &[u8], offset: usize) -> Option<G2Affine> {
+    let at = |i: usize| field(input, offset.saturating_add(i.saturating_mul(32)));
+    let x = Fq2::new(at(1)?, at(0)?);
+    let y = Fq2::new(at(3)?, at(2)?);
+    if x.is_zero() && y.is_zero() {
+        return Some(G2Affine::zero());
+    }
+    let point = G2Affine::new_unchecked(x, y);
+    (point.is_on_curve() && point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
+}
+
+fn encode(point: G1Projective) -> Vec<u8> {
+    match point.into_affine().xy() {
+        None => [0; 64].to_vec(),
+        Some((x, y)) => [x.into_bigint().to_bytes_be(), y.into_bigint().to_bytes_be()].concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(x: u8, y: u8) -> Vec<u8> {
+        let mut bytes = [0; 64];
+        bytes[31] = x;
+        bytes[63] = y;
+        bytes.to_vec()
+    }
+
+    #[test]
+    fn doubling_the_generator() {
+        let g = point(1, 2);
+        let twice = add(&[g.clone(), g.clone()].concat()).unwrap();
+        let expected = "030644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd3\
+                        15ed738c0e0a7c92e7845f96b2ae9c0a68a6a449e3538fc7ff3ebf7a5a18a2c4";
+        assert_eq!(hex::encode(&twice), expected);
+        let mut two = [0; 32];
+        two[31] = 2;
+        assert_eq!(mul(&[g.clone(), two.to_vec()].concat()).unwrap(), twice);
+        assert_eq!(add(&g).unwrap(), g);
+    }
+
+    #[test]
+    fn bad_points_and_lengths() {
+        assert_eq!(add(&point(1, 3)), None);
+        assert_eq!(mul(&[0xff; 96]), None);
+        assert_eq!(pairing(&[0; 191]), None);
+        assert_eq!(pairing(&[]).unwrap()[31], 1);
+        assert_eq!(pairing(&[0; 192]).unwrap()[31], 1, "infinity pairs to one");
+    }
+}

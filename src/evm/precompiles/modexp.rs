@@ -1,0 +1,127 @@
+//! 0x05: modular exponentiation and its price before EIP-2565 (EIP-198).
+
+use alloc::vec::Vec;
+
+use alloy_primitives::U256;
+
+use super::padded;
+
+/// Bytes of the three length words.
+const HEADER: usize = 96;
+/// Divisor of the price (EIP-198's GQUADDIVISOR).
+const DIVISOR: u128 = 20;
+/// Lengths stop here in the reference, far above what any gas limit pays for.
+const MAX_LENGTH: u64 = i32::MAX as u64;
+
+/// Lengths in bytes of base, exponent and modulus.
+struct Lengths {
+    base: u64,
+    exponent: u64,
+    modulus: u64,
+}
+
+impl Lengths {
+    fn read(input: &[u8]) -> Self {
+        let length = |offset| {
+            let word = U256::from_be_bytes(padded::<32>(input, offset));
+            u64::try_from(word).unwrap_or(MAX_LENGTH).min(MAX_LENGTH)
+        };
+        Self { base: length(0), exponent: length(32), modulus: length(64) }
+    }
+}
+
+/// Price by operand lengths and the exponent's leading bits; saturates.
+pub(super) fn price(input: &[u8]) -> u64 {
+    let lengths = Lengths::read(input);
+    let complexity = complexity(u128::from(lengths.base.max(lengths.modulus)));
+    let rounds = u128::from(exponent_bits(input, &lengths)).max(1);
+    u64::try_from(complexity.saturating_mul(rounds) / DIVISOR).unwrap_or(u64::MAX)
+}
+
+/// EIP-198's `mult_complexity`.
+fn complexity(len: u128) -> u128 {
+    let square = len.saturating_mul(len);
+    if len <= 64 {
+        square
+    } else if len <= 1_024 {
+        (square / 4).saturating_add(len.saturating_mul(96)).saturating_sub(3_072)
+    } else {
+        (square / 16).saturating_add(len.saturating_mul(480)).saturating_sub(199_680)
+    }
+}
+
+/// EIP-198's adjusted exponent length: bits of the first word, plus eight per byte behind it.
+fn exponent_bits(input: &[u8], lengths: &Lengths) -> u64 {
+    let offset = usize::try_from(lengths.base).unwrap_or(usize::MAX).saturating_add(HEADER);
+    let mut head: [u8; 32] = padded(input, offset);
+    let known = usize::try_from(lengths.exponent.min(32)).unwrap_or(32);
+    head.rotate_right(32_usize.saturating_sub(known));
+    head.iter_mut().take(32_usize.saturating_sub(known)).for_each(|byte| *byte = 0);
+    let bits = (U256::from_be_bytes(head).bit_len() as u64).saturating_sub(1);
+    lengths.exponent.saturating_sub(32).saturating_mul(8).saturating_add(bits)
+}
+
+/// base^exponent mod modulus, as long as the modulus. Only called once the price is paid, which
+/// bounds the lengths.
+pub(super) fn run(input: &[u8]) -> Vec<u8> {
+    let lengths = Lengths::read(input);
+    let size = |len: u64| usize::try_from(len).unwrap_or(usize::MAX);
+    let (base_len, exponent_len, modulus_len) =
+        (size(lengths.base), size(lengths.exponent), size(lengths.modulus));
+    if modulus_len == 0 {
+        return Vec::new();
+    }
+    let exponent_at = HEADER.saturating_add(base_len);
+    let modulus_at = exponent_at.saturating_add(exponent_len);
+    let base = operand(input, HEADER, base_len);
+    let exponent = operand(input, exponent_at, exponent_len);
+    let modulus = operand(input, modulus_at, modulus_len);
+    let answer = aurora_engine_modexp::modexp(&base, &exponent, &modulus);
+    let mut output = alloc::vec![0; modulus_len];
+    output.iter_mut().rev().zip(answer.iter().rev()).for_each(|(to, from)| *to = *from);
+    output
+}
+
+/// `len` bytes of input from an offset on, padded with zeros behind.
+fn operand(input: &[u8], offset: usize, len: usize) -> Vec<u8> {
+    let rest = input.get(offset..).unwrap_or_default();
+    let mut operand: Vec<u8> = rest.iter().take(len).copied().collect();
+    operand.resize(len, 0);
+    operand
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(base: &[u8], exponent: &[u8], modulus: &[u8]) -> Vec<u8> {
+        let mut input = Vec::new();
+        for part in [base, exponent, modulus] {
+            input.extend_from_slice(&U256::from(part.len()).to_be_bytes::<32>());
+        }
+        [&input, base, exponent, modulus].concat()
+    }
+
+    #[test]
+    fn small_powers() {
+        assert_eq!(run(&call(&[3], &[4], &[100])), [81]);
+        assert_eq!(run(&call(&[3], &[4], &[0, 7])), [0, 4]);
+        assert_eq!(run(&call(&[3], &[4], &[0])), [0], "modulus zero");
+        assert!(run(&call(&[3], &[4], &[])).is_empty(), "no modulus");
+        assert!(run(&[]).is_empty());
+    }
+
+    #[test]
+    fn price_of_the_example_in_eip_198() {
+        let field = hex::decode("fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2e").unwrap();
+        let modulus =
+            hex::decode("fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f").unwrap();
+        assert_eq!(price(&call(&[3], &field, &modulus)), 13_056);
+        assert_eq!(price(&call(&[], &field, &modulus)), 13_056);
+    }
+
+    #[test]
+    fn absurd_lengths_cost_more_than_any_limit() {
+        assert!(price(&[0xff; 96]) > 1 << 40);
+    }
+}

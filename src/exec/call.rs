@@ -1,0 +1,184 @@
+//! `eth_call`: one message on the state behind a block, with the block itself as its environment.
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+
+use super::limits::RunLimits;
+use super::recorder::Recorder;
+use super::result::{CallOutcome, CallResult, CallStop, OverrideError};
+use crate::evm::precompiles::{Precompile, Refusal};
+use crate::evm::rules::RuleSet;
+use crate::evm::{intrinsic_gas, Abort, FirstFrame, FrameEnd, HaltReason, Machine, RunContext, Setting};
+use crate::state::{OverriddenState, StateOverride, StateReader};
+
+/// A message to execute. Nothing is checked of it: a local call needs neither balance nor nonce.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallMessage {
+    /// Sender; none is the reference's null sender: CALLER is 0, but account 0 is not involved.
+    pub from: Option<Address>,
+    /// Callee; none creates a contract.
+    pub to: Option<Address>,
+    /// Gas limit; none, and everything above the cap, means the cap.
+    pub gas: Option<u64>,
+    /// Gas price in wei, only for GASPRICE: fees are not charged.
+    pub gas_price: U256,
+    /// Value in wei.
+    pub value: U256,
+    /// Call data, or initialisation code.
+    pub data: Bytes,
+}
+
+/// The block a call sees: the selected block itself, not the one after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockEnvironment {
+    /// Height.
+    pub number: u64,
+    /// Time in seconds since 1970.
+    pub timestamp: u64,
+    /// Miner.
+    pub coinbase: Address,
+    /// Its own difficulty, not the total.
+    pub difficulty: U256,
+    /// Gas limit.
+    pub gas_limit: U256,
+    /// Minimum gas price in wei: BASEFEE (RSKIP-412).
+    pub minimum_gas_price: U256,
+}
+
+/// Hashes of the blocks before the one a call sees, on its own branch.
+pub trait BlockHashes {
+    /// Hash of the block at a height, `None` where it is not at hand.
+    fn block_hash(&self, number: u64) -> Option<B256>;
+}
+
+/// Where a call runs.
+pub struct CallContext<'a> {
+    /// State behind the block.
+    pub state: &'a dyn StateReader,
+    /// Hashes of its ancestors.
+    pub hashes: &'a dyn BlockHashes,
+    /// The block.
+    pub block: &'a BlockEnvironment,
+    /// Rules at its height.
+    pub rules: RuleSet,
+    /// Chain id.
+    pub chain_id: u64,
+}
+
+/// Runs a message. A run that misses facts goes on with zeros to find more of them, and ends in
+/// [`CallStop::Lacking`] with all of them; its result is thrown away.
+pub fn call(
+    context: &CallContext<'_>,
+    message: &CallMessage,
+    overrides: &StateOverride,
+    limits: &RunLimits<'_>,
+) -> Result<CallResult, CallStop> {
+    check_overrides(overrides, context.rules)?;
+    let limit = message.gas.unwrap_or(u64::MAX).min(limits.gas_cap);
+    let state = OverriddenState::new(context.state, overrides);
+    let recorder = Recorder::new(&state, context.hashes, overrides, limits.max_missing, limits.max_keys);
+    let intrinsic = intrinsic_gas(&message.data, message.to.is_none(), context.rules);
+    let Some(gas) = limit.checked_sub(intrinsic) else {
+        return Ok(CallResult::new(out_of_gas(limit), recorder.finish()?));
+    };
+    if let Some((address, precompile)) = native_target(message, context.rules) {
+        let outcome = call_native(precompile, address, &message.data, limit, gas, context.rules)?;
+        return Ok(CallResult::new(outcome, recorder.finish()?));
+    }
+
+    let mut machine =
+        Machine::new(recorder, setting(context, message), run_context(context, message, limits));
+    let first = FirstFrame {
+        from: message.from,
+        to: message.to,
+        value: message.value,
+        data: message.data.clone(),
+        gas,
+    };
+    let ended = machine.run(first);
+    // What is missing comes first: a run on zeros may stop where a run on the state would not.
+    let complete = machine.state().finish()?;
+    let outcome = settle(ended.map_err(stop)?, limit);
+    Ok(CallResult::new(outcome, complete))
+}
+
+fn check_overrides(overrides: &StateOverride, rules: RuleSet) -> Result<(), OverrideError> {
+    match overrides.accounts.keys().find(|address| Precompile::at(address, rules).is_some()) {
+        Some(address) => Err(OverrideError::Precompile(*address)),
+        None => Ok(()),
+    }
+}
+
+fn setting(context: &CallContext<'_>, message: &CallMessage) -> Setting {
+    Setting {
+        chain_id: context.chain_id,
+        number: context.block.number,
+        timestamp: context.block.timestamp,
+        coinbase: context.block.coinbase,
+        difficulty: context.block.difficulty,
+        origin: message.from.unwrap_or(Address::ZERO),
+    }
+}
+
+fn run_context<'a>(
+    context: &CallContext<'_>,
+    message: &CallMessage,
+    limits: &RunLimits<'a>,
+) -> RunContext<'a> {
+    let mut run = RunContext::new(context.rules, limits.interrupt);
+    run.gas_limit = context.block.gas_limit;
+    run.minimum_gas_price = context.block.minimum_gas_price;
+    run.gas_price = message.gas_price;
+    run
+}
+
+fn native_target(message: &CallMessage, rules: RuleSet) -> Option<(Address, Precompile)> {
+    let address = message.to?;
+    Precompile::at(&address, rules).map(|precompile| (address, precompile))
+}
+
+/// A call straight to a native contract. One that refuses its input is a success without output,
+/// as such a transaction's receipt has it; its input is not cut to length.
+fn call_native(
+    precompile: Precompile,
+    address: Address,
+    data: &[u8],
+    limit: u64,
+    gas: u64,
+    rules: RuleSet,
+) -> Result<CallOutcome, CallStop> {
+    let Some(left) = gas.checked_sub(precompile.price(data)) else {
+        return Ok(out_of_gas(limit));
+    };
+    let output = match precompile.run(data, 1, rules) {
+        Ok(output) => output,
+        Err(Refusal::Failed) => Bytes::new(),
+        Err(Refusal::NotSimulated) => return Err(CallStop::NotSimulated(address)),
+    };
+    Ok(CallOutcome::Success { output, gas_used: limit.saturating_sub(left), logs: alloc::vec::Vec::new() })
+}
+
+fn out_of_gas(limit: u64) -> CallOutcome {
+    CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: limit }
+}
+
+/// Gas used: what is gone, less refunds of at most half of it.
+fn settle(end: FrameEnd, limit: u64) -> CallOutcome {
+    let spent = limit.saturating_sub(end.gas_left);
+    match end.failure {
+        Some(None) => CallOutcome::Revert { output: end.output, gas_used: spent },
+        Some(Some(reason)) => CallOutcome::Halt { reason, gas_used: spent },
+        None => {
+            let gas_used = spent.saturating_sub(end.refund.min(spent / 2));
+            CallOutcome::Success { output: end.output, gas_used, logs: end.logs }
+        }
+    }
+}
+
+fn stop(abort: Abort) -> CallStop {
+    match abort {
+        Abort::Stopped => CallStop::Interrupted,
+        Abort::NotSimulated(address) => CallStop::NotSimulated(address),
+        Abort::OverdrawnBalance(address) => CallStop::OverdrawnBalance(address),
+        Abort::BalanceOverflow => CallStop::BalanceOverflow,
+    }
+}

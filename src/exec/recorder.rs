@@ -1,0 +1,132 @@
+//! The state under a run that goes on with zeros where something is missing, and remembers it.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+
+use super::call::BlockHashes;
+use super::result::CallStop;
+use crate::evm::{EvmAccount, EvmState};
+use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
+
+/// Proof that a run missed nothing.
+pub(super) struct Complete(());
+
+/// State, block hashes, and what a run could not read of them.
+pub(super) struct Recorder<'a> {
+    state: &'a dyn StateReader,
+    hashes: &'a dyn BlockHashes,
+    overrides: &'a StateOverride,
+    max_missing: usize,
+    max_keys: usize,
+    read: usize,
+    lacking: BTreeSet<StateKey>,
+    corrupt: Option<(StateKey, Corrupt)>,
+    /// Whose code a hash belongs to, and its length; filled as accounts are read.
+    codes: BTreeMap<B256, (Address, u32)>,
+}
+
+impl<'a> Recorder<'a> {
+    pub(super) fn new(
+        state: &'a dyn StateReader,
+        hashes: &'a dyn BlockHashes,
+        overrides: &'a StateOverride,
+        max_missing: usize,
+        max_keys: usize,
+    ) -> Self {
+        Self {
+            state,
+            hashes,
+            overrides,
+            max_missing,
+            max_keys,
+            read: 0,
+            lacking: BTreeSet::new(),
+            corrupt: None,
+            codes: BTreeMap::new(),
+        }
+    }
+
+    /// The witness that nothing was missed, or what was.
+    pub(super) fn finish(&self) -> Result<Complete, CallStop> {
+        if let Some((key, fault)) = &self.corrupt {
+            return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
+        }
+        if !self.lacking.is_empty() {
+            return Err(CallStop::Lacking(self.lacking.clone()));
+        }
+        if self.read > self.max_keys {
+            return Err(CallStop::TooManyKeys { limit: self.max_keys });
+        }
+        Ok(Complete(()))
+    }
+
+    /// The value, or zero and a note.
+    fn note<T: Default>(&mut self, read: Result<T, StateError>) -> T {
+        self.read = self.read.saturating_add(1);
+        match read {
+            Ok(value) => value,
+            Err(StateError::Missing(key)) => {
+                self.lacking.insert(key);
+                T::default()
+            }
+            Err(StateError::Corrupt { key, fault }) => {
+                self.corrupt.get_or_insert((key, fault));
+                T::default()
+            }
+        }
+    }
+}
+
+impl EvmState for Recorder<'_> {
+    fn account(&mut self, address: Address) -> Option<EvmAccount> {
+        let read = self.state.account(&address);
+        let account: Option<AccountState> = self.note(read);
+        account.map(|account| {
+            self.codes.insert(account.code_hash, (address, account.code_size));
+            EvmAccount {
+                nonce: account.nonce,
+                balance: account.balance,
+                code_hash: account.code_hash,
+                code: None,
+            }
+        })
+    }
+
+    fn code(&mut self, code_hash: B256) -> Bytes {
+        match self.codes.get(&code_hash) {
+            Some((address, _)) => {
+                let read = self.state.code(address);
+                self.note(read)
+            }
+            None => Bytes::new(),
+        }
+    }
+
+    fn code_size(&mut self, code_hash: B256) -> usize {
+        self.codes.get(&code_hash).map_or(0, |(_, size)| usize::try_from(*size).unwrap_or(usize::MAX))
+    }
+
+    fn is_contract(&mut self, address: Address) -> bool {
+        let read = self.state.is_contract(&address);
+        self.note(read)
+    }
+
+    fn code_overridden(&self, address: Address) -> bool {
+        self.overrides.accounts.get(&address).is_some_and(|over| over.code.is_some())
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> U256 {
+        let read = self.state.storage_word(&address, &slot);
+        self.note(read)
+    }
+
+    fn block_hash(&mut self, number: u64) -> B256 {
+        let read = self.hashes.block_hash(number).ok_or(StateError::Missing(StateKey::BlockHash(number)));
+        self.note(read)
+    }
+
+    fn exhausted(&self) -> bool {
+        self.corrupt.is_some() || self.lacking.len() >= self.max_missing || self.read > self.max_keys
+    }
+}

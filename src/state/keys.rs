@@ -1,0 +1,100 @@
+//! Keys of the state trie (RSKIP-107): everything of an account lies below one prefix.
+//!
+//! ```text
+//! account       00 || keccak(address)[0..10] || address
+//! code          account || 80
+//! storage root  account || 00                               value 01 marks a contract
+//! slot          account || 00 || keccak(slot)[0..10] || slot without leading zero bytes
+//! ```
+//! The ten hash bytes balance the trie; the plain suffix lets it be walked without a preimage.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{keccak256, Address, U256};
+
+/// First byte of every account key.
+const DOMAIN: u8 = 0x00;
+/// Hash bytes in front of an address or slot.
+const BALANCING: usize = 10;
+/// Bytes of an account key.
+pub const ACCOUNT_KEY_LEN: usize = 31;
+/// Last byte of a code key.
+const CODE: u8 = 0x80;
+/// Last byte of a storage-root key.
+const STORAGE: u8 = 0x00;
+
+/// Key of the account under which the REMASC transaction's sender counts its nonce: that sender's
+/// address is the single byte 00.
+pub const REMASC_SENDER_KEY: [u8; 12] =
+    [0x00, 0xbc, 0x36, 0x78, 0x9e, 0x7a, 0x1e, 0x28, 0x14, 0x36, 0x46, 0x00];
+
+/// Key of nonce and balance.
+pub fn account_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
+    let hash = keccak256(address);
+    let parts = [DOMAIN].into_iter().chain(hash.0.into_iter().take(BALANCING)).chain(address.0 .0);
+    let mut key = [0; ACCOUNT_KEY_LEN];
+    key.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+    key
+}
+
+/// Key of the code.
+pub fn code_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN + 1] {
+    with_suffix(address, CODE)
+}
+
+/// Key of the marker that makes an account a contract; storage lies below it.
+pub fn storage_root_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN + 1] {
+    with_suffix(address, STORAGE)
+}
+
+/// Key of a storage slot.
+pub fn slot_key(address: &Address, slot: &U256) -> Vec<u8> {
+    let word = slot.to_be_bytes::<32>();
+    let hash = keccak256(word);
+    // The zero slot keeps one byte.
+    let zeros = word.iter().take_while(|byte| **byte == 0).count().min(31);
+    let mut key = Vec::with_capacity(ACCOUNT_KEY_LEN + 1 + BALANCING + 32);
+    key.extend_from_slice(&storage_root_key(address));
+    key.extend(hash.0.iter().take(BALANCING));
+    key.extend(word.iter().skip(zeros));
+    key
+}
+
+fn with_suffix(address: &Address, suffix: u8) -> [u8; ACCOUNT_KEY_LEN + 1] {
+    let mut key = [suffix; ACCOUNT_KEY_LEN + 1];
+    key.iter_mut().zip(account_key(address)).for_each(|(to, from)| *to = from);
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::address;
+
+    /// The first funded regtest account, as recorded from the reference.
+    #[test]
+    fn recorded_account_key() {
+        let cow = address!("cd2a3d9f938e13cd947ec05abc7fe734df8dd826");
+        let key = "00a28629e41841cc5e7028cd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+        assert_eq!(hex::encode(account_key(&cow)), key);
+        assert_eq!(hex::encode(code_key(&cow)), format!("{key}80"));
+        assert_eq!(hex::encode(storage_root_key(&cow)), format!("{key}00"));
+    }
+
+    #[test]
+    fn slots_are_stripped_but_never_empty() {
+        let zero = slot_key(&Address::ZERO, &U256::ZERO);
+        assert_eq!(zero.len(), 32 + 10 + 1);
+        assert_eq!(zero.last(), Some(&0));
+        assert_eq!(slot_key(&Address::ZERO, &U256::from(0x1234)).len(), 32 + 10 + 2);
+        assert_eq!(slot_key(&Address::ZERO, &U256::MAX).len(), 32 + 10 + 32);
+    }
+
+    #[test]
+    fn remasc_sender_is_one_byte() {
+        let hash = keccak256([0]);
+        assert_eq!(REMASC_SENDER_KEY[0], DOMAIN);
+        assert_eq!(REMASC_SENDER_KEY[1..11], hash[..10]);
+        assert_eq!(REMASC_SENDER_KEY[11], 0);
+    }
+}

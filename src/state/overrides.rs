@@ -1,0 +1,129 @@
+//! State overrides of `eth_call`: an overlay that is read before the state.
+
+use alloc::collections::BTreeMap;
+
+use alloy_primitives::{keccak256, Address, Bytes, KECCAK256_EMPTY, U256};
+
+use super::reader::{AccountState, StateError, StateReader};
+
+/// Overrides by account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateOverride {
+    /// What to pretend of each account.
+    pub accounts: BTreeMap<Address, AccountOverride>,
+}
+
+/// What to pretend of one account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountOverride {
+    /// Balance in wei.
+    pub balance: Option<U256>,
+    /// Nonce.
+    pub nonce: Option<u64>,
+    /// Code.
+    pub code: Option<Bytes>,
+    /// Storage.
+    pub storage: OverrideStorage,
+}
+
+/// Storage of an overridden account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OverrideStorage {
+    /// As in the state.
+    #[default]
+    Keep,
+    /// These slots instead of the state's (`stateDiff`).
+    Patch(BTreeMap<U256, U256>),
+    /// Only these slots, every other one zero (`state`).
+    Replace(BTreeMap<U256, U256>),
+}
+
+impl OverrideStorage {
+    /// Whether it names a slot.
+    fn writes(&self) -> bool {
+        match self {
+            Self::Keep => false,
+            Self::Patch(slots) | Self::Replace(slots) => !slots.is_empty(),
+        }
+    }
+}
+
+impl AccountOverride {
+    /// Whether balance, nonce or code are given, which alone makes a missing account exist.
+    fn names_account(&self) -> bool {
+        self.balance.is_some() || self.nonce.is_some() || self.code.is_some()
+    }
+
+    fn account(&self, base: Option<AccountState>) -> Option<AccountState> {
+        if base.is_none() && !self.names_account() && !self.storage.writes() {
+            return None;
+        }
+        let mut account = base.unwrap_or(AccountState {
+            nonce: 0,
+            balance: U256::ZERO,
+            code_hash: KECCAK256_EMPTY,
+            code_size: 0,
+        });
+        account.balance = self.balance.unwrap_or(account.balance);
+        account.nonce = self.nonce.unwrap_or(account.nonce);
+        if let Some(code) = &self.code {
+            account.code_hash = keccak256(code);
+            account.code_size = u32::try_from(code.len()).unwrap_or(u32::MAX);
+        }
+        Some(account)
+    }
+}
+
+/// A state seen through overrides.
+pub struct OverriddenState<'a> {
+    base: &'a dyn StateReader,
+    overrides: &'a StateOverride,
+}
+
+impl<'a> OverriddenState<'a> {
+    /// `base`, except where `overrides` say otherwise.
+    pub fn new(base: &'a dyn StateReader, overrides: &'a StateOverride) -> Self {
+        Self { base, overrides }
+    }
+
+    fn of(&self, address: &Address) -> Option<&'a AccountOverride> {
+        self.overrides.accounts.get(address)
+    }
+}
+
+impl StateReader for OverriddenState<'_> {
+    fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
+        let Some(over) = self.of(address) else { return self.base.account(address) };
+        let complete = over.balance.is_some() && over.nonce.is_some() && over.code.is_some();
+        let base = if complete { None } else { self.base.account(address)? };
+        Ok(over.account(base))
+    }
+
+    /// Code put on a plain account leaves it one; only storage makes a missing account a contract.
+    fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
+        let founds = self.of(address).is_some_and(|over| !over.names_account() && over.storage.writes());
+        if founds && self.base.account(address)?.is_none() {
+            return Ok(true);
+        }
+        self.base.is_contract(address)
+    }
+
+    fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
+        let word = match self.of(address).map(|over| &over.storage) {
+            None | Some(OverrideStorage::Keep) => None,
+            Some(OverrideStorage::Patch(slots)) => slots.get(slot).copied(),
+            Some(OverrideStorage::Replace(slots)) => Some(slots.get(slot).copied().unwrap_or_default()),
+        };
+        match word {
+            Some(word) => Ok(word.to_be_bytes_trimmed_vec().into()),
+            None => self.base.storage(address, slot),
+        }
+    }
+
+    fn code(&self, address: &Address) -> Result<Bytes, StateError> {
+        match self.of(address).and_then(|over| over.code.clone()) {
+            Some(code) => Ok(code),
+            None => self.base.code(address),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Shared by the tests: recorded data, and a state that is a plain map.
+#![allow(dead_code, unreachable_pub)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use rootlight::exec::BlockHashes;
+use rootlight::state::{AccountState, StateError, StateKey, StateReader};
+
+/// Folder of the large recordings; tests that need it skip without it.
+pub fn shared() -> Option<PathBuf> {
+    let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");
+    let path = PathBuf::from(std::env::var("ROOTLIGHT_SHARED").unwrap_or_else(|_| default.into()));
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: no recordings at {}", path.display());
+    None
+}
+
+pub fn u256(text: &str) -> U256 {
+    U256::from_str_radix(text.trim_start_matches("0x"), 16).expect("hex number")
+}
+
+pub fn u64_of(text: &str) -> u64 {
+    u256(text).to::<u64>()
+}
+
+pub fn bytes(text: &str) -> Bytes {
+    hex::decode(text.trim_start_matches("0x")).expect("hex").into()
+}
+
+pub fn low_address(low: u64) -> Address {
+    Address::left_padding_from(&low.to_be_bytes())
+}
+
+/// An account of [`MapState`].
+#[derive(Clone, Debug, Default)]
+pub struct MapAccount {
+    pub nonce: u64,
+    pub balance: U256,
+    pub code: Bytes,
+    pub contract: bool,
+    pub storage: BTreeMap<U256, U256>,
+}
+
+/// A state in memory; `hidden` keys are missing until revealed.
+#[derive(Clone, Debug, Default)]
+pub struct MapState {
+    pub accounts: BTreeMap<Address, MapAccount>,
+    pub hidden: BTreeSet<StateKey>,
+    pub hide_all: bool,
+    pub revealed: BTreeSet<StateKey>,
+}
+
+impl MapState {
+    fn check(&self, key: StateKey) -> Result<(), StateError> {
+        let hidden = self.hidden.contains(&key) || self.hide_all;
+        if hidden && !self.revealed.contains(&key) {
+            return Err(StateError::Missing(key));
+        }
+        Ok(())
+    }
+}
+
+impl StateReader for MapState {
+    fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
+        self.check(StateKey::Account(*address))?;
+        Ok(self.accounts.get(address).map(|account| AccountState {
+            nonce: account.nonce,
+            balance: account.balance,
+            code_hash: if account.code.is_empty() { KECCAK256_EMPTY } else { keccak256(&account.code) },
+            code_size: account.code.len() as u32,
+        }))
+    }
+
+    fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
+        self.check(StateKey::Storage(*address, U256::ZERO))?;
+        Ok(self.accounts.get(address).is_some_and(|account| account.contract))
+    }
+
+    fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
+        self.check(StateKey::Storage(*address, *slot))?;
+        let word = self.accounts.get(address).and_then(|account| account.storage.get(slot)).copied();
+        Ok(word.unwrap_or_default().to_be_bytes_trimmed_vec().into())
+    }
+
+    fn code(&self, address: &Address) -> Result<Bytes, StateError> {
+        self.check(StateKey::Code(*address))?;
+        Ok(self.accounts.get(address).map(|account| account.code.clone()).unwrap_or_default())
+    }
+}
+
+/// Block hashes by height.
+#[derive(Clone, Debug, Default)]
+pub struct MapHashes(pub BTreeMap<u64, B256>);
+
+impl BlockHashes for MapHashes {
+    fn block_hash(&self, number: u64) -> Option<B256> {
+        self.0.get(&number).copied()
+    }
+}
