@@ -1,1 +1,9 @@
-//! Rootlight native host.
+//! Rootlight native host: server, upstream driver, recordings and the command line.
+
+pub mod cli;
+pub mod envelope;
+pub mod record;
+pub mod replay;
+pub mod server;
+pub mod service;
+pub mod upstream;

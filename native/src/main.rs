@@ -1,2 +1,7 @@
 //! The `rootlight` binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rootlight_native::cli::main(std::env::args_os())
+}

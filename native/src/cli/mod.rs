@@ -1,0 +1,94 @@
+//! The command line: what scripts rely on. Exit codes: 0 ok, 1 failed, 2 usage.
+
+mod args;
+mod config;
+mod logging;
+mod record;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+pub use args::{Cli, Command, CommonArgs, RecordArgs, ServerArgs};
+
+/// What a command came to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CommandError {
+    /// The command line or the configuration file asks for something that does not exist.
+    #[error("{0}")]
+    Usage(String),
+    /// The command could not do its work.
+    #[error("{0}")]
+    Failed(String),
+    /// Something was checked and found wrong; the output already says what.
+    #[error("verification failed")]
+    Refused,
+}
+
+impl CommandError {
+    /// A failure with the text of an error.
+    pub fn failed(error: impl std::fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+
+    fn code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Failed(_) | Self::Refused => ExitCode::from(1),
+        }
+    }
+}
+
+/// Runs the program; everything but `main` itself, so that tests can call it.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let outcome = match parse(arguments.into_iter().collect()) {
+        Ok(cli) => run(cli),
+        Err(Stop::Clap(message)) => {
+            // Prints help and version to stdout with 0, mistakes to stderr with 2.
+            let code = u8::try_from(message.exit_code()).unwrap_or(2);
+            let _ = message.print();
+            return ExitCode::from(code);
+        }
+        Err(Stop::Config(error)) => Err(error),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !matches!(error, CommandError::Refused) {
+                eprintln!("error: {error}");
+            }
+            error.code()
+        }
+    }
+}
+
+enum Stop {
+    Clap(clap::Error),
+    Config(CommandError),
+}
+
+/// Reads the arguments; values of a configuration file become defaults, so that flags and
+/// environment variables win over them.
+fn parse(arguments: Vec<OsString>) -> Result<Cli, Stop> {
+    let command = match config::path(&arguments) {
+        Some(path) => config::apply(Cli::command(), &path).map_err(Stop::Config)?,
+        None => Cli::command(),
+    };
+    let matches = command.try_get_matches_from(arguments).map_err(Stop::Clap)?;
+    Cli::from_arg_matches(&matches).map_err(Stop::Clap)
+}
+
+fn run(cli: Cli) -> Result<(), CommandError> {
+    logging::start(&cli.common);
+    match cli.command {
+        None => Err(CommandError::Usage("no command given; see --help".into())),
+        Some(Command::Record(args)) => record::run(&args, cli.common.silent),
+    }
+}
+
+/// A runtime for commands that wait on sockets.
+fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::failed)
+}

@@ -1,0 +1,41 @@
+//! `rootlight record`.
+
+use super::{runtime, CommandError, RecordArgs};
+use crate::record::{record, Plan};
+use crate::upstream;
+
+/// Records and says what was written.
+pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
+    if args.to.is_some_and(|to| to < args.from) {
+        return Err(CommandError::Usage("--to is below --from".into()));
+    }
+    let source = upstream::open(&args.upstream).map_err(|error| match error {
+        upstream::OpenError::Scheme(_) => CommandError::Usage(error.to_string()),
+        other => CommandError::failed(other),
+    })?;
+    let plan = Plan {
+        from: args.from,
+        to: args.to,
+        accounts: args.account.clone(),
+        slots: args.slot.clone(),
+        gzip: args.gzip,
+    };
+    let progress = |line: &str| {
+        if !silent {
+            eprintln!("{line}");
+        }
+    };
+    let written = runtime()?
+        .block_on(record(source.as_ref(), &plan, &args.out, &progress))
+        .map_err(CommandError::failed)?;
+    if !silent {
+        println!(
+            "recorded blocks {} to {}: {} answers in {}",
+            written.from,
+            written.to,
+            written.answers,
+            args.out.display()
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,227 @@
+//! Writing recordings: everything a light client asks about a range of blocks.
+
+mod writer;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Instant;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::upstream::{Call, CallResult, Upstream, UpstreamError};
+use writer::Files;
+pub use writer::RecordError;
+
+/// Blocks asked for at a time; bounds memory and gives regular progress lines.
+const STEP: u64 = 50;
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// First block.
+    pub from: u64,
+    /// Last block; the upstream's head if `None`.
+    pub to: Option<u64>,
+    /// Accounts to prove at every block.
+    pub accounts: Vec<String>,
+    /// Storage slots to prove with each account.
+    pub slots: Vec<String>,
+    /// Compress files.
+    pub gzip: bool,
+}
+
+/// What was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// First block.
+    pub from: u64,
+    /// Last block.
+    pub to: u64,
+    /// Number of request/response lines.
+    pub answers: u64,
+}
+
+/// The parts of a block that lead to further questions.
+#[derive(Debug, Deserialize)]
+struct Block {
+    hash: String,
+    #[serde(default)]
+    transactions: Vec<Transaction>,
+    #[serde(default)]
+    uncles: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Transaction {
+    hash: String,
+}
+
+/// Records an upstream into a folder.
+pub async fn record(
+    upstream: &dyn Upstream,
+    plan: &Plan,
+    folder: &Path,
+    progress: &(dyn Fn(&str) + Sync),
+) -> Result<Recorded, RecordError> {
+    let mut recorder = Recorder {
+        upstream,
+        files: Files::create(folder, plan.gzip)?,
+        missing: BTreeSet::new(),
+        answers: 0,
+        progress,
+    };
+    let to = recorder.last_block(plan).await?;
+    recorder.info().await?;
+    let started = Instant::now();
+    let mut first = plan.from;
+    while first <= to {
+        let last = to.min(first.saturating_add(STEP - 1));
+        recorder.blocks(first, last, plan).await?;
+        let (done, total) = (last - plan.from + 1, to - plan.from + 1);
+        let seconds = started.elapsed().as_secs_f64().max(0.001);
+        progress(&format!("blocks {done}/{total}, {:.0} per second", done as f64 / seconds));
+        first = last.saturating_add(1);
+    }
+    let answers = recorder.answers;
+    recorder.files.finish()?;
+    Ok(Recorded { from: plan.from, to, answers })
+}
+
+struct Recorder<'a> {
+    upstream: &'a dyn Upstream,
+    files: Files,
+    /// Methods the upstream does not have; said once, then left out.
+    missing: BTreeSet<String>,
+    answers: u64,
+    progress: &'a (dyn Fn(&str) + Sync),
+}
+
+impl Recorder<'_> {
+    async fn last_block(&self, plan: &Plan) -> Result<u64, RecordError> {
+        let call = Call::new("eth_blockNumber", Vec::new());
+        let answer = self.upstream.request(vec![call]).await.into_iter().next();
+        let head = match answer {
+            Some(Ok(result)) => {
+                serde_json::from_str::<String>(result.get()).ok().and_then(|text| quantity(&text))
+            }
+            Some(Err(error)) => return Err(RecordError::Head(error.to_string())),
+            None => None,
+        };
+        let head = head.ok_or_else(|| RecordError::Head("not a number".into()))?;
+        let to = plan.to.unwrap_or(head);
+        if to > head || plan.from > to {
+            return Err(RecordError::Range { from: plan.from, to, head });
+        }
+        Ok(to)
+    }
+
+    /// Questions about the chain as a whole.
+    async fn info(&mut self) -> Result<(), RecordError> {
+        let calls =
+            ["eth_chainId", "net_version", "web3_clientVersion"].map(|method| Call::new(method, Vec::new()));
+        self.ask("info", calls.to_vec()).await.map(|_| ())
+    }
+
+    async fn blocks(&mut self, first: u64, last: u64, plan: &Plan) -> Result<(), RecordError> {
+        let number = |number: u64| Value::from(format!("{number:#x}"));
+        let calls =
+            (first..=last).map(|n| Call::new("eth_getBlockByNumber", vec![number(n), true.into()])).collect();
+        let mut blocks = Vec::new();
+        for (answer, n) in self.ask("blocks", calls).await?.into_iter().zip(first..) {
+            let text = answer.map_err(|error| RecordError::Block { number: n, reason: error.to_string() })?;
+            let block: Block = serde_json::from_str(text.get())
+                .map_err(|failure| RecordError::Block { number: n, reason: failure.to_string() })?;
+            blocks.push(block);
+        }
+        let calls =
+            (first..=last).map(|n| Call::new("rsk_getRawBlockHeaderByNumber", vec![number(n)])).collect();
+        self.ask("headers", calls).await?;
+        let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_calls(n)).collect();
+        self.ask("uncles", uncles).await?;
+        let receipts = blocks.iter().flat_map(Block::receipt_calls).collect();
+        self.ask("receipts", receipts).await?;
+        let slots: Vec<Value> = plan.slots.iter().cloned().map(Value::from).collect();
+        let proof = |n: u64, account: &String| {
+            Call::new("eth_getProof", vec![account.clone().into(), slots.clone().into(), number(n)])
+        };
+        let proofs = (first..=last).flat_map(|n| plan.accounts.iter().map(move |account| (n, account)));
+        let proofs = proofs.map(|(n, account)| proof(n, account)).collect();
+        self.ask("proofs", proofs).await.map(|_| ())
+    }
+
+    /// Asks and writes what came. Connection failures end the recording, errors of single calls
+    /// are part of it.
+    async fn ask(&mut self, file: &'static str, calls: Vec<Call>) -> Result<Vec<CallResult>, RecordError> {
+        let calls: Vec<Call> =
+            calls.into_iter().filter(|call| !self.missing.contains(&call.method)).collect();
+        if calls.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers = self.upstream.request(calls.clone()).await;
+        for (call, answer) in calls.iter().zip(&answers) {
+            match answer {
+                Err(UpstreamError::Rpc { code: -32601, .. }) => self.miss(&call.method),
+                // Cutting a piece out of a recording: what is not there stays out.
+                Err(UpstreamError::NotRecorded(_)) => {}
+                Err(error @ UpstreamError::Rpc { .. }) => self.write(file, call, Err(error))?,
+                Err(error) => return Err(RecordError::Upstream(error.to_string())),
+                Ok(result) => self.write(file, call, Ok(result))?,
+            }
+        }
+        Ok(answers)
+    }
+
+    fn miss(&mut self, method: &str) {
+        if self.missing.insert(method.to_owned()) {
+            (self.progress)(&format!("{method} is not available from {}; left out", self.upstream.name()));
+        }
+    }
+
+    fn write(
+        &mut self,
+        file: &'static str,
+        call: &Call,
+        answer: Result<&serde_json::value::RawValue, &UpstreamError>,
+    ) -> Result<(), RecordError> {
+        self.answers = self.answers.saturating_add(1);
+        self.files.write(file, self.answers, call, answer)
+    }
+}
+
+impl Block {
+    fn uncle_calls(&self, number: u64) -> Vec<Call> {
+        let indices = (0..self.uncles.len()).map(|index| Value::from(format!("{index:#x}")));
+        let by =
+            |method: &str, block: String, index: &Value| Call::new(method, vec![block.into(), index.clone()]);
+        indices
+            .flat_map(|index| {
+                [
+                    by("eth_getUncleByBlockNumberAndIndex", format!("{number:#x}"), &index),
+                    by("eth_getUncleByBlockHashAndIndex", self.hash.clone(), &index),
+                ]
+            })
+            .chain(
+                self.uncles
+                    .iter()
+                    .map(|hash| Call::new("rsk_getRawBlockHeaderByHash", vec![hash.clone().into()])),
+            )
+            .collect()
+    }
+
+    fn receipt_calls(&self) -> Vec<Call> {
+        let of = |tx: &Transaction| {
+            let hash = Value::from(tx.hash.clone());
+            [
+                Call::new("eth_getTransactionReceipt", vec![hash.clone()]),
+                Call::new("rsk_getRawTransactionReceiptByHash", vec![hash.clone()]),
+                Call::new("rsk_getTransactionReceiptNodesByHash", vec![self.hash.clone().into(), hash]),
+            ]
+        };
+        self.transactions.iter().flat_map(of).collect()
+    }
+}
+
+fn quantity(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}

@@ -1,0 +1,107 @@
+//! What one line of a recording says.
+
+use alloy_primitives::B256;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::Value;
+
+use crate::upstream::{parse_reply, CallResult};
+
+/// Members of a recorded batch that are looked at.
+const BATCH: usize = 1000;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow, default)]
+    request: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    hash: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+}
+
+/// A recorded call with its answer.
+pub(super) struct Exchange {
+    pub(super) method: String,
+    pub(super) params: Vec<Value>,
+    pub(super) result: CallResult,
+}
+
+/// What a line holds.
+pub(super) enum Content {
+    Exchanges(Vec<Exchange>),
+    /// A node or long value under this hash.
+    Node(B256),
+    Nothing,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    #[serde(default)]
+    id: Value,
+    method: String,
+    #[serde(default)]
+    params: Option<Vec<Value>>,
+}
+
+/// Reads a line; anything that is no recording line is [`Content::Nothing`].
+pub(super) fn read(line: &[u8]) -> Content {
+    let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return Content::Nothing };
+    match line {
+        Line { request: Some(request), response: Some(response), .. } => {
+            Content::Exchanges(exchanges(request.get(), response.get()))
+        }
+        Line { hash: Some(hash), value: Some(_), request: None, .. } => {
+            text(hash).map_or(Content::Nothing, Content::Node)
+        }
+        _ => Content::Nothing,
+    }
+}
+
+/// The value of a node line.
+pub(super) fn node_value(line: &[u8]) -> Option<alloy_primitives::Bytes> {
+    let line = serde_json::from_slice::<Line<'_>>(line).ok()?;
+    text(line.value?)
+}
+
+/// What a JSON string of hex stands for.
+fn text<T: std::str::FromStr>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()
+}
+
+fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
+    if !request.trim_start().starts_with('[') {
+        return serde_json::from_str(request)
+            .ok()
+            .and_then(|request| exchange(request, response))
+            .into_iter()
+            .collect();
+    }
+    let requests: Vec<&RawValue> = serde_json::from_str(request).unwrap_or_default();
+    let responses: Vec<&RawValue> = serde_json::from_str(response).unwrap_or_default();
+    let with_ids: Vec<(Value, &str)> =
+        responses.into_iter().take(BATCH).map(|raw| (id_of(raw.get()), raw.get())).collect();
+    let mut found = Vec::new();
+    for request in requests.into_iter().take(BATCH) {
+        let Ok(request) = serde_json::from_str::<Request>(request.get()) else { continue };
+        let response = with_ids.iter().find(|(id, _)| !id.is_null() && *id == request.id);
+        found.extend(response.and_then(|(_, response)| exchange(request, response)));
+    }
+    found
+}
+
+fn exchange(request: Request, response: &str) -> Option<Exchange> {
+    let result = parse_reply(response).ok()?.result;
+    Some(Exchange { method: request.method, params: request.params.unwrap_or_default(), result })
+}
+
+fn id_of(response: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Id {
+        #[serde(default)]
+        id: Value,
+    }
+    serde_json::from_str::<Id>(response).map(|with| with.id).unwrap_or_default()
+}

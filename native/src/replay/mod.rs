@@ -1,0 +1,158 @@
+//! Recordings as upstreams: `replay:PATH` answers what was recorded, by method and parameters.
+//!
+//! A recording is a JSON-lines file, or a folder of them (`*.jsonl`, `*.jsonl.gz`, read in the
+//! order of their names). Lines that count:
+//!
+//! * `{"request": {...}, "response": {...}}`, full JSON-RPC envelopes; both may be batches;
+//! * `{"hash": "0x...", "value": "0x..."}`, a state trie node or long value: with them, state
+//!   proofs are answered at every recorded block whose state can be walked.
+//!
+//! Everything else is skipped. Answers stay in the files; memory holds an index.
+
+mod chain;
+mod index;
+mod line;
+mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use futures::future::BoxFuture;
+use serde_json::Value;
+
+use crate::upstream::{Call, CallResult, Upstream, UpstreamError};
+use index::{Index, Question};
+
+pub use source::ReplayError;
+
+/// Characters of a question that appear in "not recorded" errors.
+const QUESTION_CHARS: usize = 300;
+
+/// A recording that answers calls.
+#[derive(Clone)]
+pub struct Replay {
+    index: Arc<Index>,
+    name: String,
+}
+
+impl Replay {
+    /// Opens a file or a folder.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReplayError> {
+        let path = path.as_ref();
+        let index = Index::build(source::open(path)?)?;
+        Ok(Self { index: Arc::new(index), name: format!("replay:{}", path.display()) })
+    }
+
+    /// Opens a gzip-compressed JSON-lines recording held in memory.
+    pub fn from_gzip(name: &str, bytes: &[u8]) -> Result<Self, ReplayError> {
+        let index = Index::build(vec![source::gunzip(name, bytes)?])?;
+        Ok(Self { index: Arc::new(index), name: format!("replay:{name}") })
+    }
+
+    /// Number of questions it can answer word for word.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether it answers nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The highest recorded block.
+    #[must_use]
+    pub fn head(&self) -> Option<u64> {
+        self.index.chain().head()
+    }
+
+    /// Hash and state root of a recorded canonical block.
+    #[must_use]
+    pub fn block(&self, number: u64) -> Option<(B256, B256)> {
+        self.index.chain().by_number(number).map(|block| (block.hash, block.state_root))
+    }
+
+    /// A recorded state node or long value, checked against its hash.
+    #[must_use]
+    pub fn node(&self, hash: &B256) -> Option<alloy_primitives::Bytes> {
+        self.index.node(hash)
+    }
+
+    /// Answers one call.
+    pub fn answer(&self, call: &Call) -> CallResult {
+        let Call { method, params } = call;
+        if let Some(answer) = self.head_question(method, params) {
+            return answer;
+        }
+        if let Some(answer) = self.recorded(method, params) {
+            return answer;
+        }
+        if let Some(answer) = self.by_number_instead(method, params) {
+            return answer;
+        }
+        let text = format!("{method} {}", Value::from(params.clone()));
+        Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
+    }
+
+    fn recorded(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+        self.index.answer(&Question::new(method, params))
+    }
+
+    /// The head of a recording is its highest block, whatever an early `eth_blockNumber` said.
+    fn head_question(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+        let head = self.head()?;
+        let tag = params.first().and_then(Value::as_str).unwrap_or("");
+        match (method, tag) {
+            ("eth_blockNumber", "") => Some(raw(&Value::from(format!("{head:#x}")))),
+            ("eth_getBlockByNumber", "latest") => {
+                let mut params = params.to_vec();
+                *params.first_mut()? = Value::from(format!("{head:#x}"));
+                self.recorded(method, &params)
+            }
+            _ => None,
+        }
+    }
+
+    /// Canonical blocks are recorded by number; a question by hash means the same block.
+    fn by_number_instead(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+        let method = match method {
+            "eth_getBlockByHash" => "eth_getBlockByNumber",
+            "eth_getBlockTransactionCountByHash" => "eth_getBlockTransactionCountByNumber",
+            "eth_getTransactionByBlockHashAndIndex" => "eth_getTransactionByBlockNumberAndIndex",
+            "eth_getUncleByBlockHashAndIndex" => "eth_getUncleByBlockNumberAndIndex",
+            "eth_getUncleCountByBlockHash" => "eth_getUncleCountByBlockNumber",
+            "rsk_getRawBlockHeaderByHash" | "ext_getRawBlockHeaderByHash" => "rsk_getRawBlockHeaderByNumber",
+            _ => return None,
+        };
+        let hash: B256 = params.first()?.as_str()?.parse().ok()?;
+        let number = self.index.chain().canonical_number(&hash)?;
+        let mut params = params.to_vec();
+        *params.first_mut()? = Value::from(format!("{number:#x}"));
+        self.recorded(method, &params)
+    }
+}
+
+impl Upstream for Replay {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        let (replay, count) = (self.clone(), calls.len());
+        Box::pin(async move {
+            // Files are read here, so the work goes where blocking is allowed.
+            let work =
+                tokio::task::spawn_blocking(move || calls.iter().map(|call| replay.answer(call)).collect());
+            work.await.unwrap_or_else(|failure| {
+                (0..count).map(|_| Err(UpstreamError::Transport(failure.to_string()))).collect()
+            })
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A value as JSON text.
+fn raw(value: &Value) -> CallResult {
+    serde_json::value::to_raw_value(value).map_err(|failure| UpstreamError::Malformed(failure.to_string()))
+}

@@ -1,0 +1,155 @@
+//! Where the lines of a recording are kept: files on disk, or decompressed bytes in memory.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use flate2::read::MultiGzDecoder;
+
+/// Longest decompressed recording file held in memory, bytes; guards against a mistaken path.
+const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
+/// Longest line taken, bytes: the largest recorded answers (block traces) are below 5 MiB.
+const LINE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Why a recording cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// A file or folder cannot be read.
+    #[error("recording {path}: {source}")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A folder without `*.jsonl` or `*.jsonl.gz` files.
+    #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
+    Empty(PathBuf),
+    /// A file decompresses to more than is held in memory.
+    #[error("recording {path}: more than {limit} bytes when decompressed")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// A line longer than is taken.
+    #[error("recording {path}: a line has more than {limit} bytes")]
+    LongLine {
+        /// The file.
+        path: PathBuf,
+        /// Bytes allowed.
+        limit: u64,
+    },
+}
+
+/// One file of a recording.
+pub(super) struct Source {
+    path: PathBuf,
+    kind: Kind,
+}
+
+enum Kind {
+    File(Mutex<File>),
+    Memory(Vec<u8>),
+}
+
+/// Opens a file, or all files of a folder in the order of their names.
+pub(super) fn open(path: &Path) -> Result<Vec<Source>, ReplayError> {
+    let failed = |source| ReplayError::Read { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_dir() {
+        return Ok(vec![open_file(path)?]);
+    }
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let file = entry.map_err(failed)?.path();
+        let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(ReplayError::Empty(path.to_owned()));
+    }
+    files.sort();
+    files.iter().map(|file| open_file(file)).collect()
+}
+
+fn open_file(path: &Path) -> Result<Source, ReplayError> {
+    let failed = |source| ReplayError::Read { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(failed)?;
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        return decompress(path, &mut file);
+    }
+    Ok(Source { path: path.to_owned(), kind: Kind::File(Mutex::new(file)) })
+}
+
+/// A gzip file held in memory.
+pub(super) fn gunzip(name: &str, bytes: &[u8]) -> Result<Source, ReplayError> {
+    decompress(Path::new(name), &mut Cursor::new(bytes))
+}
+
+fn decompress(path: &Path, from: &mut dyn Read) -> Result<Source, ReplayError> {
+    let mut bytes = Vec::new();
+    let mut limited = MultiGzDecoder::new(from).take(MEMORY_BYTES.saturating_add(1));
+    limited.read_to_end(&mut bytes).map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
+    if bytes.len() as u64 > MEMORY_BYTES {
+        return Err(ReplayError::TooLarge { path: path.to_owned(), limit: MEMORY_BYTES });
+    }
+    Ok(Source { path: path.to_owned(), kind: Kind::Memory(bytes) })
+}
+
+impl Source {
+    /// Calls `each` with the offset and text of every line.
+    pub(super) fn lines(&self, each: &mut dyn FnMut(u64, &[u8])) -> Result<(), ReplayError> {
+        match &self.kind {
+            Kind::Memory(bytes) => self.scan(&mut Cursor::new(bytes), each),
+            Kind::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.seek(SeekFrom::Start(0)).map_err(|source| self.failed(source))?;
+                self.scan(&mut BufReader::with_capacity(1 << 16, &mut *file), each)
+            }
+        }
+    }
+
+    fn scan(&self, reader: &mut dyn BufRead, each: &mut dyn FnMut(u64, &[u8])) -> Result<(), ReplayError> {
+        let (mut offset, mut line) = (0_u64, Vec::new());
+        loop {
+            line.clear();
+            let read =
+                reader.take(LINE_BYTES).read_until(b'\n', &mut line).map_err(|source| self.failed(source))?;
+            if read == 0 {
+                return Ok(());
+            }
+            if read as u64 == LINE_BYTES {
+                return Err(ReplayError::LongLine { path: self.path.clone(), limit: LINE_BYTES });
+            }
+            each(offset, &line);
+            offset = offset.saturating_add(read as u64);
+        }
+    }
+
+    /// The bytes at a place that [`Source::lines`] gave. `None` if the file changed since.
+    pub(super) fn read(&self, offset: u64, length: u32) -> Option<Vec<u8>> {
+        let length = usize::try_from(length).ok()?;
+        match &self.kind {
+            Kind::Memory(bytes) => {
+                let start = usize::try_from(offset).ok()?;
+                bytes.get(start..start.checked_add(length)?).map(<[u8]>::to_vec)
+            }
+            Kind::File(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut bytes = vec![0; length];
+                file.seek(SeekFrom::Start(offset)).ok()?;
+                file.read_exact(&mut bytes).ok()?;
+                Some(bytes)
+            }
+        }
+    }
+
+    fn failed(&self, source: io::Error) -> ReplayError {
+        ReplayError::Read { path: self.path.clone(), source }
+    }
+}

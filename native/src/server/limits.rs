@@ -1,0 +1,54 @@
+//! Every limit of the server in one place.
+
+use std::time::Duration;
+
+/// Sizes, counts and times the server holds clients to.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Longest request body and longest (assembled) WebSocket message, bytes. The reference node's
+    /// default, 5 MiB.
+    pub message_bytes: usize,
+    /// Longest WebSocket frame, bytes. The reference closes at 64 KiB, which large batches of
+    /// contract deployments exceed.
+    pub frame_bytes: usize,
+    /// Open connections (both kinds). More wait in the kernel's queue.
+    pub connections: usize,
+    /// Open WebSocket connections, which live long; more get HTTP 503.
+    pub websockets: usize,
+    /// Requests of one WebSocket connection worked on at the same time; reading stops there, so
+    /// a client that floods is slowed instead of buffered.
+    pub websocket_in_flight: usize,
+    /// Answers waiting for one slow WebSocket reader.
+    pub websocket_queue: usize,
+    /// A client that takes nothing for this long is dropped (close code 1013).
+    pub write_timeout: Duration,
+    /// Interval of WebSocket pings.
+    pub ping_interval: Duration,
+    /// A WebSocket that sent nothing, not even a pong, for this long is gone.
+    pub websocket_silence: Duration,
+    /// Time to send a request's head; also how long an idle kept-alive connection stays open.
+    pub head_timeout: Duration,
+    /// Time to send a request's body.
+    pub body_timeout: Duration,
+    /// How long open requests may go on after a stop signal.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: 5 * 1024 * 1024,
+            frame_bytes: 1024 * 1024,
+            connections: 4096,
+            websockets: 1024,
+            websocket_in_flight: 16,
+            websocket_queue: 64,
+            write_timeout: Duration::from_secs(30),
+            ping_interval: Duration::from_secs(30),
+            websocket_silence: Duration::from_secs(90),
+            head_timeout: Duration::from_secs(60),
+            body_timeout: Duration::from_secs(30),
+            drain_timeout: Duration::from_secs(5),
+        }
+    }
+}

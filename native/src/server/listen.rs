@@ -1,0 +1,223 @@
+//! Sockets, connections and the orderly stop.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{watch, OwnedSemaphorePermit, Semaphore};
+use tower_http::compression::CompressionLayer;
+use tracing::{debug, info, warn};
+
+use super::{http, Access, Limits, Origins};
+use crate::service::SharedService;
+
+/// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Where and how to listen.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Host name or address to bind.
+    pub host: String,
+    /// Port for HTTP and WebSocket; 0 picks a free one.
+    pub http_port: u16,
+    /// A second port for the same service, which tools made for the reference expect at 4445.
+    pub ws_port: Option<u16>,
+    /// Pages allowed to call.
+    pub origins: Origins,
+    /// Sizes and times.
+    pub limits: Limits,
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The address is taken, not ours, or not an address.
+    #[error("cannot listen on {host}:{port}: {source}")]
+    Bind {
+        /// As configured.
+        host: String,
+        /// As configured.
+        port: u16,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// What all connections share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) service: SharedService,
+    pub(crate) access: Arc<Access>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) websockets: Arc<Semaphore>,
+    /// Turns true when the server stops.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// A bound server that does not answer yet.
+pub struct Server {
+    main: TcpListener,
+    second: Option<TcpListener>,
+    address: SocketAddr,
+    shared: Shared,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Binds the ports.
+    pub async fn bind(config: ServerConfig, service: SharedService) -> Result<Self, ServerError> {
+        let (main, address) = bind(&config.host, config.http_port).await?;
+        let second = match config.ws_port {
+            Some(port) => Some(bind(&config.host, port).await?.0),
+            None => None,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let access = Access { origins: config.origins, loopback_only: is_loopback(address.ip()) };
+        let shared = Shared {
+            service,
+            access: Arc::new(access),
+            websockets: Arc::new(Semaphore::new(config.limits.websockets)),
+            limits: Arc::new(config.limits),
+            stop: stopped,
+        };
+        Ok(Self { main, second, address, shared, stop })
+    }
+
+    /// The address HTTP and WebSocket answer on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of the second port.
+    #[must_use]
+    pub fn second_address(&self) -> Option<SocketAddr> {
+        self.second.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// The line printed once requests are answered; scripts wait for it.
+    #[must_use]
+    pub fn ready_line(&self) -> String {
+        format!("listening http://{0} ws://{0}", self.address)
+    }
+
+    /// Serves until `stop` completes, then lets open requests finish.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let Self { main, second, shared, stop: stopping, .. } = self;
+        let router =
+            Router::new().fallback(http::handle).layer(CompressionLayer::new()).with_state(shared.clone());
+        let connections = Connections {
+            router,
+            permits: Arc::new(Semaphore::new(shared.limits.connections)),
+            head_timeout: shared.limits.head_timeout,
+            stop: shared.stop.clone(),
+        };
+        tokio::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                taken = connections.accept(&main) => connections.serve(taken),
+                taken = connections.accept_second(second.as_ref()) => connections.serve(taken),
+            }
+        }
+        info!("stopping: no new connections, open requests may finish");
+        drop((main, second));
+        let _ = stopping.send(true);
+        let drained = tokio::time::timeout(shared.limits.drain_timeout, async {
+            // Every connection holds a permit, so all permits together mean that all have ended.
+            let _ = connections.permits.acquire_many(count(shared.limits.connections)).await;
+            let _ = shared.websockets.acquire_many(count(shared.limits.websockets)).await;
+        });
+        if drained.await.is_err() {
+            warn!("some connections did not finish in time");
+        }
+    }
+}
+
+struct Connections {
+    router: Router,
+    permits: Arc<Semaphore>,
+    head_timeout: Duration,
+    stop: watch::Receiver<bool>,
+}
+
+type Taken = (OwnedSemaphorePermit, TcpStream);
+
+impl Connections {
+    /// Waits for room, then for a connection.
+    async fn accept(&self, listener: &TcpListener) -> Taken {
+        // The semaphore is never closed, so the error arm only satisfies the type.
+        let Ok(permit) = self.permits.clone().acquire_owned().await else {
+            return std::future::pending().await;
+        };
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => return (permit, stream),
+                Err(failure) => {
+                    debug!(%failure, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn accept_second(&self, listener: Option<&TcpListener>) -> Taken {
+        match listener {
+            Some(listener) => self.accept(listener).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn serve(&self, (permit, stream): Taken) {
+        // Answers are small and latency counts; a failure only costs speed.
+        let _ = stream.set_nodelay(true);
+        let mut builder = hyper::server::conn::http1::Builder::new();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.head_timeout);
+        let service = TowerToHyperService::new(self.router.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        let mut stop = self.stop.clone();
+        tokio::spawn(async move {
+            tokio::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stopped(&mut stop) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(failure) = ended {
+                debug!(%failure, "connection ended");
+            }
+            drop(permit);
+        });
+    }
+}
+
+async fn bind(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), ServerError> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let failed = |source| ServerError::Bind { host: host.to_owned(), port, source };
+    let listener = TcpListener::bind((bare, port)).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+fn count(limit: usize) -> u32 {
+    u32::try_from(limit).unwrap_or(u32::MAX)
+}
+
+/// Completes when the server stops.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}

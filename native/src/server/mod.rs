@@ -1,0 +1,11 @@
+//! HTTP and WebSocket server: connection handling, size and time limits, status codes.
+
+mod access;
+mod http;
+mod limits;
+mod listen;
+mod ws;
+
+pub use access::{Access, Origins};
+pub use limits::Limits;
+pub use listen::{Server, ServerConfig, ServerError};

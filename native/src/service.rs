@@ -1,0 +1,71 @@
+//! What the server needs from whatever answers JSON-RPC: bytes of a message in, bytes of an answer out.
+//!
+//! The trait keeps the transports apart from the core: HTTP and WebSocket know frames, sizes and
+//! status codes, a [`Service`] knows JSON-RPC.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+/// How a transport that has a status of its own (HTTP) labels an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The message was JSON-RPC; errors of single calls are inside the answer. HTTP 200.
+    Served,
+    /// The message could not be taken as JSON-RPC at all (not JSON, not an object or array, batch
+    /// too long). HTTP 400; everything else is 200 because client libraries hide the JSON-RPC
+    /// error behind any other status.
+    Unusable,
+}
+
+/// The answer to one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// How HTTP labels it.
+    pub outcome: Outcome,
+    /// The JSON text, or `None` when nothing is to be said (only notifications).
+    pub body: Option<Vec<u8>>,
+}
+
+impl Answer {
+    /// An answer of a message that was JSON-RPC; `None` for nothing but notifications.
+    #[must_use]
+    pub fn served(body: Option<Vec<u8>>) -> Self {
+        Self { outcome: Outcome::Served, body }
+    }
+
+    /// An error envelope for a message that was no JSON-RPC.
+    #[must_use]
+    pub fn unusable(body: Vec<u8>) -> Self {
+        Self { outcome: Outcome::Unusable, body: Some(body) }
+    }
+}
+
+/// State of the service for `GET /health`.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Health {
+    /// Whether questions about the head can be answered now.
+    pub ready: bool,
+    /// Height of the head that answers come from.
+    #[serde(rename = "blockNumber", skip_serializing_if = "Option::is_none")]
+    pub block_number: Option<u64>,
+    /// Why it is not ready, for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Something that answers JSON-RPC messages.
+///
+/// Implementations must not panic on any input; work that takes long yields.
+pub trait Service: Send + Sync + 'static {
+    /// Answers one message (a single request or a batch) as it came over the wire.
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer>;
+
+    /// For `GET /health`.
+    fn health(&self) -> Health {
+        Health { ready: true, block_number: None, reason: None }
+    }
+}
+
+/// A service shared by all connections.
+pub type SharedService = Arc<dyn Service>;

@@ -1,0 +1,225 @@
+//! JSON-RPC over HTTP: batches, time and size limits, retries with growing pauses.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use reqwest::header::{HeaderMap, CONTENT_TYPE, RETRY_AFTER};
+use tokio::time::Instant;
+use tracing::debug;
+
+use super::batch::{decode, encode, Decoded};
+use super::{Call, CallResult, OpenError, Upstream, UpstreamError};
+
+/// Limits of an HTTP upstream.
+#[derive(Debug, Clone)]
+pub struct HttpConfig {
+    /// Calls in one message. The reference refuses more than 50; many gateways more than 20.
+    pub batch: usize,
+    /// Messages on their way at the same time.
+    pub parallel: usize,
+    /// Time for one message, connection and body included.
+    pub timeout: Duration,
+    /// Longest answer taken, bytes after decompression. The reference stops at 10 MiB.
+    pub answer_bytes: usize,
+    /// Tries of one message.
+    pub attempts: u32,
+    /// Pause after the first failed try; doubles each time.
+    pub pause: Duration,
+    /// Longest pause, also where the upstream asks for more (`Retry-After`).
+    pub longest_pause: Duration,
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            batch: 20,
+            parallel: 4,
+            timeout: Duration::from_secs(20),
+            answer_bytes: 32 * 1024 * 1024,
+            attempts: 4,
+            pause: Duration::from_millis(250),
+            longest_pause: Duration::from_secs(30),
+        }
+    }
+}
+
+/// An upstream spoken to over HTTP or HTTPS.
+pub struct HttpUpstream {
+    url: reqwest::Url,
+    name: String,
+    client: reqwest::Client,
+    config: HttpConfig,
+    /// Calls per message that this upstream is known to take; shrinks when it refuses a batch.
+    batch: AtomicUsize,
+}
+
+/// A try that failed.
+struct Failure {
+    error: UpstreamError,
+    /// Whether another try may help, and how long the upstream wants us to wait.
+    retry: Option<Option<Duration>>,
+}
+
+impl HttpUpstream {
+    /// Prepares a client; nothing is sent yet.
+    pub fn new(url: &str, config: HttpConfig) -> Result<Self, OpenError> {
+        // One process-wide choice; a second call finds it made.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let failed = |reason: String| OpenError::Http { name: redact(url), reason };
+        let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
+        let client = reqwest::Client::builder()
+            .timeout(config.timeout)
+            .connect_timeout(config.timeout)
+            // An upstream must not send us to other places inside our network.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .map_err(|failure| failed(failure.without_url().to_string()))?;
+        let name = redact(url.as_str());
+        let batch = AtomicUsize::new(config.batch.max(1));
+        Ok(Self { url, name, client, config, batch })
+    }
+
+    /// Asks some calls in one message, in halves where the upstream refuses the whole.
+    fn ask(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            let count = calls.len();
+            let refusal = match self.send(&calls).await {
+                Ok(Decoded::Results(results)) => return results,
+                Ok(Decoded::Refused(refusal)) => refusal,
+                Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
+            };
+            if count == 1 {
+                return vec![Err(refusal)];
+            }
+            let half = count.div_ceil(2);
+            debug!(upstream = %self.name, %refusal, "batch of {count} refused, asking {half} at a time");
+            self.batch.fetch_min(half, Ordering::Relaxed);
+            let mut first = calls;
+            let second = first.split_off(half);
+            let mut results = self.ask(first).await;
+            results.extend(self.ask(second).await);
+            results
+        })
+    }
+
+    /// Sends one message until it is answered or the tries are used up.
+    async fn send(&self, calls: &[Call]) -> Result<Decoded, UpstreamError> {
+        let body = encode(calls);
+        let mut pause = self.config.pause;
+        let mut attempt = 1;
+        loop {
+            let failure = match self.once(body.clone(), calls.len()).await {
+                Ok(decoded) => return Ok(decoded),
+                Err(failure) => failure,
+            };
+            let Some(wanted) = failure.retry.filter(|_| attempt < self.config.attempts) else {
+                return Err(failure.error);
+            };
+            let wait = wanted.unwrap_or(pause).min(self.config.longest_pause);
+            debug!(upstream = %self.name, error = %failure.error, attempt, ?wait, "trying again");
+            tokio::time::sleep(wait).await;
+            pause = pause.saturating_mul(2);
+            attempt += 1;
+        }
+    }
+
+    async fn once(&self, body: Vec<u8>, count: usize) -> Result<Decoded, Failure> {
+        let sent =
+            self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
+        let response = sent.await.map_err(|failure| self.transport(failure))?;
+        let status = response.status();
+        let wanted = retry_after(response.headers());
+        let text = self.read(response).await;
+        if status.as_u16() == 429 || status.is_server_error() {
+            return Err(Failure { error: UpstreamError::Status(status.as_u16()), retry: Some(wanted) });
+        }
+        if status.as_u16() == 413 && count > 1 {
+            return Ok(Decoded::Refused(UpstreamError::Status(413)));
+        }
+        // The reference sends some JSON-RPC errors with status 400, so the body is looked at first.
+        let decoded = text.and_then(|text| decode(&text, count).map_err(Failure::last));
+        match decoded {
+            Err(failure) if !status.is_success() && matches!(failure.error, UpstreamError::Malformed(_)) => {
+                Err(Failure::last(UpstreamError::Status(status.as_u16())))
+            }
+            other => other,
+        }
+    }
+
+    /// Reads a body up to the size limit, without trusting the announced length.
+    async fn read(&self, mut response: reqwest::Response) -> Result<String, Failure> {
+        let limit = self.config.answer_bytes;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|failure| self.transport(failure))? {
+            if bytes.len().saturating_add(chunk.len()) > limit {
+                return Err(Failure::last(UpstreamError::TooLarge(limit)));
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        String::from_utf8(bytes).map_err(|_| Failure::last(UpstreamError::Malformed("not UTF-8".into())))
+    }
+
+    fn transport(&self, failure: reqwest::Error) -> Failure {
+        let error = if failure.is_timeout() {
+            UpstreamError::Timeout(self.config.timeout.as_millis())
+        } else {
+            // The URL may hold a key.
+            UpstreamError::Transport(describe(&failure.without_url()))
+        };
+        Failure { error, retry: Some(None) }
+    }
+}
+
+impl Failure {
+    fn last(error: UpstreamError) -> Self {
+        Self { error, retry: None }
+    }
+}
+
+impl Upstream for HttpUpstream {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let count = calls.len();
+            let size = self.batch.load(Ordering::Relaxed).max(1);
+            let parts: Vec<Vec<Call>> = calls.chunks(size).map(<[Call]>::to_vec).collect();
+            let answered =
+                stream::iter(parts).map(|part| self.ask(part)).buffered(self.config.parallel.max(1));
+            let results = answered.collect::<Vec<_>>().await.into_iter().flatten().collect();
+            debug!(upstream = %self.name, calls = count, elapsed = ?started.elapsed(), "upstream answered");
+            results
+        })
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Scheme, host and port only.
+fn redact(url: &str) -> String {
+    match url.parse::<reqwest::Url>() {
+        Ok(url) => url.origin().ascii_serialization(),
+        Err(_) => "upstream".to_owned(),
+    }
+}
+
+/// An error with its causes, which is where the useful part of a connection failure is.
+fn describe(failure: &dyn std::error::Error) -> String {
+    let mut text = failure.to_string();
+    let mut source = failure.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+/// `Retry-After` in seconds; dates are not used by JSON-RPC gateways.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}

@@ -1,0 +1,82 @@
+//! Upstreams: untrusted sources of chain data. They move bytes; nothing they say is believed here.
+
+mod batch;
+mod error;
+mod http;
+mod reply;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::value::RawValue;
+use serde_json::Value;
+
+pub use error::UpstreamError;
+pub use http::{HttpConfig, HttpUpstream};
+pub use reply::{parse_reply, Reply};
+
+use crate::replay::{Replay, ReplayError};
+
+/// One JSON-RPC call to an upstream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Method name.
+    pub method: String,
+    /// Positional parameters.
+    pub params: Vec<Value>,
+}
+
+impl Call {
+    /// A call with parameters.
+    pub fn new(method: impl Into<String>, params: Vec<Value>) -> Self {
+        Self { method: method.into(), params }
+    }
+}
+
+/// What one call came to: the result's JSON text as it was sent, or why there is none.
+pub type CallResult = Result<Box<RawValue>, UpstreamError>;
+
+/// A source of answers.
+pub trait Upstream: Send + Sync + 'static {
+    /// Asks all calls and gives their results in the same order. Never fails as a whole: a broken
+    /// connection is the result of each call.
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>>;
+
+    /// A name for logs: no credentials, no path (which may hold an API key).
+    fn name(&self) -> &str;
+}
+
+/// An upstream shared by everything that asks.
+pub type SharedUpstream = Arc<dyn Upstream>;
+
+/// Why an `--upstream` argument does not work.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Not `http://`, `https://` or `replay:`.
+    #[error("upstream {0:?} is neither an http(s) URL nor replay:PATH")]
+    Scheme(String),
+    /// The HTTP client could not be made.
+    #[error("upstream {name}: {reason}")]
+    Http {
+        /// Host of the upstream.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The recording cannot be read.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+}
+
+/// Opens what `--upstream` names.
+pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
+    if let Some(path) = text.strip_prefix("replay:") {
+        return Ok(Arc::new(Replay::open(path)?));
+    }
+    let lower = text.to_ascii_lowercase();
+    if !lower.starts_with("http://") && !lower.starts_with("https://") {
+        return Err(OpenError::Scheme(text.to_owned()));
+    }
+    Ok(Arc::new(HttpUpstream::new(text, HttpConfig::default())?))
+}

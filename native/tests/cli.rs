@@ -1,0 +1,146 @@
+//! The command line as scripts see it.
+
+mod common;
+
+use std::process::{Command, Output};
+
+use serde_json::{json, Value};
+
+fn rootlight(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).env_remove("RUST_LOG").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn help_and_version_are_0_on_stdout() {
+    for arguments in [&["--help"][..], &["record", "--help"], &["--version"]] {
+        let output = rootlight(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(output.stderr.is_empty());
+    }
+    let help = text(&rootlight(&["--help"]).stdout);
+    assert!(help.contains("Examples:") && help.contains("Exit codes"), "{help}");
+}
+
+#[test]
+fn mistakes_are_2_on_stderr() {
+    for arguments in [
+        &["nonsense"][..],
+        &["record"],
+        &["record", "--upstream", "ftp://x", "--out", "/tmp/x"],
+        &["record", "--upstream", "http://x", "--out", "/tmp/x", "--from", "5", "--to", "4"],
+        &["--config", "/nowhere.toml", "record", "--upstream", "http://x", "--out", "/tmp/x"],
+    ] {
+        let output = rootlight(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn failures_are_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = rootlight(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: recording /nowhere"), "{}", text(&output.stderr));
+}
+
+fn recording(folder: &std::path::Path) {
+    let word = |byte: &str| format!("0x{}", byte.repeat(32));
+    let block = |n: u64| {
+        json!({"number": format!("{n:#x}"), "hash": word(&format!("1{n}")), "stateRoot": word("00"), "uncles": [word("77")],
+               "transactions": [{"hash": word(&format!("2{n}"))}]})
+    };
+    let mut lines = vec![];
+    let mut add = |method: &str, params: Value, result: Value| {
+        lines.push(json!({"request": {"id": 1, "method": method, "params": params}, "response": {"id": 1, "result": result}}).to_string());
+    };
+    for n in 0..3 {
+        add("eth_getBlockByNumber", json!([format!("{n:#x}"), true]), block(n));
+        add("rsk_getRawBlockHeaderByNumber", json!([format!("{n:#x}")]), json!("0xf8"));
+        add("eth_getTransactionReceipt", json!([word(&format!("2{n}"))]), json!({"n": n}));
+    }
+    std::fs::write(folder.join("in.jsonl"), lines.join("\n")).unwrap();
+}
+
+#[test]
+fn record_cuts_a_piece_out_of_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (from, out) = (format!("replay:{}", folder.path().display()), folder.path().join("out"));
+    for gzip in [false, true] {
+        let mut arguments =
+            vec!["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--from", "1", "--to", "2"];
+        if gzip {
+            arguments.push("--gzip");
+        }
+        let output = rootlight(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stdout).starts_with("recorded blocks 1 to 2: 6 answers"),
+            "{}",
+            text(&output.stdout)
+        );
+        assert!(text(&output.stderr).contains("blocks 2/2"));
+        let mut names: Vec<String> = out
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        let end = if gzip { ".jsonl.gz" } else { ".jsonl" };
+        assert_eq!(names, ["blocks", "headers", "receipts"].map(|name| format!("{name}{end}")));
+        let replay = rootlight_native::replay::Replay::open(&out).unwrap();
+        assert_eq!((replay.head(), replay.len()), (Some(2), 6));
+        std::fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
+fn record_leaves_no_complete_file_when_it_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (from, out) = (format!("replay:{}", folder.path().display()), folder.path().join("out"));
+    let output = rootlight(&["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--to", "3"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("blocks 0 to 3 are not a range up to the head, 2"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(out
+        .read_dir()
+        .map_or(true, |mut entries| entries.all(|e| !e.unwrap().path().ends_with(".jsonl"))));
+}
+
+#[test]
+fn configuration_files_hold_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (config, out) = (folder.path().join("rootlight.toml"), folder.path().join("out"));
+    let run = |toml: String, more: &[&str]| {
+        std::fs::write(&config, toml).unwrap();
+        let mut arguments = vec!["record", "--config", config.to_str().unwrap()];
+        arguments.extend(more);
+        rootlight(&arguments)
+    };
+    let upstream = format!("upstream = \"replay:{}\"\n", folder.path().display());
+    let base = format!("silent = true\n{upstream}[record]\nout = \"{}\"\nto = 1\n", out.display());
+    let output = run(base.clone(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stdout.is_empty(), "silent");
+    assert_eq!(rootlight_native::replay::Replay::open(&out).unwrap().head(), Some(1));
+    assert_eq!(run(base.clone(), &["--to", "2"]).status.code(), Some(0));
+    assert_eq!(rootlight_native::replay::Replay::open(&out).unwrap().head(), Some(2), "flags win");
+    for (broken, reason) in
+        [("nokey = 1\n", "unknown key"), ("[nocommand]\n", "no command"), ("a = [[]]\n", "a:"), ("=", "TOML")]
+    {
+        let output = run(format!("{broken}{base}"), &[]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+    }
+}

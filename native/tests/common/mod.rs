@@ -1,0 +1,99 @@
+//! Set-up shared by the tests.
+#![allow(dead_code, unreachable_pub)]
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rootlight_native::envelope;
+use rootlight_native::server::{Limits, Origins, Server, ServerConfig};
+use rootlight_native::service::{Answer, Service};
+use tokio::sync::oneshot;
+
+/// A service whose answers depend on the message in ways tests can see.
+pub struct Echo;
+
+impl Service for Echo {
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let text = String::from_utf8_lossy(&message).into_owned();
+            if serde_json::from_str::<serde_json::Value>(&text).is_err() {
+                return Answer::unusable(envelope::error(-32700, "JSON parse error"));
+            }
+            if text.contains("notify") {
+                return Answer::served(None);
+            }
+            if text.contains("slow") {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+            }
+            if text.contains("large") {
+                return Answer::served(Some(format!("\"{}\"", "x".repeat(4 << 20)).into_bytes()));
+            }
+            Answer::served(Some(
+                format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, message.len()).into_bytes(),
+            ))
+        })
+    }
+}
+
+/// A running server; stops when dropped.
+pub struct Running {
+    pub address: SocketAddr,
+    pub second: Option<SocketAddr>,
+    pub stop: Option<oneshot::Sender<()>>,
+    pub task: tokio::task::JoinHandle<()>,
+}
+
+impl Running {
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub fn ws(&self, path: &str) -> String {
+        format!("ws://{}{path}", self.address)
+    }
+}
+
+pub fn config() -> ServerConfig {
+    ServerConfig {
+        host: "127.0.0.1".into(),
+        http_port: 0,
+        ws_port: None,
+        origins: Origins::Any,
+        limits: Limits::default(),
+    }
+}
+
+pub async fn start(config: ServerConfig) -> Running {
+    start_service(config, Arc::new(Echo)).await
+}
+
+pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> Running {
+    let server = Server::bind(config, service).await.unwrap();
+    let (address, second) = (server.address(), server.second_address());
+    assert_eq!(server.ready_line(), format!("listening http://{address} ws://{address}"));
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(server.run(async move {
+        let _ = stopped.await;
+    }));
+    Running { address, second, stop: Some(stop), task }
+}
+
+/// The folder with shared recordings, or `None` (with a notice) where it is absent.
+pub fn shared(part: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("ROOTLIGHT_SHARED")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")), PathBuf::from);
+    let path = root.join(part);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: {} is not here", path.display());
+    None
+}
+
+pub fn client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
