@@ -1,1 +1,40 @@
-//! trie
+//! The Unitrie (RSKIP-107, RSKIP-108): one binary trie holds accounts, code and storage; the same node
+//! format makes the transaction and receipt roots. Node codec, persistent trie, inclusion and absence
+//! proofs, multi-proofs, and the "orchid" format of the roots from before RSKIP-126.
+//!
+//! Everything that comes from outside is bounded by [`limits`] and answered with a typed error.
+
+mod bits;
+mod cell;
+mod edit;
+pub mod limits;
+mod multiproof;
+mod node;
+mod node_error;
+mod orchid;
+mod ordered;
+mod proof;
+mod proof_error;
+mod reader;
+mod receipt;
+mod source;
+mod tree;
+mod tree_node;
+mod wrap;
+
+pub use bits::Bits;
+pub use multiproof::{verify_multiproof, ProvenNodes};
+pub use node::{parse_node, Child, Node, Step, Value};
+pub use node_error::{Field, NodeError, NodeRule, Place};
+pub use ordered::{index_key, ordered_root, ordered_trie, NodeFormat};
+pub use proof::{verify_path, verify_proof, Leaf, Proven};
+pub use proof_error::ProofError;
+pub use receipt::{prove_receipt, receipt_index, ReceiptProofError};
+pub use source::{lookup, lookup_node, lookup_value, prove, FoundNode, Lookup, NodeSource, WalkError};
+pub use tree::Trie;
+pub use wrap::unwrap_node;
+
+use alloy_primitives::{b256, B256};
+
+/// Root of an empty trie: keccak-256 of the single byte 0x80 (the RLP of an empty string).
+pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");

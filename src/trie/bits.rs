@@ -1,0 +1,168 @@
+//! Runs of bits, most significant first: keys and the shared paths of nodes.
+
+use alloc::vec::Vec;
+
+/// A borrowed run of bits inside a byte string.
+#[derive(Clone, Copy, Debug)]
+pub struct Bits<'a> {
+    bytes: &'a [u8],
+    start: usize,
+    len: usize,
+}
+
+impl<'a> Bits<'a> {
+    /// All bits of a key.
+    pub fn of_key(key: &'a [u8]) -> Self {
+        Self { bytes: key, start: 0, len: key.len().saturating_mul(8) }
+    }
+
+    /// The first `len` bits of `bytes`; fewer where there are fewer.
+    pub fn first(bytes: &'a [u8], len: usize) -> Self {
+        Self { bytes, start: 0, len: len.min(bytes.len().saturating_mul(8)) }
+    }
+
+    /// Number of bits.
+    pub fn len(self) -> usize {
+        self.len
+    }
+
+    /// True when there is no bit.
+    pub fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// Bit `at`, or None past the end.
+    pub fn get(self, at: usize) -> Option<bool> {
+        (at < self.len).then(|| self.window(at) & 0x80 != 0)
+    }
+
+    /// What remains after the first `count` bits.
+    pub fn skip(self, count: usize) -> Self {
+        let count = count.min(self.len);
+        Self {
+            bytes: self.bytes,
+            start: self.start.saturating_add(count),
+            len: self.len.saturating_sub(count),
+        }
+    }
+
+    /// The first `count` bits.
+    pub fn take(self, count: usize) -> Self {
+        Self { len: self.len.min(count), ..self }
+    }
+
+    /// First bit and the rest, or None when empty.
+    pub fn split_first(self) -> Option<(bool, Self)> {
+        Some((self.get(0)?, self.skip(1)))
+    }
+
+    /// How many leading bits both have in common.
+    pub fn common_prefix(self, other: Self) -> usize {
+        let most = self.len.min(other.len);
+        let mut at = 0usize;
+        while at < most {
+            let differing = self.window(at) ^ other.window(at);
+            if differing != 0 {
+                return at.saturating_add(differing.leading_zeros() as usize).min(most);
+            }
+            at = at.saturating_add(8);
+        }
+        most
+    }
+
+    /// The bits packed into bytes, unused low bits of the last byte zero.
+    pub fn write_packed(self, out: &mut Vec<u8>) {
+        let mut at = 0usize;
+        while at < self.len {
+            let left = self.len.saturating_sub(at);
+            let mask = if left >= 8 { 0xff } else { !(0xffu8 >> left) };
+            out.push(self.window(at) & mask);
+            at = at.saturating_add(8);
+        }
+    }
+
+    /// Eight bits from bit `at` on; past the end of the bytes zeros, past the end of the run whatever
+    /// follows (callers mask).
+    fn window(self, at: usize) -> u8 {
+        let at = self.start.saturating_add(at);
+        let (index, shift) = (at / 8, at % 8);
+        let high = self.bytes.get(index).copied().unwrap_or(0);
+        if shift == 0 {
+            return high;
+        }
+        let low = self.bytes.get(index.saturating_add(1)).copied().unwrap_or(0);
+        // The shift is 1 to 7, so the wanted byte is the upper one of the shifted pair.
+        let pair = u16::from_be_bytes([high, low]) << shift;
+        pair.to_be_bytes()[0]
+    }
+}
+
+impl PartialEq for Bits<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.common_prefix(*other) == self.len
+    }
+}
+
+impl Eq for Bits<'_> {}
+
+/// An owned run of bits, packed from the first byte on with zero padding.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BitPath {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl BitPath {
+    /// A copy of `bits`.
+    pub(crate) fn of(bits: Bits<'_>) -> Self {
+        let mut bytes = Vec::with_capacity(bits.len().div_ceil(8));
+        bits.write_packed(&mut bytes);
+        Self { bytes, len: bits.len() }
+    }
+
+    /// `first`, then `bit`, then `last`: the path of a node merged with its only child.
+    pub(crate) fn join(first: Bits<'_>, bit: bool, last: Bits<'_>) -> Self {
+        let mut path = Self::of(first);
+        path.push(bit);
+        path.extend(last);
+        path
+    }
+
+    /// Adds one bit at the end.
+    pub(crate) fn push(&mut self, bit: bool) {
+        let used = self.len % 8;
+        if used == 0 {
+            self.bytes.push(0);
+        }
+        if let (true, Some(last)) = (bit, self.bytes.last_mut()) {
+            *last |= 0x80 >> used;
+        }
+        self.len = self.len.saturating_add(1);
+    }
+
+    /// Adds all of `bits` at the end.
+    pub(crate) fn extend(&mut self, bits: Bits<'_>) {
+        let mut rest = bits;
+        while let Some((bit, after)) = rest.split_first() {
+            self.push(bit);
+            rest = after;
+        }
+    }
+
+    /// Takes off all bits after the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        if len < self.len {
+            *self = Self::of(self.bits().take(len));
+        }
+    }
+
+    /// The bits, borrowed.
+    pub(crate) fn bits(&self) -> Bits<'_> {
+        Bits::first(&self.bytes, self.len)
+    }
+
+    /// The packed bytes, if the bits fill them.
+    pub(crate) fn whole_bytes(&self) -> Option<&[u8]> {
+        (self.len % 8 == 0).then_some(self.bytes.as_slice())
+    }
+}

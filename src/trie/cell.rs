@@ -1,0 +1,33 @@
+//! A hash that is computed once and may be asked for by several threads.
+
+use alloy_primitives::B256;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Holds a hash after its first use. Two threads that compute it at the same time store the same words,
+/// so a reader that sees `ready` sees the hash.
+#[derive(Debug, Default)]
+pub(super) struct HashCell {
+    ready: AtomicBool,
+    words: [AtomicU32; 8],
+}
+
+impl HashCell {
+    /// The hash, computed by `compute` if nobody has before.
+    pub(super) fn get_or_compute(&self, compute: impl FnOnce() -> B256) -> B256 {
+        if self.ready.load(Ordering::Acquire) {
+            let mut hash = B256::ZERO;
+            for (bytes, word) in hash.chunks_exact_mut(4).zip(&self.words) {
+                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+            }
+            return hash;
+        }
+        let hash = compute();
+        for (bytes, word) in hash.chunks_exact(4).zip(&self.words) {
+            let mut whole = [0u8; 4];
+            whole.copy_from_slice(bytes);
+            word.store(u32::from_ne_bytes(whole), Ordering::Relaxed);
+        }
+        self.ready.store(true, Ordering::Release);
+        hash
+    }
+}

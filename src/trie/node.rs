@@ -1,0 +1,314 @@
+//! One trie node: strict parser and serializer (RSKIP-107).
+//!
+//! ```text
+//! flags 01LPlrEe: bits 7-6 version 01, 5 long value, 4 shared path, 3 left, 2 right, 1 left embedded, 0 right embedded
+//! [path]   length code, then the bits packed from the most significant on, unused low bits zero
+//! [left]   32-byte hash, or one length byte and the child's serialization
+//! [right]  the same
+//! [size]   Bitcoin varint, if there is a child: bytes of everything below
+//! [value]  up to 32 bytes to the end, or keccak-256 and three bytes of length
+//! ```
+//!
+//! The parser takes exactly the bytes that the serializer writes, so a hash stands for one node only.
+
+use super::bits::Bits;
+use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
+use super::node_error::{Field, NodeError, NodeRule, Place};
+use super::reader::{varint_len, write_varint, Reader};
+use alloc::vec::Vec;
+use alloy_primitives::{keccak256, B256};
+
+const VERSION_MASK: u8 = 0b1100_0000;
+const VERSION: u8 = 0b0100_0000;
+const LONG_VALUE: u8 = 0b0010_0000;
+const PATH: u8 = 0b0001_0000;
+const LEFT: u8 = 0b0000_1000;
+const RIGHT: u8 = 0b0000_0100;
+const LEFT_EMBEDDED: u8 = 0b0000_0010;
+const RIGHT_EMBEDDED: u8 = 0b0000_0001;
+
+/// A child as its parent holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Child<'a> {
+    /// keccak-256 of the child's serialization.
+    Hash(&'a B256),
+    /// The serialization itself: a node without children, at most 44 bytes.
+    Embedded(&'a [u8]),
+}
+
+/// The value at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// No value: no key ends here.
+    None,
+    /// 1 to 32 bytes.
+    Inline(&'a [u8]),
+    /// More than 32 bytes, kept elsewhere.
+    Long {
+        /// keccak-256 of the value.
+        hash: &'a B256,
+        /// Length of the value in bytes, below 2^24.
+        len: u32,
+    },
+}
+
+/// A parsed node; everything borrows from the serialization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Node<'a> {
+    /// Key bits shared by everything at and below this node.
+    pub path: Bits<'a>,
+    /// Child for the next key bit 0.
+    pub left: Option<Child<'a>>,
+    /// Child for the next key bit 1.
+    pub right: Option<Child<'a>>,
+    /// Bytes of all nodes and long values below; 0 and not serialized without children.
+    pub children_size: u64,
+    /// Value of the key that ends here.
+    pub value: Value<'a>,
+}
+
+/// Where a key leads at a node.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a, 'k> {
+    /// The key leaves the trie here: no value under it, nor under any key it begins.
+    Leaves,
+    /// The key ends at this node.
+    Ends(Value<'a>),
+    /// The key goes on, with the bits left after the child was chosen.
+    Goes(Child<'a>, Bits<'k>),
+}
+
+/// Parses the serialization of a node; nothing but its one valid form is accepted.
+pub fn parse_node(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
+    if bytes.len() > MAX_NODE_BYTES {
+        return Err(NodeRule::TooLarge(bytes.len()).into());
+    }
+    let mut reader = Reader::new(bytes);
+    let flags = reader.byte().ok_or(NodeRule::Empty)?;
+    if flags & VERSION_MASK != VERSION {
+        return Err(NodeRule::Version(flags).into());
+    }
+    let path = if flags & PATH != 0 { parse_path(&mut reader)? } else { Bits::first(&[], 0) };
+    let left = parse_child(&mut reader, Field::LeftChild, flags & LEFT, flags & LEFT_EMBEDDED)?;
+    let right = parse_child(&mut reader, Field::RightChild, flags & RIGHT, flags & RIGHT_EMBEDDED)?;
+    let mut children_size = 0;
+    if left.is_some() || right.is_some() {
+        let field = Field::ChildrenSize;
+        let (size, shortest) = reader.varint().ok_or(NodeRule::Truncated(field))?;
+        if !shortest {
+            return Err(NodeRule::VarintNotMinimal(field, size).into());
+        }
+        children_size = size;
+    }
+    let value = parse_value(reader, flags & LONG_VALUE != 0)?;
+    Ok(Node { path, left, right, children_size, value })
+}
+
+fn parse_path<'a>(reader: &mut Reader<'a>) -> Result<Bits<'a>, NodeRule> {
+    let truncated = NodeRule::Truncated(Field::Path);
+    let code = reader.byte().ok_or(truncated)?;
+    let bits = match code {
+        0..=31 => u64::from(code).saturating_add(1),
+        32..=254 => u64::from(code).saturating_add(128),
+        255 => {
+            let (bits, shortest) = reader.varint().ok_or(truncated)?;
+            if !shortest {
+                return Err(NodeRule::VarintNotMinimal(Field::Path, bits));
+            }
+            if matches!(bits, 0..=32 | 160..=382) {
+                return Err(NodeRule::PathCode(bits));
+            }
+            bits
+        }
+    };
+    let len = usize::try_from(bits).unwrap_or(usize::MAX);
+    if len > MAX_PATH_BITS {
+        return Err(NodeRule::PathTooLong(bits));
+    }
+    let packed = reader.take(len.div_ceil(8)).ok_or(truncated)?;
+    let last = packed.last().copied().unwrap_or(0);
+    if len % 8 != 0 && last & (0xff >> (len % 8)) != 0 {
+        return Err(NodeRule::PathPadding(last));
+    }
+    Ok(Bits::first(packed, len))
+}
+
+fn parse_child<'a>(
+    reader: &mut Reader<'a>,
+    field: Field,
+    present: u8,
+    embedded: u8,
+) -> Result<Option<Child<'a>>, NodeError> {
+    if present == 0 {
+        return match embedded {
+            0 => Ok(None),
+            _ => Err(NodeRule::EmbeddedWithoutChild(field).into()),
+        };
+    }
+    let truncated = NodeRule::Truncated(field);
+    if embedded == 0 {
+        return Ok(Some(Child::Hash(reader.array::<32>().ok_or(truncated)?.into())));
+    }
+    let len = reader.byte().ok_or(truncated)?;
+    if usize::from(len) > MAX_EMBEDDED_BYTES {
+        return Err(NodeRule::EmbeddedTooLong(field, len).into());
+    }
+    let bytes = reader.take(usize::from(len)).ok_or(truncated)?;
+    // Checked before parsing it, so that nothing nests deeper than this.
+    if !is_childless(bytes) {
+        return Err(NodeRule::EmbeddedWithChildren(field).into());
+    }
+    let place = if field == Field::LeftChild { Place::Left } else { Place::Right };
+    parse_node(bytes).map_err(|error| NodeError { place, ..error })?;
+    Ok(Some(Child::Embedded(bytes)))
+}
+
+/// True unless the flags of this serialization announce a child.
+pub(super) fn is_childless(bytes: &[u8]) -> bool {
+    bytes.first().is_none_or(|flags| flags & (LEFT | RIGHT) == 0)
+}
+
+fn parse_value(mut reader: Reader<'_>, long: bool) -> Result<Value<'_>, NodeRule> {
+    if long {
+        let truncated = NodeRule::Truncated(Field::Value);
+        let hash = reader.array::<32>().ok_or(truncated)?.into();
+        let [a, b, c] = *reader.array::<3>().ok_or(truncated)?;
+        let len = u32::from_be_bytes([0, a, b, c]);
+        if len as usize <= MAX_INLINE_VALUE {
+            return Err(NodeRule::LongValueTooShort(len));
+        }
+        return match reader.rest().len() {
+            0 => Ok(Value::Long { hash, len }),
+            more => Err(NodeRule::TrailingBytes(more)),
+        };
+    }
+    match reader.rest() {
+        [] => Ok(Value::None),
+        value if value.len() <= MAX_INLINE_VALUE => Ok(Value::Inline(value)),
+        value => Err(NodeRule::InlineValueTooLong(value.len())),
+    }
+}
+
+impl<'a> Node<'a> {
+    /// True when nothing is below.
+    pub fn is_terminal(&self) -> bool {
+        self.left.is_none() && self.right.is_none()
+    }
+
+    /// Follows `key` (the bits not yet used on the way here) through this node.
+    pub fn step<'k>(&self, key: Bits<'k>) -> Step<'a, 'k> {
+        if key.common_prefix(self.path) < self.path.len() {
+            return Step::Leaves;
+        }
+        let Some((bit, rest)) = key.skip(self.path.len()).split_first() else {
+            return Step::Ends(self.value);
+        };
+        match if bit { self.right } else { self.left } {
+            Some(child) => Step::Goes(child, rest),
+            None => Step::Leaves,
+        }
+    }
+
+    /// Length of the serialization in bytes.
+    pub fn encoded_len(&self) -> usize {
+        let mut size = path_encoded_len(self.path.len()).saturating_add(1);
+        for child in [self.left, self.right].into_iter().flatten() {
+            size = size.saturating_add(match child {
+                Child::Hash(_) => 32,
+                Child::Embedded(bytes) => bytes.len().saturating_add(1),
+            });
+        }
+        if !self.is_terminal() {
+            size = size.saturating_add(varint_len(self.children_size));
+        }
+        size.saturating_add(match self.value {
+            Value::None => 0,
+            Value::Inline(value) => value.len(),
+            Value::Long { .. } => 35,
+        })
+    }
+
+    /// Appends the serialization to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.push(self.flags());
+        if !self.path.is_empty() {
+            write_path_len(self.path.len(), out);
+            self.path.write_packed(out);
+        }
+        for child in [self.left, self.right].into_iter().flatten() {
+            match child {
+                Child::Hash(hash) => out.extend_from_slice(hash.as_slice()),
+                Child::Embedded(bytes) => {
+                    out.push(u8::try_from(bytes.len()).unwrap_or(u8::MAX));
+                    out.extend_from_slice(bytes);
+                }
+            }
+        }
+        if !self.is_terminal() {
+            write_varint(self.children_size, out);
+        }
+        match self.value {
+            Value::None => {}
+            Value::Inline(value) => out.extend_from_slice(value),
+            Value::Long { hash, len } => {
+                let [_, length @ ..] = len.to_be_bytes();
+                out.extend_from_slice(hash.as_slice());
+                out.extend_from_slice(&length);
+            }
+        }
+    }
+
+    /// The serialization.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.encoded_len());
+        self.encode(&mut out);
+        out
+    }
+
+    /// keccak-256 of the serialization.
+    pub fn hash(&self) -> B256 {
+        keccak256(self.to_bytes())
+    }
+
+    fn flags(&self) -> u8 {
+        let mut flags = VERSION;
+        for (set, flag) in [
+            (matches!(self.value, Value::Long { .. }), LONG_VALUE),
+            (!self.path.is_empty(), PATH),
+            (self.left.is_some(), LEFT),
+            (self.right.is_some(), RIGHT),
+            (matches!(self.left, Some(Child::Embedded(_))), LEFT_EMBEDDED),
+            (matches!(self.right, Some(Child::Embedded(_))), RIGHT_EMBEDDED),
+        ] {
+            if set {
+                flags |= flag;
+            }
+        }
+        flags
+    }
+}
+
+/// Bytes that a shared path of `bits` bits takes: length code and packed bits, nothing for no bits.
+pub(super) fn path_encoded_len(bits: usize) -> usize {
+    let code = match bits {
+        0 => return 0,
+        1..=32 | 160..=382 => 1,
+        _ => varint_len(bits as u64).saturating_add(1),
+    };
+    bits.div_ceil(8).saturating_add(code)
+}
+
+fn write_path_len(bits: usize, out: &mut Vec<u8>) {
+    let one_byte = match bits {
+        1..=32 => u8::try_from(bits.saturating_sub(1)).ok(),
+        160..=382 => u8::try_from(bits.saturating_sub(128)).ok(),
+        _ => None,
+    };
+    match one_byte {
+        Some(code) => out.push(code),
+        None => {
+            out.push(u8::MAX);
+            write_varint(bits as u64, out);
+        }
+    }
+}

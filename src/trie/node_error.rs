@@ -1,0 +1,117 @@
+//! Why bytes are not a trie node.
+
+use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
+use core::fmt;
+use thiserror::Error;
+
+/// A part of a node's serialization, in the order of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// Shared path: length code and packed bits.
+    Path,
+    /// Left child: hash, or length and serialization.
+    LeftChild,
+    /// Right child.
+    RightChild,
+    /// Size in bytes of everything below, a Bitcoin varint.
+    ChildrenSize,
+    /// Value, or its hash and length.
+    Value,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Path => "shared path",
+            Self::LeftChild => "left child",
+            Self::RightChild => "right child",
+            Self::ChildrenSize => "children size",
+            Self::Value => "value",
+        })
+    }
+}
+
+/// Where the fault is: in the node, or in a child embedded in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The node itself.
+    Itself,
+    /// Its embedded left child.
+    Left,
+    /// Its embedded right child.
+    Right,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Itself => "",
+            Self::Left => " (embedded left child)",
+            Self::Right => " (embedded right child)",
+        })
+    }
+}
+
+/// The rule of the node format (RSKIP-107) that the bytes break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NodeRule {
+    /// No byte at all.
+    #[error("no bytes")]
+    Empty,
+    /// More bytes than any node has.
+    #[error("{0} bytes, a node has at most {MAX_NODE_BYTES}")]
+    TooLarge(usize),
+    /// The two top bits of the flags are not 01.
+    #[error("flags {0:#04x}: the version bits must be 01")]
+    Version(u8),
+    /// The bytes end inside a field.
+    #[error("{0}: bytes end too early")]
+    Truncated(Field),
+    /// A varint is longer than it has to be.
+    #[error("{0}: varint {1} is not in its shortest form")]
+    VarintNotMinimal(Field, u64),
+    /// A path length that has a one-byte code (or no path at all) is written as a varint.
+    #[error("shared path: a length of {0} bits has another code")]
+    PathCode(u64),
+    /// The path is longer than any key.
+    #[error("shared path: {0} bits, at most {MAX_PATH_BITS}")]
+    PathTooLong(u64),
+    /// Bits after the path's last are set.
+    #[error("shared path: last byte {0:#04x} has bits set after the path's end")]
+    PathPadding(u8),
+    /// An embedded flag for a child that is not there.
+    #[error("{0}: flagged as embedded but not present")]
+    EmbeddedWithoutChild(Field),
+    /// An embedded child is longer than embedding allows.
+    #[error("{0}: {1} bytes embedded, at most {MAX_EMBEDDED_BYTES}")]
+    EmbeddedTooLong(Field, u8),
+    /// An embedded child has children.
+    #[error("{0}: an embedded node must not have children")]
+    EmbeddedWithChildren(Field),
+    /// A value inside the node is longer than a value there may be.
+    #[error("value: {0} bytes in the node, at most {MAX_INLINE_VALUE}")]
+    InlineValueTooLong(usize),
+    /// A value given by hash would have to stand in the node.
+    #[error("value: {0} bytes by hash, must be more than {MAX_INLINE_VALUE}")]
+    LongValueTooShort(u32),
+    /// Bytes after the last field.
+    #[error("{0} bytes after the end of the node")]
+    TrailingBytes(usize),
+}
+
+/// Bytes are not a trie node in its one valid form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("trie node{place}: {rule}")]
+pub struct NodeError {
+    /// The node or one of its embedded children.
+    pub place: Place,
+    /// The rule that is broken.
+    pub rule: NodeRule,
+}
+
+impl From<NodeRule> for NodeError {
+    fn from(rule: NodeRule) -> Self {
+        Self { place: Place::Itself, rule }
+    }
+}

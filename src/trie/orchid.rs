@@ -1,0 +1,52 @@
+//! The "orchid" node format of the roots from before RSKIP-126.
+//!
+//! ```text
+//! 02 | flags: bit 0 secure, bit 1 long value | u16 children: bit 0 left, bit 1 right | u16 path bits
+//!    | path | left hash | right hash | value, or its keccak-256 when longer than 32 bytes
+//! ```
+//! Big-endian, no embedding, no sizes. Only roots are made here: such nodes are never read.
+
+use super::tree::Trie;
+use super::tree_node::{Stored, TreeNode};
+use super::EMPTY_ROOT;
+use alloc::vec::Vec;
+use alloy_primitives::{keccak256, B256};
+
+const ARITY: u8 = 2;
+const SECURE: u8 = 1;
+const LONG_VALUE: u8 = 2;
+
+impl Trie {
+    /// The root of the same keys and values in the orchid format. `secure` marks a trie whose keys are
+    /// hashes (the old account trie, keyed by keccak-256 of the address: the caller hashes them);
+    /// transaction and receipt roots have it off.
+    pub fn orchid_root(&self, secure: bool) -> B256 {
+        self.top.as_ref().map_or(EMPTY_ROOT, |top| hash(top, secure))
+    }
+}
+
+fn hash(node: &TreeNode, secure: bool) -> B256 {
+    let path = node.path.bits();
+    let long = matches!(node.value, Some(Stored { long_hash: Some(_), .. }));
+    let flags = [(secure, SECURE), (long, LONG_VALUE)];
+    let children = [(node.left.is_some(), 1), (node.right.is_some(), 2)];
+    // A path longer than 65,535 bits cannot come from a key of this chain.
+    let bits = u16::try_from(path.len()).unwrap_or(u16::MAX);
+    let mut out = Vec::with_capacity(128);
+    out.extend([ARITY, bitmap(flags), 0, bitmap(children)]);
+    out.extend(bits.to_be_bytes());
+    path.write_packed(&mut out);
+    for child in [&node.left, &node.right].into_iter().flatten() {
+        out.extend_from_slice(hash(child, secure).as_slice());
+    }
+    match &node.value {
+        Some(Stored { long_hash: Some(hash), .. }) => out.extend_from_slice(hash.as_slice()),
+        Some(Stored { bytes, .. }) => out.extend_from_slice(bytes),
+        None => {}
+    }
+    keccak256(&out)
+}
+
+fn bitmap(flags: [(bool, u8); 2]) -> u8 {
+    flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag)
+}

@@ -1,0 +1,38 @@
+//! Roots over lists: transactions and receipts of a block.
+
+use super::tree::Trie;
+use alloc::vec::Vec;
+use alloy_primitives::{Bytes, B256};
+
+/// How the nodes under a root are serialized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeFormat {
+    /// RSKIP-107, from the activation of RSKIP-126 on.
+    Rskip107,
+    /// The format before, with the secure flag off.
+    Orchid,
+}
+
+/// Root of a list: the trie with the RLP of each index as key and the item as value. An empty list has
+/// [`EMPTY_ROOT`](super::EMPTY_ROOT) in both formats.
+pub fn ordered_root(items: &[impl AsRef<[u8]>], format: NodeFormat) -> B256 {
+    let trie = ordered_trie(items);
+    match format {
+        NodeFormat::Rskip107 => trie.root(),
+        NodeFormat::Orchid => trie.orchid_root(false),
+    }
+}
+
+/// The trie whose root [`ordered_root`] gives.
+pub fn ordered_trie(items: &[impl AsRef<[u8]>]) -> Trie {
+    let mut trie = Trie::new();
+    for (index, item) in items.iter().enumerate() {
+        trie.put(&index_key(index as u64), Bytes::copy_from_slice(item.as_ref()));
+    }
+    trie
+}
+
+/// Key of an item: the RLP of its index (0 is 0x80, 1 to 127 one byte, 128 is 0x8180).
+pub fn index_key(index: u64) -> Vec<u8> {
+    alloy_rlp::encode(index)
+}

@@ -1,0 +1,222 @@
+//! Proof of one key: the nodes on its way, in order.
+
+use super::bits::Bits;
+use super::limits::{MAX_KEY_BYTES, MAX_PROOF_NODES};
+use super::node::{is_childless, parse_node, Child, Step, Value};
+use super::proof_error::ProofError;
+use super::wrap::unwrap_node;
+use super::EMPTY_ROOT;
+use alloy_primitives::{keccak256, B256};
+
+/// What a verified path ends in; borrows from the proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaf<'a> {
+    /// There is no value under the key.
+    Absent,
+    /// The value, 1 to 32 bytes.
+    Inline(&'a [u8]),
+    /// The value has this hash and length; its bytes are not part of the nodes.
+    Long {
+        /// keccak-256 of the value.
+        hash: &'a B256,
+        /// Length of the value in bytes.
+        len: u32,
+    },
+}
+
+/// What a proof has shown; borrows from the proof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proven<'a> {
+    /// The key has this value.
+    Present(&'a [u8]),
+    /// The key has no value.
+    Absent,
+}
+
+impl<'a> Proven<'a> {
+    /// The value, or None when it is proven that there is none.
+    pub fn value(self) -> Option<&'a [u8]> {
+        match self {
+            Self::Present(value) => Some(value),
+            Self::Absent => None,
+        }
+    }
+}
+
+/// Checks the proof of `key` under `root` with its value: [`verify_path`], and a long value (more than
+/// 32 bytes) has to be handed in as `long_value` and match hash and length; any other value there is an
+/// error.
+pub fn verify_proof<'a, N: AsRef<[u8]>>(
+    root: B256,
+    key: &[u8],
+    nodes: &'a [N],
+    long_value: Option<&'a [u8]>,
+) -> Result<Proven<'a>, ProofError> {
+    let leaf = verify_path(root, key, nodes)?;
+    if let Leaf::Long { hash, len } = leaf {
+        let value = long_value.ok_or(ProofError::LongValueMissing { hash: *hash, len })?;
+        check_long_value(value, hash, len)?;
+        return Ok(Proven::Present(value));
+    }
+    if long_value.is_some() {
+        return Err(ProofError::UnusedValue { index: 0 });
+    }
+    Ok(match leaf {
+        Leaf::Inline(value) => Proven::Present(value),
+        _ => Proven::Absent,
+    })
+}
+
+/// Hash and length of a value that a node holds by hash.
+pub(super) fn check_long_value(value: &[u8], hash: &B256, len: u32) -> Result<(), ProofError> {
+    let found = keccak256(value);
+    if found != *hash {
+        return Err(ProofError::LongValueHash { expected: *hash, found });
+    }
+    if value.len() != len as usize {
+        return Err(ProofError::LongValueLength { expected: len, found: value.len() });
+    }
+    Ok(())
+}
+
+/// Checks that `nodes` are the way of `key` from `root` to its node, or to where the key leaves the trie,
+/// and nothing else. Nodes are raw or RLP-wrapped, root first or leaf first. The last node, when it is
+/// embedded in its parent, may be listed again and must then equal the bytes in the parent. No node
+/// is hashed twice.
+pub fn verify_path<'a, N: AsRef<[u8]>>(
+    root: B256,
+    key: &[u8],
+    nodes: &'a [N],
+) -> Result<Leaf<'a>, ProofError> {
+    if key.len() > MAX_KEY_BYTES {
+        return Err(ProofError::KeyTooLong { len: key.len(), max: MAX_KEY_BYTES });
+    }
+    let mut list = Listed::new(nodes, &root)?;
+    if root == EMPTY_ROOT {
+        list.end()?;
+        return Ok(Leaf::Absent);
+    }
+    let mut key = Bits::of_key(key);
+    let mut expected = root;
+    loop {
+        let node = parse_node(list.next_hashed(&expected)?)?;
+        match node.step(key) {
+            Step::Leaves => return list.finish(Leaf::Absent),
+            Step::Ends(value) => return list.finish(leaf(value)),
+            Step::Goes(Child::Hash(hash), rest) => (expected, key) = (*hash, rest),
+            Step::Goes(Child::Embedded(bytes), rest) => {
+                list.skip_embedded(bytes)?;
+                // An embedded node has no children: the key ends in it or leaves it.
+                return match parse_node(bytes)?.step(rest) {
+                    Step::Ends(value) => list.finish(leaf(value)),
+                    _ => list.finish(Leaf::Absent),
+                };
+            }
+        }
+    }
+}
+
+fn leaf(value: Value<'_>) -> Leaf<'_> {
+    match value {
+        Value::None => Leaf::Absent,
+        Value::Inline(bytes) => Leaf::Inline(bytes),
+        Value::Long { hash, len } => Leaf::Long { hash, len },
+    }
+}
+
+/// The listed nodes, taken from the root on whichever end it stands.
+pub(super) struct Listed<'a, N> {
+    nodes: &'a [N],
+    leaf_first: bool,
+    next: usize,
+    /// Hash of the first listed node, where finding out the order needed it.
+    first_hash: Option<B256>,
+}
+
+impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
+    /// Finds out at which end the root is. A first node without children can only be a leaf when there
+    /// are more; where that does not decide, the hash of the first node does.
+    pub(super) fn new(nodes: &'a [N], root: &B256) -> Result<Self, ProofError> {
+        if nodes.len() > MAX_PROOF_NODES {
+            let (count, max) = (nodes.len(), MAX_PROOF_NODES);
+            return Err(ProofError::TooManyNodes { count, max });
+        }
+        let mut list = Self { nodes, leaf_first: false, next: 0, first_hash: None };
+        if let [first, _, ..] = nodes {
+            let first = unwrap_node(first.as_ref())?;
+            if is_childless(first) {
+                list.leaf_first = true;
+            } else {
+                let hash = keccak256(first);
+                list.leaf_first = hash != *root;
+                list.first_hash = Some(hash);
+            }
+        }
+        Ok(list)
+    }
+
+    /// Index, in the order given, of the node that comes next.
+    fn index(&self) -> usize {
+        match self.leaf_first {
+            true => self.nodes.len().saturating_sub(1).saturating_sub(self.next),
+            false => self.next,
+        }
+    }
+
+    /// The next node's raw bytes, or None when all are taken.
+    fn peek(&self) -> Result<Option<&'a [u8]>, ProofError> {
+        if self.next >= self.nodes.len() {
+            return Ok(None);
+        }
+        self.nodes.get(self.index()).map(|node| unwrap_node(node.as_ref())).transpose()
+    }
+
+    /// The next node towards the leaf, unchecked, and its index; None when all are taken.
+    pub(super) fn next(&mut self) -> Option<Result<(usize, &'a [u8]), ProofError>> {
+        let index = self.index();
+        let next = self.peek().map(|node| node.map(|bytes| (index, bytes))).transpose();
+        self.next = self.next.saturating_add(1);
+        next
+    }
+
+    /// The next node, whose hash must be `expected`.
+    fn next_hashed(&mut self, expected: &B256) -> Result<&'a [u8], ProofError> {
+        let bytes = self.peek()?.ok_or(ProofError::Missing { hash: *expected })?;
+        let index = self.index();
+        let found = match self.first_hash {
+            Some(hash) if index == 0 => hash,
+            _ => keccak256(bytes),
+        };
+        if found != *expected {
+            return Err(ProofError::HashMismatch { index, expected: *expected, found });
+        }
+        self.next = self.next.saturating_add(1);
+        Ok(bytes)
+    }
+
+    /// Steps over the listed copy of an embedded node, if there is one.
+    fn skip_embedded(&mut self, embedded: &[u8]) -> Result<(), ProofError> {
+        match self.peek()? {
+            Some(bytes) if bytes != embedded => Err(ProofError::EmbeddedDiffers { index: self.index() }),
+            Some(_) => {
+                self.next = self.next.saturating_add(1);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses nodes that are left over.
+    fn end(&self) -> Result<(), ProofError> {
+        match self.next < self.nodes.len() {
+            true => Err(ProofError::UnusedNode { index: self.index() }),
+            false => Ok(()),
+        }
+    }
+
+    /// The outcome, when no node is left over.
+    fn finish(&self, leaf: Leaf<'a>) -> Result<Leaf<'a>, ProofError> {
+        self.end()?;
+        Ok(leaf)
+    }
+}

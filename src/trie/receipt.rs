@@ -1,0 +1,103 @@
+//! Receipt proofs as a node gives them (`rsk_getTransactionReceiptNodesByHash`): leaf first, embedded
+//! nodes listed too, the receipt itself apart. The nodes are in the RSKIP-107 format whatever the block's
+//! age, so a receipts root from before RSKIP-126 cannot be proven this way.
+
+use super::bits::BitPath;
+use super::node::{parse_node, Child, Node, Value};
+use super::ordered::index_key;
+use super::proof::{check_long_value, verify_path, Leaf, Listed};
+use super::proof_error::ProofError;
+use alloy_primitives::{keccak256, B256};
+use alloy_rlp::Decodable;
+use thiserror::Error;
+
+/// A receipt proof is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ReceiptProofError {
+    /// The nodes prove nothing, or the receipt is not the one that the leaf commits to.
+    #[error(transparent)]
+    Proof(#[from] ProofError),
+    /// There is no receipt with this index.
+    #[error("no receipt {0} under the root")]
+    Absent(u64),
+    /// The leaf holds a value, but not the receipt.
+    #[error("the leaf holds another value than the receipt")]
+    OtherValue,
+    /// A node is not a child of the one above it.
+    #[error("node {index} is not a child of the next one towards the root")]
+    Unlinked {
+        /// Which node, counted in the order given.
+        index: usize,
+    },
+    /// The way from the root to the leaf is no key.
+    #[error("the key has {bits} bits, not whole bytes")]
+    KeyNotWholeBytes {
+        /// Bits of the way.
+        bits: usize,
+    },
+    /// The key is not the RLP of an index.
+    #[error("the key is not the RLP of an index")]
+    KeyNotAnIndex,
+}
+
+/// Checks that `receipt` (its RLP) is number `index` under a receipts root.
+pub fn prove_receipt(
+    root: B256,
+    index: u64,
+    nodes: &[impl AsRef<[u8]>],
+    receipt: &[u8],
+) -> Result<(), ReceiptProofError> {
+    match verify_path(root, &index_key(index), nodes)? {
+        Leaf::Absent => Err(ReceiptProofError::Absent(index)),
+        Leaf::Inline(value) if value == receipt => Ok(()),
+        Leaf::Inline(_) => Err(ReceiptProofError::OtherValue),
+        Leaf::Long { hash, len } => Ok(check_long_value(receipt, hash, len)?),
+    }
+}
+
+/// Proves `receipt` without knowing its index, and returns the index, which the way from the root to the
+/// leaf tells. The nodes must include the leaf, also where it is embedded. (Where the same receipt stands
+/// at several indices under equal nodes, one of them comes back.)
+pub fn receipt_index(
+    root: B256,
+    nodes: &[impl AsRef<[u8]>],
+    receipt: &[u8],
+) -> Result<u64, ReceiptProofError> {
+    let mut list = Listed::new(nodes, &root)?;
+    let (_, top) = list.next().transpose()?.ok_or(ProofError::Missing { hash: root })?;
+    let mut node = parse_node(top).map_err(ProofError::from)?;
+    let mut way = BitPath::of(node.path);
+    while let Some((index, below)) = list.next().transpose()? {
+        way.push(side_of(&node, below).ok_or(ReceiptProofError::Unlinked { index })?);
+        node = parse_node(below).map_err(ProofError::from)?;
+        way.extend(node.path);
+    }
+    match node.value {
+        Value::Long { hash, len } => check_long_value(receipt, hash, len)?,
+        Value::Inline(value) if value == receipt => {}
+        _ => return Err(ReceiptProofError::OtherValue),
+    }
+    let bits = way.bits().len();
+    let mut key = way.whole_bytes().ok_or(ReceiptProofError::KeyNotWholeBytes { bits })?;
+    let index = u64::decode(&mut key).map_err(|_| ReceiptProofError::KeyNotAnIndex)?;
+    if !key.is_empty() {
+        return Err(ReceiptProofError::KeyNotAnIndex);
+    }
+    prove_receipt(root, index, nodes, receipt).map(|()| index)
+}
+
+/// Which child of `node` these bytes are.
+fn side_of(node: &Node<'_>, bytes: &[u8]) -> Option<bool> {
+    let hash = keccak256(bytes);
+    let is = |child: Option<Child<'_>>| match child {
+        Some(Child::Hash(expected)) => *expected == hash,
+        Some(Child::Embedded(inside)) => inside == bytes,
+        None => false,
+    };
+    match (is(node.left), is(node.right)) {
+        (true, _) => Some(false),
+        (_, true) => Some(true),
+        _ => None,
+    }
+}

@@ -1,0 +1,165 @@
+//! Look-ups over a store of nodes that were checked against their hashes before.
+
+use super::bits::Bits;
+use super::node::{parse_node, Child, Step, Value};
+use super::node_error::NodeError;
+use super::EMPTY_ROOT;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use alloy_primitives::{keccak256, Bytes, B256};
+use thiserror::Error;
+
+/// Nodes and long values by their keccak-256. What it gives out must have that hash: nothing here
+/// checks it again.
+pub trait NodeSource {
+    /// The serialization of the node, or the long value, with this hash.
+    fn node(&self, hash: &B256) -> Option<Bytes>;
+}
+
+impl NodeSource for BTreeMap<B256, Bytes> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.get(hash).cloned()
+    }
+}
+
+impl<S: NodeSource + ?Sized> NodeSource for &S {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        (**self).node(hash)
+    }
+}
+
+/// The value under a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// A value of 1 to 32 bytes.
+    Found(Bytes),
+    /// A longer value, kept under its hash in the same source.
+    FoundLong {
+        /// keccak-256 of the value.
+        hash: B256,
+        /// Length of the value in bytes.
+        len: u32,
+    },
+    /// No value.
+    Absent,
+}
+
+/// A node that a key ends at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundNode {
+    /// keccak-256 of its serialization, also where it is embedded in its parent.
+    pub hash: B256,
+    /// Its value, if any.
+    pub value: Lookup,
+}
+
+/// A look-up cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WalkError {
+    /// The source does not have this node or long value.
+    #[error("node or value {0} is missing")]
+    Missing(B256),
+    /// The source holds bytes that are not a node.
+    #[error("{hash}: {error}")]
+    Bad {
+        /// Hash of the bytes.
+        hash: B256,
+        /// What is wrong with them.
+        error: NodeError,
+    },
+    /// The source holds a long value of another length than the node states.
+    #[error("value {hash} has {found} bytes, the node says {expected}")]
+    ValueLength {
+        /// Hash of the value.
+        hash: B256,
+        /// Length in the node.
+        expected: u32,
+        /// Length of the value.
+        found: usize,
+    },
+}
+
+/// Value of `key` in the trie with this root.
+pub fn lookup(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Lookup, WalkError> {
+    walk(src, root, key, |_| {}, |_, _, value| owned(value)).map(|end| end.unwrap_or(Lookup::Absent))
+}
+
+/// Value of `key`, long or short, or None: a long one is taken from the source too.
+pub fn lookup_value(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Option<Bytes>, WalkError> {
+    match lookup(src, root, key)? {
+        Lookup::Absent => Ok(None),
+        Lookup::Found(value) => Ok(Some(value)),
+        Lookup::FoundLong { hash, len } => {
+            let value = src.node(&hash).ok_or(WalkError::Missing(hash))?;
+            match value.len() == len as usize {
+                true => Ok(Some(value)),
+                false => Err(WalkError::ValueLength { hash, expected: len, found: value.len() }),
+            }
+        }
+    }
+}
+
+/// The node whose path ends exactly at `key`, with or without a value; None where there is none.
+pub fn lookup_node(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Option<FoundNode>, WalkError> {
+    walk(
+        src,
+        root,
+        key,
+        |_| {},
+        |hash, bytes, value| FoundNode {
+            hash: hash.copied().unwrap_or_else(|| keccak256(bytes)),
+            value: owned(value),
+        },
+    )
+}
+
+/// The proof of `key`: the nodes on its way from the root to its node, or to where it leaves the trie.
+/// Embedded nodes are not listed separately; an empty trie has an empty proof.
+pub fn prove(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+    let mut nodes = Vec::new();
+    walk(src, root, key, |node| nodes.push(node.clone()), |_, _, _| ())?;
+    Ok(nodes)
+}
+
+/// Follows `key` and hands every stored node on the way to `visit`, and the node where the key ends, if
+/// any, to `end`: its hash (None for an embedded node), its serialization and its value. Every step
+/// uses up a bit of the key, so the way is never longer than the key.
+fn walk<T>(
+    src: &dyn NodeSource,
+    root: B256,
+    key: &[u8],
+    mut visit: impl FnMut(&Bytes),
+    end: impl FnOnce(Option<&B256>, &[u8], Value<'_>) -> T,
+) -> Result<Option<T>, WalkError> {
+    if root == EMPTY_ROOT {
+        return Ok(None);
+    }
+    let mut key = Bits::of_key(key);
+    let mut hash = root;
+    loop {
+        let stored = src.node(&hash).ok_or(WalkError::Missing(hash))?;
+        visit(&stored);
+        let bad = |error| WalkError::Bad { hash, error };
+        match parse_node(&stored).map_err(bad)?.step(key) {
+            Step::Leaves => return Ok(None),
+            Step::Ends(value) => return Ok(Some(end(Some(&hash), &stored, value))),
+            Step::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
+            Step::Goes(Child::Embedded(bytes), rest) => {
+                return Ok(match parse_node(bytes).map_err(bad)?.step(rest) {
+                    Step::Ends(value) => Some(end(None, bytes, value)),
+                    _ => None,
+                });
+            }
+        }
+    }
+}
+
+/// The value, copied: a slice would keep the whole node alive.
+fn owned(value: Value<'_>) -> Lookup {
+    match value {
+        Value::None => Lookup::Absent,
+        Value::Inline(bytes) => Lookup::Found(Bytes::copy_from_slice(bytes)),
+        Value::Long { hash, len } => Lookup::FoundLong { hash: *hash, len },
+    }
+}

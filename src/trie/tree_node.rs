@@ -1,0 +1,169 @@
+//! Nodes of the persistent trie: immutable, shared, sizes known at once, hashes on demand.
+
+use super::bits::{BitPath, Bits};
+use super::cell::HashCell;
+use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE};
+use super::node::{path_encoded_len, Child, Node, Value};
+use super::reader::varint_len;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use alloy_primitives::{keccak256, Bytes, B256};
+
+/// A child, shared with every version of the trie that has it.
+pub(super) type Link = Option<Arc<TreeNode>>;
+
+/// A value with its hash where the node holds only that.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) bytes: Bytes,
+    /// keccak-256 of a value of more than 32 bytes.
+    pub(super) long_hash: Option<B256>,
+}
+
+impl Stored {
+    /// Hashes a long value once, here.
+    pub(super) fn new(bytes: Bytes) -> Self {
+        let long_hash = (bytes.len() > MAX_INLINE_VALUE).then(|| keccak256(&bytes));
+        Self { bytes, long_hash }
+    }
+
+    /// The value as a serialized node holds it.
+    pub(super) fn as_value(&self) -> Value<'_> {
+        match &self.long_hash {
+            None => Value::Inline(&self.bytes),
+            // The format has three bytes for the length; no value in Rootstock comes near.
+            Some(hash) => Value::Long { hash, len: (self.bytes.len() as u32) & 0x00ff_ffff },
+        }
+    }
+}
+
+/// One node.
+#[derive(Debug)]
+pub(super) struct TreeNode {
+    pub(super) path: BitPath,
+    pub(super) value: Option<Stored>,
+    pub(super) left: Link,
+    pub(super) right: Link,
+    children_size: u64,
+    encoded_len: usize,
+    hash: HashCell,
+}
+
+impl TreeNode {
+    /// Makes a node and works out its sizes from those of its children.
+    pub(super) fn new(path: BitPath, value: Option<Stored>, left: Link, right: Link) -> Arc<Self> {
+        let mut node =
+            Self { path, value, left, right, children_size: 0, encoded_len: 0, hash: HashCell::default() };
+        for child in [&node.left, &node.right].into_iter().flatten() {
+            node.children_size = node.children_size.saturating_add(child.whole_size());
+        }
+        node.encoded_len = node.measure();
+        Arc::new(node)
+    }
+
+    /// Bytes of all nodes and long values below (RSKIP-107 `childrenSize`).
+    pub(super) fn children_size(&self) -> u64 {
+        self.children_size
+    }
+
+    /// True when nothing is below.
+    fn is_terminal(&self) -> bool {
+        self.left.is_none() && self.right.is_none()
+    }
+
+    /// True when the parent holds this node's serialization instead of its hash.
+    pub(super) fn is_embedded(&self) -> bool {
+        self.is_terminal() && self.encoded_len <= MAX_EMBEDDED_BYTES
+    }
+
+    /// keccak-256 of the serialization.
+    pub(super) fn hash(&self) -> B256 {
+        self.hash.get_or_compute(|| keccak256(self.to_bytes()))
+    }
+
+    /// The serialization. Hashes whatever below was not hashed yet.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let (left, right) = (ChildBuffer::of(&self.left), ChildBuffer::of(&self.right));
+        let mut out = Vec::with_capacity(self.encoded_len);
+        Node {
+            path: self.path.bits(),
+            left: left.as_ref().map(ChildBuffer::as_child),
+            right: right.as_ref().map(ChildBuffer::as_child),
+            children_size: self.children_size,
+            value: self.value.as_ref().map_or(Value::None, Stored::as_value),
+        }
+        .encode(&mut out);
+        out
+    }
+
+    /// The child for the next key bit.
+    pub(super) fn child(&self, bit: bool) -> &Link {
+        match bit {
+            false => &self.left,
+            true => &self.right,
+        }
+    }
+
+    /// The node under `key` (bits not yet used above this node).
+    pub(super) fn find(&self, key: Bits<'_>) -> Option<&Self> {
+        let (mut node, mut key) = (self, key);
+        loop {
+            let path = node.path.bits();
+            if key.common_prefix(path) < path.len() {
+                return None;
+            }
+            let Some((bit, rest)) = key.skip(path.len()).split_first() else {
+                return Some(node);
+            };
+            (node, key) = (node.child(bit).as_deref()?, rest);
+        }
+    }
+
+    /// Bytes this node adds to its parent's children size.
+    fn whole_size(&self) -> u64 {
+        let long = match &self.value {
+            Some(Stored { bytes, long_hash: Some(_) }) => bytes.len() as u64,
+            _ => 0,
+        };
+        self.children_size.saturating_add(self.encoded_len as u64).saturating_add(long)
+    }
+
+    fn measure(&self) -> usize {
+        let mut len = path_encoded_len(self.path.bits().len()).saturating_add(1);
+        for child in [&self.left, &self.right].into_iter().flatten() {
+            let held = if child.is_embedded() { child.encoded_len.saturating_add(1) } else { 32 };
+            len = len.saturating_add(held);
+        }
+        if !self.is_terminal() {
+            len = len.saturating_add(varint_len(self.children_size));
+        }
+        len.saturating_add(match &self.value {
+            None => 0,
+            Some(Stored { long_hash: Some(_), .. }) => 35,
+            Some(Stored { bytes, .. }) => bytes.len(),
+        })
+    }
+}
+
+/// What a parent writes for a child.
+enum ChildBuffer {
+    Hash(B256),
+    Embedded(Vec<u8>),
+}
+
+impl ChildBuffer {
+    fn of(link: &Link) -> Option<Self> {
+        let child = link.as_deref()?;
+        Some(match child.is_embedded() {
+            true => Self::Embedded(child.to_bytes()),
+            false => Self::Hash(child.hash()),
+        })
+    }
+
+    fn as_child(&self) -> Child<'_> {
+        match self {
+            Self::Hash(hash) => Child::Hash(hash),
+            Self::Embedded(bytes) => Child::Embedded(bytes),
+        }
+    }
+}
