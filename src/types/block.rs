@@ -9,8 +9,7 @@ use super::rlp::{list_of, put_list, Reader};
 use super::transaction::Transaction;
 
 /// Uncles hash of a block without uncles: keccak of the empty list.
-pub const EMPTY_UNCLES_HASH: B256 =
-    b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
+pub const EMPTY_UNCLES_HASH: B256 = b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
 
 /// The transactions of a block, REMASC's last.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -32,10 +31,7 @@ pub struct Block {
 
 impl Block {
     /// Decodes the list of full header, transactions and uncles.
-    pub fn decode(
-        rlp: &[u8],
-        shape_of: &dyn Fn(u64) -> HeaderShape,
-    ) -> Result<Self, HeaderError> {
+    pub fn decode(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
         let mut reader = Reader::list(rlp, "block")?;
         let header = Header::decode(reader.next_raw("block.header")?, shape_of)?;
         let mut list = reader.next_list("block.transactions")?;
@@ -66,10 +62,7 @@ pub fn encode_block(header: &Header, transactions: &[Transaction], uncles: &[Hea
 }
 
 /// Decodes a list of full headers.
-pub fn decode_uncles(
-    rlp: &[u8],
-    shape_of: &dyn Fn(u64) -> HeaderShape,
-) -> Result<Vec<Header>, HeaderError> {
+pub fn decode_uncles(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Vec<Header>, HeaderError> {
     read_uncles(Reader::list(rlp, "uncles")?, shape_of)
 }
 
