@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{b256, keccak256, B256};
 
 use super::header::{Header, HeaderError, HeaderForm, HeaderShape};
-use super::rlp::{list_of, put_list, Reader};
+use super::rlp::{list_len, list_of, put_list, Reader};
 use super::transaction::Transaction;
 
 /// Uncles hash of a block without uncles: keccak of the empty list.
@@ -59,6 +59,20 @@ pub fn encode_block(header: &Header, transactions: &[Transaction], uncles: &[Hea
     let mut out = Vec::with_capacity(payload.len().saturating_add(9));
     put_list(&mut out, &payload);
     out
+}
+
+/// Bytes that a block takes: the `size` of JSON-RPC.
+pub fn block_len<'a>(
+    header: &Header,
+    transactions: impl IntoIterator<Item = &'a Transaction>,
+    uncles: impl IntoIterator<Item = &'a Header>,
+) -> u64 {
+    let full = |header: &Header| header.encode(HeaderForm::Full).len();
+    let sum = |total: usize, len: usize| total.saturating_add(len);
+    let txs = transactions.into_iter().map(|tx| tx.encode().len()).fold(0, sum);
+    let uncles = uncles.into_iter().map(full).fold(0, sum);
+    let parts = [full(header), list_len(txs), list_len(uncles)];
+    list_len(parts.into_iter().fold(0, sum)) as u64
 }
 
 /// Decodes a list of full headers.

@@ -163,7 +163,8 @@ fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError
     let hash = |i: usize| -> Result<B256, FieldError> {
         fixed::<32>(items.get(i), ITEM_NAMES.get(i).copied().unwrap_or("header.item")).map(B256::from)
     };
-    let tail = Tail::read(items, layout)?;
+    let Tail { umm_root, edges, base_event, mining } = Tail::read(items, layout)?;
+    let [bitcoin_header, merkle_proof, coinbase_tx] = mining;
     // Genesis files give the difficulty in any number of bytes, and it is hashed like that.
     let genesis = layout.number == 0;
     Ok(Header {
@@ -184,12 +185,12 @@ fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError
         paid_fees: uint(items.get(13), "header.paidFees")?,
         minimum_gas_price: SignedUint::from_be_slice(items.get(14), false, "header.minimumGasPrice")?,
         uncle_count: uncle_count(items.get(15))?,
-        umm_root: tail.umm_root,
-        edges: tail.edges,
-        base_event: tail.base_event,
-        bitcoin_header: tail.mining[0].clone(),
-        merkle_proof: tail.mining[1].clone(),
-        coinbase_tx: tail.mining[2].clone(),
+        umm_root,
+        edges,
+        base_event,
+        bitcoin_header,
+        merkle_proof,
+        coinbase_tx,
     })
 }
 

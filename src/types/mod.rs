@@ -10,6 +10,7 @@ pub mod error;
 pub mod header;
 mod header_decode;
 mod header_encode;
+pub mod json;
 pub mod number;
 pub mod receipt;
 pub mod rlp;

@@ -128,9 +128,9 @@ pub fn trim(bytes: &[u8]) -> &[u8] {
     bytes.get(zeros..).unwrap_or(&[])
 }
 
-/// Bytes that the item of a string takes, its header included.
-pub fn str_len(bytes: &[u8]) -> usize {
-    bytes.length()
+/// Bytes that a list takes, its header included.
+pub fn list_len(payload_length: usize) -> usize {
+    Header { list: true, payload_length }.length_with_payload()
 }
 
 /// Appends a list of the given payload.

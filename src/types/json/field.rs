@@ -1,0 +1,167 @@
+//! One JSON value as raw text, read as what the field should be.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::JsonError;
+use crate::types::error::{FieldError, FieldRule};
+
+/// Most bytes of one variable field of a header. No header rule allows nearly as many; the limit
+/// keeps the repeated hashing of candidates short.
+pub(super) const MAX_HEADER_FIELD_BYTES: usize = 64 * 1024;
+/// Digits of the largest 256-bit number in decimal.
+const MAX_DECIMAL_DIGITS: usize = 78;
+/// Digits of the largest 256-bit number in hex.
+const MAX_HEX_DIGITS: usize = 64;
+
+/// A value that may be missing (null counts as missing).
+pub(super) type Slot<'a> = Option<&'a RawValue>;
+
+/// Parses an object whose fields are [`Slot`]s.
+pub(super) fn object<'a, T: Deserialize<'a>>(
+    json: &'a str,
+    name: &'static str,
+) -> Result<T, JsonError> {
+    serde_json::from_str(json).map_err(|e| JsonError::from_serde(name, &e))
+}
+
+/// A field with its name, for errors.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    name: &'static str,
+    text: Option<&'a str>,
+}
+
+impl<'a> Field<'a> {
+    pub(super) fn new(name: &'static str, slot: Slot<'a>) -> Self {
+        Self { name, text: slot.map(RawValue::get) }
+    }
+
+    pub(super) fn error(&self, rule: FieldRule) -> FieldError {
+        FieldError::new(self.name, rule)
+    }
+
+    /// Whether the field is there and not null.
+    pub(super) const fn is_present(&self) -> bool {
+        self.text.is_some()
+    }
+
+    fn text(&self) -> Result<&'a str, FieldError> {
+        self.text.ok_or(self.error(FieldRule::Missing))
+    }
+
+    /// The inside of a string; hex and decimals need no escapes, so none are undone.
+    fn string(&self) -> Result<Option<&'a str>, FieldError> {
+        let text = self.text()?;
+        Ok(text.strip_prefix('"').and_then(|t| t.strip_suffix('"')))
+    }
+
+    /// A number: bare or quoted, decimal or 0x-hex.
+    pub(super) fn uint(&self) -> Result<U256, FieldError> {
+        let bare = self.text()?;
+        let digits = self.string()?.unwrap_or(bare);
+        let (digits, radix, limit) = match digits.strip_prefix("0x") {
+            // JSON itself has no bare hex numbers.
+            Some(hex) => (hex, 16, MAX_HEX_DIGITS),
+            None => (digits, 10, MAX_DECIMAL_DIGITS),
+        };
+        let valid = |c: u8| if radix == 16 { c.is_ascii_hexdigit() } else { c.is_ascii_digit() };
+        if digits.is_empty() || !digits.bytes().all(valid) {
+            return Err(self.error(FieldRule::NotANumber));
+        }
+        let digits = digits.trim_start_matches('0');
+        if digits.is_empty() {
+            return Ok(U256::ZERO);
+        }
+        let too_large = || self.error(FieldRule::TooLarge(256));
+        if digits.len() > limit {
+            return Err(too_large());
+        }
+        U256::from_str_radix(digits, radix).map_err(|_| too_large())
+    }
+
+    /// A number of at most 63 bits (the reference's signed 64-bit integers).
+    pub(super) fn uint63(&self) -> Result<u64, FieldError> {
+        let value = self.uint()?;
+        match i64::try_from(value) {
+            Ok(value) => Ok(value.unsigned_abs()),
+            Err(_) => Err(self.error(FieldRule::TooLarge(63))),
+        }
+    }
+
+    /// 0x and an even number of hex digits.
+    pub(super) fn data(&self, limit: usize) -> Result<Bytes, FieldError> {
+        let text = self.string()?.unwrap_or("");
+        if !text.starts_with("0x") {
+            return Err(self.error(FieldRule::NotHex));
+        }
+        let found = text.len() / 2;
+        if found.saturating_sub(1) > limit {
+            return Err(self.error(FieldRule::TooLong { limit, found: found.saturating_sub(1) }));
+        }
+        hex::decode(text).map(Bytes::from).map_err(|_| self.error(FieldRule::NotHex))
+    }
+
+    /// [`Self::data`], empty where the field is missing.
+    pub(super) fn data_or_empty(&self, limit: usize) -> Result<Bytes, FieldError> {
+        if self.is_present() {
+            self.data(limit)
+        } else {
+            Ok(Bytes::new())
+        }
+    }
+
+    /// 0x and exactly `N` bytes.
+    pub(super) fn fixed<const N: usize>(&self) -> Result<[u8; N], FieldError> {
+        let text = self.string()?.unwrap_or("");
+        if !text.starts_with("0x") {
+            return Err(self.error(FieldRule::NotHex));
+        }
+        let found = (text.len() / 2).saturating_sub(1);
+        if found != N || text.len() % 2 != 0 {
+            return Err(self.error(FieldRule::Length { expected: N, found }));
+        }
+        let mut out = [0u8; N];
+        hex::decode_to_slice(text, &mut out).map_err(|_| self.error(FieldRule::NotHex))?;
+        Ok(out)
+    }
+
+    /// A 32-byte hash.
+    pub(super) fn hash(&self) -> Result<B256, FieldError> {
+        self.fixed::<32>().map(B256::from)
+    }
+
+    /// An address.
+    pub(super) fn address(&self) -> Result<Address, FieldError> {
+        self.fixed::<20>().map(Address::from)
+    }
+
+    /// An address, or nothing: missing, `0x`, and the `0x00` of older nodes.
+    pub(super) fn optional_address(&self) -> Result<Option<Address>, FieldError> {
+        match self.text {
+            None | Some("\"0x\"" | "\"0x00\"") => Ok(None),
+            _ => self.address().map(Some),
+        }
+    }
+
+    /// The elements of an array; none where the field is missing.
+    pub(super) fn elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
+        let Some(text) = self.text else { return Ok(Vec::new()) };
+        let items: Vec<Slot<'a>> =
+            serde_json::from_str(text).map_err(|_| self.error(FieldRule::NotAnArray))?;
+        Ok(items.into_iter().map(|item| Field::new(self.name, item)).collect())
+    }
+
+    /// The raw text of the value.
+    pub(super) fn json(&self) -> Result<&'a str, FieldError> {
+        self.text()
+    }
+
+    /// Whether the value is a string.
+    pub(super) fn is_string(&self) -> bool {
+        self.text.is_some_and(|t| t.starts_with('"'))
+    }
+}

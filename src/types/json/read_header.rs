@@ -1,0 +1,318 @@
+//! Headers and blocks from `eth_getBlockBy*` and `eth_getUncleBy*`.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Bloom, B256, U256};
+use serde::Deserialize;
+
+use super::error::JsonError;
+use super::field::{object, Field, Slot, MAX_HEADER_FIELD_BYTES};
+use super::read_transaction::transaction_from_json;
+use crate::types::error::{FieldError, FieldRule};
+use crate::types::header::{Header, HeaderShape, HeaderVersion, SealedHeader};
+use crate::types::number::{RawUint, SignedUint};
+use crate::types::transaction::Transaction;
+
+/// An uncle is shown without its own uncles, and a block has at most this many.
+const MAX_HIDDEN_UNCLES: u32 = 10;
+/// Bytes of the difficulty in the genesis files of the public networks, leading zeros included.
+const GENESIS_DIFFICULTY_BYTES: u32 = 5;
+/// Most bytes of an unusual genesis difficulty that are tried.
+const MAX_GENESIS_DIFFICULTY_BYTES: u32 = 32;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawBlock<'a> {
+    #[serde(borrow)]
+    hash: Slot<'a>,
+    #[serde(borrow)]
+    parent_hash: Slot<'a>,
+    #[serde(borrow)]
+    sha3_uncles: Slot<'a>,
+    #[serde(borrow)]
+    miner: Slot<'a>,
+    #[serde(borrow)]
+    state_root: Slot<'a>,
+    #[serde(borrow)]
+    transactions_root: Slot<'a>,
+    #[serde(borrow)]
+    receipts_root: Slot<'a>,
+    #[serde(borrow)]
+    logs_bloom: Slot<'a>,
+    #[serde(borrow)]
+    difficulty: Slot<'a>,
+    #[serde(borrow)]
+    number: Slot<'a>,
+    #[serde(borrow)]
+    gas_limit: Slot<'a>,
+    #[serde(borrow)]
+    gas_used: Slot<'a>,
+    #[serde(borrow)]
+    timestamp: Slot<'a>,
+    #[serde(borrow)]
+    extra_data: Slot<'a>,
+    #[serde(borrow)]
+    paid_fees: Slot<'a>,
+    #[serde(borrow)]
+    minimum_gas_price: Slot<'a>,
+    #[serde(borrow)]
+    uncles: Slot<'a>,
+    #[serde(borrow)]
+    rsk_pte_edges: Slot<'a>,
+    #[serde(borrow)]
+    base_event: Slot<'a>,
+    #[serde(borrow)]
+    bitcoin_merged_mining_header: Slot<'a>,
+    #[serde(borrow)]
+    bitcoin_merged_mining_merkle_proof: Slot<'a>,
+    #[serde(borrow)]
+    bitcoin_merged_mining_coinbase_transaction: Slot<'a>,
+    #[serde(borrow)]
+    transactions: Slot<'a>,
+    #[serde(borrow)]
+    total_difficulty: Slot<'a>,
+    #[serde(borrow)]
+    size: Slot<'a>,
+}
+
+/// A block as a node shows it. Only the header is tied to the claimed hash; the rest is for the
+/// caller to check against the header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonBlock {
+    /// The header.
+    pub header: SealedHeader,
+    /// Hashes of the uncles, as stated.
+    pub uncles: Vec<B256>,
+    /// Transactions, as stated.
+    pub transactions: JsonTransactions,
+    /// Total difficulty, as stated.
+    pub total_difficulty: Option<U256>,
+    /// Length of the block's RLP in bytes, as stated.
+    pub size: Option<u64>,
+}
+
+/// The two ways of listing transactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JsonTransactions {
+    /// Hashes only.
+    Hashes(Vec<B256>),
+    /// Whole transactions, each rebuilt to the hash it is shown with.
+    Full(Vec<Transaction>),
+}
+
+/// Rebuilds a header (of a block or an uncle) from its JSON.
+///
+/// `claimed` is the hash it must have; without it, the JSON's own `hash` field is taken. What
+/// the JSON hides is tried out: the byte forms of gas limit, zero minimum gas price and genesis
+/// difficulty, and, where no uncles are listed, an uncle's own uncle count. A UMM root that is
+/// not empty is never shown and cannot be found this way.
+pub fn header_from_json(
+    json: &str,
+    claimed: Option<B256>,
+    shape_of: &dyn Fn(u64) -> HeaderShape,
+) -> Result<SealedHeader, JsonError> {
+    let raw: RawBlock<'_> = object(json, "block")?;
+    raw.header(claimed, shape_of)
+}
+
+/// Rebuilds a block from its JSON; `chain_id` helps with transactions from old nodes (see
+/// [`transaction_from_json`]).
+pub fn block_from_json(
+    json: &str,
+    claimed: Option<B256>,
+    shape_of: &dyn Fn(u64) -> HeaderShape,
+    chain_id: u64,
+) -> Result<JsonBlock, JsonError> {
+    let raw: RawBlock<'_> = object(json, "block")?;
+    let total = Field::new("block.totalDifficulty", raw.total_difficulty);
+    let size = Field::new("block.size", raw.size);
+    Ok(JsonBlock {
+        header: raw.header(claimed, shape_of)?,
+        uncles: raw.uncle_hashes()?,
+        transactions: raw.transactions(chain_id)?,
+        total_difficulty: total.is_present().then(|| total.uint()).transpose()?,
+        size: size.is_present().then(|| size.uint63()).transpose()?,
+    })
+}
+
+impl RawBlock<'_> {
+    fn header(
+        &self,
+        claimed: Option<B256>,
+        shape_of: &dyn Fn(u64) -> HeaderShape,
+    ) -> Result<SealedHeader, JsonError> {
+        let claimed = match claimed {
+            Some(hash) => hash,
+            None => Field::new("block.hash", self.hash).hash()?,
+        };
+        let header = self.fields(shape_of)?;
+        Candidates::of(&header, self).search(header, claimed)
+    }
+
+    /// The header with the likeliest form of everything hidden.
+    fn fields(&self, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Header, JsonError> {
+        let number = Field::new("block.number", self.number).uint63()?;
+        let shape = shape_of(number);
+        let edges = shape.edges && shape.version != HeaderVersion::V0;
+        let data = |name, slot| Field::new(name, slot).data_or_empty(MAX_HEADER_FIELD_BYTES);
+        let price = Field::new("block.minimumGasPrice", self.minimum_gas_price);
+        let bloom = Field::new("block.logsBloom", self.logs_bloom).fixed::<256>()?;
+        Ok(Header {
+            shape,
+            parent_hash: Field::new("block.parentHash", self.parent_hash).hash()?,
+            uncles_hash: Field::new("block.sha3Uncles", self.sha3_uncles).hash()?,
+            coinbase: miner(Field::new("block.miner", self.miner))?,
+            state_root: Field::new("block.stateRoot", self.state_root).hash()?,
+            transactions_root: Field::new("block.transactionsRoot", self.transactions_root)
+                .hash()?,
+            receipts_root: Field::new("block.receiptsRoot", self.receipts_root).hash()?,
+            logs_bloom: Bloom::from(bloom),
+            difficulty: SignedUint::new(Field::new("block.difficulty", self.difficulty).uint()?),
+            number,
+            gas_limit: RawUint::signed_minimal(Field::new("block.gasLimit", self.gas_limit).uint()?),
+            gas_used: Field::new("block.gasUsed", self.gas_used).uint63()?,
+            timestamp: Field::new("block.timestamp", self.timestamp).uint63()?,
+            extra_data: data("block.extraData", self.extra_data)?,
+            paid_fees: Field::new("block.paidFees", self.paid_fees).uint()?,
+            minimum_gas_price: if price.is_present() {
+                SignedUint::new(price.uint()?)
+            } else {
+                SignedUint::ABSENT
+            },
+            uncle_count: self.stated_uncle_count()?,
+            umm_root: Default::default(),
+            edges: if edges { self.edges()? } else { Vec::new() },
+            base_event: if shape.version == HeaderVersion::V2 {
+                data("block.baseEvent", self.base_event)?
+            } else {
+                Default::default()
+            },
+            bitcoin_header: data(
+                "block.bitcoinMergedMiningHeader",
+                self.bitcoin_merged_mining_header,
+            )?,
+            merkle_proof: data(
+                "block.bitcoinMergedMiningMerkleProof",
+                self.bitcoin_merged_mining_merkle_proof,
+            )?,
+            coinbase_tx: data(
+                "block.bitcoinMergedMiningCoinbaseTransaction",
+                self.bitcoin_merged_mining_coinbase_transaction,
+            )?,
+        })
+    }
+
+    fn uncle_hashes(&self) -> Result<Vec<B256>, FieldError> {
+        Field::new("block.uncles", self.uncles).elements()?.iter().map(Field::hash).collect()
+    }
+
+    fn stated_uncle_count(&self) -> Result<u32, FieldError> {
+        let uncles = Field::new("block.uncles", self.uncles);
+        let count = uncles.elements()?.len();
+        match i32::try_from(count) {
+            Ok(count) => Ok(count.unsigned_abs()),
+            Err(_) => Err(uncles.error(FieldRule::TooLarge(31))),
+        }
+    }
+
+    /// Sublist ends; the reference prints its signed 16-bit values.
+    fn edges(&self) -> Result<Vec<u16>, FieldError> {
+        let field = Field::new("block.rskPteEdges", self.rsk_pte_edges);
+        let items = field.elements()?;
+        if items.len() > MAX_HEADER_FIELD_BYTES / 2 {
+            let limit = MAX_HEADER_FIELD_BYTES / 2;
+            return Err(field.error(FieldRule::TooLong { limit, found: items.len() }));
+        }
+        items
+            .iter()
+            .map(|item| {
+                let not_a_number = || item.error(FieldRule::NotANumber);
+                if let Some(negative) = item.json()?.strip_prefix('-') {
+                    let value: u16 = negative.parse().map_err(|_| not_a_number())?;
+                    let in_range = value <= i16::MIN.unsigned_abs();
+                    return if in_range { Ok(value.wrapping_neg()) } else { Err(not_a_number()) };
+                }
+                u16::try_from(item.uint()?).map_err(|_| item.error(FieldRule::TooLarge(16)))
+            })
+            .collect()
+    }
+
+    fn transactions(&self, chain_id: u64) -> Result<JsonTransactions, JsonError> {
+        let items = Field::new("block.transactions", self.transactions).elements()?;
+        if items.first().is_none_or(Field::is_string) {
+            let hashes: Result<Vec<B256>, FieldError> = items.iter().map(Field::hash).collect();
+            return Ok(JsonTransactions::Hashes(hashes?));
+        }
+        items
+            .iter()
+            .map(|item| transaction_from_json(item.json()?, None, chain_id))
+            .collect::<Result<_, _>>()
+            .map(JsonTransactions::Full)
+    }
+}
+
+/// The fee receiver: an address, or `0x` for the empty one.
+fn miner(field: Field<'_>) -> Result<Option<alloy_primitives::Address>, FieldError> {
+    if field.is_present() && field.json()? == "\"0x\"" {
+        return Ok(None);
+    }
+    field.address().map(Some)
+}
+
+/// What the JSON leaves open.
+struct Candidates {
+    uncle_counts: core::ops::RangeInclusive<u32>,
+    gas_limits: Vec<RawUint>,
+    prices: Vec<SignedUint>,
+    difficulties: Vec<SignedUint>,
+}
+
+impl Candidates {
+    fn of(header: &Header, raw: &RawBlock<'_>) -> Self {
+        let listed = header.uncle_count;
+        let last = if listed == 0 { MAX_HIDDEN_UNCLES } else { listed };
+        let mut gas_limits = alloc::vec![header.gas_limit];
+        let unsigned = RawUint::minimal(header.gas_limit.value());
+        if unsigned != header.gas_limit {
+            gas_limits.push(unsigned);
+        }
+        let mut prices = alloc::vec![header.minimum_gas_price];
+        if header.minimum_gas_price == SignedUint::new(U256::ZERO) {
+            prices.push(SignedUint::ABSENT);
+        }
+        let mut difficulties = alloc::vec![header.difficulty];
+        if header.difficulty == SignedUint::new(U256::ZERO) && raw.difficulty.is_some() {
+            difficulties.push(SignedUint::ABSENT);
+        }
+        if header.number == 0 {
+            let value = header.difficulty.value();
+            let others = (2..=MAX_GENESIS_DIFFICULTY_BYTES).filter(|n| *n != GENESIS_DIFFICULTY_BYTES);
+            let lengths = core::iter::once(GENESIS_DIFFICULTY_BYTES).chain(others);
+            difficulties.extend(lengths.map(|len| SignedUint::padded(value, len)));
+            difficulties.dedup();
+        }
+        Self { uncle_counts: listed..=last, gas_limits, prices, difficulties }
+    }
+
+    fn search(&self, mut header: Header, claimed: B256) -> Result<SealedHeader, JsonError> {
+        let mut tried = 0usize;
+        for uncle_count in self.uncle_counts.clone() {
+            header.uncle_count = uncle_count;
+            for gas_limit in &self.gas_limits {
+                header.gas_limit = *gas_limit;
+                for price in &self.prices {
+                    header.minimum_gas_price = *price;
+                    for difficulty in &self.difficulties {
+                        header.difficulty = *difficulty;
+                        tried = tried.saturating_add(1);
+                        let hash = header.hash();
+                        if hash == claimed {
+                            return Ok(SealedHeader::from_parts(header, hash));
+                        }
+                    }
+                }
+            }
+        }
+        Err(JsonError::Hash { object: "header", claimed, tried })
+    }
+}

@@ -1,0 +1,109 @@
+//! Receipts and logs from `eth_getTransactionReceipt` and `eth_getLogs`.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Bloom, Bytes};
+use serde::Deserialize;
+
+use super::error::JsonError;
+use super::field::{object, Field, Slot};
+use crate::types::bloom::logs_bloom;
+use crate::types::error::{FieldError, FieldRule};
+use crate::types::receipt::{Log, Receipt};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawReceipt<'a> {
+    #[serde(borrow)]
+    cumulative_gas_used: Slot<'a>,
+    #[serde(borrow)]
+    gas_used: Slot<'a>,
+    #[serde(borrow)]
+    logs: Slot<'a>,
+    #[serde(borrow)]
+    status: Slot<'a>,
+    #[serde(borrow)]
+    logs_bloom: Slot<'a>,
+}
+
+#[derive(Deserialize)]
+struct RawLog<'a> {
+    #[serde(borrow)]
+    address: Slot<'a>,
+    #[serde(borrow)]
+    data: Slot<'a>,
+    #[serde(borrow)]
+    topics: Slot<'a>,
+}
+
+/// Rebuilds a receipt from its JSON. A receipt has no hash of its own in the JSON: whether it is
+/// the right one shows only against the receipts root. Where the bloom is not shown, it is the
+/// one of the logs.
+///
+/// Older nodes show empty log data as `0x00`, which is also how one zero byte looks; see
+/// [`Receipt::read_zero_byte_data_as_empty`].
+pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
+    let raw: RawReceipt<'_> = object(json, "receipt")?;
+    let logs = Field::new("receipt.logs", raw.logs);
+    if !logs.is_present() {
+        return Err(logs.error(FieldRule::Missing).into());
+    }
+    let logs: Vec<Log> = logs
+        .elements()?
+        .iter()
+        .map(|log| log_from_json(log.json()?))
+        .collect::<Result<_, _>>()?;
+    let bloom = Field::new("receipt.logsBloom", raw.logs_bloom);
+    let logs_bloom = if bloom.is_present() {
+        Bloom::from(bloom.fixed::<256>()?)
+    } else {
+        logs_bloom(&logs)
+    };
+    let gas = Field::new("receipt.cumulativeGasUsed", raw.cumulative_gas_used);
+    Ok(Receipt {
+        success: success(Field::new("receipt.status", raw.status))?,
+        cumulative_gas_used: gas.uint63()?,
+        logs_bloom,
+        logs,
+        gas_used: Field::new("receipt.gasUsed", raw.gas_used).uint63()?,
+    })
+}
+
+/// Rebuilds a log from its JSON; where it was written is left to the caller.
+pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
+    let raw: RawLog<'_> = object(json, "log")?;
+    let topics: Result<Vec<_>, FieldError> =
+        Field::new("log.topics", raw.topics).elements()?.iter().map(Field::hash).collect();
+    Ok(Log {
+        address: Field::new("log.address", raw.address).address()?,
+        topics: topics?,
+        data: Field::new("log.data", raw.data).data(usize::MAX)?,
+    })
+}
+
+/// 1 or 0.
+fn success(field: Field<'_>) -> Result<bool, FieldError> {
+    match u64::try_from(field.uint()?) {
+        Ok(0) => Ok(false),
+        Ok(1) => Ok(true),
+        other => {
+            let found = other.unwrap_or(u64::MAX);
+            Err(field.error(FieldRule::Value { expected: 1, found }))
+        }
+    }
+}
+
+impl Receipt {
+    /// Takes every log whose data is one zero byte for one without data, and says whether there
+    /// was any: the second thing to try on an older node's JSON.
+    pub fn read_zero_byte_data_as_empty(&mut self) -> bool {
+        let mut changed = false;
+        for log in &mut self.logs {
+            if log.data.as_ref() == [0] {
+                log.data = Bytes::new();
+                changed = true;
+            }
+        }
+        changed
+    }
+}

@@ -1,0 +1,169 @@
+//! Transactions from `eth_getTransactionBy*` and full blocks.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{B256, U256};
+use serde::Deserialize;
+
+use super::error::JsonError;
+use super::field::{object, Field, Slot};
+use super::write_transaction::Location;
+use crate::types::error::FieldRule;
+use crate::types::number::RawUint;
+use crate::types::transaction::Transaction;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawTransaction<'a> {
+    #[serde(borrow)]
+    hash: Slot<'a>,
+    #[serde(borrow)]
+    nonce: Slot<'a>,
+    #[serde(borrow)]
+    gas_price: Slot<'a>,
+    #[serde(borrow)]
+    gas: Slot<'a>,
+    #[serde(borrow)]
+    to: Slot<'a>,
+    #[serde(borrow)]
+    value: Slot<'a>,
+    #[serde(borrow)]
+    input: Slot<'a>,
+    #[serde(borrow)]
+    v: Slot<'a>,
+    #[serde(borrow)]
+    r: Slot<'a>,
+    #[serde(borrow)]
+    s: Slot<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawLocation<'a> {
+    #[serde(borrow)]
+    block_hash: Slot<'a>,
+    #[serde(borrow)]
+    block_number: Slot<'a>,
+    #[serde(borrow)]
+    transaction_index: Slot<'a>,
+}
+
+/// Rebuilds a transaction from its JSON.
+///
+/// `claimed` is the hash it must have; without it, the JSON's own `hash` field is taken. What
+/// the JSON hides is tried out: `v` shown as 27 or 28 (or 0 or 1) though `chain_id` was signed,
+/// a gas price or gas limit of zero written as the byte 00 or the empty string, and one leading
+/// zero byte before gas limit and nonce.
+pub fn transaction_from_json(
+    json: &str,
+    claimed: Option<B256>,
+    chain_id: u64,
+) -> Result<Transaction, JsonError> {
+    let raw: RawTransaction<'_> = object(json, "transaction")?;
+    let claimed = match claimed {
+        Some(hash) => hash,
+        None => Field::new("transaction.hash", raw.hash).hash()?,
+    };
+    let tx = raw.fields()?;
+    search(tx, claimed, chain_id)
+}
+
+/// Where the JSON of a transaction or receipt says that it is; `None` while it is pending.
+pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
+    let raw: RawLocation<'_> = object(json, "transaction")?;
+    let block = Field::new("transaction.blockHash", raw.block_hash);
+    if !block.is_present() {
+        return Ok(None);
+    }
+    Ok(Some(Location {
+        block_hash: block.hash()?,
+        block_number: Field::new("transaction.blockNumber", raw.block_number).uint63()?,
+        index: Field::new("transaction.transactionIndex", raw.transaction_index).uint63()?,
+    }))
+}
+
+impl RawTransaction<'_> {
+    fn fields(&self) -> Result<Transaction, JsonError> {
+        let number = |name, slot| Field::new(name, slot).uint();
+        // Old nodes show the REMASC transaction's signature as null.
+        let optional = |name, slot: Slot<'_>| {
+            let field = Field::new(name, slot);
+            if field.is_present() { field.uint() } else { Ok(U256::ZERO) }
+        };
+        let v = optional("transaction.v", self.v)?;
+        Ok(Transaction {
+            nonce: RawUint::minimal(number("transaction.nonce", self.nonce)?),
+            gas_price: gas_price(number("transaction.gasPrice", self.gas_price)?),
+            gas_limit: RawUint::minimal(number("transaction.gas", self.gas)?),
+            to: Field::new("transaction.to", self.to).optional_address()?,
+            value: number("transaction.value", self.value)?,
+            data: Field::new("transaction.input", self.input).data_or_empty(usize::MAX)?,
+            v: u8::try_from(v).map_err(|_| {
+                Field::new("transaction.v", self.v).error(FieldRule::TooLarge(8))
+            })?,
+            r: optional("transaction.r", self.r)?,
+            s: optional("transaction.s", self.s)?,
+        })
+    }
+}
+
+/// The usual form: zero as the byte 00, else no leading zeros.
+fn gas_price(value: U256) -> RawUint {
+    if value.is_zero() { RawUint::signed_minimal(value) } else { RawUint::minimal(value) }
+}
+
+fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transaction, JsonError> {
+    let vs = v_candidates(&tx, chain_id);
+    let prices = with_other(tx.gas_price, RawUint::minimal(tx.gas_price.value()));
+    let limits = leading_zero(tx.gas_limit);
+    // A nonce of zero is the empty string always.
+    let nonces =
+        if tx.nonce.is_empty() { alloc::vec![tx.nonce] } else { leading_zero(tx.nonce) };
+    let mut tried = 0usize;
+    for v in vs {
+        tx.v = v;
+        for price in &prices {
+            tx.gas_price = *price;
+            for limit in &limits {
+                tx.gas_limit = *limit;
+                for nonce in &nonces {
+                    tx.nonce = *nonce;
+                    tried = tried.saturating_add(1);
+                    if tx.hash() == claimed {
+                        return Ok(tx);
+                    }
+                }
+            }
+        }
+    }
+    Err(JsonError::Hash { object: "transaction", claimed, tried })
+}
+
+/// The `v` shown, then the one with the chain id that an older node leaves out.
+fn v_candidates(tx: &Transaction, chain_id: u64) -> Vec<u8> {
+    let mut out = alloc::vec![tx.v];
+    let odd = match tx.v {
+        27 | 0 => 0,
+        28 | 1 => 1,
+        _ => return out,
+    };
+    if tx.r.is_zero() && tx.s.is_zero() {
+        return out;
+    }
+    if tx.v <= 1 {
+        out.push(27u8.saturating_add(odd));
+    }
+    let with_chain = chain_id.checked_mul(2).and_then(|x| x.checked_add(35 + u64::from(odd)));
+    out.extend(with_chain.and_then(|v| u8::try_from(v).ok()));
+    out
+}
+
+/// The number as it is, then with one leading zero byte (zero: as the byte 00).
+fn leading_zero(number: RawUint) -> Vec<RawUint> {
+    let longer = RawUint::padded(number.value(), number.len().saturating_add(1));
+    alloc::vec![number, longer]
+}
+
+fn with_other(first: RawUint, second: RawUint) -> Vec<RawUint> {
+    if first == second { alloc::vec![first] } else { alloc::vec![first, second] }
+}
