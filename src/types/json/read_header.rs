@@ -100,6 +100,24 @@ pub enum JsonTransactions {
     Full(Vec<Transaction>),
 }
 
+impl JsonTransactions {
+    /// The transactions if they are whole; a block without any counts as such.
+    pub fn into_full(self) -> Option<Vec<Transaction>> {
+        match self {
+            Self::Full(transactions) => Some(transactions),
+            Self::Hashes(hashes) => hashes.is_empty().then(Vec::new),
+        }
+    }
+
+    /// The hashes in either form.
+    pub fn hashes(&self) -> Vec<B256> {
+        match self {
+            Self::Hashes(hashes) => hashes.clone(),
+            Self::Full(transactions) => transactions.iter().map(Transaction::hash).collect(),
+        }
+    }
+}
+
 /// Rebuilds a header (of a block or an uncle) from its JSON.
 ///
 /// `claimed` is the hash it must have; without it, the JSON's own `hash` field is taken. What

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::write_hex::{self as write, Data, Quantity};
 use super::write_transaction::RpcTransaction;
+use crate::types::block::EMPTY_UNCLES_HASH;
 use crate::types::header::{Header, HeaderVersion, SealedHeader};
 
 /// The transactions of a block in the form that was asked for.
@@ -120,11 +121,21 @@ impl RpcBlock {
         block
     }
 
-    /// Shows an uncle: no transactions, no uncles of its own.
-    pub fn uncle(header: &SealedHeader, total_difficulty: Option<U256>, size: Option<u64>) -> Self {
+    /// Shows an uncle, without transactions. Its own uncles are an empty list where they are not
+    /// known, as the reference shows them; the cumulative difficulty, which counts them, is null
+    /// then, unless the header says that there are none.
+    pub fn uncle(
+        header: &SealedHeader,
+        own_uncles: Option<&[SealedHeader]>,
+        total_difficulty: Option<U256>,
+        size: Option<u64>,
+    ) -> Self {
         let transactions = RpcTransactions::Hashes(Vec::new());
-        let parts = BlockParts { transactions, uncles: Some(&[]), total_difficulty, size };
-        Self::new(header, parts)
+        let none: Option<&[SealedHeader]> = (header.uncles_hash == EMPTY_UNCLES_HASH).then_some(&[]);
+        let parts = BlockParts { transactions, uncles: own_uncles.or(none), total_difficulty, size };
+        let mut block = Self::new(header, parts);
+        block.uncles.get_or_insert_default();
+        block
     }
 
     /// Shows the block being built: number, hash, nonce and bloom are null.
