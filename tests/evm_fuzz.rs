@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use alloy_primitives::{Address, Bytes, U256};
-use rootlight::evm::rules::RuleSet;
+use rootlight::evm::rules::Rule;
 use rootlight::exec::{call, BlockEnvironment, CallContext, CallMessage, CallOutcome, RunLimits};
 use rootlight::state::{AccountOverride, StateOverride};
 use serde_json::Value;
@@ -64,7 +64,7 @@ fn run_file(path: &Path) -> (usize, Vec<usize>) {
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let (block, state, hashes) = (environment(&file["block"]), state(&file), MapHashes::default());
     let context =
-        CallContext { state: &state, hashes: &hashes, block: &block, rules: RuleSet::all(), chain_id: 33 };
+        CallContext { state: &state, hashes: &hashes, block: &block, rules: Rule::ALL.iter().copied().collect(), chain_id: 33 };
     let message = CallMessage {
         to: Some(low_address(A)),
         gas: Some(10_000_000),

@@ -15,6 +15,12 @@ macro_rules! rules {
             pub const fn number(self) -> u16 {
                 match self { $(Rule::$name => $number),* }
             }
+
+            /// The rule of a configuration name.
+            pub fn from_name(name: &str) -> Option<Self> {
+                let number = name.strip_prefix("rskip")?.parse::<u16>().ok()?;
+                Self::ALL.iter().copied().find(|rule| rule.number() == number)
+            }
         }
     };
 }
@@ -32,10 +38,8 @@ rules! {
 pub struct RuleSet(u64);
 
 impl RuleSet {
-    /// Every rule.
-    pub const fn all() -> Self {
-        Self(u64::MAX)
-    }
+    /// No rule.
+    pub const NONE: Self = Self(0);
     /// Whether the rule is in the set.
     pub const fn has(self, rule: Rule) -> bool {
         self.0 & (1 << rule as u64) != 0
@@ -43,5 +47,11 @@ impl RuleSet {
     /// With one more rule.
     pub const fn with(self, rule: Rule) -> Self {
         Self(self.0 | (1 << rule as u64))
+    }
+}
+
+impl FromIterator<Rule> for RuleSet {
+    fn from_iter<I: IntoIterator<Item = Rule>>(rules: I) -> Self {
+        rules.into_iter().fold(Self::NONE, Self::with)
     }
 }

@@ -75,7 +75,7 @@ pub fn call(
     check_overrides(overrides, context.rules)?;
     let limit = message.gas.unwrap_or(u64::MAX).min(limits.gas_cap);
     let state = OverriddenState::new(context.state, overrides);
-    let recorder = Recorder::new(&state, context.hashes, overrides, limits.max_missing, limits.max_keys);
+    let recorder = Recorder::new(&state, context.hashes, overrides, message.from, limits);
     let intrinsic = intrinsic_gas(&message.data, message.to.is_none(), context.rules);
     let Some(gas) = limit.checked_sub(intrinsic) else {
         return Ok(CallResult::new(out_of_gas(limit), recorder.finish()?));

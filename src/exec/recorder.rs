@@ -5,6 +5,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloy_primitives::{Address, Bytes, B256, U256};
 
 use super::call::BlockHashes;
+use super::limits::RunLimits;
 use super::result::CallStop;
 use crate::evm::{EvmAccount, EvmState};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
@@ -17,6 +18,7 @@ pub(super) struct Recorder<'a> {
     state: &'a dyn StateReader,
     hashes: &'a dyn BlockHashes,
     overrides: &'a StateOverride,
+    sender: Option<Address>,
     max_missing: usize,
     max_keys: usize,
     read: usize,
@@ -31,15 +33,16 @@ impl<'a> Recorder<'a> {
         state: &'a dyn StateReader,
         hashes: &'a dyn BlockHashes,
         overrides: &'a StateOverride,
-        max_missing: usize,
-        max_keys: usize,
+        sender: Option<Address>,
+        limits: &RunLimits<'_>,
     ) -> Self {
         Self {
             state,
             hashes,
             overrides,
-            max_missing,
-            max_keys,
+            sender,
+            max_missing: limits.max_missing,
+            max_keys: limits.max_keys,
             read: 0,
             lacking: BTreeSet::new(),
             corrupt: None,
@@ -82,7 +85,9 @@ impl EvmState for Recorder<'_> {
     fn account(&mut self, address: Address) -> Option<EvmAccount> {
         let read = self.state.account(&address);
         let account: Option<AccountState> = self.note(read);
-        account.map(|account| {
+        // Moving the value, even none, makes the sender exist; the null sender is no account.
+        let sends = self.sender == Some(address);
+        account.or(sends.then_some(AccountState::EMPTY)).map(|account| {
             self.codes.insert(account.code_hash, (address, account.code_size));
             EvmAccount {
                 nonce: account.nonce,

@@ -5,7 +5,9 @@ mod account;
 pub mod keys;
 mod overrides;
 mod reader;
+mod trie_state;
 
 pub use account::{Account, AccountError};
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
+pub use trie_state::TrieState;

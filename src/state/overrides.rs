@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Address, Bytes, KECCAK256_EMPTY, U256};
+use alloy_primitives::{keccak256, Address, Bytes, U256};
 
 use super::reader::{AccountState, StateError, StateReader};
 
@@ -58,12 +58,7 @@ impl AccountOverride {
         if base.is_none() && !self.names_account() && !self.storage.writes() {
             return None;
         }
-        let mut account = base.unwrap_or(AccountState {
-            nonce: 0,
-            balance: U256::ZERO,
-            code_hash: KECCAK256_EMPTY,
-            code_size: 0,
-        });
+        let mut account = base.unwrap_or(AccountState::EMPTY);
         account.balance = self.balance.unwrap_or(account.balance);
         account.nonce = self.nonce.unwrap_or(account.nonce);
         if let Some(code) = &self.code {

@@ -1,6 +1,6 @@
 //! Reading state of which parts may be missing.
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
 use thiserror::Error;
 
 use super::account::AccountError;
@@ -31,6 +31,11 @@ pub struct AccountState {
     pub code_hash: B256,
     /// Length of the code in bytes.
     pub code_size: u32,
+}
+
+impl AccountState {
+    /// An account that exists and has nothing.
+    pub const EMPTY: Self = Self { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY, code_size: 0 };
 }
 
 /// Why a read gave nothing.

@@ -1,6 +1,7 @@
 //! Shared by the tests: recorded data, and a state that is a plain map.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod chain;
 pub mod shapes;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn contracts_appear_with_their_rule() {
-        let none = RuleSet::default();
-        let all = RuleSet::all();
+        let none = RuleSet::NONE;
+        let all = Rule::ALL.iter().copied().collect();
         assert_eq!(Precompile::at(&address(5), none), Some(Precompile::ModExp));
         assert_eq!(Precompile::at(&address(9), none), None);
         assert_eq!(Precompile::at(&address(9), all), Some(Precompile::Blake2F));
@@ -193,6 +193,9 @@ mod tests {
 
     #[test]
     fn bridge_is_named_not_answered() {
-        assert_eq!(Precompile::Bridge.run(&[], 1, RuleSet::all()), Err(Refusal::NotSimulated));
+        assert_eq!(
+            Precompile::Bridge.run(&[], 1, Rule::ALL.iter().copied().collect()),
+            Err(Refusal::NotSimulated)
+        );
     }
 }

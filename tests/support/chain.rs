@@ -1,0 +1,103 @@
+//! The recorded chain: its blocks, its state nodes, and the facts of a call taken from them one by one.
+
+use std::collections::BTreeMap;
+use std::io::BufRead as _;
+use std::path::Path;
+
+use alloy_primitives::{Address, Bytes, B256};
+use rootlight::exec::{BlockEnvironment, BlockHashes};
+use rootlight::state::{keys, StateKey};
+use rootlight::trie::{lookup, prove, Lookup};
+use serde_json::Value;
+
+use super::{bytes, u256, u64_of};
+
+/// Lines of a recording.
+pub fn lines(path: &Path) -> Vec<Value> {
+    let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let parse = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
+    std::io::BufReader::new(file).lines().map(parse).collect()
+}
+
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is missing"))
+}
+
+/// Environment of a block in the node's JSON.
+pub fn environment(block: &Value) -> BlockEnvironment {
+    BlockEnvironment {
+        number: u64_of(text(block, "number")),
+        timestamp: u64_of(text(block, "timestamp")),
+        coinbase: Address::from_slice(&bytes(text(block, "miner"))),
+        difficulty: u256(text(block, "difficulty")),
+        gas_limit: u256(text(block, "gasLimit")),
+        minimum_gas_price: u256(text(block, "minimumGasPrice")),
+    }
+}
+
+/// All of `vectors/chain` that calls need.
+pub struct Chain {
+    pub blocks: BTreeMap<u64, Value>,
+    pub nodes: BTreeMap<B256, Bytes>,
+}
+
+impl Chain {
+    pub fn load(vectors: &Path) -> Self {
+        let mut blocks = BTreeMap::new();
+        for line in lines(&vectors.join("chain/blocks.jsonl")) {
+            let block = line["response"]["result"].clone();
+            if block.is_object() {
+                blocks.insert(u64_of(text(&block, "number")), block);
+            }
+        }
+        let nodes = lines(&vectors.join("chain/state_nodes.jsonl"));
+        let nodes = nodes.iter().map(|node| (hash(text(node, "hash")), bytes(text(node, "value")))).collect();
+        Self { blocks, nodes }
+    }
+
+    pub fn root(&self, number: u64) -> B256 {
+        hash(text(&self.blocks[&number], "stateRoot"))
+    }
+
+    /// What an honest upstream answers when asked for one fact: nodes and long values.
+    pub fn facts(&self, root: B256, key: StateKey) -> Vec<Bytes> {
+        let slot;
+        let (path, long) = match &key {
+            StateKey::Account(address) => (keys::account_key(address).to_vec(), false),
+            StateKey::Code(address) => (keys::code_key(address).to_vec(), true),
+            StateKey::Storage(address, word) | StateKey::StorageBytes(address, word) => {
+                slot = keys::slot_key(address, word);
+                (slot, matches!(key, StateKey::StorageBytes(..)))
+            }
+            StateKey::BlockHash(_) => return Vec::new(),
+        };
+        let mut facts = prove(&self.nodes, root, &path).unwrap();
+        if long {
+            match lookup(&self.nodes, root, &path).unwrap() {
+                Lookup::FoundLong { hash, .. } => facts.push(self.nodes[&hash].clone()),
+                other => panic!("{key:?}: a long value was asked for, there is {other:?}"),
+            }
+        }
+        facts
+    }
+}
+
+/// Block hashes of the recorded chain below a height, or only some of them.
+pub struct ChainHashes<'a> {
+    pub chain: &'a Chain,
+    /// Heights that are at hand; `None`: all.
+    pub known: Option<std::collections::BTreeSet<u64>>,
+}
+
+impl BlockHashes for ChainHashes<'_> {
+    fn block_hash(&self, number: u64) -> Option<B256> {
+        if self.known.as_ref().is_some_and(|known| !known.contains(&number)) {
+            return None;
+        }
+        self.chain.blocks.get(&number).map(|block| hash(text(block, "hash")))
+    }
+}
+
+pub fn hash(text: &str) -> B256 {
+    text.parse().expect("32-byte hash")
+}
