@@ -54,6 +54,11 @@ impl Chain {
         self.canonical.get(&number)
     }
 
+    /// A block of any branch.
+    pub(super) fn by_hash(&self, hash: &B256) -> Option<&Block> {
+        self.by_hash.get(hash)
+    }
+
     /// The height of a block of the canonical chain.
     pub(super) fn canonical_number(&self, hash: &B256) -> Option<u64> {
         let number = self.by_hash.get(hash)?.number;

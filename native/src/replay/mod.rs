@@ -13,6 +13,7 @@ mod chain;
 mod index;
 mod line;
 mod source;
+mod state;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -92,8 +93,19 @@ impl Replay {
         if let Some(answer) = self.by_number_instead(method, params) {
             return answer;
         }
+        if let Some(answer) = self.from_state(method, params) {
+            return answer;
+        }
         let text = format!("{method} {}", Value::from(params.clone()));
         Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
+    }
+
+    /// With recorded trie nodes, proofs and values can be made for every recorded block.
+    fn from_state(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+        match state::answer(&self.index, method, params) {
+            Ok(value) => Some(raw(&value)),
+            Err(reason) => Option::<UpstreamError>::from(reason).map(Err),
+        }
     }
 
     fn recorded(&self, method: &str, params: &[Value]) -> Option<CallResult> {
