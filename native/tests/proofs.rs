@@ -32,12 +32,19 @@ fn accounts_of_the_recorded_paths() {
     let replay = Replay::open(&path).unwrap();
     let mut counts = [0; 2];
     for line in lines(&path.join("state_proofs.jsonl")).filter(|line| line["kind"] == "account") {
-        let (number, root) = (line["block"].as_u64().unwrap(), line["root"].as_str().unwrap().parse::<B256>().unwrap());
+        let (number, root) =
+            (line["block"].as_u64().unwrap(), line["root"].as_str().unwrap().parse::<B256>().unwrap());
         let (hash, known) = replay.block(number).unwrap();
         assert_eq!(root, known);
         let address: Address = line["address"].as_str().unwrap().parse().unwrap();
-        let selectors = [json!(format!("{number:#x}")), json!(hex::encode_prefixed(hash)), json!({"blockHash": hex::encode_prefixed(hash)})];
-        let mut answers = selectors.iter().map(|block| ask(&replay, "eth_getProof", json!([address.to_string(), [], block])).unwrap());
+        let selectors = [
+            json!(format!("{number:#x}")),
+            json!(hex::encode_prefixed(hash)),
+            json!({"blockHash": hex::encode_prefixed(hash)}),
+        ];
+        let mut answers = selectors
+            .iter()
+            .map(|block| ask(&replay, "eth_getProof", json!([address.to_string(), [], block])).unwrap());
         let answer = answers.next().unwrap();
         assert!(answers.all(|other| other == answer));
         let proof = nodes(&answer["accountProof"]);
@@ -46,7 +53,10 @@ fn accounts_of_the_recorded_paths() {
             counts[0] += 1;
             assert_eq!(hex::encode_prefixed(proven.value().unwrap()), line["value"]);
             let quantity = |text: &Value| format!("{:#x}", text.as_str().unwrap().parse::<u128>().unwrap());
-            assert_eq!((answer["nonce"].clone(), answer["balance"].clone()), (quantity(&line["nonce"]).into(), quantity(&line["balance"]).into()));
+            assert_eq!(
+                (answer["nonce"].clone(), answer["balance"].clone()),
+                (quantity(&line["nonce"]).into(), quantity(&line["balance"]).into())
+            );
         } else {
             counts[1] += 1;
             assert_eq!(proven.value(), None);
@@ -65,7 +75,9 @@ fn what_the_reference_said() {
     for line in lines(&path.join("rpc_state.jsonl")) {
         let (request, result) = (&line["request"], &line["response"]["result"]);
         let (method, params) = (request["method"].as_str().unwrap_or(""), request["params"].clone());
-        let Some(block) = params.as_array().and_then(|params| params.last()).and_then(Value::as_str) else { continue };
+        let Some(block) = params.as_array().and_then(|params| params.last()).and_then(Value::as_str) else {
+            continue;
+        };
         let fixed = block.starts_with("0x") && block.len() <= 5;
         if !fixed || !result.is_string() {
             continue;
@@ -91,10 +103,13 @@ fn what_the_reference_said() {
             "eth_getStorageAt" => {
                 counts[3] += 1;
                 let proof = ask(&replay, "eth_getProof", json!([params[0], [params[1]], block])).unwrap();
-                let number = |text: &Value| text.as_str().unwrap().trim_start_matches("0x").trim_start_matches('0').to_owned();
+                let number = |text: &Value| {
+                    text.as_str().unwrap().trim_start_matches("0x").trim_start_matches('0').to_owned()
+                };
                 assert_eq!(number(&proof["storageProof"][0]["value"]), number(result));
                 let (_, root) = replay.block(u64::from_str_radix(&block[2..], 16).unwrap()).unwrap();
-                let slot = alloy_primitives::U256::from_str_radix(&params[1].as_str().unwrap()[2..], 16).unwrap();
+                let slot =
+                    alloy_primitives::U256::from_str_radix(&params[1].as_str().unwrap()[2..], 16).unwrap();
                 let address: Address = params[0].as_str().unwrap().parse().unwrap();
                 let list = nodes(&proof["storageProof"][0]["proof"]);
                 verify_proof(root, &slot_key(&address, &slot), &list, None).unwrap();
@@ -115,7 +130,8 @@ fn every_recorded_state_has_a_root_node() {
         let tag = format!("{number:#x}");
         let answer = ask(&replay, "eth_getProof", json!([bridge, ["0x0"], tag])).unwrap();
         let (_, root) = replay.block(number).unwrap();
-        verify_proof(root, &account_key(&bridge.parse().unwrap()), &nodes(&answer["accountProof"]), None).unwrap();
+        verify_proof(root, &account_key(&bridge.parse().unwrap()), &nodes(&answer["accountProof"]), None)
+            .unwrap();
     }
     let error = ask(&replay, "eth_getProof", json!([bridge, [], "0x2a4"])).unwrap_err();
     assert!(matches!(error, UpstreamError::NotRecorded(_)), "the last states were not kept");

@@ -1,6 +1,6 @@
 //! What one line of a recording says.
 
-use alloy_primitives::B256;
+use alloy_primitives::{keccak256, Bytes, B256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
@@ -20,6 +20,8 @@ struct Line<'a> {
     hash: Option<&'a RawValue>,
     #[serde(borrow, default)]
     value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    node: Option<&'a RawValue>,
 }
 
 /// A recorded call with its answer.
@@ -56,14 +58,17 @@ pub(super) fn read(line: &[u8]) -> Content {
         Line { hash: Some(hash), value: Some(_), request: None, .. } => {
             text(hash).map_or(Content::Nothing, Content::Node)
         }
+        Line { node: Some(node), request: None, .. } => {
+            text::<Bytes>(node).map_or(Content::Nothing, |node| Content::Node(keccak256(node)))
+        }
         _ => Content::Nothing,
     }
 }
 
 /// The value of a node line.
-pub(super) fn node_value(line: &[u8]) -> Option<alloy_primitives::Bytes> {
+pub(super) fn node_value(line: &[u8]) -> Option<Bytes> {
     let line = serde_json::from_slice::<Line<'_>>(line).ok()?;
-    text(line.value?)
+    text(line.node.or(line.value)?)
 }
 
 /// What a JSON string of hex stands for.

@@ -4,8 +4,8 @@
 //! order of their names). Lines that count:
 //!
 //! * `{"request": {...}, "response": {...}}`, full JSON-RPC envelopes; both may be batches;
-//! * `{"hash": "0x...", "value": "0x..."}`, a state trie node or long value: with them, state
-//!   proofs are answered at every recorded block whose state can be walked.
+//! * `{"hash": "0x...", "value": "0x..."}` or `{"node": "0x..."}`, a state trie node or long value:
+//!   with them, state proofs are answered at every recorded block whose state can be walked.
 //!
 //! Everything else is skipped. Answers stay in the files; memory holds an index.
 

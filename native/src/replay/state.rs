@@ -36,7 +36,9 @@ impl From<NoAnswer> for Option<UpstreamError> {
     fn from(reason: NoAnswer) -> Self {
         match reason {
             NoAnswer::NotRecorded => None,
-            NoAnswer::Invalid(message) => Some(UpstreamError::Rpc { code: INVALID_PARAMS, message, data: None }),
+            NoAnswer::Invalid(message) => {
+                Some(UpstreamError::Rpc { code: INVALID_PARAMS, message, data: None })
+            }
         }
     }
 }
@@ -84,7 +86,11 @@ pub(super) fn proof(
 ) -> Result<Value, NoAnswer> {
     let key = account_key(address);
     let account = lookup_value(source, root, &key)?;
-    let fields = account.as_ref().map(|bytes| Account::decode(bytes)).transpose().map_err(|_| NoAnswer::NotRecorded)?;
+    let fields = account
+        .as_ref()
+        .map(|bytes| Account::decode(bytes))
+        .transpose()
+        .map_err(|_| NoAnswer::NotRecorded)?;
     let code_hash = match lookup_node(source, root, &code_key(address))?.map(|node| node.value) {
         Some(Lookup::Found(code)) => keccak256(code),
         Some(Lookup::FoundLong { hash, .. }) => hash,
@@ -93,7 +99,8 @@ pub(super) fn proof(
         _ => EMPTY_CODE_HASH,
     };
     let storage = lookup_node(source, root, &storage_root_key(address))?;
-    let storage_hash = storage.filter(|node| node.value != Lookup::Absent).map_or(EMPTY_ROOT, |node| node.hash);
+    let storage_hash =
+        storage.filter(|node| node.value != Lookup::Absent).map_or(EMPTY_ROOT, |node| node.hash);
     let storage: Vec<Value> =
         slots.iter().map(|slot| storage_proof(source, root, address, slot)).collect::<Result<_, _>>()?;
     let fields = fields.unwrap_or_default();
@@ -108,11 +115,17 @@ pub(super) fn proof(
     }))
 }
 
-fn storage_proof(source: &dyn NodeSource, root: B256, address: &Address, slot: &U256) -> Result<Value, NoAnswer> {
+fn storage_proof(
+    source: &dyn NodeSource,
+    root: B256,
+    address: &Address,
+    slot: &U256,
+) -> Result<Value, NoAnswer> {
     let key = slot_key(address, slot);
     let value = lookup_value(source, root, &key)?.unwrap_or_default();
     // A value that is no word (the Bridge has such) is given as its bytes.
-    let value = U256::try_from_be_slice(&value).map_or_else(|| hex::encode_prefixed(&value), |word| format!("{word:#x}"));
+    let value = U256::try_from_be_slice(&value)
+        .map_or_else(|| hex::encode_prefixed(&value), |word| format!("{word:#x}"));
     Ok(json!({
         "key": format!("{slot:#x}"),
         "value": value,
@@ -154,7 +167,9 @@ fn address(value: &Value) -> Result<Address, NoAnswer> {
 /// A slot: hex of up to 32 bytes, with or without leading zeros.
 fn slot(value: &Value) -> Result<U256, NoAnswer> {
     let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
-    digits.and_then(|digits| U256::from_str_radix(digits, 16).ok()).ok_or_else(|| invalid("not a storage slot"))
+    digits
+        .and_then(|digits| U256::from_str_radix(digits, 16).ok())
+        .ok_or_else(|| invalid("not a storage slot"))
 }
 
 fn invalid(reason: &str) -> NoAnswer {
