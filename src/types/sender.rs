@@ -87,3 +87,47 @@ fn recover_c(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     let key = secp256k1::SECP256K1.recover_ecdsa(message, &signature).ok()?;
     key.serialize_uncompressed().last_chunk::<64>().copied()
 }
+
+#[cfg(all(test, feature = "secp256k1-c"))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A valid signature of the hash by the key.
+    fn sign(key: &k256::ecdsa::SigningKey, hash: &B256) -> (U256, U256, bool) {
+        let (signature, id) = key.sign_prehash_recoverable(hash.as_slice()).expect("signing");
+        let (r, s) = signature.split_bytes();
+        (U256::from_be_slice(&r), U256::from_be_slice(&s), id.is_y_odd())
+    }
+
+    proptest! {
+        #[test]
+        fn both_libraries_find_the_same_key(
+            secret in 1u64.., hash in any::<[u8; 32]>(), odd in any::<bool>(), flip in 0usize..64,
+        ) {
+            let hash = B256::from(hash);
+            let key = k256::ecdsa::SigningKey::from_slice(&B256::from(U256::from(secret)).0).expect("key");
+            let (r, s, y) = sign(&key, &hash);
+            let public = key.verifying_key().to_encoded_point(false);
+            let expected = public.as_bytes().last_chunk::<64>().copied();
+            prop_assert_eq!(recover_c(&hash, &r, &s, y), expected);
+            prop_assert_eq!(recover_k256(&hash, &r, &s, y), expected);
+            // Signatures nobody made: another y, another r, another s.
+            prop_assert_eq!(recover_c(&hash, &r, &s, odd), recover_k256(&hash, &r, &s, odd));
+            let bit = U256::from(1) << flip;
+            prop_assert_eq!(recover_c(&hash, &(r ^ bit), &s, y), recover_k256(&hash, &(r ^ bit), &s, y));
+            prop_assert_eq!(recover_c(&hash, &r, &(s ^ bit), y), recover_k256(&hash, &r, &(s ^ bit), y));
+        }
+    }
+
+    #[test]
+    fn both_libraries_refuse_numbers_out_of_range() {
+        let order = (HALF_ORDER << 1) | U256::from(1);
+        for r in [U256::ZERO, U256::from(5), order, U256::MAX] {
+            for s in [U256::ZERO, order, U256::MAX] {
+                assert_eq!(recover_c(&B256::ZERO, &r, &s, false), None);
+                assert_eq!(recover_k256(&B256::ZERO, &r, &s, false), None);
+            }
+        }
+    }
+}

@@ -21,10 +21,7 @@ const MAX_HEX_DIGITS: usize = 64;
 pub(super) type Slot<'a> = Option<&'a RawValue>;
 
 /// Parses an object whose fields are [`Slot`]s.
-pub(super) fn object<'a, T: Deserialize<'a>>(
-    json: &'a str,
-    name: &'static str,
-) -> Result<T, JsonError> {
+pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a str, name: &'static str) -> Result<T, JsonError> {
     serde_json::from_str(json).map_err(|e| JsonError::from_serde(name, &e))
 }
 
@@ -153,6 +150,12 @@ impl<'a> Field<'a> {
         let items: Vec<Slot<'a>> =
             serde_json::from_str(text).map_err(|_| self.error(FieldRule::NotAnArray))?;
         Ok(items.into_iter().map(|item| Field::new(self.name, item)).collect())
+    }
+
+    /// The elements of an array that must be there.
+    pub(super) fn required_elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
+        self.text()?;
+        self.elements()
     }
 
     /// The raw text of the value.

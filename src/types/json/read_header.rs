@@ -181,8 +181,7 @@ impl RawBlock<'_> {
             uncles_hash: Field::new("block.sha3Uncles", self.sha3_uncles).hash()?,
             coinbase: miner(Field::new("block.miner", self.miner))?,
             state_root: Field::new("block.stateRoot", self.state_root).hash()?,
-            transactions_root: Field::new("block.transactionsRoot", self.transactions_root)
-                .hash()?,
+            transactions_root: Field::new("block.transactionsRoot", self.transactions_root).hash()?,
             receipts_root: Field::new("block.receiptsRoot", self.receipts_root).hash()?,
             logs_bloom: Bloom::from(bloom),
             difficulty: SignedUint::new(Field::new("block.difficulty", self.difficulty).uint()?),
@@ -205,10 +204,7 @@ impl RawBlock<'_> {
             } else {
                 Default::default()
             },
-            bitcoin_header: data(
-                "block.bitcoinMergedMiningHeader",
-                self.bitcoin_merged_mining_header,
-            )?,
+            bitcoin_header: data("block.bitcoinMergedMiningHeader", self.bitcoin_merged_mining_header)?,
             merkle_proof: data(
                 "block.bitcoinMergedMiningMerkleProof",
                 self.bitcoin_merged_mining_merkle_proof,

@@ -44,21 +44,13 @@ struct RawLog<'a> {
 /// [`Receipt::read_zero_byte_data_as_empty`].
 pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
     let raw: RawReceipt<'_> = object(json, "receipt")?;
-    let logs = Field::new("receipt.logs", raw.logs);
-    if !logs.is_present() {
-        return Err(logs.error(FieldRule::Missing).into());
-    }
-    let logs: Vec<Log> = logs
-        .elements()?
+    let logs: Vec<Log> = Field::new("receipt.logs", raw.logs)
+        .required_elements()?
         .iter()
         .map(|log| log_from_json(log.json()?))
         .collect::<Result<_, _>>()?;
     let bloom = Field::new("receipt.logsBloom", raw.logs_bloom);
-    let logs_bloom = if bloom.is_present() {
-        Bloom::from(bloom.fixed::<256>()?)
-    } else {
-        logs_bloom(&logs)
-    };
+    let logs_bloom = if bloom.is_present() { Bloom::from(bloom.fixed::<256>()?) } else { logs_bloom(&logs) };
     let gas = Field::new("receipt.cumulativeGasUsed", raw.cumulative_gas_used);
     Ok(Receipt {
         success: success(Field::new("receipt.status", raw.status))?,
@@ -73,7 +65,7 @@ pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
 pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
     let raw: RawLog<'_> = object(json, "log")?;
     let topics: Result<Vec<_>, FieldError> =
-        Field::new("log.topics", raw.topics).elements()?.iter().map(Field::hash).collect();
+        Field::new("log.topics", raw.topics).required_elements()?.iter().map(Field::hash).collect();
     Ok(Log {
         address: Field::new("log.address", raw.address).address()?,
         topics: topics?,

@@ -88,7 +88,11 @@ impl RawTransaction<'_> {
         // Old nodes show the REMASC transaction's signature as null.
         let optional = |name, slot: Slot<'_>| {
             let field = Field::new(name, slot);
-            if field.is_present() { field.uint() } else { Ok(U256::ZERO) }
+            if field.is_present() {
+                field.uint()
+            } else {
+                Ok(U256::ZERO)
+            }
         };
         let v = optional("transaction.v", self.v)?;
         Ok(Transaction {
@@ -98,9 +102,8 @@ impl RawTransaction<'_> {
             to: Field::new("transaction.to", self.to).optional_address()?,
             value: number("transaction.value", self.value)?,
             data: Field::new("transaction.input", self.input).data_or_empty(usize::MAX)?,
-            v: u8::try_from(v).map_err(|_| {
-                Field::new("transaction.v", self.v).error(FieldRule::TooLarge(8))
-            })?,
+            v: u8::try_from(v)
+                .map_err(|_| Field::new("transaction.v", self.v).error(FieldRule::TooLarge(8)))?,
             r: optional("transaction.r", self.r)?,
             s: optional("transaction.s", self.s)?,
         })
@@ -109,7 +112,11 @@ impl RawTransaction<'_> {
 
 /// The usual form: zero as the byte 00, else no leading zeros.
 fn gas_price(value: U256) -> RawUint {
-    if value.is_zero() { RawUint::signed_minimal(value) } else { RawUint::minimal(value) }
+    if value.is_zero() {
+        RawUint::signed_minimal(value)
+    } else {
+        RawUint::minimal(value)
+    }
 }
 
 fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transaction, JsonError> {
@@ -117,8 +124,7 @@ fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transacti
     let prices = with_other(tx.gas_price, RawUint::minimal(tx.gas_price.value()));
     let limits = leading_zero(tx.gas_limit);
     // A nonce of zero is the empty string always.
-    let nonces =
-        if tx.nonce.is_empty() { alloc::vec![tx.nonce] } else { leading_zero(tx.nonce) };
+    let nonces = if tx.nonce.is_empty() { alloc::vec![tx.nonce] } else { leading_zero(tx.nonce) };
     let mut tried = 0usize;
     for v in vs {
         tx.v = v;
@@ -165,5 +171,9 @@ fn leading_zero(number: RawUint) -> Vec<RawUint> {
 }
 
 fn with_other(first: RawUint, second: RawUint) -> Vec<RawUint> {
-    if first == second { alloc::vec![first] } else { alloc::vec![first, second] }
+    if first == second {
+        alloc::vec![first]
+    } else {
+        alloc::vec![first, second]
+    }
 }

@@ -145,9 +145,9 @@ impl RpcBlock {
 
     fn unnumbered(header: &Header, parts: BlockParts<'_>) -> Self {
         let own = header.difficulty.value();
-        let cumulative = parts.uncles.map(|uncles| {
-            uncles.iter().fold(own, |sum, uncle| sum.saturating_add(uncle.difficulty.value()))
-        });
+        let cumulative = parts
+            .uncles
+            .map(|uncles| uncles.iter().fold(own, |sum, uncle| sum.saturating_add(uncle.difficulty.value())));
         let edges = header.shape.edges && header.shape.version != HeaderVersion::V0;
         Self {
             number: None,
@@ -177,8 +177,7 @@ impl RpcBlock {
             hash_for_merged_mining: shown_mining_hash(header),
             paid_fees: header.paid_fees.into(),
             cumulative_difficulty: cumulative.map(Quantity),
-            rsk_pte_edges: edges
-                .then(|| header.edges.iter().map(|edge| edge.cast_signed()).collect()),
+            rsk_pte_edges: edges.then(|| header.edges.iter().map(|edge| edge.cast_signed()).collect()),
             base_event: (!header.base_event.is_empty()).then(|| Data(header.base_event.clone())),
         }
     }

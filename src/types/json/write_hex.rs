@@ -79,10 +79,7 @@ pub(super) fn hashes<S: Serializer>(values: &[B256], s: S) -> Result<S::Ok, S::E
 }
 
 /// For `serialize_with`: a list of hashes or null.
-pub(super) fn hashes_or_null<S: Serializer>(
-    values: &Option<Vec<B256>>,
-    s: S,
-) -> Result<S::Ok, S::Error> {
+pub(super) fn hashes_or_null<S: Serializer>(values: &Option<Vec<B256>>, s: S) -> Result<S::Ok, S::Error> {
     match values {
         Some(values) => hashes(values, s),
         None => s.serialize_none(),
@@ -95,10 +92,7 @@ pub(super) fn address<S: Serializer>(value: &Address, s: S) -> Result<S::Ok, S::
 }
 
 /// For `serialize_with`: an address or null.
-pub(super) fn address_or_null<S: Serializer>(
-    value: &Option<Address>,
-    s: S,
-) -> Result<S::Ok, S::Error> {
+pub(super) fn address_or_null<S: Serializer>(value: &Option<Address>, s: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => address(value, s),
         None => s.serialize_none(),
@@ -106,10 +100,7 @@ pub(super) fn address_or_null<S: Serializer>(
 }
 
 /// For `serialize_with`: an address, or `0x` for the empty one.
-pub(super) fn address_or_empty<S: Serializer>(
-    value: &Option<Address>,
-    s: S,
-) -> Result<S::Ok, S::Error> {
+pub(super) fn address_or_empty<S: Serializer>(value: &Option<Address>, s: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => address(value, s),
         None => s.serialize_str("0x"),
