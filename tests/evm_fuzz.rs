@@ -63,8 +63,13 @@ fn overrides(case: &Value) -> StateOverride {
 fn run_file(path: &Path) -> (usize, Vec<usize>) {
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let (block, state, hashes) = (environment(&file["block"]), state(&file), MapHashes::default());
-    let context =
-        CallContext { state: &state, hashes: &hashes, block: &block, rules: Rule::ALL.iter().copied().collect(), chain_id: 33 };
+    let context = CallContext {
+        state: &state,
+        hashes: &hashes,
+        block: &block,
+        rules: Rule::ALL.iter().copied().collect(),
+        chain_id: 33,
+    };
     let message = CallMessage {
         to: Some(low_address(A)),
         gas: Some(10_000_000),

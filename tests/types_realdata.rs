@@ -11,6 +11,8 @@ use serde_json::Value;
 use support::shapes::{mainnet, testnet};
 use support::{bytes, shared};
 
+type ShapeOf = fn(u64) -> HeaderShape;
+
 fn read(name: &str) -> Option<Value> {
     let text = fs::read_to_string(shared()?.join("realdata").join(name)).unwrap();
     Some(serde_json::from_str(&text).unwrap())
@@ -29,7 +31,7 @@ fn hash(value: &Value) -> B256 {
 }
 
 /// Decodes, encodes back, and checks that all ways to the hashes agree.
-fn decode(rlp: &[u8], shape: fn(u64) -> HeaderShape) -> Header {
+fn decode(rlp: &[u8], shape: ShapeOf) -> Header {
     let header = Header::decode(rlp, &shape).unwrap();
     assert_eq!(header.encode(HeaderForm::Full), rlp);
     let (sealed, mining_base) = Header::decode_sealed(rlp, &shape).unwrap();
@@ -70,7 +72,7 @@ fn mainnet_headers_of_older_eras_decode() {
 
 #[test]
 fn headers_are_rebuilt_from_json_of_every_age() {
-    let files: [(&str, fn(u64) -> HeaderShape, usize); 4] = [
+    let files: [(&str, ShapeOf, usize); 4] = [
         ("mainnet_reed_vetiver_json", mainnet, 5),
         ("testnet_7394238_7394247_reed_v1_run10", testnet, 10),
         ("testnet_devportal_json", testnet, 1),
@@ -98,7 +100,7 @@ fn headers_are_rebuilt_from_json_of_every_age() {
 #[test]
 fn genesis_headers_hash_as_they_are_written() {
     let Some(file) = read("genesis.json") else { return };
-    for (name, shape) in [("mainnet", mainnet as fn(u64) -> HeaderShape), ("testnet", testnet)] {
+    for (name, shape) in [("mainnet", mainnet as ShapeOf), ("testnet", testnet)] {
         let rlp = data(&file[name]["headerRlpForHash"]);
         let header = Header::decode(&rlp, &shape).unwrap();
         assert_eq!(header.encode(HeaderForm::Hash), rlp);

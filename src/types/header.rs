@@ -60,11 +60,11 @@ impl HeaderShape {
     /// Items of the uncompressed list before the mining fields.
     pub const fn base_items(&self) -> usize {
         let extension = match self.version {
-            HeaderVersion::V0 => 0,
-            HeaderVersion::V1 => 1 + self.edges as usize,
-            HeaderVersion::V2 => 2 + self.edges as usize,
+            HeaderVersion::V0 => 0usize,
+            HeaderVersion::V1 => 1usize.saturating_add(self.edges as usize),
+            HeaderVersion::V2 => 2usize.saturating_add(self.edges as usize),
         };
-        16 + self.umm_root as usize + extension
+        16usize.saturating_add(self.umm_root as usize).saturating_add(extension)
     }
 }
 
@@ -151,7 +151,7 @@ pub enum HeaderError {
     #[error(transparent)]
     Field(#[from] FieldError),
     /// No form of a header at this height has that many items.
-    #[error("header {number}: {found} items, expected {base} without or {} with mining fields", base + 3)]
+    #[error("header {number}: {found} items, expected {base} without or {} with mining fields", base.saturating_add(3))]
     Items {
         /// Block number in the input.
         number: u64,
