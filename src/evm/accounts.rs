@@ -98,7 +98,8 @@ fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
     let created = context.journaled_state.state.get(&address).is_some_and(|account| account.is_created());
     let database = &mut context.journaled_state.database;
     if codeless {
-        let contract = ancient && (created || database.is_contract(address));
+        // A contract made in this run has no marker in the reference's eyes yet.
+        let contract = ancient && !created && database.is_contract(address);
         return Ok(if contract { B256::ZERO } else { KECCAK256_EMPTY });
     }
     // Code put on a plain account by an override does not make it a contract.

@@ -37,7 +37,8 @@ struct Stretch {
 impl Stretch {
     fn new(offset: U256, len: U256) -> StepResult<Self> {
         if len.is_zero() {
-            return Ok(Self { offset: 0, len: 0 });
+            // Where an empty output lies matters before RSKIP-150.
+            return Ok(Self { offset: usize::try_from(offset).unwrap_or(usize::MAX), len: 0 });
         }
         let offset = usize::try_from(offset).map_err(|_| InstructionResult::MemoryOOG)?;
         let len = usize::try_from(len).map_err(|_| InstructionResult::MemoryOOG)?;
@@ -47,12 +48,22 @@ impl Stretch {
         }
     }
 
+    /// First offset behind it; an empty stretch needs no memory.
     fn end(self) -> usize {
-        self.offset.saturating_add(self.len)
+        if self.len == 0 {
+            0
+        } else {
+            self.offset.saturating_add(self.len)
+        }
     }
 
-    /// As `revm` wants it, shifted by `base`; an empty stretch is at the end of all memory.
-    fn range(self, base: usize) -> Range<usize> {
+    /// Where output goes.
+    fn range(self) -> Range<usize> {
+        self.offset..self.offset.saturating_add(self.len)
+    }
+
+    /// Where input comes from, in the memory of all frames; nowhere if it is empty.
+    fn shared_range(self, base: usize) -> Range<usize> {
         if self.len == 0 {
             return usize::MAX..usize::MAX;
         }
@@ -182,7 +193,11 @@ fn forwarded_gas<DB: EvmDatabase>(step: &Step<'_, '_, DB>, request: &Request) ->
     if left < stipend {
         return Err(InstructionResult::OutOfGas);
     }
-    let asked = u64::try_from(request.gas).unwrap_or(u64::MAX);
+    let asked = u64::try_from(request.gas).unwrap_or(u64::MAX).min(i64::MAX as u64);
+    if !step.host.chain.rules.has(Rule::Rskip150) && asked.saturating_add(stipend) > i64::MAX as u64 {
+        // The reference added the stipend in 63 bits then, and failed.
+        return Err(InstructionResult::OutOfGas);
+    }
     Ok(asked.saturating_add(stipend).min(left))
 }
 
@@ -204,8 +219,8 @@ fn call_inputs<const KIND: u8, DB: EvmDatabase>(
     let own = interpreter.input.target_address();
     let delegate = KIND == op::DELEGATECALL;
     CallInputs {
-        input: CallInput::SharedBuffer(request.input.range(interpreter.memory.local_memory_offset())),
-        return_memory_offset: request.output.range(0),
+        input: CallInput::SharedBuffer(request.input.shared_range(interpreter.memory.local_memory_offset())),
+        return_memory_offset: request.output.range(),
         gas_limit,
         bytecode_address: request.to,
         known_bytecode: (callee.code_hash, callee.code),

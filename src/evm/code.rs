@@ -9,6 +9,8 @@ use revm::interpreter::interpreter_types::{Jumps, LegacyBytecode};
 
 /// First byte of a code header: `0xfc`, header version, script version, length of what follows.
 const HEADER: u8 = 0xfc;
+/// Opcode that fails.
+const INVALID: u8 = 0xfe;
 /// Length in bytes of the fixed part of a code header.
 const HEADER_FIXED: usize = 4;
 
@@ -18,10 +20,10 @@ pub(crate) fn bytecode(code: Bytes) -> Bytecode {
     Bytecode::new_legacy(code)
 }
 
-/// Offset of the first instruction; 0 without a header.
-pub(super) fn entry_point(code: &[u8]) -> usize {
+/// Length of the header, which may reach behind the end of the code; 0 without one.
+fn header_len(code: &[u8]) -> usize {
     match code {
-        [HEADER, _, _, extra, ..] => HEADER_FIXED.saturating_add(usize::from(*extra)).min(code.len()),
+        [HEADER, _, _, extra, ..] => HEADER_FIXED.saturating_add(usize::from(*extra)),
         _ => 0,
     }
 }
@@ -31,29 +33,57 @@ pub(super) fn entry_point(code: &[u8]) -> usize {
 /// Header bytes are blanked for the jump analysis (no jump target may lie in them, and a push in
 /// them must not swallow what follows); CODECOPY reads the original that is returned.
 pub(super) fn skip_header(running: &mut ExtBytecode) -> Option<Bytes> {
-    let entry = entry_point(running.bytecode_slice());
-    if entry == 0 {
+    let header = header_len(running.bytecode_slice());
+    let last = running.bytecode_slice().len().checked_sub(1)?;
+    if header == 0 {
         return None;
     }
     let original = Bytes::copy_from_slice(running.bytecode_slice());
     let mut blanked: Vec<u8> = original.to_vec();
-    blanked.iter_mut().take(entry).for_each(|byte| *byte = 0);
+    blanked.iter_mut().take(header).for_each(|byte| *byte = 0);
+    if let (true, Some(end)) = (header > last, blanked.last_mut()) {
+        // Nothing is left behind the header: the reference fails, and so does INVALID.
+        *end = INVALID;
+    }
     let hash = running.hash();
     *running = ExtBytecode::new_with_optional_hash(bytecode(blanked.into()), hash);
-    running.absolute_jump(entry);
+    // Never behind the last byte, where there may be nothing to read.
+    running.absolute_jump(header.min(last));
     Some(original)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::entry_point;
+    use super::*;
 
     #[test]
     fn headers_are_four_bytes_and_what_they_announce() {
-        assert_eq!(entry_point(&[0xfc, 1, 1, 0, 0]), 4);
-        assert_eq!(entry_point(&[0xfc, 1, 1, 2, 9, 9, 0]), 6);
-        assert_eq!(entry_point(&[0xfc, 1, 1, 200, 0]), 5, "never behind the end");
-        assert_eq!(entry_point(&[0xfc, 1, 1]), 0, "too short for a header");
-        assert_eq!(entry_point(&[0x60, 1]), 0);
+        assert_eq!(header_len(&[0xfc, 1, 1, 0, 0]), 4);
+        assert_eq!(header_len(&[0xfc, 1, 1, 2, 9, 9, 0]), 6);
+        assert_eq!(header_len(&[0xfc, 1, 1]), 0, "too short for a header");
+        assert_eq!(header_len(&[0x60, 1]), 0);
+    }
+
+    fn entered(code: &[u8]) -> (usize, u8, Option<Bytes>) {
+        let mut running = ExtBytecode::new(bytecode(Bytes::copy_from_slice(code)));
+        let original = skip_header(&mut running);
+        (running.pc(), running.opcode(), original)
+    }
+
+    #[test]
+    fn running_starts_behind_the_header_and_inside_the_code() {
+        assert_eq!(entered(&[0x60, 1]), (0, 0x60, None));
+        let code = [0xfc, 1, 1, 1, 0x5b, 0x59];
+        assert_eq!(entered(&code), (5, 0x59, Some(code.into())));
+        let short = [0xfc, 1, 1, 200, 0x5b, 0];
+        assert_eq!(entered(&short), (5, INVALID, Some(short.into())));
+    }
+
+    #[test]
+    fn no_jump_leads_into_a_header() {
+        let mut running = ExtBytecode::new(bytecode(Bytes::from_static(&[0xfc, 1, 1, 1, 0x5b, 0x5b])));
+        skip_header(&mut running);
+        assert!(!running.is_valid_legacy_jump(4));
+        assert!(running.is_valid_legacy_jump(5));
     }
 }

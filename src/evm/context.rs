@@ -81,6 +81,8 @@ pub enum Abort {
     NotSimulated(Address),
     /// The balance of a sender that spent more than it has was needed.
     OverdrawnBalance(Address),
+    /// Output that the rules before RSKIP-150 write far behind a caller's memory, for nothing.
+    UnpaidMemory,
     /// Balances beyond 2^256 wei, possible only through state overrides.
     BalanceOverflow,
 }

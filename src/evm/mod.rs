@@ -14,12 +14,14 @@ mod database;
 mod frame;
 mod gas;
 mod halt;
+mod machine;
+mod native;
 mod opcodes;
 pub mod precompiles;
 pub mod rules;
 
 pub use context::{Abort, RunContext};
 pub use database::{EvmAccount, EvmState};
-pub use frame::{FirstFrame, FrameEnd, Machine, Setting};
 pub use gas::intrinsic_gas;
 pub use halt::HaltReason;
+pub use machine::{FirstFrame, FrameEnd, Machine, Setting};

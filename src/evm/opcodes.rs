@@ -5,8 +5,10 @@ use revm::bytecode::opcode as op;
 use revm::handler::instructions::EthInstructions;
 use revm::interpreter::instructions::{gas_table_spec, instruction_table};
 use revm::interpreter::interpreter::EthInterpreter;
-use revm::interpreter::interpreter_types::{InputsTr as _, RuntimeFlag as _};
-use revm::interpreter::{Host as _, Instruction, InstructionResult};
+use revm::interpreter::interpreter_types::{
+    InputsTr as _, Jumps as _, LegacyBytecode as _, RuntimeFlag as _,
+};
+use revm::interpreter::{Host as _, Instruction, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
 use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
@@ -154,26 +156,37 @@ fn mcopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     Ok(())
 }
 
-/// DUPN: pops a count n and copies the word n below the then top.
+/// DUPN: pops a count n and copies the word n below the then top; the byte after it is not run.
 fn dupn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let count = stack_count(step.interpreter)?;
-    let index = step.interpreter.stack.len().checked_sub(count).ok_or(InstructionResult::StackUnderflow)?;
-    let word = *step.interpreter.stack.data().get(index).ok_or(InstructionResult::StackUnderflow)?;
-    push(step.interpreter, word)
+    let stack = &step.interpreter.stack;
+    let index = stack.len().checked_sub(count).ok_or(InstructionResult::StackUnderflow)?;
+    let word = *stack.data().get(index).ok_or(InstructionResult::StackUnderflow)?;
+    push(step.interpreter, word)?;
+    skip_byte(step.interpreter)
 }
 
-/// SWAPN: pops a count n and exchanges the then top with the word n below it.
+/// SWAPN: pops a count n and exchanges the then top with the word n + 1 below it; the byte after
+/// it is not run.
 fn swapn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let count = stack_count(step.interpreter)?;
-    if step.interpreter.stack.exchange(0, count) {
-        Ok(())
-    } else {
-        Err(InstructionResult::StackUnderflow)
+    if !step.interpreter.stack.exchange(0, count) {
+        return Err(InstructionResult::StackUnderflow);
     }
+    skip_byte(step.interpreter)
+}
+
+/// Goes one byte on; behind the end of the code a frame stops.
+fn skip_byte(interpreter: &mut Interpreter) -> StepResult {
+    if interpreter.bytecode.pc().saturating_add(1) >= interpreter.bytecode.bytecode_len() {
+        return Err(InstructionResult::Stop);
+    }
+    interpreter.bytecode.relative_jump(1);
+    Ok(())
 }
 
 /// Pops the count of DUPN and SWAPN; as a word number it counts from 1.
-fn stack_count(interpreter: &mut revm::interpreter::Interpreter) -> StepResult<usize> {
+fn stack_count(interpreter: &mut Interpreter) -> StepResult<usize> {
     let [count] = pop(interpreter)?;
     let count = usize::try_from(count).map_err(|_| InstructionResult::StackUnderflow)?;
     count.checked_add(1).ok_or(InstructionResult::StackUnderflow)

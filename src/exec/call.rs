@@ -9,6 +9,7 @@ use crate::evm::precompiles::{Precompile, Refusal};
 use crate::evm::rules::RuleSet;
 use crate::evm::{intrinsic_gas, Abort, FirstFrame, FrameEnd, HaltReason, Machine, RunContext, Setting};
 use crate::state::{OverriddenState, StateOverride, StateReader};
+use crate::types::Header;
 
 /// A message to execute. Nothing is checked of it: a local call needs neither balance nor nonce.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +43,20 @@ pub struct BlockEnvironment {
     pub gas_limit: U256,
     /// Minimum gas price in wei: BASEFEE (RSKIP-412).
     pub minimum_gas_price: U256,
+}
+
+impl From<&Header> for BlockEnvironment {
+    /// A header without a miner, which no valid block has, shows address 0.
+    fn from(header: &Header) -> Self {
+        Self {
+            number: header.number,
+            timestamp: header.timestamp,
+            coinbase: header.coinbase.unwrap_or_default(),
+            difficulty: header.difficulty.value(),
+            gas_limit: header.gas_limit.value(),
+            minimum_gas_price: header.minimum_gas_price.value(),
+        }
+    }
 }
 
 /// Hashes of the blocks before the one a call sees, on its own branch.
@@ -180,5 +195,6 @@ fn stop(abort: Abort) -> CallStop {
         Abort::NotSimulated(address) => CallStop::NotSimulated(address),
         Abort::OverdrawnBalance(address) => CallStop::OverdrawnBalance(address),
         Abort::BalanceOverflow => CallStop::BalanceOverflow,
+        Abort::UnpaidMemory => CallStop::UnpaidMemory,
     }
 }

@@ -98,6 +98,9 @@ pub enum CallStop {
     /// Overridden balances that add up to 2^256 wei or more.
     #[error("balances overflow")]
     BalanceOverflow,
+    /// Memory that the rules before RSKIP-150 give away, beyond what this version gives.
+    #[error("call writes far behind its memory")]
+    UnpaidMemory,
     /// More facts read than one run may.
     #[error("call reads more than {limit} facts")]
     TooManyKeys {

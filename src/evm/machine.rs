@@ -1,0 +1,214 @@
+//! One run of one message: set-up, the outermost frame, the result.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, Log, U256};
+use revm::context::{BlockEnv, CfgEnv, Context, Evm, Journal, LocalContext, TxEnv};
+use revm::context_interface::{CreateScheme, JournalTr as _, LocalContextTr as _};
+use revm::handler::{EthFrame, FrameResult};
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
+use revm::interpreter::{
+    CallInput, CallInputs, CallScheme, CallValue, CreateInputs, InstructionResult, SharedMemory,
+};
+use revm::primitives::hardfork::SpecId;
+
+use super::context::{Abort, EvmContext, RunContext, Spec};
+use super::database::{Adapter, EvmState};
+use super::frame::Opened;
+use super::gas::{gas_params, MAX_CODE};
+use super::halt::HaltReason;
+use super::opcodes::{instructions, Instructions};
+use super::precompiles::NoPrecompiles;
+
+type Inner<'a, DB> =
+    Evm<EvmContext<'a, DB>, (), Instructions<'a, DB>, NoPrecompiles, EthFrame<EthInterpreter>>;
+
+/// One machine for one message.
+pub struct Machine<'a, S: EvmState> {
+    pub(super) evm: Inner<'a, Adapter<S>>,
+}
+
+/// Block and sender as the instructions see them; the rest is in [`RunContext`].
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Chain id (RSKIP-152).
+    pub chain_id: u64,
+    /// Height of the block.
+    pub number: u64,
+    /// Its time in seconds since 1970.
+    pub timestamp: u64,
+    /// Its miner.
+    pub coinbase: Address,
+    /// Its own difficulty.
+    pub difficulty: U256,
+    /// What ORIGIN pushes.
+    pub origin: Address,
+}
+
+/// The outermost frame of a run.
+pub struct FirstFrame {
+    /// Sender; `None` is the reference's null sender, which is no account at all.
+    pub from: Option<Address>,
+    /// Callee, or `None` for a creation.
+    pub to: Option<Address>,
+    /// Value in wei. A sender that has less is overdrawn, as in the reference's local calls.
+    pub value: U256,
+    /// Call data, or initialisation code.
+    pub data: Bytes,
+    /// Gas left after the intrinsic price.
+    pub gas: u64,
+}
+
+/// How the outermost frame ended.
+#[derive(Debug)]
+pub struct FrameEnd {
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on a halt.
+    pub failure: Option<Option<HaltReason>>,
+    /// Return data, revert data, or the code of the new contract.
+    pub output: Bytes,
+    /// Gas left; 0 after a halt.
+    pub gas_left: u64,
+    /// Refund earned, not capped yet; 0 after a failure.
+    pub refund: u64,
+    /// Logs in order; none after a failure.
+    pub logs: Vec<Log>,
+}
+
+impl<'a, S: EvmState> Machine<'a, S> {
+    /// A machine over this state, for one block and one rule set.
+    pub fn new(state: S, setting: Setting, run: RunContext<'a>) -> Self {
+        let rules = run.rules;
+        let mut cfg = CfgEnv::new_with_spec(Spec(rules));
+        cfg.chain_id = setting.chain_id;
+        cfg.limit_contract_code_size = Some(MAX_CODE);
+        cfg.set_gas_params(gas_params(rules));
+        let mut context: EvmContext<'a, Adapter<S>> = Context {
+            block: BlockEnv {
+                number: U256::from(setting.number),
+                timestamp: U256::from(setting.timestamp),
+                beneficiary: setting.coinbase,
+                difficulty: setting.difficulty,
+                ..BlockEnv::default()
+            },
+            tx: TxEnv { caller: setting.origin, ..TxEnv::default() },
+            cfg,
+            journaled_state: Journal::new(Adapter(state)),
+            chain: run,
+            local: LocalContext::default(),
+            error: Ok(()),
+        };
+        // A journal from before EIP-161 knows existence, not emptiness, and clears nothing.
+        context.journaled_state.set_spec_id(SpecId::TANGERINE);
+        Self { evm: Evm::new(context, instructions(rules), NoPrecompiles::default()) }
+    }
+
+    /// The state as the run left it behind, with its notes.
+    pub fn state(&self) -> &S {
+        &self.evm.ctx.journaled_state.database.0
+    }
+
+    /// Runs to the end of the outermost frame.
+    pub fn run(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
+        self.fund(&first);
+        let from = first.from;
+        let creates = first.to.is_none();
+        let init = self.first_init(first);
+        let result = match self.open(init)? {
+            Opened::Answer { result, .. } => result,
+            Opened::Frame => {
+                self.after_first_open(from, creates);
+                self.run_frames()?
+            }
+        };
+        Ok(self.end(result))
+    }
+
+    /// Makes sure the value can be moved: a local call does not check the balance. The null
+    /// sender gets the value from nowhere; a real one that has less is overdrawn.
+    fn fund(&mut self, first: &FirstFrame) {
+        if first.value.is_zero() && first.to.is_some() {
+            return;
+        }
+        let journal = &mut self.evm.ctx.journaled_state;
+        let address = first.from.unwrap_or(Address::ZERO);
+        let Ok(loaded) = journal.load_account(address);
+        let balance = loaded.data.info.balance;
+        let funded =
+            if first.from.is_none() { balance.saturating_add(first.value) } else { balance.max(first.value) };
+        if first.from.is_some() && funded != balance {
+            self.evm.ctx.chain.overdrawn = first.from;
+        }
+        if let Some(account) = journal.state.get_mut(&address) {
+            account.info.balance = funded;
+        }
+    }
+
+    fn first_init(&mut self, first: FirstFrame) -> FrameInit {
+        let caller = first.from.unwrap_or(Address::ZERO);
+        let frame_input = match first.to {
+            None => {
+                let inputs =
+                    CreateInputs::new(caller, CreateScheme::Create, first.value, first.data, first.gas, 0);
+                FrameInput::Create(Box::new(inputs))
+            }
+            Some(to) => {
+                let (code_hash, code) = match self.evm.ctx.journaled_state.load_account_with_code(to) {
+                    Ok(loaded) => {
+                        (loaded.data.info.code_hash, loaded.data.info.code.clone().unwrap_or_default())
+                    }
+                    Err(never) => match never {},
+                };
+                FrameInput::Call(Box::new(CallInputs {
+                    input: CallInput::Bytes(first.data),
+                    return_memory_offset: 0..0,
+                    gas_limit: first.gas,
+                    bytecode_address: to,
+                    known_bytecode: (code_hash, code),
+                    target_address: to,
+                    caller,
+                    value: CallValue::Transfer(first.value),
+                    scheme: CallScheme::Call,
+                    is_static: false,
+                    reservoir: 0,
+                    charged_new_account_state_gas: false,
+                }))
+            }
+        };
+        let memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
+        FrameInit { depth: 0, memory, frame_input }
+    }
+
+    /// A local call leaves its sender alone: no nonce step, and the null sender stays no account.
+    fn after_first_open(&mut self, from: Option<Address>, creates: bool) {
+        let caller = from.unwrap_or(Address::ZERO);
+        let state = &mut self.evm.ctx.journaled_state.state;
+        if let Some(account) = state.get_mut(&caller) {
+            if creates {
+                account.info.nonce = account.info.nonce.saturating_sub(1);
+            }
+            if from.is_none() {
+                account.unmark_touch();
+            }
+        }
+    }
+
+    fn end(&mut self, result: FrameResult) -> FrameEnd {
+        let result = result.into_interpreter_result();
+        let logs = self.evm.ctx.journaled_state.take_logs();
+        if result.result.is_ok() {
+            let refund = u64::try_from(result.gas.refunded()).unwrap_or(0);
+            let gas_left = result.gas.remaining();
+            return FrameEnd { failure: None, output: result.output, gas_left, refund, logs };
+        }
+        let reverted = result.result == InstructionResult::Revert;
+        FrameEnd {
+            failure: Some((!reverted).then(|| HaltReason::from_result(result.result))),
+            output: if reverted { result.output } else { Bytes::new() },
+            gas_left: if reverted { result.gas.remaining() } else { 0 },
+            refund: 0,
+            logs: Vec::new(),
+        }
+    }
+}

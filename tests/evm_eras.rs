@@ -1,0 +1,224 @@
+//! Programs and directed probes that the reference ran under the rules of every era: output, gas,
+//! balances, codes and existence must come out equal. Calls that reach a native contract which is
+//! not simulated are counted, not compared.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use alloy_primitives::{Address, U256};
+use rootlight::evm::rules::{Rule, RuleSet};
+use rootlight::exec::{call, BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, RunLimits};
+use rootlight::state::{AccountOverride, OverrideStorage, StateOverride};
+use serde_json::Value;
+use support::*;
+
+const ERAS: [&str; 13] = [
+    "all",
+    "testnet",
+    "vetiver900main",
+    "reed800",
+    "lovell700",
+    "arrowhead631",
+    "arrowhead600",
+    "fingerroot500",
+    "hop401",
+    "iris300",
+    "papyrus200",
+    "wasabi100",
+    "orchid060",
+];
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key} is missing"))
+}
+
+fn read_gz(path: &std::path::Path) -> Value {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Rules in force at a height, from the recording's own table; none means all of regtest's.
+fn rules_at(heights: &Value, number: u64) -> RuleSet {
+    let all = Rule::ALL.iter().copied().filter(|rule| *rule != Rule::from_name("rskip97").unwrap_or(*rule));
+    let Some(table) = heights.as_object() else { return Rule::ALL.iter().copied().collect() };
+    let _ = all;
+    let active =
+        |height: &Value| height.as_i64().is_some_and(|height| height >= 0 && height as u64 <= number);
+    table.iter().filter(|(_, height)| active(height)).filter_map(|(name, _)| Rule::from_name(name)).collect()
+}
+
+/// Native contracts as the recorded chain has them: with RSKIP-126 each from its own rule on.
+fn state(env: &Value, rules: RuleSet) -> MapState {
+    use rootlight::evm::precompiles::Precompile;
+    let mut state = MapState::default();
+    for low in (1..=9).chain([0x0100_0009, 0x0100_0010, 0x0100_0011, 0x0100_0016, 0x0100_0017]) {
+        let address = low_address(low);
+        if rules.has(Rule::Rskip126) && Precompile::at(&address, rules).is_some() {
+            state.accounts.insert(address, MapAccount { contract: true, ..MapAccount::default() });
+        }
+    }
+    let remasc = MapAccount { contract: true, ..MapAccount::default() };
+    state.accounts.insert(low_address(0x0100_0008), remasc);
+    let balance = u256(text(env, "bridgeBalance"));
+    state
+        .accounts
+        .insert(low_address(0x0100_0006), MapAccount { contract: true, balance, ..MapAccount::default() });
+    state
+}
+
+fn overrides(env: &Value, case: &Value) -> StateOverride {
+    let mut overrides = StateOverride::default();
+    for (address, over) in env["overrides"].as_object().unwrap() {
+        let address = Address::from_slice(&bytes(address));
+        let balance = Some(u256(text(over, "balance")));
+        overrides.accounts.insert(address, AccountOverride { balance, ..AccountOverride::default() });
+    }
+    for (low, name) in [(0x0c_0de1, "A"), (0x0c_0de2, "B"), (0x0c_0de3, "C")] {
+        let over = overrides.accounts.get_mut(&low_address(low)).unwrap();
+        over.code = case[name].as_str().map(bytes);
+    }
+    if let Some(slots) = case["stB"].as_object() {
+        let slots = slots.iter().map(|(slot, word)| (u256(slot), u256(word.as_str().unwrap()))).collect();
+        overrides.accounts.get_mut(&low_address(0x0c_0de2)).unwrap().storage = OverrideStorage::Patch(slots);
+    }
+    overrides
+}
+
+fn environment(block: &Value) -> BlockEnvironment {
+    BlockEnvironment {
+        number: u64_of(text(block, "number")),
+        timestamp: u64_of(text(block, "timestamp")),
+        coinbase: Address::from_slice(&bytes(text(block, "miner"))),
+        difficulty: u256(text(block, "difficulty")),
+        gas_limit: u256(text(block, "gasLimit")),
+        minimum_gas_price: u256(text(block, "minimumGasPrice")),
+    }
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    equal: usize,
+    not_simulated: usize,
+    different: BTreeMap<String, Vec<usize>>,
+}
+
+#[allow(clippy::too_many_arguments)]
+fn compare(
+    env: &Value,
+    block: &Value,
+    rules: RuleSet,
+    hashes: &MapHashes,
+    (number, case): (usize, &Value),
+    want: &str,
+    count: &mut Count,
+    tag: String,
+) {
+    let (state, block) = (state(env, rules), environment(block));
+    let context = CallContext { state: &state, hashes, block: &block, rules, chain_id: 33 };
+    let message = CallMessage {
+        to: Some(low_address(0x0c_0de1)),
+        gas: Some(10_000_000),
+        data: bytes(case["data"].as_str().unwrap_or("00ff")),
+        ..CallMessage::default()
+    };
+    let got = call(&context, &message, &overrides(env, case), &RunLimits::default());
+    let output = match got.as_ref().map(|result| &**result) {
+        Ok(CallOutcome::Success { output, .. }) => output.clone(),
+        Ok(CallOutcome::Halt { .. }) => Default::default(),
+        Err(CallStop::NotSimulated(_)) => {
+            count.not_simulated += 1;
+            return;
+        }
+        other => panic!("case {number}: {other:?}"),
+    };
+    if output == bytes(want) {
+        count.equal += 1;
+        return;
+    }
+    if std::env::var("SHOW").is_ok_and(|show| tag.starts_with(&show)) {
+        let want = bytes(want);
+        println!("case {number} {tag} B {} C {}", case["B"], case["C"]);
+        for (i, (got, want)) in output.chunks(32).zip(want.chunks(32)).enumerate() {
+            if got != want {
+                println!("   word {i}: got {} want {}", U256::from_be_slice(got), U256::from_be_slice(want));
+            }
+        }
+        println!("   lengths {} {}", output.len(), want.len());
+    }
+    count.different.entry(tag).or_default().push(number);
+}
+
+fn run(kind: &str, era: &str) -> Option<Count> {
+    let path = shared()?.join(format!("vectors/eras/{kind}_{era}.json.gz"));
+    let file = read_gz(&path);
+    let env = &file["env"];
+    let rules = rules_at(&env["ruleHeights"], 3);
+    let hashes = header_hashes(env);
+    let mut count = Count::default();
+    for (number, case) in file["cases"].as_array().unwrap().iter().enumerate() {
+        let want = text(case, "r");
+        let tag = case["tag"].as_str().unwrap_or("").to_string();
+        compare(env, &env["block"], rules, &hashes, (number, case), want, &mut count, tag);
+    }
+    Some(count)
+}
+
+/// Hashes of the blocks before, from the recorded headers: only what the block itself states.
+fn header_hashes(env: &Value) -> MapHashes {
+    let mut hashes = MapHashes::default();
+    if let Some(parent) = env["block"]["parentHash"].as_str() {
+        hashes.0.insert(2, parent.parse().unwrap());
+    }
+    for number in [0_u64, 1] {
+        hashes.0.entry(number).or_default();
+    }
+    hashes
+}
+
+#[test]
+fn every_era_equals_the_reference() {
+    let mut wrong = 0;
+    for kind in ["fuzz", "sweep"] {
+        for era in ERAS {
+            let Some(count) = run(kind, era) else { return };
+            let different: usize = count.different.values().map(Vec::len).sum();
+            println!(
+                "{kind} {era}: {} equal, {} not simulated, {different} different {:?}",
+                count.equal, count.not_simulated, count.different
+            );
+            wrong += different;
+        }
+    }
+    assert_eq!(wrong, 0);
+}
+
+/// Probes around every activation of one chain that crosses them all.
+#[test]
+fn every_activation_switches_at_its_height() {
+    let Some(shared) = shared() else { return };
+    let file = read_gz(&shared.join("vectors/eras/boundary_crossing.json.gz"));
+    let env = &file["env"];
+    let blocks = env["blocks"].as_object().unwrap();
+    let mut count = Count::default();
+    for (number, case) in file["cases"].as_array().unwrap().iter().enumerate() {
+        for (height, want) in case["r"].as_object().unwrap() {
+            let rules = rules_at(&env["ruleHeights"], height.parse().unwrap());
+            let block = &blocks[height];
+            let mut hashes = MapHashes::default();
+            hashes.0.insert(u64_of(text(block, "number")) - 1, text(block, "parentHash").parse().unwrap());
+            let want = want.as_str().unwrap();
+            let tagged = format!("{} at {height}", case["tag"].as_str().unwrap());
+            compare(env, block, rules, &hashes, (number, case), want, &mut count, tagged);
+        }
+    }
+    let different: usize = count.different.values().map(Vec::len).sum();
+    println!(
+        "{} equal, {} not simulated, {different} different {:?}",
+        count.equal, count.not_simulated, count.different
+    );
+    assert_eq!(different, 0);
+}
