@@ -192,3 +192,26 @@ fn within(what: &'static str, bytes: usize, max: usize) -> Result<usize, ProofEr
         false => Err(ProofError::TooManyBytes { what, bytes, max }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit holds for what is gathered over several proofs, and what is there already is not
+    /// counted twice.
+    #[test]
+    fn proven_nodes_are_bounded() {
+        let set = |byte: u8, len: usize| {
+            let mut set = ProvenNodes::new();
+            set.insert(B256::repeat_byte(byte), Bytes::from(alloc::vec![0; len])).unwrap();
+            set
+        };
+        let mut all = set(1, MAX_PROVEN_BYTES);
+        all.merge(set(1, 9)).unwrap();
+        assert_eq!(all.total_bytes(), MAX_PROVEN_BYTES);
+        let bytes = MAX_PROVEN_BYTES + 1;
+        let expected = ProofError::TooManyBytes { what: "proven nodes", bytes, max: MAX_PROVEN_BYTES };
+        assert_eq!(all.merge(set(2, 1)), Err(expected));
+        assert_eq!(all.len(), 1);
+    }
+}
