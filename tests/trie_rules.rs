@@ -605,6 +605,44 @@ fn receipt_that_is_not_there() {
 }
 
 #[test]
+fn receipt_that_is_another() {
+    let (trie, receipts) = receipts(5);
+    let nodes = trie.proof(&index_key(3));
+    let error =
+        ProofError::LongValueHash { expected: keccak256(&receipts[3]), found: keccak256(&receipts[2]) };
+    assert_eq!(prove_receipt(trie.root(), 3, &nodes, &receipts[2]), Err(error.into()));
+}
+
+/// A root is stored under its own hash however short it is; so is a proof of it listed.
+#[test]
+fn short_root_is_not_embedded() {
+    let mut trie = Trie::new();
+    trie.put(&[5], vec![1]);
+    let bytes = Bytes::from_static(&[0x50, 7, 5, 1]);
+    assert_eq!(trie.proof(&[5]), [bytes.clone()]);
+    let mut stored = Vec::new();
+    trie.for_each_stored(&mut |hash, bytes| stored.push((hash, bytes)));
+    assert_eq!(stored, [(trie.root(), bytes)]);
+}
+
+/// All keys below a prefix go, also when the prefix ends inside a path.
+#[test]
+fn subtree_deletion() {
+    let mut trie = Trie::new();
+    for key in [&[1, 2, 3][..], &[1, 2, 3, 4], &[1, 2, 9], &[1, 7]] {
+        trie.put(key, vec![1]);
+    }
+    let whole = trie.clone();
+    assert!(!trie.delete_subtree(&[1, 2, 3, 4, 5]) && !trie.delete_subtree(&[2]));
+    assert_eq!(trie.root(), whole.root());
+    assert!(trie.delete_subtree(&[1, 2, 3]) && trie.get(&[1, 2, 3, 4]).is_none());
+    assert!(trie.delete_subtree(&[1, 2]) && trie.get(&[1, 2, 9]).is_none());
+    assert!(trie.get(&[1, 7]).is_some() && trie.delete_subtree(&[1]));
+    assert_eq!(trie.root(), EMPTY_ROOT);
+    assert_eq!(whole.get(&[1, 2, 3, 4]).map(|value| &value[..]), Some(&[1u8][..]));
+}
+
+#[test]
 fn receipt_short_enough_to_stand_in_the_node() {
     let trie = ordered_trie(&[[7u8; 20], [8; 20]]);
     let (root, nodes) = (trie.root(), trie.proof(&index_key(1)));
@@ -612,7 +650,7 @@ fn receipt_short_enough_to_stand_in_the_node() {
     let other = Err(ReceiptProofError::OtherValue);
     assert_eq!(prove_receipt(root, 1, &nodes, &[7; 20]), other);
     // The leaf has to be listed to find the index.
-    assert_eq!(receipt_index(root, &nodes, &[8; 20]), Err(ReceiptProofError::OtherValue));
+    assert_eq!(receipt_index(root, &nodes, &[8; 20]), Err(ReceiptProofError::KeyNotAnIndex));
     let Some(Child::Embedded(leaf)) = parse_node(&nodes[0]).unwrap().left else { panic!() };
     let listed = [Bytes::copy_from_slice(leaf), nodes[0].clone()];
     assert_eq!(receipt_index(root, &listed, &[8; 20]), Ok(1));

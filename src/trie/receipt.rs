@@ -3,7 +3,7 @@
 //! age, so a receipts root from before RSKIP-126 cannot be proven this way.
 
 use super::bits::BitPath;
-use super::node::{parse_node, Child, Node, Value};
+use super::node::{parse_node, Child, Node};
 use super::ordered::index_key;
 use super::proof::{check_long_value, verify_path, Leaf, Listed};
 use super::proof_error::ProofError;
@@ -72,11 +72,6 @@ pub fn receipt_index(
         way.push(side_of(&node, below).ok_or(ReceiptProofError::Unlinked { index })?);
         node = parse_node(below).map_err(ProofError::from)?;
         way.extend(node.path);
-    }
-    match node.value {
-        Value::Long { hash, len } => check_long_value(receipt, hash, len)?,
-        Value::Inline(value) if value == receipt => {}
-        _ => return Err(ReceiptProofError::OtherValue),
     }
     let bits = way.bits().len();
     let mut key = way.whole_bytes().ok_or(ReceiptProofError::KeyNotWholeBytes { bits })?;
