@@ -163,6 +163,6 @@ impl BitPath {
 
     /// The packed bytes, if the bits fill them.
     pub(crate) fn whole_bytes(&self) -> Option<&[u8]> {
-        (self.len % 8 == 0).then_some(self.bytes.as_slice())
+        self.len.is_multiple_of(8).then_some(self.bytes.as_slice())
     }
 }
