@@ -1,1 +1,41 @@
-//! consensus
+//! What makes a header, and the chain of them: networks, proof of work, header rules, uncles, fork choice.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `rule`, `network`, `builtin`, `custom` | rules, hard forks and networks as data |
+//! | `bitcoin`, `merkle`, `partial_merkle`, `coinbase`, `fallback`, `pow` | merged mining in every era |
+//! | `difficulty`, `fork_detection`, `rules` | header rules |
+//! | `verified` | headers that were checked, and how |
+//! | `uncles`, `fork_choice`, `chain` | uncles, total difficulty, the header chain |
+//! | `checkpoint` | blocks known beforehand |
+
+pub mod bitcoin;
+pub mod builtin;
+pub mod chain;
+pub mod checkpoint;
+pub mod coinbase;
+pub mod difficulty;
+pub mod fallback;
+pub mod fork_choice;
+pub mod fork_detection;
+pub mod merkle;
+pub mod network;
+pub mod partial_merkle;
+mod persistent;
+pub mod pow;
+pub mod rule;
+pub mod rules;
+#[cfg(test)]
+mod testing;
+pub mod uncles;
+pub mod verified;
+
+pub use chain::{Base, Change, ChainError, ChainView, HeaderChain, Inserted, Reorganisation};
+pub use checkpoint::Checkpoint;
+pub use fork_detection::ForkDetection;
+pub use network::{Network, NetworkSpec, Params};
+pub use pow::{verify_merged_mining, PowError, Seal};
+pub use rule::{Fork, Rule, RuleSet};
+pub use rules::{verify_child, verify_standalone, RuleError};
+pub use uncles::{UncleError, VerifiedUncles};
+pub use verified::{Candidate, Evidence, Origin, VerifiedHeader};

@@ -1,0 +1,242 @@
+//! The little of Bitcoin that merged mining needs: double SHA-256, block header fields, a hash continued from a
+//! midstate, and the shape of a 64-byte transaction.
+
+use sha2::{compress256, Digest, Sha256};
+
+use crate::types::{B256, U256};
+
+/// Bytes of a Bitcoin block header.
+pub const HEADER_LEN: usize = 80;
+/// Bytes of a SHA-256 block.
+const BLOCK_LEN: usize = 64;
+/// Bytes of SHA-256 padding at least: the bit 1 and the length.
+const PADDING_LEN: usize = 9;
+
+/// SHA-256 twice, in internal byte order (a displayed Bitcoin hash is this reversed).
+#[must_use]
+pub fn double_sha256(data: &[u8]) -> B256 {
+    sha256(sha256(data).as_slice())
+}
+
+/// Double SHA-256 of two hashes in a row.
+#[must_use]
+pub fn hash_pair(left: &B256, right: &B256) -> B256 {
+    let mut both = [0u8; 64];
+    let (l, r) = both.split_at_mut(32);
+    l.copy_from_slice(left.as_slice());
+    r.copy_from_slice(right.as_slice());
+    double_sha256(&both)
+}
+
+pub(super) fn sha256(data: &[u8]) -> B256 {
+    let digest: [u8; 32] = Sha256::digest(data).into();
+    B256::from(digest)
+}
+
+/// The other byte order.
+#[must_use]
+pub fn reversed(hash: &B256) -> B256 {
+    let mut bytes = hash.0;
+    bytes.reverse();
+    B256::from(bytes)
+}
+
+/// The first 80 bytes of a Bitcoin header field.
+#[derive(Debug, Clone, Copy)]
+pub struct BitcoinHeader<'a>(&'a [u8; HEADER_LEN]);
+
+impl<'a> BitcoinHeader<'a> {
+    /// Reads the first 80 bytes; none if there are fewer.
+    #[must_use]
+    pub fn first_of(field: &'a [u8]) -> Option<Self> {
+        field.first_chunk::<HEADER_LEN>().map(Self)
+    }
+
+    /// Hash in internal byte order.
+    #[must_use]
+    pub fn hash(&self) -> B256 {
+        double_sha256(self.0)
+    }
+
+    /// Hash of the previous Bitcoin block, internal byte order. No Rootstock rule looks at it.
+    #[must_use]
+    pub fn previous(&self) -> B256 {
+        self.word(4)
+    }
+
+    /// Root of the transactions, internal byte order.
+    #[must_use]
+    pub fn merkle_root(&self) -> B256 {
+        self.word(36)
+    }
+
+    /// Time in seconds since 1970.
+    #[must_use]
+    pub fn time(&self) -> u32 {
+        self.0.get(68..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn word(&self, at: usize) -> B256 {
+        self.0.get(at..).and_then(|rest| rest.first_chunk::<32>()).map_or(B256::ZERO, |word| B256::from(*word))
+    }
+}
+
+/// A hash in internal byte order as the number that is compared with a target.
+#[must_use]
+pub fn hash_number(hash: &B256) -> U256 {
+    U256::from_le_bytes(hash.0)
+}
+
+/// SHA-256 continued from a state after `count` bytes, over `tail`.
+///
+/// The padding's length field is that of `count` and `tail` together, while its position follows the length of
+/// `tail` alone, as the reference's hash does when it starts from a stored state; honest counts are multiples of 64,
+/// where both agree.
+#[must_use]
+pub fn sha256_from_midstate(count: u64, state: &[u8; 32], tail: &[u8]) -> B256 {
+    let mut h = [0u32; 8];
+    for (word, bytes) in h.iter_mut().zip(state.chunks_exact(4)) {
+        *word = bytes.first_chunk().map_or(0, |b| u32::from_be_bytes(*b));
+    }
+    let (whole, rest) = tail.as_chunks::<BLOCK_LEN>();
+    for block in whole {
+        compress256(&mut h, &[(*block).into()]);
+    }
+    let bits = count.wrapping_add(tail.len() as u64).wrapping_mul(8);
+    let mut last = [0u8; 2 * BLOCK_LEN];
+    last.iter_mut().zip(rest.iter().chain([&0x80])).for_each(|(to, from)| *to = *from);
+    let one = rest.len().saturating_add(PADDING_LEN) <= BLOCK_LEN;
+    let used = if one { BLOCK_LEN } else { 2 * BLOCK_LEN };
+    if let Some(field) = last.get_mut(..used).and_then(|l| l.last_chunk_mut::<8>()) {
+        *field = bits.to_be_bytes();
+    }
+    for block in last.as_chunks::<BLOCK_LEN>().0.iter().take(used / BLOCK_LEN) {
+        compress256(&mut h, &[(*block).into()]);
+    }
+    let mut out = [0u8; 32];
+    out.chunks_exact_mut(4).zip(h).for_each(|(to, word)| to.copy_from_slice(&word.to_be_bytes()));
+    B256::from(out)
+}
+
+/// Most satoshis there can be.
+const MAX_SATOSHIS: i64 = 21_000_000 * 100_000_000;
+/// Highest output index that the reference takes for real.
+const MAX_OUTPUT_INDEX: u32 = 1_000_000;
+/// Where the shape of a transaction with one input and one output has its parts.
+const INPUT_COUNT_AT: usize = 4;
+const OUTPUT_INDEX_AT: usize = 37;
+const INPUT_SCRIPT_AT: usize = 41;
+/// Bytes of both scripts together in a 64-byte transaction.
+const SCRIPTS_LEN: u8 = 4;
+
+/// Whether an inner Merkle node could be read as a 64-byte transaction, by which a leaf could be passed off as a node.
+///
+/// The reference reads the two child hashes in display order, one after the other, and not the bytes that are hashed;
+/// this does the same.
+#[must_use]
+pub fn looks_like_transaction(left_display: &B256, right_display: &B256) -> bool {
+    let mut node = [0u8; 64];
+    let (l, r) = node.split_at_mut(32);
+    l.copy_from_slice(left_display.as_slice());
+    r.copy_from_slice(right_display.as_slice());
+    transaction_shape(&node).unwrap_or(false)
+}
+
+/// None where a field would lie beyond the end, which the script bound excludes.
+fn transaction_shape(node: &[u8; 64]) -> Option<bool> {
+    if *node.get(INPUT_COUNT_AT)? != 1 {
+        return Some(false);
+    }
+    let index = u32::from_le_bytes(*node.get(OUTPUT_INDEX_AT..)?.first_chunk()?);
+    if index > MAX_OUTPUT_INDEX && index != u32::MAX {
+        return Some(false);
+    }
+    let input_script = *node.get(INPUT_SCRIPT_AT)?;
+    if input_script > SCRIPTS_LEN {
+        return Some(false);
+    }
+    // Length byte, script, sequence number.
+    let output_count_at = INPUT_SCRIPT_AT.checked_add(5)?.checked_add(usize::from(input_script))?;
+    let (count, after) = node.get(output_count_at..)?.split_first()?;
+    let value = i64::from_le_bytes(*after.first_chunk()?);
+    let output_script = *after.get(8)?;
+    Some(
+        *count == 1
+            && (1..=MAX_SATOSHIS).contains(&value)
+            && output_script <= SCRIPTS_LEN
+            && input_script.checked_add(output_script)? == SCRIPTS_LEN,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A one-input one-output transaction of 64 bytes with scripts of `input` and `4 - input` bytes.
+    pub(crate) fn transaction64(input: u8, index: u32, value: i64) -> [u8; 64] {
+        let mut t = vec![1, 0, 0, 0, 1];
+        t.extend([7; 32]);
+        t.extend(index.to_le_bytes());
+        t.push(input);
+        t.extend(vec![9; usize::from(input)]);
+        t.extend([0xff; 4]);
+        t.push(1);
+        t.extend(value.to_le_bytes());
+        t.push(4 - input);
+        t.extend(vec![8; usize::from(4 - input)]);
+        t.extend([0; 4]);
+        t.try_into().unwrap()
+    }
+
+    fn shape(t: &[u8; 64]) -> bool {
+        looks_like_transaction(&B256::from_slice(&t[..32]), &B256::from_slice(&t[32..]))
+    }
+
+    #[test]
+    fn a_64_byte_transaction_is_recognised() {
+        for input in 0..=4 {
+            for index in [0, 1, MAX_OUTPUT_INDEX, u32::MAX] {
+                for value in [1, MAX_SATOSHIS] {
+                    assert!(shape(&transaction64(input, index, value)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn near_misses_are_no_transaction() {
+        assert!(!shape(&transaction64(2, MAX_OUTPUT_INDEX + 1, 5)));
+        assert!(!shape(&transaction64(2, 0, 0)));
+        assert!(!shape(&transaction64(2, 0, -1)));
+        assert!(!shape(&transaction64(2, 0, MAX_SATOSHIS + 1)));
+        let good = transaction64(2, 0, 5);
+        for (at, value) in [(4, 2), (41, 1), (41, 5), (41, 0xff), (48, 2), (57, 1), (57, 5), (57, 0xfe)] {
+            let mut t = good;
+            t[at] = value;
+            assert!(!shape(&t), "byte {at} = {value}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_midstate_continues_the_hash(blocks in 0usize..4, tail in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let front = vec![0x5au8; blocks * BLOCK_LEN];
+            let mut h = [
+                0x6a09e667u32, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+            ];
+            for block in front.as_chunks::<BLOCK_LEN>().0 {
+                compress256(&mut h, &[(*block).into()]);
+            }
+            let state: Vec<u8> = h.iter().flat_map(|w| w.to_be_bytes()).collect();
+            let got = sha256_from_midstate(front.len() as u64, &state.try_into().unwrap(), &tail);
+            prop_assert_eq!(got, sha256(&[front, tail].concat()));
+        }
+
+        #[test]
+        fn any_64_bytes_have_or_have_not_the_shape(node in proptest::collection::vec(any::<u8>(), 64..=64)) {
+            let node: [u8; 64] = node.try_into().unwrap();
+            prop_assert!(transaction_shape(&node).is_some());
+        }
+    }
+}

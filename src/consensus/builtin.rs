@@ -1,0 +1,256 @@
+//! The networks that are built in. Heights and parameters are those of rskj 9.1 (June 2026).
+
+use alloy_primitives::{b256, hex};
+
+use super::network::{Network, NetworkSpec, Params, NEVER};
+use super::rule::{Fork, Rule};
+use crate::types::{B256, U256};
+
+/// Hash of mainnet's block 0.
+pub const MAINNET_GENESIS: B256 = b256!("f88529d4ab262c0f4d042e9d8d3f2472848eaafe1a9b7213f57617eb40a9f9e0");
+/// Hash of the test network's block 0.
+pub const TESTNET_GENESIS: B256 = b256!("cabb7fbe88cd6d922042a32ffc08ce8b1fbb37d650b9d4e7dbfe2a7469adfa42");
+/// Hash of the developers' network's block 0.
+pub const DEVNET_GENESIS: B256 = b256!("0e34a837e54432dac7a969304932164e820269c89f3ac0a202afbd5c1b70b7b6");
+/// Hash of regtest's block 0.
+pub const REGTEST_GENESIS: B256 = b256!("8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe");
+
+/// Mainnet rules are known to this height: about a year of blocks above the tip of November 2026 (9.44 million).
+/// The reference has announced a hard fork at least once a year; every release moves this.
+pub const MAINNET_KNOWN_UNTIL: u64 = 10_500_000;
+/// The same for the test network.
+pub const TESTNET_KNOWN_UNTIL: u64 = 9_500_000;
+
+/// Heights of mainnet's hard forks.
+const MAINNET_FORKS: &[(Fork, u64)] = &[
+    (Fork::Bahamas, 3_397),
+    (Fork::AfterBridgeSync, 370_000),
+    (Fork::Orchid, 729_000),
+    (Fork::Orchid060, 1_052_700),
+    (Fork::Wasabi100, 1_591_000),
+    (Fork::TwoToThree, 2_018_000),
+    (Fork::Papyrus200, 2_392_700),
+    (Fork::Iris300, 3_614_800),
+    (Fork::Hop400, 4_598_500),
+    (Fork::Hop401, 4_976_300),
+    (Fork::Fingerroot500, 5_468_000),
+    (Fork::Arrowhead600, 6_223_700),
+    (Fork::Arrowhead631, 6_549_300),
+    (Fork::Lovell700, 7_338_024),
+    (Fork::Reed800, 8_052_200),
+    (Fork::Vetiver900, 8_804_200),
+];
+
+/// Heights of the test network's hard forks up to arrowhead600; the second test network shares them.
+const TESTNET_COMMON_FORKS: [(Fork, u64); 12] = [
+    (Fork::Bahamas, 0),
+    (Fork::AfterBridgeSync, 114_000),
+    (Fork::Orchid, 0),
+    (Fork::Orchid060, 0),
+    (Fork::Wasabi100, 0),
+    (Fork::TwoToThree, 504_000),
+    (Fork::Papyrus200, 863_000),
+    (Fork::Iris300, 2_060_500),
+    (Fork::Hop400, 3_103_000),
+    (Fork::Hop401, 3_362_200),
+    (Fork::Fingerroot500, 4_015_800),
+    (Fork::Arrowhead600, 4_927_100),
+];
+
+/// The test network's later hard forks.
+const TESTNET_LATER_FORKS: [(Fork, u64); 4] = [
+    (Fork::Lovell700, 6_110_487),
+    (Fork::Reed800, 6_835_700),
+    (Fork::Reed810, 7_139_600),
+    (Fork::Vetiver900, 7_604_200),
+];
+
+/// Rules with heights of their own on both test networks.
+const TESTNET_COMMON_OVERRIDES: [(Rule, u64); 4] = [
+    (Rule::Rskip97, NEVER),
+    (Rule::Rskip132, 43_550),
+    (Rule::Rskip284, 2_581_800),
+    (Rule::Rskip290, 2_581_800),
+];
+
+/// Every hard fork that devnet has, all at block 0.
+const DEVNET_FORKS: [Fork; 14] = [
+    Fork::Bahamas,
+    Fork::Orchid,
+    Fork::Orchid060,
+    Fork::Wasabi100,
+    Fork::TwoToThree,
+    Fork::Papyrus200,
+    Fork::Iris300,
+    Fork::Hop400,
+    Fork::Hop401,
+    Fork::Fingerroot500,
+    Fork::Arrowhead600,
+    Fork::Lovell700,
+    Fork::Reed800,
+    Fork::Vetiver900,
+];
+
+/// The two keys of the fallback miners, the same on every network (Constants of the reference).
+const FALLBACK_KEYS: [[u8; 65]; 2] = [
+    hex!(
+        "041e2b148c024770e19c4f31db2233cac791583df95b4d14a5e9fd4b38dc8254b3"
+        "048f937f169446b19d2eca40db1dd93fab34c0cd8a310afd6e6211f9a89e4bca"
+    ),
+    hex!(
+        "04b55031870df5de88bdb84f65bd1c6f8331c633e759caa5ac7cad3fa4f8a36791"
+        "e995804bba1558ddcf330a67ff5bfa253fa1d8789735f97a97e849686527976e"
+    ),
+];
+
+const fn u256(value: u64) -> U256 {
+    U256::from_limbs([value, 0, 0, 0])
+}
+
+/// Parameters of the public test networks.
+const fn testnet_params() -> Params {
+    Params {
+        duration_limit: 14,
+        minimum_difficulty: u256(131_072),
+        minimum_difficulty_rskip290: u256(550_000_000),
+        fallback_max_difficulty: u256(14_000_000_000_000_000),
+        difficulty_divisor: 50,
+        difficulty_divisor_rskip156: 400,
+        future_bound: 540,
+        btc_time_bound: 300,
+        btc_time_bound_rskip297: 7_200,
+        remasc_maturity: 50,
+        pegin_confirmations: 10,
+        pegout_confirmations: 10,
+        min_sequential_gas_limit: 10_000_000,
+        fallback_keys: FALLBACK_KEYS,
+        base_event_optional_below: 0,
+    }
+}
+
+impl Network {
+    /// The production network, chain id 30.
+    #[must_use]
+    pub fn mainnet() -> Self {
+        Self::new(&NetworkSpec {
+            name: "mainnet",
+            chain_id: 30,
+            genesis_hash: MAINNET_GENESIS,
+            params: Params {
+                minimum_difficulty: u256(7_000_000_000_000_000),
+                minimum_difficulty_rskip290: u256(7_000_000_000_000_000),
+                future_bound: 60,
+                btc_time_bound_rskip297: 300,
+                remasc_maturity: 4_000,
+                pegin_confirmations: 100,
+                pegout_confirmations: 4_000,
+                ..testnet_params()
+            },
+            known_until: Some(MAINNET_KNOWN_UNTIL),
+            forks: MAINNET_FORKS,
+            overrides: &[(Rule::Rskip536, 8_804_200)],
+        })
+    }
+
+    /// The public test network, chain id 31.
+    #[must_use]
+    pub fn testnet() -> Self {
+        let mut forks = TESTNET_COMMON_FORKS.to_vec();
+        forks.extend(TESTNET_LATER_FORKS);
+        let mut overrides = TESTNET_COMMON_OVERRIDES.to_vec();
+        overrides.push((Rule::Rskip535, 7_604_200));
+        Self::new(&NetworkSpec {
+            name: "testnet",
+            chain_id: 31,
+            genesis_hash: TESTNET_GENESIS,
+            params: Params { base_event_optional_below: 7_800_000, ..testnet_params() },
+            known_until: Some(TESTNET_KNOWN_UNTIL),
+            forks: &forks,
+            overrides: &overrides,
+        })
+    }
+
+    /// The second test network, chain id 34; it has no hard fork after arrowhead600 and the first one's genesis.
+    #[must_use]
+    pub fn testnet2() -> Self {
+        Self::new(&NetworkSpec {
+            name: "testnet2",
+            chain_id: 34,
+            genesis_hash: TESTNET_GENESIS,
+            params: testnet_params(),
+            known_until: None,
+            forks: &TESTNET_COMMON_FORKS,
+            overrides: &TESTNET_COMMON_OVERRIDES,
+        })
+    }
+
+    /// The developers' network, chain id 32. The reference's own table lacks three hard forks, which count as never.
+    #[must_use]
+    pub fn devnet() -> Self {
+        let forks = DEVNET_FORKS.map(|fork| (fork, 0));
+        Self::new(&NetworkSpec {
+            name: "devnet",
+            chain_id: 32,
+            genesis_hash: DEVNET_GENESIS,
+            params: Params {
+                minimum_difficulty_rskip290: u256(131_072),
+                btc_time_bound_rskip297: 300,
+                remasc_maturity: 20,
+                pegin_confirmations: 1,
+                ..testnet_params()
+            },
+            known_until: None,
+            forks: &forks,
+            overrides: &[(Rule::Rskip97, NEVER), (Rule::Umm, 1)],
+        })
+    }
+
+    /// Local networks of the reference, chain id 33: every rule, difficulty 1, no timestamp rules.
+    #[must_use]
+    pub fn regtest() -> Self {
+        let mut forks = DEVNET_FORKS.map(|fork| (fork, 0)).to_vec();
+        forks.extend([(Fork::Reed810, 0), (Fork::Tbd1000, 0)]);
+        Self::new(&NetworkSpec {
+            name: "regtest",
+            chain_id: 33,
+            genesis_hash: REGTEST_GENESIS,
+            params: Params {
+                duration_limit: 10,
+                minimum_difficulty: u256(1),
+                minimum_difficulty_rskip290: u256(1),
+                fallback_max_difficulty: u256(0),
+                difficulty_divisor: 2048,
+                difficulty_divisor_rskip156: 2048,
+                future_bound: 0,
+                btc_time_bound_rskip297: 300,
+                remasc_maturity: 10,
+                pegin_confirmations: 3,
+                pegout_confirmations: 3,
+                min_sequential_gas_limit: 6_800_000,
+                ..testnet_params()
+            },
+            known_until: None,
+            forks: &forks,
+            overrides: &[
+                (Rule::Rskip97, NEVER),
+                (Rule::Umm, 1),
+                (Rule::Rskip144, 1),
+                (Rule::Rskip351, 1),
+                (Rule::Rskip535, 1),
+            ],
+        })
+    }
+
+    /// A built-in network by name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "mainnet" => Self::mainnet(),
+            "testnet" => Self::testnet(),
+            "testnet2" => Self::testnet2(),
+            "devnet" => Self::devnet(),
+            "regtest" => Self::regtest(),
+            _ => return None,
+        })
+    }
+}

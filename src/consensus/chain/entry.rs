@@ -1,0 +1,92 @@
+//! What the chain keeps for each header.
+
+use alloc::sync::Arc;
+
+use crate::consensus::fork_detection::ForkContext;
+use crate::consensus::uncles::VerifiedUncles;
+use crate::consensus::verified::VerifiedHeader;
+use crate::types::{B256, EMPTY_UNCLES_HASH, U256};
+
+/// Uncle work proven without a gap: of every block above `above` up to and with this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Proven {
+    /// The highest block at or below this one whose uncles are not proven, or the chain's base.
+    pub(super) above: u64,
+    /// Sum of the uncles' difficulties since then.
+    pub(super) work: U256,
+}
+
+/// A header in its place.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) header: VerifiedHeader,
+    /// Sum of header difficulties above the base.
+    pub(super) work: U256,
+    /// Hash of an ancestor at [`skip_height`], or of the parent if that lies below the base: ancestors are found in
+    /// logarithmic time.
+    pub(super) skip: B256,
+    /// For the children's fork detection data.
+    pub(super) context: ForkContext,
+    /// The block's uncles, once proven.
+    pub(super) uncles: Option<Arc<VerifiedUncles>>,
+    pub(super) proven: Proven,
+}
+
+impl Entry {
+    /// The base or a header below it: believed without its own proof, of no work.
+    pub(super) fn unchecked(header: VerifiedHeader) -> Self {
+        Self {
+            work: U256::ZERO,
+            skip: header.parent_hash,
+            context: ForkContext::default().extended(&header),
+            uncles: no_uncles(&header),
+            proven: Proven { above: header.number, work: U256::ZERO },
+            header,
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.header.number
+    }
+
+    pub(super) fn hash(&self) -> B256 {
+        self.header.hash()
+    }
+
+    pub(super) fn parent(&self) -> B256 {
+        self.header.parent_hash
+    }
+
+    /// What the uncles add to the block's work, if they are proven.
+    pub(super) fn uncle_work(&self) -> Option<U256> {
+        self.uncles.as_ref().map(|uncles| uncles.work())
+    }
+
+    /// Uncle work up to this entry, given its parent's.
+    pub(super) fn proven_after(&self, parent: &Proven) -> Proven {
+        match self.uncle_work() {
+            Some(own) => Proven { above: parent.above, work: parent.work.saturating_add(own) },
+            None => Proven { above: self.number(), work: U256::ZERO },
+        }
+    }
+}
+
+/// A header that commits to an empty list proves its uncles by itself.
+pub(super) fn no_uncles(header: &VerifiedHeader) -> Option<Arc<VerifiedUncles>> {
+    (header.uncles_hash == EMPTY_UNCLES_HASH).then(|| Arc::new(VerifiedUncles::none(header)))
+}
+
+/// The height that a header's skip link points to: every height can be reached from above in a logarithmic number of
+/// skips and steps. (The lowest set bit is cleared, of odd heights two of them.)
+pub(super) const fn skip_height(number: u64) -> u64 {
+    const fn clear_lowest(n: u64) -> u64 {
+        n & n.wrapping_sub(1)
+    }
+    if number < 2 {
+        0
+    } else if number & 1 == 1 {
+        clear_lowest(clear_lowest(number & !1)) | 1
+    } else {
+        clear_lowest(number)
+    }
+}

@@ -1,0 +1,206 @@
+//! Taking headers in, and what that does to the head.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::entry::{no_uncles, Entry, Proven};
+use super::view::uncle_work_between;
+use super::{Change, ChainError, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
+use crate::consensus::fork_choice::{replaces, Contender};
+use crate::consensus::fork_detection::{ForkContext, ForkDetection, UNCLE_BLOCKS};
+use crate::consensus::rules::Check;
+use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
+use crate::types::{B256, U256};
+
+impl HeaderChain {
+    /// Checks a header as the child of a kept one by every header rule and takes it in.
+    ///
+    /// `now` is the clock in seconds; without it headers ahead of the clock are taken. Fork detection data are compared
+    /// as far as ancestors are known; the result's evidence says how far.
+    pub fn insert(&mut self, candidate: Candidate, now: Option<u64>) -> Result<Inserted, ChainError> {
+        let (number, hash) = (candidate.header().number, candidate.header().hash());
+        if let Some(known) = self.view.by_hash(&hash) {
+            return Ok(Inserted { header: known.clone(), change: Change::Known });
+        }
+        if self.stale_contexts {
+            self.refresh_contexts();
+        }
+        let entry = self.check(candidate, number, now)?;
+        let header = entry.header.clone();
+        let entry = Arc::new(entry);
+        self.view.entries.insert(hash, entry.clone());
+        self.children.entry(entry.parent()).or_default().push(hash);
+        self.side.insert((entry.work, hash));
+        let change = self.reconsider(&entry).map_or(Change::Side, |reorganisation| {
+            if reorganisation.removed.is_empty() {
+                Change::Extended
+            } else {
+                Change::Reorganised(reorganisation)
+            }
+        });
+        self.prune();
+        Ok(Inserted { header, change })
+    }
+
+    /// The new entry, fully checked.
+    fn check(&self, candidate: Candidate, number: u64, now: Option<u64>) -> Result<Entry, ChainError> {
+        let network = &self.view.network;
+        if let Some(known_until) = network.known_until.filter(|_| network.needs_update_for(number)) {
+            return Err(ChainError::UpdateNeeded { number, known_until });
+        }
+        let parent_hash = candidate.header().parent_hash;
+        let parent = self.view.entries.get(&parent_hash);
+        let parent = parent.ok_or(ChainError::UnknownParent { number, parent: parent_hash })?;
+        if parent.number() < self.view.base.number {
+            return Err(ChainError::BelowBase { number, base: self.view.base.number });
+        }
+        let uncles = self.stated_uncles(parent);
+        let mut check = Check::new(&candidate, network, now);
+        check.parent = Some((parent.header.header(), parent.hash()));
+        check.fork = Some((&parent.context, uncles));
+        let hash = candidate.header().hash();
+        let (seal, fork_detection) = check.block().map_err(|rule| ChainError::Rule { number, hash, rule })?;
+        let header = VerifiedHeader::new(candidate.into_header(), Origin::Mined(seal), fork_detection);
+        Ok(self.child_entry(parent, header))
+    }
+
+    /// A checked header in its place above `parent`.
+    fn child_entry(&self, parent: &Arc<Entry>, header: VerifiedHeader) -> Entry {
+        let mut entry = Entry {
+            context: parent.context.extended(&header),
+            skip: self.skip_link(parent),
+            work: parent.work.saturating_add(header.difficulty.value()),
+            uncles: no_uncles(&header),
+            header,
+            proven: Proven { above: 0, work: U256::ZERO },
+        };
+        entry.proven = entry.proven_after(&parent.proven);
+        entry
+    }
+
+    /// Uncles that the 32 headers ending at `parent` state, as far as they are known.
+    pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
+        let below = parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.view.ancestor_entry(parent, n));
+        parent.context.uncle_sum(below.map(|entry| &entry.context))
+    }
+
+    /// Moves the head to `tip` if its branch is the heavier one.
+    pub(super) fn reconsider(&mut self, tip: &Arc<Entry>) -> Option<Reorganisation> {
+        let head = self.view.head.clone();
+        let ancestor = self.view.common_ancestor(tip, &head)?.clone();
+        let uncles = (uncle_work_between(&ancestor, tip), uncle_work_between(&ancestor, &head));
+        // Uncle proofs count in both branches or in neither.
+        let (tip_uncles, head_uncles) = match uncles {
+            (Some(tip), Some(head)) => (tip, head),
+            _ => (U256::ZERO, U256::ZERO),
+        };
+        let contender = |entry: &Entry, uncles: U256| Contender {
+            work: entry.work.saturating_sub(ancestor.work).saturating_add(uncles),
+            paid_fees: entry.header.paid_fees,
+            hash: entry.hash(),
+        };
+        replaces(&contender(tip, tip_uncles), &contender(&head, head_uncles)).then(|| self.switch(&ancestor, tip))
+    }
+
+    fn switch(&mut self, ancestor: &Arc<Entry>, tip: &Arc<Entry>) -> Reorganisation {
+        let removed = self.view.path(ancestor, &self.view.head);
+        let added = self.view.path(ancestor, tip);
+        for entry in &removed {
+            self.view.canonical.remove(&entry.number());
+            self.side.insert((entry.work, entry.hash()));
+        }
+        for entry in &added {
+            self.view.canonical.insert(entry.number(), entry.hash());
+            self.side.remove(&(entry.work, entry.hash()));
+        }
+        self.view.head = tip.clone();
+        let headers = |entries: Vec<Arc<Entry>>| entries.into_iter().map(|e| e.header.clone()).collect();
+        Reorganisation { ancestor: ancestor.header.clone(), removed: headers(removed), added: headers(added) }
+    }
+
+    /// Drops what lies below the window or exceeds the side branches' limit.
+    fn prune(&mut self) {
+        while self.view.head.number().saturating_sub(self.view.lowest) >= self.window {
+            let lowest = self.view.lowest;
+            self.view.lowest = lowest.saturating_add(1);
+            let Some(hash) = self.view.canonical.get(&lowest).copied() else { continue };
+            let kept = self.view.canonical.get(&self.view.lowest).copied();
+            for child in self.children.remove(&hash).unwrap_or_default() {
+                if Some(child) != kept {
+                    self.drop_branch(child);
+                }
+            }
+            self.view.entries.remove(&hash);
+        }
+        while self.side.len() > MAX_SIDE_HEADERS {
+            let Some((_, lightest)) = self.side.first().copied() else { break };
+            self.unlink(&lightest);
+            self.drop_branch(lightest);
+        }
+    }
+
+    /// Takes a header off its parent's list of children.
+    fn unlink(&mut self, hash: &B256) {
+        let parent = self.view.entries.get(hash).map(|entry| entry.parent());
+        if let Some(siblings) = parent.and_then(|parent| self.children.get_mut(&parent)) {
+            siblings.retain(|child| child != hash);
+        }
+    }
+
+    /// Drops a header off the canonical chain and everything above it.
+    fn drop_branch(&mut self, root: B256) {
+        let mut waiting = alloc::vec![root];
+        while let Some(hash) = waiting.pop() {
+            waiting.extend(self.children.remove(&hash).unwrap_or_default());
+            if let Some(work) = self.view.entries.get(&hash).map(|entry| entry.work) {
+                self.side.remove(&(work, hash));
+            }
+            self.view.entries.remove(&hash);
+        }
+    }
+
+    /// Compares fork detection data again where not everything could be compared at first, after
+    /// [`Self::prepend`] made more ancestors known. Gives the number of headers that are completely compared now.
+    ///
+    /// A header that fails is reported and stays: its branch has proof of work, and what to do about it is the caller's
+    /// decision.
+    pub fn recheck_fork_detection(&mut self) -> Result<usize, ChainError> {
+        let mut completed = 0usize;
+        for hash in self.refresh_contexts() {
+            let entry = self.entry(&hash)?;
+            let Some(parent) = self.view.entries.get(&entry.parent()) else { continue };
+            if entry.number() <= self.view.base.number || entry.header.evidence().fork_detection.is_complete() {
+                continue;
+            }
+            let compared = self.compare_again(&entry.header, parent)?;
+            let header = entry.header.with_fork_detection(compared);
+            completed = completed.saturating_add(usize::from(compared.is_complete()));
+            self.replace(Entry { header, ..Entry::clone(self.entry(&hash)?) });
+        }
+        Ok(completed)
+    }
+
+    /// Computes every fork context again from the lowest header up; gives the headers, parents before children.
+    fn refresh_contexts(&mut self) -> Vec<B256> {
+        self.stale_contexts = false;
+        let mut order = Vec::new();
+        let lowest = self.view.canonical.get(&self.view.lowest).copied();
+        let mut waiting: Vec<(B256, ForkContext)> =
+            lowest.map(|hash| (hash, ForkContext::default())).into_iter().collect();
+        while let Some((hash, below)) = waiting.pop() {
+            let Some(entry) = self.view.entries.get(&hash) else { continue };
+            let context = below.extended(&entry.header);
+            self.replace(Entry { context, ..Entry::clone(entry) });
+            order.push(hash);
+            waiting.extend(self.children.get(&hash).into_iter().flatten().map(|child| (*child, context)));
+        }
+        order
+    }
+
+    fn compare_again(&self, header: &VerifiedHeader, parent: &Arc<Entry>) -> Result<ForkDetection, ChainError> {
+        let (number, hash) = (header.number, header.hash());
+        let Some(data) = header.fork_detection_data() else { return Ok(ForkDetection::NotRequired) };
+        let compared = parent.context.check(number, &data, self.stated_uncles(parent));
+        compared.map_err(|error| ChainError::Rule { number, hash, rule: error.into() })
+    }
+}

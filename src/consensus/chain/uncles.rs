@@ -1,0 +1,185 @@
+//! Uncles of blocks of the chain: checked by every rule before their work counts.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::entry::Entry;
+use super::{ChainError, HeaderChain, Reorganisation};
+use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
+use crate::consensus::rules::Check;
+use crate::consensus::uncles::{UncleError, VerifiedUncles};
+use crate::consensus::verified::{Candidate, Origin};
+use crate::types::{Header, SealedHeader, B256};
+
+/// The ancestors among which an uncle must have its parent, and whose uncles it must not repeat; newest first.
+struct Family<'a> {
+    block: u64,
+    ancestors: Vec<&'a Arc<Entry>>,
+}
+
+impl HeaderChain {
+    /// Attaches a block's uncles: checks that the header commits to them and, above the base, every uncle rule, then
+    /// counts their work. Blocks must get theirs oldest first, as far as uncles reach back.
+    ///
+    /// Below the base and at it only the commitment is checked; such lists serve to see that no uncle is used twice.
+    /// `now` is the clock in seconds, as in [`Self::insert`]. The added work may move the head.
+    pub fn attach_uncles(
+        &mut self,
+        block: &B256,
+        uncles: Vec<Header>,
+        now: Option<u64>,
+    ) -> Result<Option<Reorganisation>, ChainError> {
+        let entry = self.entry(block)?.clone();
+        if entry.uncles.is_some() && uncles.is_empty() {
+            return Ok(None);
+        }
+        let number = entry.number();
+        let verified = self.check_uncles(&entry, uncles, now).map_err(|error| ChainError::Uncles { number, error })?;
+        if entry.uncles.is_none() {
+            self.count_uncles(&entry, Arc::new(verified));
+        }
+        Ok(self.reconsider_all())
+    }
+
+    fn check_uncles(
+        &self,
+        entry: &Entry,
+        uncles: Vec<Header>,
+        now: Option<u64>,
+    ) -> Result<VerifiedUncles, UncleError> {
+        let verified = VerifiedUncles::check(&entry.header, uncles)?;
+        if !matches!(entry.header.evidence().origin, Origin::Mined(_)) {
+            return Ok(verified);
+        }
+        let list = verified.headers();
+        if list.len() > MAX_UNCLES {
+            return Err(UncleError::TooMany { found: list.len() });
+        }
+        let family = self.family(entry);
+        for (index, uncle) in list.iter().enumerate() {
+            let earlier = list.get(..index).unwrap_or_default();
+            if earlier.iter().any(|other| other.hash() == uncle.hash()) {
+                return Err(UncleError::Repeated { index, hash: uncle.hash() });
+            }
+            self.check_uncle(&family, index, uncle, now)?;
+        }
+        Ok(verified)
+    }
+
+    /// The ancestors from the parent down to seven blocks below the block, as far as they are kept.
+    fn family(&self, entry: &Entry) -> Family<'_> {
+        let block = entry.number();
+        let oldest = block.saturating_sub(UNCLE_GENERATIONS);
+        let mut ancestors = Vec::new();
+        let mut at = self.view.entries.get(&entry.parent());
+        while let Some(ancestor) = at.filter(|ancestor| ancestor.number() >= oldest) {
+            ancestors.push(ancestor);
+            at = self.view.entries.get(&ancestor.parent());
+        }
+        Family { block, ancestors }
+    }
+
+    fn check_uncle(
+        &self,
+        family: &Family<'_>,
+        index: usize,
+        uncle: &SealedHeader,
+        now: Option<u64>,
+    ) -> Result<(), UncleError> {
+        let (number, hash, block) = (uncle.number, uncle.hash(), family.block);
+        let in_range = number < block && number.saturating_add(UNCLE_GENERATIONS) > block;
+        if !in_range {
+            return Err(UncleError::Generation { index, number, block });
+        }
+        if family.ancestors.iter().any(|ancestor| ancestor.hash() == hash) {
+            return Err(UncleError::Ancestor { index, hash });
+        }
+        let parent = family.parent_of(index, uncle)?;
+        family.check_unused(index, uncle)?;
+        let candidate = Candidate::from(uncle.clone());
+        let mut check = Check::new(&candidate, &self.view.network, now);
+        check.parent = Some((parent.header.header(), parent.hash()));
+        let stated = self.stated_uncles(parent);
+        check.fork = Some((&parent.context, stated));
+        check.uncle().map(|_| ()).map_err(|rule| UncleError::Rule { index, rule })
+    }
+
+    /// Records proven uncles and carries the sum on to the blocks above.
+    fn count_uncles(&mut self, entry: &Entry, uncles: Arc<VerifiedUncles>) {
+        let mut changed = Entry { uncles: Some(uncles), ..entry.clone() };
+        let (hash, gap) = (entry.hash(), entry.number());
+        let parent = self.view.entries.get(&entry.parent()).map(|parent| parent.proven);
+        let Some(parent) = parent.filter(|_| gap > self.view.base.number) else {
+            // At and below the base nothing is counted.
+            return self.replace(changed);
+        };
+        changed.proven = changed.proven_after(&parent);
+        self.replace(changed);
+        let mut waiting = alloc::vec![hash];
+        while let Some(hash) = waiting.pop() {
+            let Some(parent) = self.view.entries.get(&hash).map(|parent| parent.proven) else { continue };
+            for child in self.children.get(&hash).cloned().unwrap_or_default() {
+                // Sums that start at another gap, higher up, do not change.
+                let entry = self.view.entries.get(&child).filter(|entry| entry.proven.above == gap);
+                if let Some(mut entry) = entry.map(|entry| Entry::clone(entry)) {
+                    entry.proven = entry.proven_after(&parent);
+                    self.replace(entry);
+                    waiting.push(child);
+                }
+            }
+        }
+    }
+
+    /// Compares every other branch with the head again.
+    fn reconsider_all(&mut self) -> Option<Reorganisation> {
+        let old_head = self.view.head.clone();
+        let tips: Vec<B256> = self.side.iter().map(|(_, hash)| *hash).filter(|hash| self.is_tip(hash)).collect();
+        let mut moved = false;
+        for hash in tips {
+            let Some(tip) = self.view.entries.get(&hash).cloned() else { continue };
+            moved |= self.reconsider(&tip).is_some();
+        }
+        if !moved {
+            return None;
+        }
+        let head = self.view.head.clone();
+        let old_head = self.view.entries.get(&old_head.hash())?;
+        let ancestor = self.view.common_ancestor(old_head, &head)?;
+        let headers = |tip| self.view.path(ancestor, tip).iter().map(|entry| entry.header.clone()).collect();
+        Some(Reorganisation {
+            ancestor: ancestor.header.clone(),
+            removed: headers(old_head),
+            added: headers(&head),
+        })
+        .filter(|change: &Reorganisation| !change.added.is_empty())
+    }
+
+    fn is_tip(&self, hash: &B256) -> bool {
+        self.children.get(hash).is_none_or(Vec::is_empty)
+    }
+}
+
+impl Family<'_> {
+    /// The ancestor that is the uncle's parent.
+    fn parent_of(&self, index: usize, uncle: &SealedHeader) -> Result<&Arc<Entry>, UncleError> {
+        let below = uncle.number.saturating_sub(1);
+        let at_height = self.ancestors.iter().find(|ancestor| ancestor.number() == below);
+        let ancestor = at_height.ok_or(UncleError::UnknownAncestor { number: below })?;
+        if ancestor.hash() != uncle.parent_hash {
+            return Err(UncleError::Parent { index, parent: uncle.parent_hash });
+        }
+        Ok(ancestor)
+    }
+
+    /// No block between the uncle and the block has used it. Lower blocks cannot: an uncle is below its block.
+    fn check_unused(&self, index: usize, uncle: &SealedHeader) -> Result<(), UncleError> {
+        for ancestor in self.ancestors.iter().filter(|ancestor| ancestor.number() > uncle.number) {
+            let (number, hash) = (ancestor.number(), ancestor.hash());
+            let used = ancestor.uncles.as_ref().ok_or(UncleError::EarlierUncles { number, hash })?;
+            if used.headers().iter().any(|other| other.hash() == uncle.hash()) {
+                return Err(UncleError::Used { index, hash: uncle.hash(), block: number });
+            }
+        }
+        Ok(())
+    }
+}

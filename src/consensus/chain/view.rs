@@ -1,0 +1,202 @@
+//! A fixed state of the chain, for readers.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::entry::{skip_height, Entry};
+use crate::consensus::network::Network;
+use crate::consensus::persistent::Map;
+use crate::consensus::uncles::VerifiedUncles;
+use crate::consensus::verified::VerifiedHeader;
+use crate::types::{B256, U256};
+
+/// Where a chain starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// Block number.
+    pub number: u64,
+    /// Block hash.
+    pub hash: B256,
+    /// Total difficulty with all uncles, where it is known.
+    pub total_difficulty: Option<U256>,
+}
+
+/// One state of the chain. Cloning is cheap and pins it: later headers and reorganisations do not show.
+#[derive(Debug, Clone)]
+pub struct ChainView {
+    pub(super) network: Arc<Network>,
+    pub(super) base: Base,
+    pub(super) head: Arc<Entry>,
+    /// Every kept header, canonical or not.
+    pub(super) entries: Map<B256, Arc<Entry>>,
+    /// Hash of the canonical block of each number, also where the header is not kept any more.
+    pub(super) canonical: Map<u64, B256>,
+    /// Lowest canonical number whose header is kept.
+    pub(super) lowest: u64,
+}
+
+impl ChainView {
+    /// The network.
+    #[must_use]
+    pub fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// Where the chain starts.
+    #[must_use]
+    pub const fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// Head of the heaviest chain.
+    #[must_use]
+    pub fn head(&self) -> &VerifiedHeader {
+        &self.head.header
+    }
+
+    /// Lowest number whose canonical header is kept.
+    #[must_use]
+    pub const fn lowest(&self) -> u64 {
+        self.lowest
+    }
+
+    /// The canonical header of a number, if it is kept.
+    #[must_use]
+    pub fn by_number(&self, number: u64) -> Option<&VerifiedHeader> {
+        self.by_hash(self.canonical.get(&number)?)
+    }
+
+    /// The canonical hash of a number; known also below the kept headers as far as this chain has seen them.
+    #[must_use]
+    pub fn hash_at(&self, number: u64) -> Option<B256> {
+        self.canonical.get(&number).copied()
+    }
+
+    /// A kept header, canonical or not.
+    #[must_use]
+    pub fn by_hash(&self, hash: &B256) -> Option<&VerifiedHeader> {
+        self.entries.get(hash).map(|entry| &entry.header)
+    }
+
+    /// Whether the block of this number and hash is on the heaviest chain.
+    #[must_use]
+    pub fn is_canonical(&self, number: u64, hash: &B256) -> bool {
+        self.canonical.get(&number) == Some(hash)
+    }
+
+    /// Number of kept headers, canonical or not.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Never: a chain has at least the header it started from or a later one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.len() == 0
+    }
+
+    /// The proven uncles of a block.
+    #[must_use]
+    pub fn uncles(&self, hash: &B256) -> Option<&Arc<VerifiedUncles>> {
+        self.entries.get(hash)?.uncles.as_ref()
+    }
+
+    /// Exact total difficulty: known if the base's is and the uncles of every block above it are proven.
+    #[must_use]
+    pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
+        let entry = self.entries.get(hash).filter(|entry| entry.number() >= self.base.number)?;
+        if entry.proven.above > self.base.number {
+            return None;
+        }
+        self.base.total_difficulty?.checked_add(entry.work)?.checked_add(entry.proven.work)
+    }
+
+    /// Sum of the header difficulties above the base up to a block: what is proven without uncles.
+    #[must_use]
+    pub fn header_work(&self, hash: &B256) -> Option<U256> {
+        self.entries.get(hash).map(|entry| entry.work)
+    }
+
+    /// Work on top of a canonical block: header difficulties, and uncles' where all of them are proven.
+    #[must_use]
+    pub fn work_above(&self, number: u64) -> Option<U256> {
+        let below = self.entries.get(self.canonical.get(&number)?)?;
+        Some(work_between(below, &self.head))
+    }
+
+    /// Blocks on top of a canonical block.
+    #[must_use]
+    pub fn depth(&self, number: u64, hash: &B256) -> Option<u64> {
+        self.is_canonical(number, hash).then(|| self.head.number().saturating_sub(number))
+    }
+
+    /// The last `count` canonical headers, newest first.
+    pub fn recent(&self, count: usize) -> impl Iterator<Item = &VerifiedHeader> {
+        let numbers = (self.lowest..=self.head.number()).rev().take(count);
+        numbers.filter_map(|number| self.by_number(number))
+    }
+
+    /// The ancestor of a kept header at a height, or the header itself.
+    #[must_use]
+    pub fn ancestor(&self, hash: &B256, number: u64) -> Option<&VerifiedHeader> {
+        self.ancestor_entry(self.entries.get(hash)?, number).map(|entry| &entry.header)
+    }
+
+    pub(super) fn ancestor_entry<'a>(&'a self, from: &'a Arc<Entry>, number: u64) -> Option<&'a Arc<Entry>> {
+        let mut at = from;
+        while at.number() > number {
+            // A canonical block's ancestors are canonical.
+            if self.is_canonical(at.number(), &at.hash()) {
+                return self.entries.get(self.canonical.get(&number)?);
+            }
+            let skip = skip_height(at.number());
+            let parents_skip = skip_height(at.number().saturating_sub(1));
+            // The parent's skip may reach further without passing the target.
+            let better_by_parent = parents_skip >= number && parents_skip.saturating_add(2) < skip;
+            let by_skip = skip == number || (skip > number && !better_by_parent);
+            at = self.entries.get(&if by_skip { at.skip } else { at.parent() })?;
+        }
+        (at.number() == number).then_some(at)
+    }
+
+    /// The highest common ancestor of two kept headers.
+    pub(super) fn common_ancestor<'a>(&'a self, a: &'a Arc<Entry>, b: &'a Arc<Entry>) -> Option<&'a Arc<Entry>> {
+        let level = a.number().min(b.number());
+        let (mut a, mut b) = (self.ancestor_entry(a, level)?, self.ancestor_entry(b, level)?);
+        while a.hash() != b.hash() {
+            let by_skip = a.skip != b.skip;
+            let up = |entry: &Entry| if by_skip { entry.skip } else { entry.parent() };
+            (a, b) = (self.entries.get(&up(a))?, self.entries.get(&up(b))?);
+        }
+        Some(a)
+    }
+
+    /// Headers from above `ancestor` up to `tip`, oldest first.
+    pub(super) fn path(&self, ancestor: &Entry, tip: &Arc<Entry>) -> Vec<Arc<Entry>> {
+        let mut path = Vec::new();
+        let mut at = Some(tip);
+        while let Some(entry) = at.filter(|entry| entry.number() > ancestor.number()) {
+            path.push(entry.clone());
+            at = self.entries.get(&entry.parent());
+        }
+        path.reverse();
+        path
+    }
+}
+
+/// Work of `tip` above its ancestor `below`; with uncles where all of them are proven.
+fn work_between(below: &Entry, tip: &Entry) -> U256 {
+    let headers = tip.work.saturating_sub(below.work);
+    uncle_work_between(below, tip).map_or(headers, |uncles| headers.saturating_add(uncles))
+}
+
+/// Uncle work of `tip` above its ancestor `below`, if all of it is proven.
+pub(super) fn uncle_work_between(below: &Entry, tip: &Entry) -> Option<U256> {
+    if tip.proven.above > below.number() {
+        return None;
+    }
+    // Both sums start at the same block then, or at `below` itself, whose own sum is zero.
+    let before = if below.proven.above == tip.proven.above { below.proven.work } else { U256::ZERO };
+    Some(tip.proven.work.saturating_sub(before))
+}

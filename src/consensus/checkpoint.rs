@@ -1,0 +1,101 @@
+//! Blocks that are believed because their hash is known beforehand.
+
+use alloy_primitives::b256;
+
+use crate::types::{B256, U256};
+
+/// A block by number and hash, with its total difficulty where that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Block number.
+    pub number: u64,
+    /// Block hash.
+    pub hash: B256,
+    /// Total difficulty with all uncles.
+    pub total_difficulty: Option<U256>,
+}
+
+const fn checkpoint(number: u64, hash: B256, total_difficulty: Option<U256>) -> Checkpoint {
+    Checkpoint { number, hash, total_difficulty }
+}
+
+/// A total difficulty from its high and low 64 bits.
+const fn total(high: u64, low: u64) -> Option<U256> {
+    Some(U256::from_limbs([low, high, 0, 0]))
+}
+
+/// Mainnet blocks whose hash was computed from a complete header (or is the parent hash of such a one), oldest first.
+/// Total difficulties are those that an independent block explorer states.
+pub const MAINNET: &[Checkpoint] = &[
+    checkpoint(0, super::builtin::MAINNET_GENESIS, total(0, 0x10_0000)),
+    checkpoint(
+        4_479_840,
+        b256!("70e1fb5b84e50f3f6199a5becc4a1a30474b4b0fc3a329a320dfe4301cb9d876"),
+        None,
+    ),
+    checkpoint(
+        4_481_393,
+        b256!("6a78a0e87ab53aaeb1810ccfbab51a3f062bd221afa404c12aebfe41d3c88073"),
+        None,
+    ),
+    checkpoint(
+        7_350_282,
+        b256!("72751aa2396a1d034d87d6aecd6d653e985183f4fae380ebaac6c7ea7446ef08"),
+        total(0x58c1_4997, 0x48b3_ebb5_0801_62eb),
+    ),
+    checkpoint(
+        7_351_440,
+        b256!("b8210fe01f8b7886af18436feac2989092cb7655303bc3d8857e71ba16662945"),
+        total(0x58d1_73e1, 0x2ee4_4ec7_2828_a36a),
+    ),
+    checkpoint(
+        7_351_865,
+        b256!("11d14e0adfa461f2d8313aba101820b1db8f266d503015c579ff1e423dfc67b2"),
+        total(0x58d7_4108, 0x3977_6ef7_36fe_22a6),
+    ),
+    checkpoint(
+        7_383_010,
+        b256!("8a98540106a9f43f1e9d3777a5caaf9313dfebed076dfa3ae3f9b849048553fe"),
+        total(0x5a8c_3881, 0xd3fe_c5a1_fdd3_c730),
+    ),
+    checkpoint(
+        8_301_025,
+        b256!("88946baa7aba1e5f6fc2c0d00a67b1283c7aebe1c07e7b7fecae764d8cc8913b"),
+        None,
+    ),
+    checkpoint(
+        8_329_127,
+        b256!("3dcfb513504c0d7fc7e2a5b9593991b7a7682eb85fd2643126cc3318946ece2d"),
+        None,
+    ),
+    checkpoint(
+        9_000_000,
+        b256!("8504f9b1d5adb7dbd560165fdabc089c9f680831b68175ef300292559fe9c9cb"),
+        total(0xb96d_8d42, 0x7b3a_1861_8a1b_8f75),
+    ),
+];
+
+/// Blocks of the test network, likewise.
+pub const TESTNET: &[Checkpoint] = &[
+    checkpoint(0, super::builtin::TESTNET_GENESIS, total(0, 0x10_0000)),
+    checkpoint(
+        1_068_051,
+        b256!("18b22e46ae153fd7bde0828db09d2dd7158f82d649f9c85ababa9ea1ca6e6f68"),
+        total(0x2, 0xc19d_70a7_f1e2_84bb),
+    ),
+    checkpoint(
+        7_394_320,
+        b256!("e23376cb75e1a9704a6f4a513a649519160afa36d4fd31c4f45d3093b1f74a15"),
+        None,
+    ),
+];
+
+/// The built-in checkpoints of a network, oldest first. Networks without any start at genesis.
+#[must_use]
+pub fn built_in(network: &str) -> &'static [Checkpoint] {
+    match network {
+        "mainnet" => MAINNET,
+        "testnet" => TESTNET,
+        _ => &[],
+    }
+}

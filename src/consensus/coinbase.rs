@@ -1,0 +1,215 @@
+//! The merge-mining commitment in a Bitcoin coinbase.
+//!
+//! The header's coinbase field is `8-byte big-endian count of bytes already hashed | 32-byte SHA-256 state | tail`: the
+//! coinbase transaction is cut at a SHA-256 block, and only its end, which holds `RSKBLOCK:` and the hash for merged
+//! mining, is there in full.
+
+use thiserror::Error;
+
+use super::bitcoin::{sha256, sha256_from_midstate};
+use crate::types::{B256, MERGED_MINING_TAG};
+
+/// Bytes of count and state before the tail.
+pub const MIDSTATE_LEN: usize = 40;
+/// The tag must start within the first SHA-256 block of the tail: otherwise one coinbase could be cut in two places.
+pub const MAX_TAG_POSITION: usize = 63;
+/// Most bytes after the commitment.
+pub const MAX_TRAILING_BYTES: usize = 128;
+/// A coinbase transaction is longer than this; 64 bytes could be an inner Merkle node.
+pub const MIN_COINBASE_EXCLUDED: i64 = 64;
+/// Bytes of tag and hash.
+const COMMITMENT_LEN: usize = MERGED_MINING_TAG.len() + 32;
+
+/// What is wrong with a coinbase field.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CoinbaseError {
+    /// Too short for a midstate.
+    #[error("{found} bytes, the midstate alone has {MIDSTATE_LEN}")]
+    TooShort {
+        /// Length of the field.
+        found: usize,
+    },
+    /// No tag with the header's hash for merged mining.
+    #[error("no RSKBLOCK: tag with {expected}")]
+    TagMissing {
+        /// The hash for merged mining.
+        expected: B256,
+    },
+    /// The tag starts too late in the tail.
+    #[error("tag at byte {found} of the tail, at most {MAX_TAG_POSITION}")]
+    TagPosition {
+        /// Where it starts.
+        found: usize,
+    },
+    /// Another tag follows.
+    #[error("tag at byte {found} of the tail is not the last, another is at {last}")]
+    NotLastTag {
+        /// Where the tag with the right hash starts.
+        found: usize,
+        /// Where the last tag starts.
+        last: usize,
+    },
+    /// Too many bytes follow.
+    #[error("{found} bytes after the tag's hash, at most {MAX_TRAILING_BYTES}")]
+    TrailingBytes {
+        /// Their number.
+        found: usize,
+    },
+    /// The whole transaction is too short.
+    #[error("coinbase transaction of {found} bytes, more than {MIN_COINBASE_EXCLUDED} needed")]
+    TransactionLength {
+        /// Its length by the midstate's count, in 64-bit signed arithmetic.
+        found: i64,
+    },
+}
+
+/// A coinbase field cut into its parts.
+#[derive(Debug, Clone, Copy)]
+pub struct Coinbase<'a> {
+    count: u64,
+    state: &'a [u8; 32],
+    tail: &'a [u8],
+}
+
+impl<'a> Coinbase<'a> {
+    /// Cuts the field.
+    pub fn parse(field: &'a [u8]) -> Result<Self, CoinbaseError> {
+        let short = CoinbaseError::TooShort { found: field.len() };
+        let (count, rest) = field.split_first_chunk::<8>().ok_or(short.clone())?;
+        let (state, tail) = rest.split_first_chunk::<32>().ok_or(short)?;
+        Ok(Self { count: u64::from_be_bytes(*count), state, tail })
+    }
+
+    /// Checks that the coinbase commits to `hash_for_merged_mining`, once and in the right place.
+    pub fn check_commitment(&self, hash_for_merged_mining: &B256) -> Result<(), CoinbaseError> {
+        let missing = CoinbaseError::TagMissing { expected: *hash_for_merged_mining };
+        let last = self.last_tag(None).ok_or(missing.clone())?;
+        let found = self.last_tag(Some(hash_for_merged_mining)).ok_or(missing)?;
+        if found > MAX_TAG_POSITION {
+            return Err(CoinbaseError::TagPosition { found });
+        }
+        if found != last {
+            return Err(CoinbaseError::NotLastTag { found, last });
+        }
+        let trailing = self.tail.len().saturating_sub(found).saturating_sub(COMMITMENT_LEN);
+        if trailing > MAX_TRAILING_BYTES {
+            return Err(CoinbaseError::TrailingBytes { found: trailing });
+        }
+        // Both wrap in the reference's 64-bit arithmetic.
+        let length = (self.count as i64).wrapping_add(self.tail.len() as i64);
+        if length <= MIN_COINBASE_EXCLUDED {
+            return Err(CoinbaseError::TransactionLength { found: length });
+        }
+        Ok(())
+    }
+
+    /// Where the last tag starts, with this hash behind it if one is given.
+    fn last_tag(&self, hash: Option<&B256>) -> Option<usize> {
+        let tag = MERGED_MINING_TAG.as_slice();
+        let starts = self.tail.windows(tag.len()).enumerate().rev().filter(|(_, window)| *window == tag);
+        let mut positions = starts.map(|(at, _)| at);
+        match hash {
+            None => positions.next(),
+            Some(hash) => positions.find(|at| {
+                let behind = at.checked_add(tag.len()).and_then(|start| self.tail.get(start..));
+                behind.is_some_and(|rest| rest.starts_with(hash.as_slice()))
+            }),
+        }
+    }
+
+    /// The transaction's hash in internal byte order.
+    #[must_use]
+    pub fn transaction_hash(&self) -> B256 {
+        sha256(sha256_from_midstate(self.count, self.state, self.tail).as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HASH: B256 = B256::repeat_byte(0x77);
+
+    fn field(count: u64, before: usize, hash: &B256, after: &[u8]) -> Vec<u8> {
+        let mut out = count.to_be_bytes().to_vec();
+        out.extend([1; 32]);
+        out.extend(vec![0x20; before]);
+        out.extend(MERGED_MINING_TAG);
+        out.extend(hash.as_slice());
+        out.extend(after);
+        out
+    }
+
+    fn check(field: &[u8]) -> Result<(), CoinbaseError> {
+        Coinbase::parse(field)?.check_commitment(&HASH)
+    }
+
+    #[test]
+    fn a_field_shorter_than_a_midstate_is_refused() {
+        assert_eq!(check(&[0; 39]), Err(CoinbaseError::TooShort { found: 39 }));
+        assert_eq!(check(&[]), Err(CoinbaseError::TooShort { found: 0 }));
+        assert_eq!(check(&[0; 40]), Err(CoinbaseError::TagMissing { expected: HASH }));
+    }
+
+    #[test]
+    fn the_tag_must_carry_the_hash() {
+        assert_eq!(check(&field(64, 4, &HASH, &[])), Ok(()));
+        let missing = Err(CoinbaseError::TagMissing { expected: HASH });
+        assert_eq!(check(&field(64, 4, &B256::repeat_byte(0x78), &[])), missing);
+        let mut cut = field(64, 4, &HASH, &[]);
+        cut.pop();
+        assert_eq!(check(&cut), missing);
+    }
+
+    #[test]
+    fn the_tag_must_start_in_the_first_block() {
+        assert_eq!(check(&field(64, 63, &HASH, &[])), Ok(()));
+        assert_eq!(check(&field(64, 64, &HASH, &[])), Err(CoinbaseError::TagPosition { found: 64 }));
+    }
+
+    #[test]
+    fn the_tag_must_be_the_last() {
+        let after = field(64, 10, &B256::ZERO, &[]).split_off(MIDSTATE_LEN);
+        assert_eq!(check(&field(64, 4, &HASH, &after)), Err(CoinbaseError::NotLastTag { found: 4, last: 55 }));
+        // The same commitment again counts as the last one, where it stands.
+        let again = field(64, 10, &HASH, &[]).split_off(MIDSTATE_LEN);
+        assert_eq!(check(&field(64, 4, &HASH, &again)), Ok(()));
+        // An earlier tag of another chain does no harm.
+        let mut two = field(64, 4, &B256::ZERO, &[]);
+        two.extend(field(64, 3, &HASH, &[]).split_off(MIDSTATE_LEN));
+        assert_eq!(check(&two), Ok(()));
+    }
+
+    #[test]
+    fn at_most_128_bytes_follow() {
+        assert_eq!(check(&field(64, 0, &HASH, &[0; 128])), Ok(()));
+        assert_eq!(check(&field(64, 0, &HASH, &[0; 129])), Err(CoinbaseError::TrailingBytes { found: 129 }));
+    }
+
+    #[test]
+    fn the_transaction_is_longer_than_64_bytes() {
+        let len = |found| Err(CoinbaseError::TransactionLength { found });
+        assert_eq!(check(&field(23, 0, &HASH, &[])), len(64));
+        assert_eq!(check(&field(24, 0, &HASH, &[])), Ok(()));
+        assert_eq!(check(&field(u64::MAX, 0, &HASH, &[])), len(40));
+        assert_eq!(check(&field(i64::MAX as u64, 0, &HASH, &[])), len(i64::MIN + 40));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            if let Ok(coinbase) = Coinbase::parse(&bytes) {
+                let _ = coinbase.check_commitment(&HASH);
+                let _ = coinbase.transaction_hash();
+            }
+        }
+
+        #[test]
+        fn any_tail_around_a_tag_is_answered(before in 0usize..80, after in proptest::collection::vec(any::<u8>(), 0..200), count: u64) {
+            let bytes = field(count, before, &HASH, &after);
+            let _ = check(&bytes);
+        }
+    }
+}

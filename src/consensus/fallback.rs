@@ -1,0 +1,163 @@
+//! Signed fallback blocks, which ended with RSKIP-98 (mainnet block 729,000).
+//!
+//! Instead of a Bitcoin header the field holds `RLP([v, r, s])`, a signature over the hash for merged mining by the
+//! first key at even and the second at odd heights.
+
+use alloy_rlp::Header as RlpHeader;
+use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
+use thiserror::Error;
+
+use crate::types::{B256, U256};
+
+/// Half the order of secp256k1, rounded down: `s` must be below it.
+const HALF_ORDER: U256 =
+    U256::from_limbs([0xdfe9_2f46_681b_20a0, 0x5d57_6e73_57a4_501d, 0xffff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff]);
+
+/// What is wrong with a fallback signature.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum FallbackError {
+    /// Not an RLP list of three strings.
+    #[error("not a list of v, r and s")]
+    Shape,
+    /// `v` is not one byte from 27 to 31.
+    #[error("v is not one byte from 27 to 31")]
+    V,
+    /// `r` or `s` is not the shortest two's-complement form of a positive number.
+    #[error("r or s not in its shortest signed form")]
+    NotMinimal,
+    /// `s` is in the upper half.
+    #[error("s in the upper half of the order")]
+    HighS,
+    /// No key can be recovered.
+    #[error("no key recovers from the signature")]
+    NoKey,
+    /// Signed by another key.
+    #[error("signed by another key")]
+    WrongKey,
+}
+
+/// Checks the signature; `key` is an uncompressed public key.
+pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Result<(), FallbackError> {
+    let [v, r, s] = items(field).ok_or(FallbackError::Shape)?;
+    let recovery = match v {
+        [v] => v.checked_sub(27).filter(|id| *id <= 4).ok_or(FallbackError::V)?,
+        _ => return Err(FallbackError::V),
+    };
+    let (r, s) = (positive(r)?, positive(s)?);
+    if s >= HALF_ORDER {
+        return Err(FallbackError::HighS);
+    }
+    let recovered = RecoveryId::from_byte(recovery).and_then(|id| {
+        let signature = Signature::from_scalars(r.to_be_bytes::<32>(), s.to_be_bytes::<32>()).ok()?;
+        VerifyingKey::recover_from_prehash(hash_for_merged_mining.as_slice(), &signature, id).ok()
+    });
+    let recovered = recovered.ok_or(FallbackError::NoKey)?;
+    if recovered.to_encoded_point(false).as_bytes() != key {
+        return Err(FallbackError::WrongKey);
+    }
+    Ok(())
+}
+
+/// The three strings of the list.
+fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
+    let mut list = RlpHeader::decode_bytes(&mut field, true).ok()?;
+    let mut next = || RlpHeader::decode_bytes(&mut list, false).ok();
+    let items = [next()?, next()?, next()?];
+    (field.is_empty() && list.is_empty()).then_some(items)
+}
+
+/// A positive number in the shortest two's-complement form.
+fn positive(bytes: &[u8]) -> Result<U256, FallbackError> {
+    match bytes {
+        [] | [0] | [0x80..=0xff, ..] | [0, ..=0x7f, ..] => Err(FallbackError::NotMinimal),
+        [0, rest @ ..] | rest => U256::try_from_be_slice(rest).ok_or(FallbackError::NoKey),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use k256::ecdsa::SigningKey;
+    use proptest::prelude::*;
+
+    pub(crate) const HASH: B256 = B256::repeat_byte(0x42);
+
+    pub(crate) fn key(seed: u8) -> (SigningKey, [u8; 65]) {
+        let key = SigningKey::from_slice(&[seed; 32]).unwrap();
+        let public = key.verifying_key().to_encoded_point(false).as_bytes().try_into().unwrap();
+        (key, public)
+    }
+
+    fn signed_minimal(bytes: &[u8]) -> Vec<u8> {
+        let stripped: Vec<u8> = bytes.iter().copied().skip_while(|b| *b == 0).collect();
+        if stripped.first().is_none_or(|b| *b >= 0x80) {
+            [vec![0], stripped].concat()
+        } else {
+            stripped
+        }
+    }
+
+    fn field(v: &[u8], r: &[u8], s: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        for item in [v, r, s] {
+            alloy_rlp::Encodable::encode(item, &mut payload);
+        }
+        let mut out = Vec::new();
+        RlpHeader { list: true, payload_length: payload.len() }.encode(&mut out);
+        out.extend(payload);
+        out
+    }
+
+    pub(crate) fn sign(seed: u8, hash: &B256) -> Vec<u8> {
+        let (signature, id) = key(seed).0.sign_prehash_recoverable(hash.as_slice()).unwrap();
+        let (r, s) = signature.split_bytes();
+        field(&[27 + id.to_byte()], &signed_minimal(&r), &signed_minimal(&s))
+    }
+
+    #[test]
+    fn half_order_is_half_of_the_order() {
+        let order = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".parse::<U256>().unwrap();
+        assert_eq!(HALF_ORDER, order / U256::from(2));
+    }
+
+    #[test]
+    fn the_right_key_is_accepted_and_no_other() {
+        for seed in 1..20 {
+            assert_eq!(verify(&sign(seed, &HASH), &HASH, &key(seed).1), Ok(()));
+            assert_eq!(verify(&sign(seed, &HASH), &HASH, &key(seed + 1).1), Err(FallbackError::WrongKey));
+            let other = verify(&sign(seed, &HASH), &B256::ZERO, &key(seed).1);
+            assert!(matches!(other, Err(FallbackError::WrongKey | FallbackError::NoKey)));
+        }
+    }
+
+    #[test]
+    fn the_form_is_checked() {
+        let (r, s) = (vec![5; 32], vec![6; 32]);
+        let check = |bytes: &[u8]| verify(bytes, &HASH, &key(1).1).unwrap_err();
+        assert_eq!(check(&[]), FallbackError::Shape);
+        assert_eq!(check(&[0xc0]), FallbackError::Shape);
+        let mut long = field(&[27], &r, &s);
+        long.push(0);
+        assert_eq!(check(&long), FallbackError::Shape);
+        for v in [&[26u8][..], &[32], &[], &[0, 27]] {
+            assert_eq!(check(&field(v, &r, &s)), FallbackError::V);
+        }
+        for bad in [vec![], vec![0], vec![0x80; 32], vec![0, 1]] {
+            assert_eq!(check(&field(&[27], &bad, &s)), FallbackError::NotMinimal);
+            assert_eq!(check(&field(&[27], &r, &bad)), FallbackError::NotMinimal);
+        }
+        let high = HALF_ORDER.to_be_bytes::<32>();
+        assert_eq!(check(&field(&[27], &r, &high)), FallbackError::HighS);
+        let below = (HALF_ORDER - U256::from(1)).to_be_bytes::<32>();
+        assert_ne!(check(&field(&[27], &r, &below)), FallbackError::HighS);
+        assert_eq!(check(&field(&[31], &r, &s)), FallbackError::NoKey);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            prop_assert!(verify(&bytes, &HASH, &key(1).1).is_err());
+        }
+    }
+}

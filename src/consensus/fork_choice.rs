@@ -1,0 +1,57 @@
+//! Which of two branches is the better one.
+
+use crate::types::{B256, U256};
+
+/// The tip of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contender {
+    /// Total difficulty, or what both branches have above the same ancestor.
+    pub work: U256,
+    /// Fees paid by the tip's transactions, in wei.
+    pub paid_fees: U256,
+    /// The tip's hash.
+    pub hash: B256,
+}
+
+/// Whether a branch that arrived later replaces the current one: more work; or the same work and more than twice the
+/// fees; or the same work, more than half the fees and a smaller hash.
+#[must_use]
+pub fn replaces(new: &Contender, current: &Contender) -> bool {
+    if new.work != current.work {
+        return new.work > current.work;
+    }
+    let twice = |fees: U256| fees.saturating_mul(U256::from(2));
+    new.paid_fees > twice(current.paid_fees)
+        || (current.paid_fees < twice(new.paid_fees) && new.hash < current.hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contender(work: u64, fees: u64, hash: u8) -> Contender {
+        Contender { work: U256::from(work), paid_fees: U256::from(fees), hash: B256::repeat_byte(hash) }
+    }
+
+    #[test]
+    fn more_work_wins() {
+        assert!(replaces(&contender(11, 0, 9), &contender(10, 100, 1)));
+        assert!(!replaces(&contender(9, 100, 1), &contender(10, 0, 9)));
+    }
+
+    #[test]
+    fn equal_work_goes_by_fees_then_hash() {
+        let current = contender(10, 10, 5);
+        assert!(replaces(&contender(10, 21, 9), &current));
+        assert!(!replaces(&contender(10, 20, 9), &current));
+        assert!(replaces(&contender(10, 20, 4), &current));
+        assert!(replaces(&contender(10, 6, 4), &current));
+        assert!(!replaces(&contender(10, 5, 4), &current));
+        assert!(!replaces(&contender(10, 10, 6), &current));
+        // Without fees on either side nothing replaces.
+        assert!(!replaces(&contender(10, 0, 1), &contender(10, 0, 5)));
+        // Exactly twice the fees: the hash decides for one, the order of arrival for the other.
+        assert!(!replaces(&contender(10, 10, 1), &contender(10, 20, 5)));
+        assert!(replaces(&contender(10, 20, 1), &contender(10, 10, 5)));
+    }
+}

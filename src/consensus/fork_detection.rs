@@ -1,0 +1,154 @@
+//! Fork detection data (RSKIP-110): twelve bytes in the merge-mining tag that commit to earlier Bitcoin headers.
+//!
+//! `7 bytes: first hash byte of the Bitcoin header of block s, s - 64 ... s - 384 | 1 byte: uncles stated by the last 32
+//! blocks, at most 255 | 4 bytes: block number`, where `s` is the parent's number rounded down to a multiple of 64.
+
+use thiserror::Error;
+
+use super::bitcoin::BitcoinHeader;
+use super::network::FORK_DETECTION_FIRST;
+use crate::types::{Header, B256, FORK_DETECTION_LEN};
+
+/// Blocks between two commitments.
+pub const COMMITMENT_STEP: u64 = 64;
+/// Number of commitments.
+pub const COMMITMENTS: usize = 7;
+/// Blocks whose uncles are counted.
+pub const UNCLE_BLOCKS: u64 = 32;
+/// Ancestors with which everything can be checked.
+pub const ANCESTORS_NEEDED: u64 = FORK_DETECTION_FIRST;
+
+/// What was compared of a header's fork detection data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ForkDetection {
+    /// The rules at this height compare nothing.
+    #[default]
+    NotRequired,
+    /// The height bytes and what the known ancestors allow.
+    Checked {
+        /// Commitments compared, of seven, newest first.
+        commitments: u8,
+        /// Whether the uncle count was compared.
+        uncles: bool,
+    },
+}
+
+impl ForkDetection {
+    /// Whether everything was compared that the rules ask for.
+    #[must_use]
+    pub const fn is_complete(self) -> bool {
+        matches!(self, Self::NotRequired | Self::Checked { commitments: 7, uncles: true })
+    }
+}
+
+/// A part of the data that is not what the ancestors say.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ForkDetectionError {
+    /// A commitment to an earlier Bitcoin header.
+    #[error("commitment {index} is {found:#04x}, block {block} gives {expected:#04x}")]
+    Commitment {
+        /// Which of the seven.
+        index: usize,
+        /// The block it commits to.
+        block: u64,
+        /// What follows from that block.
+        expected: u8,
+        /// What the header has.
+        found: u8,
+    },
+    /// The uncle count.
+    #[error("uncle count {found}, the last 32 blocks state {expected}")]
+    Uncles {
+        /// The sum in 32-bit signed arithmetic; negative sums fit no byte.
+        expected: i32,
+        /// What the header has.
+        found: u8,
+    },
+    /// The block number.
+    #[error("number {found}, block {expected}")]
+    Number {
+        /// The header's number, 32 bits of it.
+        expected: u32,
+        /// What the header has.
+        found: u32,
+    },
+}
+
+/// What a header and its known ancestors say about the data of its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ForkContext {
+    /// Commitments at and below this header, newest first; the first `known` are set.
+    commitments: [u8; COMMITMENTS],
+    known: u8,
+    /// Stated uncle counts of this header and all known ancestors, wrapping: only differences are used.
+    uncles: u32,
+    /// Headers known in a row down from this one.
+    headers: u32,
+}
+
+impl ForkContext {
+    /// The context of a header after its parent's, or of one without known ancestors after the default.
+    #[must_use]
+    pub fn extended(&self, header: &Header) -> Self {
+        let mut next = *self;
+        next.uncles = self.uncles.wrapping_add(header.uncle_count);
+        next.headers = self.headers.saturating_add(1);
+        if header.number.is_multiple_of(COMMITMENT_STEP) {
+            next.commitments.rotate_right(1);
+            // Genesis and fallback blocks have no Bitcoin header; nothing that is compared reaches them.
+            let byte = BitcoinHeader::first_of(&header.bitcoin_header).map_or(0, |btc| btc.hash().0[0]);
+            if let Some(first) = next.commitments.first_mut() {
+                *first = byte;
+            }
+            next.known = self.known.saturating_add(1).min(COMMITMENTS as u8);
+        }
+        next
+    }
+
+    /// Uncles stated by the 32 headers ending here, given the context 32 headers below (none if that is unknown, which
+    /// is right when exactly 32 are known).
+    #[must_use]
+    pub fn uncle_sum(&self, below: Option<&Self>) -> Option<i32> {
+        let complete = below.is_some() || u64::from(self.headers) == UNCLE_BLOCKS;
+        let before = below.map_or(0, |context| context.uncles);
+        complete.then(|| self.uncles.wrapping_sub(before) as i32)
+    }
+
+    /// Compares a child's data, as far as known. `uncle_sum` is [`Self::uncle_sum`] of the parent.
+    pub fn check(
+        &self,
+        number: u64,
+        data: &[u8; FORK_DETECTION_LEN],
+        uncle_sum: Option<i32>,
+    ) -> Result<ForkDetection, ForkDetectionError> {
+        let [commitments @ .., uncles, a, b, c, d] = data;
+        let (expected, found) = (number as u32, u32::from_be_bytes([*a, *b, *c, *d]));
+        if expected != found {
+            return Err(ForkDetectionError::Number { expected, found });
+        }
+        let newest = number.saturating_sub(1) / COMMITMENT_STEP;
+        let known = self.commitments.iter().zip(commitments).take(usize::from(self.known));
+        for (index, (expected, found)) in known.enumerate() {
+            if expected != found {
+                let block = newest.saturating_sub(index as u64).saturating_mul(COMMITMENT_STEP);
+                return Err(ForkDetectionError::Commitment { index, block, expected: *expected, found: *found });
+            }
+        }
+        match uncle_sum {
+            Some(expected) if expected < 0 || expected.min(255) != i32::from(*uncles) => {
+                Err(ForkDetectionError::Uncles { expected, found: *uncles })
+            }
+            sum => Ok(ForkDetection::Checked { commitments: self.known, uncles: sum.is_some() }),
+        }
+    }
+}
+
+/// The data at the end of a hash for merged mining, if the rules compare it at this height.
+#[must_use]
+pub fn compared_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
+    if !header.shape.fork_detection || header.number <= FORK_DETECTION_FIRST {
+        return None;
+    }
+    hash_for_merged_mining.last_chunk().copied()
+}

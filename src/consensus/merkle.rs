@@ -1,0 +1,111 @@
+//! Bitcoin Merkle branches: the proof form from RSKIP-92 on.
+//!
+//! The field is the list of sibling hashes from the leaf up, 32 bytes each in display order. The coinbase is the
+//! left-most leaf, so every sibling stands on the right and no index is needed.
+
+use thiserror::Error;
+
+use super::bitcoin::{hash_pair, looks_like_transaction, reversed};
+use crate::types::B256;
+
+/// Most bytes of a branch from RSKIP-180 on: 30 levels.
+pub const MAX_BRANCH_LEN: usize = 960;
+
+/// What is wrong with a branch.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BranchError {
+    /// Longer than RSKIP-180 allows.
+    #[error("{found} bytes, at most {MAX_BRANCH_LEN} (RSKIP-180)")]
+    TooLong {
+        /// Length of the field.
+        found: usize,
+    },
+    /// Not a whole number of hashes.
+    #[error("{found} bytes, not a multiple of 32")]
+    Length {
+        /// Length of the field.
+        found: usize,
+    },
+    /// A node could be a 64-byte transaction.
+    #[error("level {level} has the shape of a 64-byte transaction")]
+    TransactionShape {
+        /// Level above the leaf, from 0.
+        level: usize,
+    },
+}
+
+/// The root that a branch gives for the left-most leaf `leaf` (internal byte order, as the result).
+///
+/// `limited` says whether RSKIP-180 bounds the length; without it the caller's message size does.
+pub fn branch_root(branch: &[u8], leaf: B256, limited: bool) -> Result<B256, BranchError> {
+    let found = branch.len();
+    if limited && found > MAX_BRANCH_LEN {
+        return Err(BranchError::TooLong { found });
+    }
+    let siblings = branch.chunks_exact(32);
+    if !siblings.remainder().is_empty() {
+        return Err(BranchError::Length { found });
+    }
+    let mut node = leaf;
+    for (level, sibling) in siblings.enumerate() {
+        let display = B256::from_slice(sibling);
+        if looks_like_transaction(&reversed(&node), &display) {
+            return Err(BranchError::TransactionShape { level });
+        }
+        node = hash_pair(&node, &reversed(&display));
+    }
+    Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consensus::bitcoin::double_sha256;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_empty_branch_is_the_leaf() {
+        assert_eq!(branch_root(&[], B256::repeat_byte(3), true), Ok(B256::repeat_byte(3)));
+    }
+
+    #[test]
+    fn siblings_are_read_in_display_order() {
+        let (leaf, sibling) = (double_sha256(b"a"), double_sha256(b"b"));
+        let root = branch_root(reversed(&sibling).as_slice(), leaf, true);
+        assert_eq!(root, Ok(hash_pair(&leaf, &sibling)));
+    }
+
+    #[test]
+    fn the_length_limit_is_rskip_180s() {
+        let branch = [0u8; 992];
+        assert_eq!(branch_root(&branch, B256::ZERO, true), Err(BranchError::TooLong { found: 992 }));
+        assert!(branch_root(&branch, B256::ZERO, false).is_ok());
+        assert!(branch_root(&branch[..960], B256::ZERO, true).is_ok());
+    }
+
+    #[test]
+    fn a_length_that_is_no_multiple_of_32_is_refused() {
+        assert_eq!(branch_root(&[0; 33], B256::ZERO, true), Err(BranchError::Length { found: 33 }));
+    }
+
+    #[test]
+    fn a_node_shaped_like_a_transaction_is_refused() {
+        let mut node = [0u8; 64];
+        node[4] = 1;
+        node[46] = 1;
+        node[47] = 1;
+        node[55] = 4;
+        let leaf = reversed(&B256::from_slice(&node[..32]));
+        assert_eq!(branch_root(&node[32..], leaf, true), Err(BranchError::TransactionShape { level: 0 }));
+        node[55] = 3;
+        assert!(branch_root(&node[32..], leaf, true).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(branch in proptest::collection::vec(any::<u8>(), 0..1100), limited: bool) {
+            let _ = branch_root(&branch, B256::ZERO, limited);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A network as data: parameters, activation heights, genesis hash.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::types::{HeaderShape, HeaderVersion, B256, U256};
+
+use super::rule::{Fork, Rule, RuleSet};
+
+/// Activation height of a rule that is never switched on.
+pub const NEVER: u64 = u64::MAX;
+
+/// First block whose merge-mining hash carries fork detection data where RSKIP-110 is in force: seven commitments
+/// 64 blocks apart, and one more because genesis has no Bitcoin header.
+pub const FORK_DETECTION_FIRST: u64 = 449;
+
+/// Numbers that rules use. Seconds, wei, gas and blocks as named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Params {
+    /// Target spacing of blocks without uncles, in seconds; multiplied in 32-bit signed arithmetic.
+    pub duration_limit: i32,
+    /// Lowest difficulty.
+    pub minimum_difficulty: U256,
+    /// Lowest difficulty once RSKIP-290 is in force (the public test networks' own value; elsewhere the same).
+    pub minimum_difficulty_rskip290: U256,
+    /// Highest difficulty of a signed fallback block (before RSKIP-98).
+    pub fallback_max_difficulty: U256,
+    /// Difficulty moves by one part in this many; at least 1.
+    pub difficulty_divisor: u64,
+    /// The same from RSKIP-156 on; at least 1.
+    pub difficulty_divisor_rskip156: u64,
+    /// How far ahead of the clock a header may be, in seconds; 0 switches every timestamp rule off.
+    pub future_bound: u64,
+    /// Block time and Bitcoin time differ by less than this from RSKIP-179 on, in seconds.
+    pub btc_time_bound: u64,
+    /// The same from RSKIP-297 on.
+    pub btc_time_bound_rskip297: u64,
+    /// Depth at which REMASC pays a block's fees, in blocks.
+    pub remasc_maturity: u64,
+    /// Bitcoin blocks above a peg-in before it is accepted.
+    pub pegin_confirmations: u64,
+    /// Rootstock blocks above a peg-out before it is signed.
+    pub pegout_confirmations: u64,
+    /// Least gas limit of the sequential list of RSKIP-144.
+    pub min_sequential_gas_limit: u64,
+    /// Uncompressed public keys that sign fallback blocks of even and odd height (before RSKIP-98).
+    pub fallback_keys: [[u8; 65]; 2],
+    /// Below this height a header may lack its base event field, which then counts as empty (test network only).
+    pub base_event_optional_below: u64,
+}
+
+/// Most bytes of extra data in a header other than genesis.
+pub const MAX_EXTRA_DATA: usize = 32;
+/// Least gas limit of a block.
+pub const MIN_GAS_LIMIT: u64 = 3_000_000;
+/// The gas limit moves by one part in this many from block to block.
+pub const GAS_LIMIT_DIVISOR: u64 = 1024;
+/// The minimum gas price moves by one part in this many, at least 1 wei.
+pub const MIN_GAS_PRICE_DIVISOR: u64 = 100;
+/// Most uncles of a block.
+pub const MAX_UNCLES: usize = 10;
+/// An uncle's parent is at most this many blocks below the block that names it.
+pub const UNCLE_GENERATIONS: u64 = 7;
+/// Most lists that transactions are executed in in parallel (RSKIP-144): bounds the edges of a header.
+pub const EXECUTION_THREADS: usize = 2;
+/// Without RSKIP-97 a block this many seconds after its parent falls back to the minimum difficulty.
+pub const RESET_GAP: u64 = 600;
+
+/// A network: everything a verifier needs to know about it beforehand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Network {
+    /// Short name, as the command line takes it.
+    pub name: String,
+    /// EIP-155 chain id.
+    pub chain_id: u64,
+    /// Hash of block 0.
+    pub genesis_hash: B256,
+    /// Numbers that rules use.
+    pub params: Params,
+    /// The last block number whose rules this table is known to cover; a later one needs an update.
+    pub known_until: Option<u64>,
+    /// Activation height per rule, `NEVER` where there is none; indexed by the rule.
+    activations: Vec<u64>,
+    /// Heights at which the rule set changes, ascending, with the set from there on; the first is height 0.
+    eras: Vec<(u64, RuleSet)>,
+}
+
+/// What a network is built from.
+#[derive(Debug, Clone)]
+pub struct NetworkSpec<'a> {
+    /// Short name.
+    pub name: &'a str,
+    /// EIP-155 chain id.
+    pub chain_id: u64,
+    /// Hash of block 0.
+    pub genesis_hash: B256,
+    /// Numbers that rules use.
+    pub params: Params,
+    /// See [`Network::known_until`].
+    pub known_until: Option<u64>,
+    /// Heights of hard forks; an absent fork never comes.
+    pub forks: &'a [(Fork, u64)],
+    /// Rules with a height of their own.
+    pub overrides: &'a [(Rule, u64)],
+}
+
+impl Network {
+    /// Resolves a table: a rule's own height first, else that of its hard fork, else never.
+    #[must_use]
+    pub fn new(spec: &NetworkSpec<'_>) -> Self {
+        let height_of = |rule: Rule| {
+            let own = spec.overrides.iter().find(|(r, _)| *r == rule).map(|(_, h)| *h);
+            let fork = || rule.fork().and_then(|f| spec.forks.iter().find(|(x, _)| *x == f)).map(|(_, h)| *h);
+            own.or_else(fork).unwrap_or(NEVER)
+        };
+        let activations: Vec<u64> = Rule::ALL.iter().map(|rule| height_of(*rule)).collect();
+        Self {
+            name: spec.name.into(),
+            chain_id: spec.chain_id,
+            genesis_hash: spec.genesis_hash,
+            params: spec.params.clone(),
+            known_until: spec.known_until,
+            eras: eras(&activations),
+            activations,
+        }
+    }
+
+    /// The height from which a rule is in force.
+    #[must_use]
+    pub fn activation(&self, rule: Rule) -> Option<u64> {
+        self.activations.get(rule as usize).copied().filter(|height| *height != NEVER)
+    }
+
+    /// The rules in force at a height.
+    #[must_use]
+    pub fn rules(&self, number: u64) -> RuleSet {
+        let next = self.eras.partition_point(|(start, _)| *start <= number);
+        next.checked_sub(1).and_then(|i| self.eras.get(i)).map_or(RuleSet::NONE, |(_, rules)| *rules)
+    }
+
+    /// Whether a rule is in force at a height.
+    #[must_use]
+    pub fn active(&self, rule: Rule, number: u64) -> bool {
+        self.rules(number).has(rule)
+    }
+
+    /// How a header of this height is laid out. Genesis is always of version 0, without UMM root.
+    #[must_use]
+    pub fn header_shape(&self, number: u64) -> HeaderShape {
+        let rules = self.rules(number);
+        let later = number > 0;
+        let extended = later && rules.has(Rule::Rskip351);
+        let version = match (extended, rules.has(Rule::Rskip535)) {
+            (false, _) => HeaderVersion::V0,
+            (true, false) => HeaderVersion::V1,
+            (true, true) => HeaderVersion::V2,
+        };
+        HeaderShape {
+            version,
+            umm_root: later && rules.has(Rule::Umm),
+            edges: extended && rules.has(Rule::Rskip144),
+            hash_covers_proof: !rules.has(Rule::Rskip92),
+            fork_detection: rules.has(Rule::Rskip110) && number >= FORK_DETECTION_FIRST,
+            base_event_optional: version == HeaderVersion::V2 && number < self.params.base_event_optional_below,
+        }
+    }
+
+    /// Lowest difficulty at a height.
+    #[must_use]
+    pub fn minimum_difficulty(&self, rules: RuleSet) -> U256 {
+        if rules.has(Rule::Rskip290) {
+            self.params.minimum_difficulty_rskip290
+        } else {
+            self.params.minimum_difficulty
+        }
+    }
+
+    /// Whether block number `number` lies beyond the rules this table covers.
+    #[must_use]
+    pub fn needs_update_for(&self, number: u64) -> bool {
+        self.known_until.is_some_and(|last| number > last)
+    }
+}
+
+/// Rule sets by starting height.
+fn eras(activations: &[u64]) -> Vec<(u64, RuleSet)> {
+    let mut starts: Vec<u64> = activations.iter().copied().filter(|height| *height != NEVER).collect();
+    starts.push(0);
+    starts.sort_unstable();
+    starts.dedup();
+    let rules_at = |height: u64| {
+        let active = Rule::ALL.iter().zip(activations).filter(|(_, start)| **start <= height);
+        active.map(|(rule, _)| *rule).collect::<RuleSet>()
+    };
+    starts.into_iter().map(|height| (height, rules_at(height))).collect()
+}

@@ -1,0 +1,203 @@
+//! A persistent map: a clone shares everything, so that readers keep an old state while the writer goes on.
+//!
+//! A 16-way trie over the key's nibbles. Keys are block hashes or block numbers: both spread evenly, the latter from
+//! their low nibble on.
+
+use alloc::sync::Arc;
+
+use crate::types::B256;
+
+/// Children of a branch.
+const WIDTH: usize = 16;
+
+/// A key as a sequence of nibbles; equal sequences mean equal keys.
+pub(super) trait Key: Copy + Eq {
+    /// The nibble at a level, below [`WIDTH`].
+    fn nibble(&self, level: usize) -> usize;
+}
+
+impl Key for B256 {
+    fn nibble(&self, level: usize) -> usize {
+        let byte = self.0.get(level / 2).copied().unwrap_or(0);
+        usize::from(if level.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
+    }
+}
+
+impl Key for u64 {
+    fn nibble(&self, level: usize) -> usize {
+        // 16 levels of 4 bits.
+        (self >> (level.min(15) * 4) & 15) as usize
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Node<K, V> {
+    Leaf(K, V),
+    Branch([Option<Arc<Node<K, V>>>; WIDTH]),
+}
+
+/// The map. Depth is at most the key's number of nibbles: 64 for hashes, 16 for numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Map<K, V> {
+    root: Option<Arc<Node<K, V>>>,
+    len: usize,
+}
+
+impl<K, V> Default for Map<K, V> {
+    fn default() -> Self {
+        Self { root: None, len: 0 }
+    }
+}
+
+impl<K: Key, V: Clone> Map<K, V> {
+    /// Number of keys.
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Looks a key up.
+    pub(super) fn get(&self, key: &K) -> Option<&V> {
+        let mut node = self.root.as_ref()?;
+        let mut level = 0usize;
+        loop {
+            match &**node {
+                Node::Leaf(found, value) => return (found == key).then_some(value),
+                Node::Branch(children) => node = children.get(key.nibble(level))?.as_ref()?,
+            }
+            level = level.saturating_add(1);
+        }
+    }
+
+    /// Sets a key's value.
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        if insert_at(&mut self.root, key, value, 0) {
+            self.len = self.len.saturating_add(1);
+        }
+    }
+
+    /// Drops a key.
+    pub(super) fn remove(&mut self, key: &K) {
+        if remove_at(&mut self.root, key, 0) {
+            self.len = self.len.saturating_sub(1);
+        }
+    }
+}
+
+/// Whether the key is new.
+fn insert_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: K, value: V, level: usize) -> bool {
+    let Some(node) = slot else {
+        *slot = Some(Arc::new(Node::Leaf(key, value)));
+        return true;
+    };
+    match Arc::make_mut(node) {
+        Node::Leaf(found, old) if *found == key => {
+            *old = value;
+            return false;
+        }
+        Node::Branch(children) => {
+            let child = children.get_mut(key.nibble(level));
+            return child.is_some_and(|child| insert_at(child, key, value, level.saturating_add(1)));
+        }
+        Node::Leaf(..) => {}
+    }
+    // Another key's leaf: it moves down one level, then this key goes in beside it or further down.
+    let leaf = slot.take();
+    let mut children = [const { None }; WIDTH];
+    if let Some(Node::Leaf(found, _)) = leaf.as_deref() {
+        let at = found.nibble(level);
+        if let Some(child) = children.get_mut(at) {
+            *child = leaf;
+        }
+    }
+    let new = children
+        .get_mut(key.nibble(level))
+        .is_some_and(|child| insert_at(child, key, value, level.saturating_add(1)));
+    *slot = Some(Arc::new(Node::Branch(children)));
+    new
+}
+
+/// Whether the key was there.
+fn remove_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: &K, level: usize) -> bool {
+    let Some(node) = slot else { return false };
+    let removed = match Arc::make_mut(node) {
+        Node::Leaf(found, _) => found == key,
+        Node::Branch(children) => {
+            let child = children.get_mut(key.nibble(level));
+            if !child.is_some_and(|child| remove_at(child, key, level.saturating_add(1))) {
+                return false;
+            }
+            if let Some(only) = sole_leaf(children) {
+                *slot = Some(only);
+                return true;
+            }
+            // A branch keeps two leaves or more below it, so it is not empty here.
+            return true;
+        }
+    };
+    if removed {
+        *slot = None;
+    }
+    removed
+}
+
+/// The only child, if it is a leaf: it can stand for the branch.
+fn sole_leaf<K, V>(children: &[Option<Arc<Node<K, V>>>; WIDTH]) -> Option<Arc<Node<K, V>>> {
+    let mut present = children.iter().flatten();
+    let first = present.next()?;
+    let alone = present.next().is_none() && matches!(**first, Node::Leaf(..));
+    alone.then(|| first.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn key(i: u16) -> B256 {
+        // Long common prefixes make deep branches.
+        let mut k = [0u8; 32];
+        k[5] = (i % 3) as u8;
+        k[30..].copy_from_slice(&i.to_be_bytes());
+        B256::from(k)
+    }
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_map_and_keeps_old_states(ops in proptest::collection::vec((any::<u16>(), any::<bool>()), 1..200)) {
+            let mut map = Map::default();
+            let mut numbers = Map::default();
+            let mut model = BTreeMap::new();
+            let mut history = Vec::new();
+            for (i, (k, add)) in ops.into_iter().enumerate() {
+                let k = k % 300;
+                if add {
+                    map.insert(key(k), i);
+                    numbers.insert(u64::from(k), i);
+                    model.insert(k, i);
+                } else {
+                    map.remove(&key(k));
+                    numbers.remove(&u64::from(k));
+                    model.remove(&k);
+                }
+                history.push((map.clone(), numbers.clone(), model.clone()));
+            }
+            for (map, numbers, model) in history {
+                prop_assert_eq!(numbers.len(), model.len());
+                for k in 0..300u16 {
+                    prop_assert_eq!(numbers.get(&u64::from(k)), model.get(&k));
+                    prop_assert_eq!(map.get(&key(k)), model.get(&k));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn removing_everything_leaves_nothing() {
+        let mut map = Map::default();
+        (0..500u64).for_each(|i| map.insert(i * 16, i));
+        (0..500u64).for_each(|i| map.remove(&(i * 16)));
+        assert!(map.root.is_none());
+        assert_eq!(map.len(), 0);
+    }
+}

@@ -1,0 +1,241 @@
+//! Proof of work: a header is mined by a Bitcoin block whose coinbase names it.
+//!
+//! Bitcoin's own difficulty and previous-block fields are never looked at; only the hash of the 80-byte header counts,
+//! against Rootstock's target.
+
+use thiserror::Error;
+
+use super::bitcoin::{hash_number, reversed, BitcoinHeader, HEADER_LEN};
+use super::coinbase::{Coinbase, CoinbaseError};
+use super::fallback::{self, FallbackError};
+use super::merkle::{branch_root, BranchError};
+use super::network::Network;
+use super::partial_merkle::{partial_tree_root, PartialTreeError};
+use super::rule::{Rule, RuleSet};
+use crate::types::{Header, HeaderError, B256, U256};
+
+/// Why a header is not mined.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PowError {
+    /// Shorter than 80 bytes, or from RSKIP-98 on not exactly 80.
+    #[error("bitcoinMergedMiningHeader: {found} bytes, expected 80")]
+    BitcoinHeaderLength {
+        /// Length of the field.
+        found: usize,
+    },
+    /// Too little work.
+    #[error("bitcoinMergedMiningHeader: hash {hash} above the target of difficulty {difficulty}")]
+    HashAboveTarget {
+        /// The Bitcoin header's hash as it is displayed.
+        hash: B256,
+        /// The header's difficulty.
+        difficulty: U256,
+    },
+    /// There is no coinbase, and the header is none that may be signed instead.
+    #[error("bitcoinMergedMiningCoinbaseTransaction: empty, no fork detection data or tag")]
+    NoCoinbase,
+    /// The hash for merged mining cannot be completed from the coinbase.
+    #[error("bitcoinMergedMiningCoinbaseTransaction: {0}")]
+    MiningHash(HeaderError),
+    /// The coinbase does not commit to the header.
+    #[error("bitcoinMergedMiningCoinbaseTransaction: {0}")]
+    Coinbase(#[from] CoinbaseError),
+    /// The Merkle branch is malformed.
+    #[error("bitcoinMergedMiningMerkleProof: {0}")]
+    Branch(#[from] BranchError),
+    /// The partial Merkle tree is malformed.
+    #[error("bitcoinMergedMiningMerkleProof: {0}")]
+    PartialTree(#[from] PartialTreeError),
+    /// The proof leads to another root than the Bitcoin header's.
+    #[error("bitcoinMergedMiningMerkleProof: Merkle root {computed}, the Bitcoin header has {expected}")]
+    MerkleRoot {
+        /// Root that follows from the coinbase, as displayed.
+        computed: B256,
+        /// Root in the Bitcoin header, as displayed.
+        expected: B256,
+    },
+    /// The partial tree's root is right but the coinbase is not among the proven leaves.
+    #[error("bitcoinMergedMiningMerkleProof: coinbase {coinbase} is not among the proven leaves")]
+    CoinbaseNotProven {
+        /// The coinbase's hash, as displayed.
+        coinbase: B256,
+    },
+    /// A fallback signature is wrong.
+    #[error("bitcoinMergedMiningHeader: fallback signature: {0}")]
+    Fallback(#[from] FallbackError),
+}
+
+/// How a header's authenticity was shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seal {
+    /// A Bitcoin block of enough work names it.
+    MergedMining,
+    /// One of the two fallback keys signed it (before RSKIP-98).
+    FallbackSignature,
+}
+
+/// Checks proof of work by the rules at the header's height.
+pub fn verify_merged_mining(header: &Header, network: &Network) -> Result<Seal, PowError> {
+    verify_with_base(header, &header.mining_base_hash(), network, network.rules(header.number))
+}
+
+/// [`verify_merged_mining`] with the hash for merged mining still lacking its fork detection data.
+pub(super) fn verify_with_base(
+    header: &Header,
+    mining_base: &B256,
+    network: &Network,
+    rules: RuleSet,
+) -> Result<Seal, PowError> {
+    if is_fallback_block(header, network, rules) {
+        let hash = header.complete_mining_hash(*mining_base).map_err(PowError::MiningHash)?;
+        let [even, odd] = &network.params.fallback_keys;
+        let key = if header.number.is_multiple_of(2) { even } else { odd };
+        fallback::verify(&header.bitcoin_header, &hash, key)?;
+        return Ok(Seal::FallbackSignature);
+    }
+    let proof = MergedMiningProof {
+        bitcoin_header: &header.bitcoin_header,
+        merkle_proof: &header.merkle_proof,
+        coinbase: &header.coinbase_tx,
+    };
+    let bitcoin = proof.check_work(header.difficulty.value(), rules)?;
+    let hash = header.complete_mining_hash(*mining_base).map_err(PowError::MiningHash)?;
+    proof.check_commitment(&bitcoin, &hash, rules)?;
+    Ok(Seal::MergedMining)
+}
+
+/// Whether a signature stands in for work: no coinbase, no proof, low difficulty, RSKIP-98 not in force.
+fn is_fallback_block(header: &Header, network: &Network, rules: RuleSet) -> bool {
+    header.coinbase_tx.is_empty()
+        && header.merkle_proof.is_empty()
+        && !rules.has(Rule::Rskip98)
+        && header.difficulty.value() <= network.params.fallback_max_difficulty
+}
+
+/// The three fields of a merge-mining proof, as headers carry them.
+#[derive(Debug, Clone, Copy)]
+pub struct MergedMiningProof<'a> {
+    /// The Bitcoin block header.
+    pub bitcoin_header: &'a [u8],
+    /// Merkle branch (RSKIP-92) or partial Merkle tree.
+    pub merkle_proof: &'a [u8],
+    /// Midstate and tail of the coinbase transaction.
+    pub coinbase: &'a [u8],
+}
+
+impl<'a> MergedMiningProof<'a> {
+    /// Checks the Bitcoin header's form and its hash against the target of `difficulty`.
+    pub fn check_work(&self, difficulty: U256, rules: RuleSet) -> Result<BitcoinHeader<'a>, PowError> {
+        let length = PowError::BitcoinHeaderLength { found: self.bitcoin_header.len() };
+        if rules.has(Rule::Rskip98) && self.bitcoin_header.len() != HEADER_LEN {
+            return Err(length);
+        }
+        let bitcoin = BitcoinHeader::first_of(self.bitcoin_header).ok_or(length)?;
+        if self.coinbase.is_empty() {
+            return Err(PowError::NoCoinbase);
+        }
+        let hash = bitcoin.hash();
+        if !meets_target(&hash, difficulty) {
+            return Err(PowError::HashAboveTarget { hash: reversed(&hash), difficulty });
+        }
+        Ok(bitcoin)
+    }
+
+    /// Checks that the coinbase of that Bitcoin block commits to `hash_for_merged_mining`.
+    pub fn check_commitment(
+        &self,
+        bitcoin: &BitcoinHeader<'_>,
+        hash_for_merged_mining: &B256,
+        rules: RuleSet,
+    ) -> Result<(), PowError> {
+        let coinbase = Coinbase::parse(self.coinbase)?;
+        coinbase.check_commitment(hash_for_merged_mining)?;
+        let leaf = coinbase.transaction_hash();
+        let (root, proven) = if rules.has(Rule::Rskip92) {
+            (branch_root(self.merkle_proof, leaf, rules.has(Rule::Rskip180))?, true)
+        } else {
+            partial_tree_root(self.merkle_proof, leaf)?
+        };
+        let expected = bitcoin.merkle_root();
+        if root != expected {
+            return Err(PowError::MerkleRoot { computed: reversed(&root), expected: reversed(&expected) });
+        }
+        if !proven {
+            return Err(PowError::CoinbaseNotProven { coinbase: reversed(&leaf) });
+        }
+        Ok(())
+    }
+}
+
+/// Whether a Bitcoin hash (internal byte order) is at most `floor(2^256 / difficulty)`, difficulties below 3 counting
+/// as 3. Without a division: `hash * difficulty <= 2^256`.
+#[must_use]
+pub fn meets_target(hash: &B256, difficulty: U256) -> bool {
+    let hash = hash_number(hash);
+    let difficulty = difficulty.max(U256::from(3));
+    match hash.overflowing_mul(difficulty) {
+        (_, false) => true,
+        // The product of 2^256 itself still passes.
+        (U256::ZERO, true) => is_two_to_the_256(hash, difficulty),
+        _ => false,
+    }
+}
+
+/// Whether the product, known to be a multiple of 2^256 above zero, is 2^256: two powers of two.
+fn is_two_to_the_256(a: U256, b: U256) -> bool {
+    a.is_power_of_two() && b.is_power_of_two() && a.trailing_zeros().saturating_add(b.trailing_zeros()) == 256
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn internal(number: U256) -> B256 {
+        B256::from(number.to_le_bytes::<32>())
+    }
+
+    /// By division, as the reference does it.
+    fn target(difficulty: U256) -> U256 {
+        let d = difficulty.max(U256::from(3));
+        // floor((2^256 - 1) / d), one more where d divides 2^256.
+        let t = U256::MAX / d;
+        if U256::MAX % d == d - U256::from(1) {
+            t + U256::from(1)
+        } else {
+            t
+        }
+    }
+
+    #[test]
+    fn low_difficulties_count_as_three() {
+        let third = target(U256::from(3));
+        for d in 0..=3u64 {
+            assert!(meets_target(&internal(third), U256::from(d)));
+            assert!(!meets_target(&internal(third + U256::from(1)), U256::from(d)));
+        }
+    }
+
+    #[test]
+    fn the_target_itself_passes() {
+        for shift in 2..256usize {
+            let d = U256::from(1) << shift;
+            let t = U256::from(1) << (256 - shift);
+            assert_eq!(target(d), t);
+            assert!(meets_target(&internal(t), d));
+            assert!(!meets_target(&internal(t + U256::from(1)), d));
+        }
+        assert!(!meets_target(&internal(U256::from(2)), U256::MAX));
+        assert!(meets_target(&internal(U256::from(1)), U256::MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn without_division_is_the_same(d in any::<[u8; 32]>(), shift in 0usize..256, off in 0u64..3) {
+            let d = U256::from_be_bytes(d) >> shift;
+            let hash = target(d).saturating_add(U256::from(off)).saturating_sub(U256::from(1));
+            prop_assert_eq!(meets_target(&internal(hash), d), hash <= target(d));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Headers for tests: built from a parent and really mined, so that every rule can be met or broken at will.
+
+use std::sync::Arc;
+
+use super::bitcoin::{double_sha256, hash_pair, reversed, sha256};
+use super::chain::HeaderChain;
+use super::difficulty;
+use super::network::{Network, NetworkSpec, Params};
+use super::pow::meets_target;
+use super::rule::{Fork, Rule};
+use crate::types::header::with_fork_detection;
+use crate::types::{uncles_hash, Bloom, Bytes, Header, SealedHeader, B256, MERGED_MINING_TAG, U256};
+use sha2::compress256;
+
+/// A header with plausible fields, not mined.
+pub(crate) fn header(network: &Network, number: u64) -> Header {
+    Header {
+        shape: network.header_shape(number),
+        parent_hash: B256::repeat_byte(1),
+        uncles_hash: uncles_hash(&[]),
+        coinbase: Some(Default::default()),
+        state_root: B256::repeat_byte(2),
+        transactions_root: B256::repeat_byte(3),
+        receipts_root: B256::repeat_byte(4),
+        logs_bloom: Bloom::ZERO,
+        difficulty: network.minimum_difficulty(network.rules(number)).into(),
+        number,
+        gas_limit: 6_800_000u64.into(),
+        gas_used: 21_000,
+        timestamp: 1_600_000_000 + 30 * number,
+        extra_data: Bytes::new(),
+        paid_fees: U256::ZERO,
+        minimum_gas_price: 1_000u64.into(),
+        uncle_count: 0,
+        umm_root: Bytes::new(),
+        edges: Vec::new(),
+        base_event: Bytes::new(),
+        bitcoin_header: Bytes::new(),
+        merkle_proof: Bytes::new(),
+        coinbase_tx: Bytes::new(),
+    }
+}
+
+/// Mainnet's rules and timestamps at difficulties that a test can mine; every fork active from the start unless said.
+pub(crate) fn easy_network(forks: &[(Fork, u64)], overrides: &[(Rule, u64)]) -> Network {
+    let mut all: Vec<(Fork, u64)> = forks.to_vec();
+    all.extend(Fork::ALL.iter().map(|fork| (*fork, 0)));
+    let easy = U256::from(4);
+    Network::new(&NetworkSpec {
+        name: "easy",
+        chain_id: 99,
+        genesis_hash: B256::ZERO,
+        params: Params {
+            minimum_difficulty: easy,
+            minimum_difficulty_rskip290: easy,
+            fallback_max_difficulty: U256::from(1_000),
+            ..Network::mainnet().params
+        },
+        known_until: None,
+        forks: &all,
+        overrides,
+    })
+}
+
+/// The unmined child of a header, all rules met, 14 seconds later.
+pub(crate) fn child(network: &Network, parent: &SealedHeader) -> Header {
+    let mut header = Header {
+        parent_hash: parent.hash(),
+        timestamp: parent.timestamp + 14,
+        gas_limit: parent.gas_limit,
+        minimum_gas_price: parent.minimum_gas_price,
+        ..header(network, parent.number + 1)
+    };
+    header.difficulty = difficulty::expected(&header, parent, network).into();
+    header
+}
+
+/// How a Bitcoin block around a header is built.
+#[derive(Clone)]
+pub(crate) struct Bitcoin {
+    /// Seconds added to the header's time.
+    pub(crate) time_offset: i64,
+    /// Merkle siblings in internal order.
+    pub(crate) branch: Vec<B256>,
+    /// Bytes of the tail before the tag, and after the hash.
+    pub(crate) before: usize,
+    pub(crate) after: Vec<u8>,
+    /// Whether the work is looked for or avoided.
+    pub(crate) enough_work: bool,
+    pub(crate) fork_detection: [u8; 12],
+}
+
+impl Bitcoin {
+    pub(crate) fn for_header(fork_detection: [u8; 12]) -> Self {
+        let branch = vec![B256::repeat_byte(8), B256::repeat_byte(9)];
+        Self { time_offset: 0, branch, before: 5, after: vec![3; 20], enough_work: true, fork_detection }
+    }
+
+    /// Mines the header.
+    pub(crate) fn mine(&self, mut header: Header) -> SealedHeader {
+        let base = header.mining_base_hash();
+        let committed =
+            if header.shape.fork_detection { with_fork_detection(&base, &self.fork_detection) } else { base };
+        let mut tail = vec![0x20; self.before];
+        tail.extend(MERGED_MINING_TAG);
+        tail.extend(committed.as_slice());
+        tail.extend(&self.after);
+        let front = [0x11u8; 128];
+        let mut state = [
+            0x6a09e667u32, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+        ];
+        for block in front.as_chunks::<64>().0 {
+            compress256(&mut state, &[(*block).into()]);
+        }
+        let leaf = sha256(sha256(&[&front[..], &tail[..]].concat()).as_slice());
+        let root = self.branch.iter().fold(leaf, |node, sibling| hash_pair(&node, sibling));
+        let mut coinbase = (front.len() as u64).to_be_bytes().to_vec();
+        coinbase.extend(state.iter().flat_map(|word| word.to_be_bytes()));
+        coinbase.extend(tail);
+        header.coinbase_tx = coinbase.into();
+        header.merkle_proof = self.proof(&header, leaf).into();
+        let time = (header.timestamp as i64 + self.time_offset) as u32;
+        let mut bitcoin = [&[0x20; 4][..], &[0x33; 32], root.as_slice(), &time.to_le_bytes(), &[7; 4]].concat();
+        for nonce in 0u32.. {
+            bitcoin.truncate(76);
+            bitcoin.extend(nonce.to_le_bytes());
+            if meets_target(&double_sha256(&bitcoin), header.difficulty.value()) == self.enough_work {
+                break;
+            }
+        }
+        header.bitcoin_header = bitcoin.into();
+        header.seal()
+    }
+
+    fn proof(&self, header: &Header, leaf: B256) -> Vec<u8> {
+        if !header.shape.hash_covers_proof {
+            return self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
+        }
+        // A partial tree over as many leaves as the branch is high; only the left-most path is opened.
+        let mut out = (1u32 << self.branch.len()).to_le_bytes().to_vec();
+        out.push(self.branch.len() as u8 + 1);
+        out.extend(leaf.as_slice());
+        self.branch.iter().for_each(|sibling| out.extend(sibling.as_slice()));
+        out.push(1);
+        out.push((1u16 << (self.branch.len() + 1)).wrapping_sub(1) as u8);
+        out
+    }
+}
+
+/// Mines a header of a chain without fork detection data to compare.
+pub(crate) fn mine(header: Header) -> SealedHeader {
+    Bitcoin::for_header([0; 12]).mine(header)
+}
+
+/// A chain that starts at a header of the given number.
+pub(crate) fn chain(network: Network, number: u64) -> HeaderChain {
+    let first = mine(header(&network, number));
+    let checkpoint = super::Checkpoint { number, hash: first.hash(), total_difficulty: Some(U256::from(1_000)) };
+    HeaderChain::from_checkpoint(Arc::new(network), &checkpoint, first).unwrap()
+}

@@ -1,0 +1,122 @@
+//! Headers that were checked, and how.
+
+use alloc::sync::Arc;
+use core::ops::Deref;
+
+use super::fork_detection::ForkDetection;
+use super::network::Network;
+use super::pow::Seal;
+use crate::types::{Header, HeaderError, SealedHeader, B256};
+
+/// A header to be checked: with its hash and the base of its hash for merged mining, both computed from it.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    header: SealedHeader,
+    mining_base: B256,
+}
+
+impl Candidate {
+    /// Decodes a header of a network; both hashes are taken over the bytes read where possible.
+    pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, HeaderError> {
+        let (header, mining_base) = Header::decode_sealed(rlp, &|number| network.header_shape(number))?;
+        Ok(Self { header, mining_base })
+    }
+
+    /// The header.
+    #[must_use]
+    pub const fn header(&self) -> &SealedHeader {
+        &self.header
+    }
+
+    /// Base of the hash for merged mining.
+    #[must_use]
+    pub const fn mining_base(&self) -> &B256 {
+        &self.mining_base
+    }
+
+    /// Gives the header back.
+    #[must_use]
+    pub fn into_header(self) -> SealedHeader {
+        self.header
+    }
+}
+
+impl From<Header> for Candidate {
+    fn from(header: Header) -> Self {
+        let (header, mining_base) = header.seal_with_mining_base();
+        Self { header, mining_base }
+    }
+}
+
+impl From<SealedHeader> for Candidate {
+    fn from(header: SealedHeader) -> Self {
+        let mining_base = header.mining_base_hash();
+        Self { header, mining_base }
+    }
+}
+
+/// Why a header is believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// A checkpoint or genesis: its hash was given.
+    Trusted,
+    /// An ancestor of a believed header: that one's hash commits to it.
+    HashLinked,
+    /// Checked by every header rule as the child of a believed header.
+    Mined(Seal),
+}
+
+/// What was checked of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// Why it is believed.
+    pub origin: Origin,
+    /// What of its fork detection data was compared.
+    pub fork_detection: ForkDetection,
+}
+
+/// A header that was checked; only this layer makes one. Cloning is cheap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifiedHeader {
+    header: Arc<SealedHeader>,
+    evidence: Evidence,
+}
+
+impl VerifiedHeader {
+    pub(super) fn new(header: SealedHeader, origin: Origin, fork_detection: ForkDetection) -> Self {
+        Self { header: Arc::new(header), evidence: Evidence { origin, fork_detection } }
+    }
+
+    /// The same header with more of its fork detection data compared.
+    pub(super) fn with_fork_detection(&self, fork_detection: ForkDetection) -> Self {
+        Self { header: self.header.clone(), evidence: Evidence { fork_detection, ..self.evidence } }
+    }
+
+    /// What was checked.
+    #[must_use]
+    pub const fn evidence(&self) -> &Evidence {
+        &self.evidence
+    }
+
+    /// The header with its hash.
+    #[must_use]
+    pub fn sealed(&self) -> &SealedHeader {
+        &self.header
+    }
+
+    /// A believed header's parent: `header` must hash to this one's parent hash.
+    #[must_use]
+    pub fn parent_from(&self, header: SealedHeader) -> Option<Self> {
+        let linked = header.hash() == self.header.parent_hash;
+        linked.then(|| Self::new(header, Origin::HashLinked, ForkDetection::NotRequired))
+    }
+}
+
+impl Deref for VerifiedHeader {
+    type Target = SealedHeader;
+
+    fn deref(&self) -> &SealedHeader {
+        &self.header
+    }
+}
