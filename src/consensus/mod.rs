@@ -10,6 +10,7 @@
 //! | `checkpoint` | blocks known beforehand |
 
 pub mod bitcoin;
+pub mod body;
 pub mod builtin;
 pub mod chain;
 pub mod checkpoint;
@@ -30,6 +31,7 @@ mod testing;
 pub mod uncles;
 pub mod verified;
 
+pub use body::{BodyError, VerifiedBody, VerifiedReceipts};
 pub use chain::{Base, Change, ChainError, ChainView, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;
 pub use fork_detection::ForkDetection;

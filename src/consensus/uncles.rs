@@ -127,7 +127,7 @@ impl VerifiedUncles {
     }
 
     /// The uncles of a block whose header commits to an empty list.
-    pub(super) fn none(header: &VerifiedHeader) -> Self {
+    pub(crate) fn none(header: &VerifiedHeader) -> Self {
         Self { block: header.hash(), uncles: Vec::new() }
     }
 

@@ -6,6 +6,7 @@ use core::ops::Deref;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
+use super::rules::{verify_standalone, RuleError};
 use crate::types::{Header, HeaderError, SealedHeader, B256};
 
 /// A header to be checked: with its hash and the base of its hash for merged mining, both computed from it.
@@ -65,6 +66,8 @@ pub enum Origin {
     HashLinked,
     /// Checked by every header rule as the child of a believed header.
     Mined(Seal),
+    /// Known by its hash, with its own proof of work, but not connected to the chain.
+    Alone(Seal),
 }
 
 /// What was checked of a header.
@@ -86,6 +89,16 @@ pub struct VerifiedHeader {
 impl VerifiedHeader {
     pub(super) fn new(header: SealedHeader, origin: Origin, fork_detection: ForkDetection) -> Self {
         Self { header: Arc::new(header), evidence: Evidence { origin, fork_detection } }
+    }
+
+    /// A header off the chain that was asked for by its hash: it must carry its own proof of work and keep the rules
+    /// that need no parent. That says nothing about the chain it is on.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn alone(candidate: Candidate, network: &Network) -> Result<Self, RuleError> {
+        let seal = verify_standalone(&candidate, network, None)?;
+        Ok(Self::new(candidate.into_header(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
 
     /// The same header with more of its fork detection data compared.

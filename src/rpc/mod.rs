@@ -1,1 +1,27 @@
-//! rpc
+//! JSON-RPC: envelope, method table, parameters, handlers and sessions.
+
+mod blocks;
+mod call;
+mod chain;
+mod client;
+mod dispatch;
+pub mod envelope;
+mod error;
+mod headers;
+mod lookup;
+mod method;
+mod params;
+mod render;
+mod revert;
+mod session;
+mod state;
+mod table;
+mod transactions;
+
+pub use client::Client;
+pub use dispatch::Dispatcher;
+pub use error::{EnvelopeError, ParamError, RpcError};
+pub use method::{Done, Failure, Handler, Method, Param};
+pub use params::{BlockSelector, Params, MAX_PROOF_KEYS};
+pub use session::{Reply, Session, Step, MAX_FACTS, MAX_RESPONSE, MAX_ROUNDS};
+pub use table::{methods, UNAVAILABLE};

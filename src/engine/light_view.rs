@@ -1,0 +1,184 @@
+//! The view of a light client: the verified header chain and the facts proven so far.
+
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+
+use alloy_primitives::{B256, U256};
+
+use super::{
+    view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
+    Refusal,
+};
+use crate::{
+    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    light::{BlockRef, Fact, Facts, Known, Location, Pin},
+    state::{StateReader, TrieState},
+    trie::NodeSource,
+    types::EMPTY_UNCLES_HASH,
+};
+
+/// A light client's chain as of a pinned head.
+pub struct LightView<'a> {
+    pin: &'a Pin,
+    known: Known<'a>,
+    interrupt: &'a dyn Fn() -> bool,
+}
+
+impl<'a> LightView<'a> {
+    /// A view of the pinned head over the known facts; `interrupt` says when a run has used up its time.
+    pub fn new(pin: &'a Pin, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
+        Self { pin, known, interrupt }
+    }
+
+    fn chain(&self) -> Need<&'a ChainView> {
+        self.pin.chain.as_ref().ok_or_else(|| self.not_synced())
+    }
+
+    /// The chain, only when its head is the head.
+    fn synced_chain(&self) -> Need<&'a ChainView> {
+        let chain = self.chain()?;
+        if self.pin.synced {
+            return Ok(chain);
+        }
+        Err(self.not_synced())
+    }
+
+    fn not_synced(&self) -> Stop {
+        Stop::Refused(match &self.pin.fault {
+            Some(fault) => Refusal::SyncFailed(fault.clone()),
+            None => Refusal::Syncing { verified: self.pin.chain.as_ref().map_or(0, |c| c.head().number.saturating_sub(self.pin.start)) },
+        })
+    }
+}
+
+fn lacking<T>(fact: Fact) -> Need<T> {
+    Err(Stop::Lacking(Facts::from([fact])))
+}
+
+fn block_ref(header: &VerifiedHeader) -> BlockRef {
+    BlockRef { number: header.number, hash: header.hash() }
+}
+
+impl View for LightView<'_> {
+    fn network(&self) -> &Network {
+        &self.pin.network
+    }
+
+    fn client_version(&self) -> String {
+        self.pin.identity.version.clone()
+    }
+
+    fn depths(&self) -> Depths {
+        Depths::default()
+    }
+
+    fn syncing(&self) -> Option<SyncProgress> {
+        let current = self.pin.chain.as_ref().map_or(self.pin.start, |c| c.head().number);
+        if self.pin.synced && current >= self.pin.announced {
+            return None;
+        }
+        Some(SyncProgress { starting: self.pin.start, current, highest: self.pin.announced.max(current) })
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        self.pin.identity.upstreams.clone()
+    }
+
+    fn head(&self) -> Need<VerifiedHeader> {
+        Ok(self.synced_chain()?.head().clone())
+    }
+
+    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
+        let chain = self.chain()?;
+        if let Some(header) = chain.by_number(number) {
+            return Ok(Some(header.clone()));
+        }
+        if number < chain.lowest() {
+            return Err(Stop::Refused(Refusal::TooOld { number, lowest: chain.lowest() }));
+        }
+        self.synced_chain().map(|_| None)
+    }
+
+    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
+        if let Some(header) = self.chain()?.by_hash(&hash) {
+            return Ok(Some(header.clone()));
+        }
+        match self.known.header(&hash) {
+            Some(found) => Ok(found.clone()),
+            None => lacking(Fact::Header(hash)),
+        }
+    }
+
+    fn is_canonical(&self, block: BlockRef) -> bool {
+        self.pin.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+    }
+
+    fn total_difficulty(&self, hash: B256) -> Option<U256> {
+        self.pin.chain.as_ref()?.total_difficulty(&hash)
+    }
+
+    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+        if let Some(body) = VerifiedBody::none(header) {
+            return Ok(Arc::new(body));
+        }
+        match self.known.body(&header.hash()) {
+            Some(body) => Ok(body.clone()),
+            None => lacking(Fact::Body(block_ref(header))),
+        }
+    }
+
+    fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+        if header.uncles_hash == EMPTY_UNCLES_HASH {
+            return Ok(Arc::new(VerifiedUncles::none(header)));
+        }
+        if let Some(uncles) = self.pin.chain.as_ref().and_then(|c| c.uncles(&header.hash())) {
+            return Ok(uncles.clone());
+        }
+        match self.known.uncles(&header.hash()) {
+            Some(uncles) => Ok(uncles.clone()),
+            None => lacking(Fact::Uncles(block_ref(header), header.uncle_count)),
+        }
+    }
+
+    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+        // Receipts are asked for by transaction hash, so the body comes first.
+        self.body(header)?;
+        match self.known.receipts(&header.hash()) {
+            Some(receipts) => Ok(receipts.clone()),
+            None => lacking(Fact::Receipts(block_ref(header))),
+        }
+    }
+
+    fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
+        self.synced_chain()?;
+        let block = match self.known.location(&transaction) {
+            None => return lacking(Fact::Location(transaction)),
+            Some(Location::Unknown) => return Ok(TransactionPlace::Unknown),
+            Some(Location::Pending(pending)) => return Ok(TransactionPlace::Pending(pending.clone())),
+            Some(Location::Mined(block)) => *block,
+        };
+        let header = match self.header_by_number(block.number)? {
+            Some(header) if header.hash() == block.hash => header,
+            _ => return Err(Stop::Refused(Refusal::Abandoned(block))),
+        };
+        let body = self.body(&header)?;
+        match body.position(&transaction) {
+            Some(index) => Ok(TransactionPlace::Mined(header, index)),
+            None => Err(Stop::Refused(Refusal::Misplaced { transaction, block })),
+        }
+    }
+
+    fn state<'b>(&'b self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'b>> {
+        if !self.pin.network.rules(header.number).has(Rule::Rskip126) {
+            return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
+        }
+        Ok(Box::new(TrieState::new(self.known, header.state_root)))
+    }
+
+    fn interrupted(&self) -> bool {
+        (self.interrupt)()
+    }
+
+    fn nodes(&self) -> &dyn NodeSource {
+        &self.known
+    }
+}

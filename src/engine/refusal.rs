@@ -1,0 +1,103 @@
+//! Why the engine gives no answer rather than an unproven one.
+
+use alloy_primitives::B256;
+use thiserror::Error;
+
+use crate::{
+    exec::CallStop,
+    light::{BlockRef, FactFailure, SyncFault},
+    state::StateError,
+    types::SenderError,
+};
+
+/// The reason for having no proven answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The head of the chain is not known yet.
+    #[error("Resource unavailable: still synchronizing, {verified} headers verified; ask again later")]
+    Syncing {
+        /// Number of headers verified so far.
+        verified: u64,
+    },
+    /// Synchronization stopped on data that does not verify.
+    #[error("Resource unavailable: synchronization stopped: {0}")]
+    SyncFailed(SyncFault),
+    /// An upstream could not supply or prove what the answer needs.
+    #[error("Resource unavailable: {0}")]
+    Unproven(FactFailure),
+    /// An upstream names a block that does not hold the transaction.
+    #[error("Resource unavailable: the upstream says transaction {transaction} is in {block}, but it is not")]
+    Misplaced {
+        /// The transaction asked for.
+        transaction: B256,
+        /// The block named.
+        block: BlockRef,
+    },
+    /// The block left the chain while the question was being answered.
+    #[error("Resource unavailable: {0} left the chain while it was read; ask again")]
+    Abandoned(BlockRef),
+    /// A run asked for more rounds of facts than one question may have.
+    #[error("Limit exceeded: the answer needs more than {rounds} rounds of proofs")]
+    TooManyRounds {
+        /// The limit.
+        rounds: usize,
+    },
+    /// A run asked for more facts at once than one question may have.
+    #[error("Limit exceeded: the answer needs more than {max} proofs at once")]
+    TooManyFacts {
+        /// The limit.
+        max: usize,
+    },
+    /// State roots before the Unitrie (RSKIP-126) commit to a trie nobody can serve proofs of any more.
+    #[error("state proofs unavailable: block {number} is older than the Unitrie (RSKIP-126)")]
+    NoStateProofs {
+        /// The block asked for.
+        number: u64,
+    },
+    /// The block is older than the checkpoint, or than the headers kept.
+    #[error("Resource unavailable: block {number} is older than block {lowest}, the first one held")]
+    TooOld {
+        /// The block asked for.
+        number: u64,
+        /// Height of the oldest header held.
+        lowest: u64,
+    },
+    /// A precompile whose rules are not simulated: no answer is better than a wrong one.
+    #[error("the precompiled contract {0} is not simulated")]
+    PrecompileNotSimulated(alloy_primitives::Address),
+    /// The call ran longer than allowed.
+    #[error("Execution has got timeout out.")]
+    Interrupted,
+    /// A transaction of a verified block has a signature that no sender fits.
+    #[error("Resource unavailable: transaction {index} of {block}: {error}")]
+    Sender {
+        /// Its block.
+        block: BlockRef,
+        /// Its place.
+        index: usize,
+        /// What is wrong with the signature.
+        error: SenderError,
+    },
+    /// A waiting transaction has a signature that no sender fits.
+    #[error("Resource unavailable: pending transaction: {0}")]
+    PendingSender(SenderError),
+    /// The run could not be carried out.
+    #[error("Resource unavailable: {0}")]
+    Execution(CallStop),
+    /// What the state root commits to is not what it must be.
+    #[error("Resource unavailable: {0}")]
+    CorruptState(StateError),
+}
+
+impl Refusal {
+    /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference's `-32011` (time).
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::TooManyRounds { .. } | Self::TooManyFacts { .. } => -32005,
+            Self::Interrupted => -32011,
+            Self::PrecompileNotSimulated(_) => -32004,
+            _ => -32002,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! From a block selector to a header.
+
+
+
+use alloy_primitives::B256;
+
+use super::{view::View, Need};
+use crate::{consensus::VerifiedHeader, light::BlockRef};
+
+/// Which block is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockId {
+    /// The head; also the answer to `pending`, which a light client has no block for.
+    Latest,
+    /// Block 0.
+    Earliest,
+    /// [`super::Depths::safe`] blocks below the head.
+    Safe,
+    /// [`super::Depths::finalized`] blocks below the head.
+    Finalized,
+    /// By height.
+    Number(u64),
+    /// By hash.
+    Hash {
+        /// The block hash.
+        hash: B256,
+        /// Refuse a block off the canonical chain (EIP-1898).
+        require_canonical: bool,
+    },
+}
+
+/// The outcome of a look-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// The block.
+    Header(VerifiedHeader),
+    /// No such block.
+    NotFound,
+    /// It exists, but not on the canonical chain, which was required.
+    NotCanonical,
+}
+
+/// Finds the header a selector means.
+///
+/// # Errors
+/// As the view's look-ups.
+pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
+    let header = match id {
+        BlockId::Latest => Some(view.head()?),
+        BlockId::Earliest => view.header_by_number(0)?,
+        BlockId::Safe => below_head(view, view.depths().safe)?,
+        BlockId::Finalized => below_head(view, view.depths().finalized)?,
+        BlockId::Number(number) => view.header_by_number(number)?,
+        BlockId::Hash { hash, require_canonical } => {
+            let found = view.header_by_hash(hash)?;
+            if let Some(header) = &found {
+                if require_canonical && !view.is_canonical(BlockRef { number: header.number, hash }) {
+                    return Ok(Resolved::NotCanonical);
+                }
+            }
+            found
+        }
+    };
+    Ok(header.map_or(Resolved::NotFound, Resolved::Header))
+}
+
+/// The block `depth` below the head, or block 0 on a shorter chain.
+fn below_head(view: &dyn View, depth: u64) -> Need<Option<VerifiedHeader>> {
+    let head = view.head()?;
+    view.header_by_number(head.number.saturating_sub(depth))
+}

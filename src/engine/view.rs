@@ -1,0 +1,169 @@
+//! The interface between handlers and whatever holds the chain.
+
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+
+use alloy_primitives::{B256, U256};
+
+use super::Refusal;
+use crate::{
+    consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    light::{BlockRef, Facts},
+    state::StateReader,
+    trie::NodeSource,
+    types::Transaction,
+};
+
+/// Why a handler stopped without a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// It needs these facts; run it again when they are there.
+    Lacking(Facts),
+    /// There is no proven answer.
+    Refused(Refusal),
+}
+
+/// A value of the view, or why it is not there.
+pub type Need<T> = Result<T, Stop>;
+
+/// How sure an answer is, from strong to weak; an answer has the level of its weakest part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// A constant of the network or a pure computation.
+    Local,
+    /// Committed to by a header on the heaviest proven chain.
+    Verified,
+    /// "There is none" as the upstreams say; absence by hash cannot be proven.
+    UnprovenAbsence,
+}
+
+/// Where a transaction is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransactionPlace {
+    /// In this block of the canonical chain, at this index.
+    Mined(VerifiedHeader, usize),
+    /// Waiting, as an upstream says; the transaction itself matches the hash asked for.
+    Pending(Arc<Transaction>),
+    /// No upstream knows it.
+    Unknown,
+}
+
+/// How many blocks below the head the tags `safe` and `finalized` are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Depths {
+    /// `safe`.
+    pub safe: u64,
+    /// `finalized`.
+    pub finalized: u64,
+}
+
+impl Default for Depths {
+    /// 12 and 120 blocks: about five minutes and one hour on mainnet.
+    fn default() -> Self {
+        Self { safe: 12, finalized: 120 }
+    }
+}
+
+/// Progress of synchronization, for `eth_syncing`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncProgress {
+    /// Block at which this client started.
+    pub starting: u64,
+    /// Newest verified block.
+    pub current: u64,
+    /// Newest block an upstream has announced.
+    pub highest: u64,
+}
+
+/// A chain as of one head. Everything it returns is proven.
+pub trait View {
+    /// The network's parameters.
+    fn network(&self) -> &Network;
+
+    /// The client's name and version, five parts separated by `/`.
+    fn client_version(&self) -> String;
+
+    /// Depths of the `safe` and `finalized` tags.
+    fn depths(&self) -> Depths;
+
+    /// Where synchronization stands, or `None` when the head is current.
+    fn syncing(&self) -> Option<SyncProgress>;
+
+    /// Names of the upstreams in use, credentials removed; empty for a chain that needs none.
+    fn upstreams(&self) -> Vec<String>;
+
+    /// The pinned head.
+    ///
+    /// # Errors
+    /// Refused while synchronizing.
+    fn head(&self) -> Need<VerifiedHeader>;
+
+    /// The canonical header of this height; `None` above the head.
+    ///
+    /// # Errors
+    /// Refused while synchronizing or below the checkpoint.
+    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>>;
+
+    /// A header by hash, canonical or not.
+    ///
+    /// # Errors
+    /// Lacking when it has to be asked for.
+    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>>;
+
+    /// Whether this block is on the canonical chain of the pinned head.
+    fn is_canonical(&self, block: BlockRef) -> bool;
+
+    /// Total difficulty up to and including the block; `None` where not all uncles are proven.
+    fn total_difficulty(&self, hash: B256) -> Option<U256>;
+
+    /// All transactions of a block.
+    ///
+    /// # Errors
+    /// Lacking.
+    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>>;
+
+    /// All uncles of a block.
+    ///
+    /// # Errors
+    /// Lacking.
+    fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>>;
+
+    /// All receipts of a block.
+    ///
+    /// # Errors
+    /// Lacking.
+    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>>;
+
+    /// Where a transaction is.
+    ///
+    /// # Errors
+    /// Lacking.
+    fn locate(&self, transaction: B256) -> Need<TransactionPlace>;
+
+    /// The state after a block. Reading what is not proven fails with the missing key.
+    ///
+    /// # Errors
+    /// Refused for blocks without provable state.
+    fn state<'a>(&'a self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>>;
+
+    /// Whether the present run has used up its time.
+    fn interrupted(&self) -> bool;
+
+    /// Trie nodes by hash, for making proofs of what [`Self::state`] reads.
+    fn nodes(&self) -> &dyn NodeSource;
+}
+
+/// Joins the needs of several parts, so that one round fetches all of them.
+///
+/// # Errors
+/// The first refusal, else all that is lacking.
+pub(crate) fn both<A, B>(a: Need<A>, b: Need<B>) -> Need<(A, B)> {
+    match (a, b) {
+        (Ok(a), Ok(b)) => Ok((a, b)),
+        (Err(Stop::Lacking(mut facts)), Err(Stop::Lacking(more))) => {
+            facts.extend(more);
+            Err(Stop::Lacking(facts))
+        }
+        (Err(refused @ Stop::Refused(_)), _) | (_, Err(refused @ Stop::Refused(_))) => Err(refused),
+        (Err(lacking), _) | (_, Err(lacking)) => Err(lacking),
+    }
+}

@@ -1,0 +1,160 @@
+//! A run of consecutive headers on its way: which form each is asked in, and what came.
+
+use alloc::{format, string::ToString, vec::Vec};
+
+use super::{
+    fault::SyncCause,
+    prove,
+    upstream::{Answer, CallFailure, UpstreamCall},
+};
+use crate::{consensus::Network, types::SealedHeader};
+
+/// How often a header is asked for in another form before it counts as not to be had: without transactions, with
+/// them, and raw together with the proof from the block.
+const FORMS: usize = 3;
+
+/// The window is not complete yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WindowError {
+    /// Some headers have to be asked for in another form.
+    AskAgain,
+}
+
+/// Headers `first..=last`; those above `announced` may be missing.
+#[derive(Debug)]
+pub(super) struct HeaderWindow {
+    first: u64,
+    announced: u64,
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct Slot {
+    number: u64,
+    form: usize,
+    state: SlotState,
+}
+
+#[derive(Debug)]
+enum SlotState {
+    Wanted(Option<SyncCause>),
+    Have(SealedHeader),
+    /// The upstream has no such block, or none that can be used, for this reason.
+    Gone(SyncCause),
+}
+
+impl HeaderWindow {
+    pub(super) fn new(first: u64, last: u64, announced: u64) -> Self {
+        let slots = (first..=last).map(|number| Slot { number, form: 0, state: SlotState::Wanted(None) }).collect();
+        Self { first, announced, slots }
+    }
+
+    pub(super) fn single(number: u64) -> Self {
+        Self::new(number, number, number)
+    }
+
+    pub(super) fn first(&self) -> u64 {
+        self.first
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The questions for the headers still wanted.
+    pub(super) fn questions(&self) -> Vec<UpstreamCall> {
+        self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::questions).collect()
+    }
+
+    /// Takes the answers to [`Self::questions`], in order.
+    pub(super) fn take(&mut self, answers: Vec<Answer>, network: &Network) -> Result<(), WindowError> {
+        let mut answers = answers.into_iter();
+        let announced = self.announced;
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_wanted()) {
+            let count = slot.questions().len();
+            let mine: Vec<Answer> = answers.by_ref().take(count).collect();
+            slot.take(&mine, announced, network);
+        }
+        if self.slots.iter().any(Slot::is_wanted) {
+            return Err(WindowError::AskAgain);
+        }
+        Ok(())
+    }
+
+    /// The headers up to the end of the upstream's chain.
+    ///
+    /// # Errors
+    /// The first header that must exist but could not be had, or that came as something else.
+    pub(super) fn into_headers(self) -> Result<Vec<SealedHeader>, (u64, SyncCause)> {
+        let announced = self.announced;
+        let mut headers = Vec::with_capacity(self.slots.len());
+        for slot in self.slots {
+            match slot.state {
+                SlotState::Have(header) => headers.push(header),
+                SlotState::Gone(cause) if slot.number > announced && is_end(&cause) => break,
+                SlotState::Gone(cause) => return Err((slot.number, cause)),
+                SlotState::Wanted(cause) => return Err((slot.number, cause.unwrap_or(SyncCause::Missing))),
+            }
+        }
+        Ok(headers)
+    }
+}
+
+/// Whether this is what the end of a chain looks like.
+fn is_end(cause: &SyncCause) -> bool {
+    matches!(cause, SyncCause::Missing | SyncCause::Call(CallFailure::NotRecorded | CallFailure::Rpc { .. }))
+}
+
+impl Slot {
+    fn is_wanted(&self) -> bool {
+        matches!(self.state, SlotState::Wanted(_))
+    }
+
+    fn questions(&self) -> Vec<UpstreamCall> {
+        let number = self.number;
+        let block = |full: bool| UpstreamCall::new("eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
+        match self.form {
+            0 => alloc::vec![block(false)],
+            1 => alloc::vec![block(true)],
+            _ => alloc::vec![
+                UpstreamCall::new("rsk_getRawBlockHeaderByNumber", format!(r#"["{number:#x}"]"#)),
+                block(true),
+            ],
+        }
+    }
+
+    fn take(&mut self, answers: &[Answer], announced: u64, network: &Network) {
+        match self.parse(answers, network) {
+            Ok(header) => self.state = SlotState::Have(header),
+            Err(cause) => {
+                let end = self.number > announced && matches!(cause, SyncCause::Missing);
+                self.form = self.form.saturating_add(1);
+                // The first cause says most: later forms often fail only because they are not served.
+                let first = match core::mem::replace(&mut self.state, SlotState::Wanted(None)) {
+                    SlotState::Wanted(Some(first)) if !is_end(&first) || is_end(&cause) => first,
+                    _ => cause,
+                };
+                self.state = if end || self.form >= FORMS { SlotState::Gone(first) } else { SlotState::Wanted(Some(first)) };
+            }
+        }
+    }
+
+    fn parse(&self, answers: &[Answer], network: &Network) -> Result<SealedHeader, SyncCause> {
+        let text = |index: usize| match answers.get(index) {
+            Some(Ok(raw)) if raw.get() == "null" => Err(SyncCause::Missing),
+            Some(Ok(raw)) => Ok(raw.get()),
+            Some(Err(failure)) => Err(SyncCause::Call(failure.clone())),
+            None => Err(SyncCause::Missing),
+        };
+        let decode = |error: &dyn core::fmt::Display| SyncCause::Decode(error.to_string());
+        let header = if self.form < 2 {
+            prove::header(text(0)?, None, network).map_err(|e| decode(&e))?
+        } else {
+            prove::raw_header(text(0)?, text(1)?, network).map_err(|e| decode(&e))?
+        };
+        if header.number != self.number {
+            return Err(SyncCause::OtherBlock { asked: self.number, got: header.number });
+        }
+        Ok(header)
+    }
+}

@@ -1,0 +1,67 @@
+//! From what is lacking to tasks: facts that one question answers go together.
+
+use alloc::{collections::BTreeMap, vec::Vec};
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::{
+    fact::{BlockRef, Fact, Facts},
+    store::Known,
+    task::{Task, Wanted},
+};
+use crate::state::StateKey;
+
+/// The most storage slots of one proof request; larger sets are split, since upstreams limit them.
+pub const MAX_SLOTS_PER_PROOF: usize = 256;
+
+/// Tasks that fetch all of `lacking`.
+pub fn tasks(lacking: &Facts, known: &Known<'_>) -> Vec<Task> {
+    let mut proofs: BTreeMap<(BlockRef, Address), Vec<U256>> = BTreeMap::new();
+    let mut wanted = Vec::new();
+    for fact in lacking {
+        match fact {
+            Fact::State(block, StateKey::Account(address)) => {
+                proofs.entry((*block, *address)).or_default();
+            }
+            Fact::State(block, StateKey::Storage(address, slot)) => proofs.entry((*block, *address)).or_default().push(*slot),
+            other => wanted.push(Wanted::One(*other)),
+        }
+    }
+    for ((block, address), slots) in proofs {
+        if slots.is_empty() {
+            wanted.push(Wanted::Proof { block, address, slots });
+            continue;
+        }
+        for slots in slots.chunks(MAX_SLOTS_PER_PROOF) {
+            wanted.push(Wanted::Proof { block, address, slots: slots.to_vec() });
+        }
+    }
+    wanted
+        .into_iter()
+        .map(|wanted| {
+            let transactions = transactions(&wanted, known);
+            Task::new(wanted, &transactions)
+        })
+        .collect()
+}
+
+/// The hashes of the transactions that receipts are wanted of.
+pub fn transactions(wanted: &Wanted, known: &Known<'_>) -> Vec<B256> {
+    match wanted {
+        Wanted::One(Fact::Receipts(block)) => {
+            known.body(&block.hash).map(|body| body.hashes().to_vec()).unwrap_or_default()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The facts a task was to fetch.
+pub fn facts_of(wanted: &Wanted) -> Vec<Fact> {
+    match wanted {
+        Wanted::One(fact) => alloc::vec![*fact],
+        Wanted::Proof { block, address, slots } => core::iter::once(StateKey::Account(*address))
+            .chain(slots.iter().map(|slot| StateKey::Storage(*address, *slot)))
+            .map(|key| Fact::State(*block, key))
+            .collect(),
+    }
+}

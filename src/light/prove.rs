@@ -1,0 +1,291 @@
+//! From an upstream's answers to facts. Everything here is hostile until a hash, a root or proof of work says otherwise.
+
+use alloc::{format, string::String, string::ToString, sync::Arc, vec::Vec};
+
+use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::{
+    fact::{BlockRef, Fact},
+    pin::Pin,
+    store::{FactStore, Known, Location},
+    task::{Cause, Task, Wanted},
+    upstream::CallFailure,
+};
+use crate::{
+    consensus::{Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    state::{keys, StateKey},
+    trie::{self, verify_multiproof},
+    types::{json, Header, HeaderError, Receipt, SealedHeader, Transaction},
+};
+
+/// Proves what a task's answers claim.
+///
+/// # Errors
+/// [`Cause`]: which answer is missing, or which rule it breaks.
+pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Cause> {
+    let mut facts = FactStore::default();
+    match &task.wanted {
+        Wanted::One(Fact::Header(hash)) => {
+            let header = unheld_header(first(task)?, *hash, pin.network())?;
+            facts.headers.insert(*hash, header);
+        }
+        Wanted::One(Fact::Body(block)) => {
+            let body = body(first(task)?, &held(pin, known, block)?, pin.network())?;
+            facts.bodies.insert(block.hash, Arc::new(body));
+        }
+        Wanted::One(Fact::Uncles(block, _)) => {
+            let header = held(pin, known, block)?;
+            let uncles = uncle_headers(task, pin.network())?;
+            facts.uncles.insert(block.hash, Arc::new(VerifiedUncles::check(&header, uncles).map_err(refuted)?));
+        }
+        Wanted::One(Fact::Receipts(block)) => {
+            let receipts = receipts(task, &held(pin, known, block)?, pin.network())?;
+            facts.receipts.insert(block.hash, Arc::new(receipts));
+        }
+        Wanted::One(Fact::Location(hash)) => {
+            facts.locations.insert(*hash, location(task, *hash, pin.network().chain_id)?);
+        }
+        Wanted::One(Fact::State(block, key)) => {
+            let root = held(pin, known, block)?.state_root;
+            facts.nodes = long_value(first(task)?, root, key, known)?;
+        }
+        Wanted::Proof { block, address, slots } => {
+            let root = held(pin, known, block)?.state_root;
+            facts.nodes = account_proof(first(task)?, root, address, slots)?;
+        }
+    }
+    Ok(facts)
+}
+
+fn refuted(error: impl core::fmt::Display) -> Cause {
+    Cause::Refuted(error.to_string())
+}
+
+/// The text of the only answer, `null` included.
+fn first(task: &Task) -> Result<&RawValue, Cause> {
+    match task.answers().next() {
+        Some(Ok(raw)) => Ok(raw),
+        Some(Err(failure)) => Err(Cause::Call(failure.clone())),
+        None => Err(Cause::Call(CallFailure::Malformed("no answer"))),
+    }
+}
+
+/// The header a fact hangs on; it was verified before the fact was asked for.
+fn held(pin: &Pin, known: &Known<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
+    if let Some(header) = pin.chain().and_then(|chain| chain.by_hash(&block.hash)) {
+        return Ok(header.clone());
+    }
+    known.header(&block.hash).cloned().flatten().ok_or(Cause::Needs(Fact::Header(block.hash)))
+}
+
+fn is_null(raw: &RawValue) -> bool {
+    raw.get() == "null"
+}
+
+/// A block number or count from an answer.
+pub fn quantity(raw: &RawValue) -> Option<u64> {
+    let text: String = serde_json::from_str(raw.get()).ok()?;
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// A header from a node's block object: rebuilt so that it hashes to the hash the object claims, or to `claimed`.
+///
+/// # Errors
+/// The field and rule that do not fit.
+pub fn header(text: &str, claimed: Option<B256>, network: &Network) -> Result<SealedHeader, json::JsonError> {
+    json::header_from_json(text, claimed, &|number| network.header_shape(number))
+}
+
+/// Why a raw header cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum RawHeaderError {
+    /// The answer is not a hex string.
+    #[error("raw header: {0}")]
+    Hex(#[from] hex::FromHexError),
+    /// An answer is not the JSON it should be.
+    #[error("raw header: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The bytes are no header.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+}
+
+/// A header from its raw encoding; proof and coinbase, which raw headers lack, come from the block object.
+///
+/// # Errors
+/// The field and rule that do not fit.
+pub fn raw_header(raw: &str, block: &str, network: &Network) -> Result<SealedHeader, RawHeaderError> {
+    let raw = hex_text(raw)?;
+    let block: MergedMiningFields = serde_json::from_str(block)?;
+    let mut header = Header::decode(&raw, &|number| network.header_shape(number))?;
+    if header.merkle_proof.is_empty() && header.coinbase_tx.is_empty() {
+        header.merkle_proof = decode_hex(&block.bitcoin_merged_mining_merkle_proof)?;
+        header.coinbase_tx = decode_hex(&block.bitcoin_merged_mining_coinbase_transaction)?;
+    }
+    Ok(header.seal())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MergedMiningFields {
+    bitcoin_merged_mining_merkle_proof: String,
+    bitcoin_merged_mining_coinbase_transaction: String,
+}
+
+/// A header that the chain does not hold: it must be the preimage of the hash and carry its own proof of work.
+fn unheld_header(raw: &RawValue, hash: B256, network: &Network) -> Result<Option<VerifiedHeader>, Cause> {
+    if is_null(raw) {
+        return Ok(None);
+    }
+    let header = header(raw.get(), Some(hash), network).map_err(refuted)?;
+    VerifiedHeader::alone(Candidate::from(header), network).map(Some).map_err(refuted)
+}
+
+#[derive(Deserialize)]
+struct BlockTransactions<'a> {
+    #[serde(borrow)]
+    transactions: Vec<&'a RawValue>,
+}
+
+fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<VerifiedBody, Cause> {
+    if is_null(raw) {
+        return Err(Cause::Withheld);
+    }
+    let block: BlockTransactions<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let transactions: Result<Vec<Transaction>, _> =
+        block.transactions.iter().map(|raw| json::transaction_from_json(raw.get(), None, network.chain_id)).collect();
+    VerifiedBody::check(header, transactions.map_err(refuted)?, network).map_err(refuted)
+}
+
+/// The uncle headers of a block, each rebuilt to the hash it claims; the uncles hash is the caller's to check.
+///
+/// # Errors
+/// [`Cause`].
+pub fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
+    /// The attempt that asks for all places, used or not.
+    const ALL_PLACES: usize = 2;
+    let mut uncles = Vec::new();
+    for answer in task.answers() {
+        let raw = match answer {
+            Err(_) if task.attempt() == ALL_PLACES => break,
+            Err(failure) => return Err(Cause::Call(failure.clone())),
+            Ok(raw) => raw,
+        };
+        if is_null(raw) && task.attempt() == ALL_PLACES {
+            break;
+        }
+        if is_null(raw) {
+            return Err(Cause::Withheld);
+        }
+        let uncle = json::header_from_json(raw.get(), None, &|number| network.header_shape(number)).map_err(refuted)?;
+        uncles.push(uncle.into_header());
+    }
+    if uncles.is_empty() && task.attempt() == ALL_PLACES {
+        return Err(Cause::Withheld);
+    }
+    Ok(uncles)
+}
+
+fn receipts(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<VerifiedReceipts, Cause> {
+    let mut receipts = Vec::new();
+    for answer in task.answers() {
+        let raw = answer.as_ref().map_err(|failure| Cause::Call(failure.clone()))?;
+        if is_null(raw) {
+            return Err(Cause::Withheld);
+        }
+        receipts.push(match task.attempt() {
+            0 => json::receipt_from_json(raw.get()).map_err(refuted)?,
+            _ => Receipt::decode(&hex_bytes(raw)?).map_err(refuted)?,
+        });
+    }
+    VerifiedReceipts::check(header, receipts, network).map_err(refuted)
+}
+
+/// Bytes in a JSON string.
+fn hex_text(json: &str) -> Result<Bytes, RawHeaderError> {
+    let text: String = serde_json::from_str(json)?;
+    Ok(decode_hex(&text)?)
+}
+
+fn decode_hex(text: &str) -> Result<Bytes, hex::FromHexError> {
+    hex::decode(text).map(Bytes::from)
+}
+
+fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
+    let text: String = serde_json::from_str(raw.get()).map_err(|_| Cause::Refuted("not a hex string".into()))?;
+    decode_hex(&text).map_err(refuted)
+}
+
+/// Where a transaction is said to be. "Nowhere" needs both ways of asking to say so.
+fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Location, Cause> {
+    let absent_before = matches!(task.last_cause(), Some(Cause::Withheld));
+    let raw = match first(task) {
+        Err(Cause::Call(CallFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
+        other => other?,
+    };
+    if is_null(raw) {
+        return if absent_before { Ok(Location::Unknown) } else { Err(Cause::Withheld) };
+    }
+    if let Some(place) = json::location_from_json(raw.get()).map_err(refuted)? {
+        return Ok(Location::Mined(BlockRef { number: place.block_number, hash: place.block_hash }));
+    }
+    if task.attempt() == 0 {
+        return Err(Cause::Refuted("a receipt without block".into()));
+    }
+    let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
+    Ok(Location::Pending(Arc::new(transaction)))
+}
+
+/// Bytes behind a hash that a proven node holds: code, or a long storage value.
+fn long_value(raw: &RawValue, root: B256, key: &StateKey, known: &Known<'_>) -> Result<trie::ProvenNodes, Cause> {
+    let path = match key {
+        StateKey::Code(address) => keys::code_key(address).to_vec(),
+        StateKey::StorageBytes(address, slot) => keys::slot_key(address, slot),
+        _ => return Err(Cause::Refuted("not a value behind a hash".into())),
+    };
+    if is_null(raw) {
+        return Err(Cause::Withheld);
+    }
+    let value = hex_bytes(raw)?;
+    let nodes = trie::prove(known, root, &path).map_err(refuted)?;
+    verify_multiproof(root, &[path], &nodes, &[value]).map_err(refuted)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountProof {
+    account_proof: Vec<String>,
+    #[serde(default)]
+    storage_proof: Vec<StorageProof>,
+}
+
+#[derive(Deserialize)]
+struct StorageProof {
+    // The reference's first draft used the plural.
+    #[serde(alias = "proofs", default)]
+    proof: Vec<String>,
+}
+
+/// The nodes of an `eth_getProof` answer. Only they count: balance, nonce and values are read from them.
+fn account_proof(raw: &RawValue, root: B256, address: &Address, slots: &[U256]) -> Result<trie::ProvenNodes, Cause> {
+    if is_null(raw) {
+        return Err(Cause::Withheld);
+    }
+    let answer: AccountProof = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
+    paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
+    let storage_nodes = answer.storage_proof.iter().flat_map(|entry| entry.proof.iter());
+    let nodes: Result<Vec<Bytes>, _> = answer.account_proof.iter().chain(storage_nodes).map(|node| decode_hex(node)).collect();
+    let nodes = nodes.map_err(refuted)?;
+    let nothing: [&[u8]; 0] = [];
+    verify_multiproof(root, &paths, &nodes, &nothing).map_err(|error| {
+        if nodes.is_empty() || answer.storage_proof.iter().any(|entry| entry.proof.is_empty()) {
+            return Cause::Refuted(format!("{error} (the upstream gives no proofs of absence)"));
+        }
+        refuted(error)
+    })
+}

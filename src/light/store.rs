@@ -1,0 +1,138 @@
+//! Proven facts: of one session, and the cache they flow into when it ends.
+
+use alloc::{collections::BTreeMap, sync::Arc};
+
+use alloy_primitives::{Bytes, B256};
+
+use super::fact::BlockRef;
+use crate::{
+    consensus::{VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    trie::{NodeSource, ProvenNodes},
+    types::Transaction,
+};
+
+/// Where an upstream says a transaction is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// In this block; a hint until the block's body shows it.
+    Mined(BlockRef),
+    /// Not mined yet; the transaction matches the hash asked for.
+    Pending(Arc<Transaction>),
+    /// Nowhere.
+    Unknown,
+}
+
+/// Proven facts by what they are about. Values are shared, so moving them between sessions and cache is cheap.
+#[derive(Debug, Clone, Default)]
+pub struct FactStore {
+    /// Headers off the held chain; `None` where the upstreams know no such block.
+    pub(crate) headers: BTreeMap<B256, Option<VerifiedHeader>>,
+    /// Bodies by block hash.
+    pub(crate) bodies: BTreeMap<B256, Arc<VerifiedBody>>,
+    /// Uncles by block hash.
+    pub(crate) uncles: BTreeMap<B256, Arc<VerifiedUncles>>,
+    /// Receipts by block hash.
+    pub(crate) receipts: BTreeMap<B256, Arc<VerifiedReceipts>>,
+    /// Places of transactions by hash.
+    pub(crate) locations: BTreeMap<B256, Location>,
+    /// Trie nodes, long values and codes by their own hash: what is found under a hash is what the hash says.
+    pub(crate) nodes: ProvenNodes,
+}
+
+/// Most entries of a kind in one generation of the cache: bodies and receipts are the largest, some 100 kB each.
+const GENERATION_ENTRIES: usize = 512;
+
+/// Most trie nodes in one generation of the cache, some 100 bytes each, codes up to 24 kB.
+const GENERATION_NODES: usize = 100_000;
+
+/// Proven facts of earlier sessions. Two generations: when the young one is full it becomes the old one, and what was
+/// not used since is forgotten. Absence is never kept: what was not there may come.
+#[derive(Debug, Clone, Default)]
+pub struct FactCache {
+    young: FactStore,
+    old: FactStore,
+}
+
+impl FactStore {
+    /// Takes everything over from another store.
+    pub fn merge(&mut self, other: Self) {
+        self.headers.extend(other.headers);
+        self.bodies.extend(other.bodies);
+        self.uncles.extend(other.uncles);
+        self.receipts.extend(other.receipts);
+        self.locations.extend(other.locations);
+        // What no longer fits is lacking again; the bound on memory comes first.
+        self.nodes.merge(other.nodes).ok();
+    }
+
+    fn is_full(&self) -> bool {
+        let largest = [self.headers.len(), self.bodies.len(), self.uncles.len(), self.receipts.len(), self.locations.len()];
+        largest.into_iter().any(|n| n > GENERATION_ENTRIES) || self.nodes.len() > GENERATION_NODES
+    }
+}
+
+impl FactCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Keeps what a session has learned.
+    pub fn absorb(&mut self, mut learned: FactStore) {
+        learned.headers.retain(|_, header| header.is_some());
+        learned.locations.retain(|_, place| matches!(place, Location::Mined(_)));
+        self.young.merge(learned);
+        if self.young.is_full() {
+            self.old = core::mem::take(&mut self.young);
+        }
+    }
+}
+
+/// What a session can read: its own facts first, then the cache.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    own: &'a FactStore,
+    cache: &'a FactCache,
+}
+
+impl<'a> Known<'a> {
+    /// Reads `own` before `cache`.
+    pub fn new(own: &'a FactStore, cache: &'a FactCache) -> Self {
+        Self { own, cache }
+    }
+
+    fn stores(&self) -> [&'a FactStore; 3] {
+        [self.own, &self.cache.young, &self.cache.old]
+    }
+
+    /// A header off the held chain: `Some(None)` when it is known to be unknown.
+    pub fn header(&self, hash: &B256) -> Option<&'a Option<VerifiedHeader>> {
+        self.stores().into_iter().find_map(|s| s.headers.get(hash))
+    }
+
+    /// The body of a block.
+    pub fn body(&self, block: &B256) -> Option<&'a Arc<VerifiedBody>> {
+        self.stores().into_iter().find_map(|s| s.bodies.get(block))
+    }
+
+    /// The uncles of a block.
+    pub fn uncles(&self, block: &B256) -> Option<&'a Arc<VerifiedUncles>> {
+        self.stores().into_iter().find_map(|s| s.uncles.get(block))
+    }
+
+    /// The receipts of a block.
+    pub fn receipts(&self, block: &B256) -> Option<&'a Arc<VerifiedReceipts>> {
+        self.stores().into_iter().find_map(|s| s.receipts.get(block))
+    }
+
+    /// The place of a transaction.
+    pub fn location(&self, transaction: &B256) -> Option<&'a Location> {
+        self.stores().into_iter().find_map(|s| s.locations.get(transaction))
+    }
+}
+
+impl NodeSource for Known<'_> {
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.stores().into_iter().find_map(|s| s.nodes.node(hash))
+    }
+}

@@ -1,0 +1,224 @@
+//! A fact on its way: which questions to ask, in which order of preference, and the answers so far.
+
+use alloc::{format, string::String, vec, vec::Vec};
+use core::fmt;
+
+use alloy_primitives::{Address, B256, U256};
+use thiserror::Error;
+
+use super::{
+    fact::{BlockRef, Fact},
+    upstream::{Answer, CallFailure, UpstreamCall},
+};
+use crate::state::StateKey;
+
+/// The most uncles a block may have (RSKIP: uncle list limit); a header that claims more cannot be asked about.
+pub const MAX_UNCLES: u32 = 10;
+
+/// What one task fetches: a fact, or a group of facts that one question answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// A single fact.
+    One(Fact),
+    /// An account and storage slots of it, by one proof.
+    Proof {
+        /// Block whose state is meant.
+        block: BlockRef,
+        /// The account.
+        address: Address,
+        /// The slots, sorted.
+        slots: Vec<U256>,
+    },
+}
+
+/// Why a fact could not be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FactFailure {
+    /// What was wanted, in words.
+    pub wanted: String,
+    /// What happened at each attempt, in order.
+    pub attempts: Vec<AttemptFailure>,
+}
+
+impl core::error::Error for FactFailure {}
+
+impl fmt::Display for FactFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no proof of {}", self.wanted)?;
+        for (index, attempt) in self.attempts.iter().enumerate() {
+            write!(f, "{} {}: {}", if index == 0 { ":" } else { ";" }, attempt.method, attempt.cause)?;
+        }
+        Ok(())
+    }
+}
+
+/// One failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptFailure {
+    /// The method that was asked.
+    pub method: &'static str,
+    /// What was wrong with the answer.
+    pub cause: Cause,
+}
+
+/// What was wrong with an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// There is no answer.
+    #[error(transparent)]
+    Call(#[from] CallFailure),
+    /// `null` where the fact must exist, since a verified header commits to it.
+    #[error("the upstream says there is none, but the header commits to it")]
+    Withheld,
+    /// The answer does not prove the fact: the rule that failed, in words.
+    #[error("{0}")]
+    Refuted(String),
+    /// Something else that is needed first could not be had.
+    #[error("needs {0} first")]
+    Needs(Fact),
+}
+
+impl Wanted {
+    /// The questions of the given attempt, or `None` when there are no more ways to ask.
+    ///
+    /// `transactions` are the hashes of the block's transactions, for receipts.
+    pub fn questions(&self, attempt: usize, transactions: &[B256]) -> Option<Vec<UpstreamCall>> {
+        match self {
+            Self::One(fact) => fact_questions(fact, attempt, transactions),
+            Self::Proof { block, address, slots } => {
+                let method = *["eth_getProof", "rsk_getProof"].get(attempt)?;
+                let keys: Vec<String> = slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
+                let params = format!(r#"["{address:#x}",[{}],"{:#x}"]"#, keys.join(","), block.number);
+                Some(vec![UpstreamCall::new(method, params)])
+            }
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(fact) => fact.fmt(f),
+            Self::Proof { block, address, slots } => {
+                write!(f, "account {address} and {} storage slots at {block}", slots.len())
+            }
+        }
+    }
+}
+
+fn fact_questions(fact: &Fact, attempt: usize, transactions: &[B256]) -> Option<Vec<UpstreamCall>> {
+    let one = |method, params| Some(vec![UpstreamCall::new(method, params)]);
+    match (fact, attempt) {
+        (Fact::Header(hash), 0) => one("eth_getBlockByHash", format!(r#"["{hash}",true]"#)),
+        (Fact::Header(hash), 1) => one("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
+        (Fact::Body(block), 0) => one("eth_getBlockByNumber", format!(r#"["{:#x}",true]"#, block.number)),
+        (Fact::Body(block), 1) => one("eth_getBlockByHash", format!(r#"["{}",true]"#, block.hash)),
+        (Fact::Location(hash), 0) => one("eth_getTransactionReceipt", format!(r#"["{hash}"]"#)),
+        (Fact::Location(hash), 1) => one("eth_getTransactionByHash", format!(r#"["{hash}"]"#)),
+        (Fact::Uncles(block, count), attempt) => uncle_questions(block, *count, attempt),
+        (Fact::Receipts(_), attempt) => {
+            let method = *["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"].get(attempt)?;
+            Some(transactions.iter().map(|hash| UpstreamCall::new(method, format!(r#"["{hash}"]"#))).collect())
+        }
+        (Fact::State(block, key), attempt) => state_questions(block, key, attempt),
+        _ => None,
+    }
+}
+
+fn uncle_questions(block: &BlockRef, count: u32, attempt: usize) -> Option<Vec<UpstreamCall>> {
+    let (method, selector, count) = match attempt {
+        0 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), count),
+        1 => ("eth_getUncleByBlockNumberAndIndex", format!("{:#x}", block.number), count),
+        // No rule ties the header's count to the list, so at last all places are asked for.
+        2 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), MAX_UNCLES),
+        _ => return None,
+    };
+    let indexes = 0..count.min(MAX_UNCLES);
+    Some(indexes.map(|index| UpstreamCall::new(method, format!(r#"["{selector}","{index:#x}"]"#))).collect())
+}
+
+/// Single pieces of state that no proof carries: the bytes behind a hash.
+fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Vec<UpstreamCall>> {
+    let number = block.number;
+    match (key, attempt) {
+        (StateKey::Code(address), 0) => {
+            Some(vec![UpstreamCall::new("eth_getCode", format!(r#"["{address:#x}","{number:#x}"]"#))])
+        }
+        (StateKey::StorageBytes(address, slot), 0) => {
+            let params = format!(r#"["{address:#x}","{slot:#x}","{number:#x}"]"#);
+            Some(vec![UpstreamCall::new("rsk_getStorageBytesAt", params)])
+        }
+        _ => None,
+    }
+}
+
+/// A task under way.
+#[derive(Debug)]
+pub struct Task {
+    /// What it fetches.
+    pub wanted: Wanted,
+    attempt: usize,
+    calls: Vec<UpstreamCall>,
+    answers: Vec<Option<Answer>>,
+    failures: Vec<AttemptFailure>,
+}
+
+impl Task {
+    /// A task at its first attempt.
+    pub fn new(wanted: Wanted, transactions: &[B256]) -> Self {
+        let calls = wanted.questions(0, transactions).unwrap_or_default();
+        let answers = calls.iter().map(|_| None).collect();
+        Self { wanted, attempt: 0, calls, answers, failures: Vec::new() }
+    }
+
+    /// The questions of the present attempt.
+    pub fn calls(&self) -> &[UpstreamCall] {
+        &self.calls
+    }
+
+    /// Which attempt this is, from 0.
+    pub fn attempt(&self) -> usize {
+        self.attempt
+    }
+
+    /// Takes the answer to the question at `index`; the first answer counts.
+    pub fn answer(&mut self, index: usize, answer: Answer) {
+        if let Some(slot) = self.answers.get_mut(index) {
+            slot.get_or_insert(answer);
+        }
+    }
+
+    /// Whether every question of the attempt has its answer.
+    pub fn is_complete(&self) -> bool {
+        self.answers.iter().all(Option::is_some)
+    }
+
+    /// The answers of a complete attempt.
+    pub fn answers(&self) -> impl Iterator<Item = &Answer> {
+        self.answers.iter().flatten()
+    }
+
+    /// Why the attempt before this one failed.
+    pub fn last_cause(&self) -> Option<&Cause> {
+        self.failures.last().map(|failure| &failure.cause)
+    }
+
+    /// Gives the present attempt up and goes to the next one.
+    ///
+    /// # Errors
+    /// [`FactFailure`] when there are no more ways to ask.
+    pub fn next_attempt(&mut self, cause: Cause, transactions: &[B256]) -> Result<(), FactFailure> {
+        let method = self.calls.first().map_or("-", |call| call.method);
+        self.failures.push(AttemptFailure { method, cause });
+        self.attempt = self.attempt.saturating_add(1);
+        match self.wanted.questions(self.attempt, transactions) {
+            Some(calls) => {
+                self.answers = calls.iter().map(|_| None).collect();
+                self.calls = calls;
+                Ok(())
+            }
+            None => Err(FactFailure { wanted: format!("{}", self.wanted), attempts: core::mem::take(&mut self.failures) }),
+        }
+    }
+}

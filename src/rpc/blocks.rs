@@ -1,0 +1,149 @@
+//! Blocks and uncles.
+
+use alloc::format;
+
+use super::{
+    error::RpcError,
+    lookup::{find, require},
+    method::{absent, optional, required, verified, Done, Failure, Method, Param},
+    params::{BlockSelector, Params},
+    render,
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Level, View},
+};
+
+const HASH: &[Param] = &[required("blockHash", "HASH")];
+const BLOCK: &[Param] = &[required("block", "BLOCK")];
+const HASH_FULL: &[Param] = &[required("blockHash", "HASH"), optional("full", "boolean")];
+const BLOCK_FULL: &[Param] = &[required("block", "BLOCK"), optional("full", "boolean")];
+const HASH_INDEX: &[Param] = &[required("blockHash", "HASH"), required("index", "QUANTITY")];
+const BLOCK_INDEX: &[Param] = &[required("block", "BLOCK"), required("index", "QUANTITY")];
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "eth_getBlockByHash",
+        aliases: &[],
+        params: HASH_FULL,
+        result: "block object or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A block by hash, also off the canonical chain.",
+        handler: |view, params| block(view, by_hash(view, params)?, params),
+    },
+    Method {
+        name: "eth_getBlockByNumber",
+        aliases: &[],
+        params: BLOCK_FULL,
+        result: "block object or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A block of the canonical chain.",
+        handler: |view, params| block(view, by_selector(view, params)?, params),
+    },
+    Method {
+        name: "eth_getBlockTransactionCountByHash",
+        aliases: &[],
+        params: HASH,
+        result: "QUANTITY or null",
+        level: Level::Verified,
+        cost: 5,
+        doc: "Number of transactions of a block.",
+        handler: |view, params| match by_hash(view, params)? {
+            Some(header) => transaction_count(view, &header),
+            None => absent(),
+        },
+    },
+    Method {
+        name: "eth_getBlockTransactionCountByNumber",
+        aliases: &[],
+        params: BLOCK,
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 5,
+        doc: "Number of transactions of a block.",
+        handler: |view, params| transaction_count(view, &require(view, &params.block(0)?)?),
+    },
+    Method {
+        name: "eth_getUncleCountByBlockHash",
+        aliases: &[],
+        params: HASH,
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 5,
+        doc: "Number of uncles of a block.",
+        handler: |view, params| {
+            let hash = params.hash(0, "block hash")?;
+            let header = by_hash(view, params)?.ok_or(RpcError::BlockHashNotFound(hash))?;
+            uncle_count(view, &header)
+        },
+    },
+    Method {
+        name: "eth_getUncleCountByBlockNumber",
+        aliases: &[],
+        params: BLOCK,
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 5,
+        doc: "Number of uncles of a block.",
+        handler: |view, params| uncle_count(view, &require(view, &params.block(0)?)?),
+    },
+    Method {
+        name: "eth_getUncleByBlockHashAndIndex",
+        aliases: &[],
+        params: HASH_INDEX,
+        result: "block object without transactions, or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "An uncle of a block.",
+        handler: |view, params| uncle(view, by_hash(view, params)?, params),
+    },
+    Method {
+        name: "eth_getUncleByBlockNumberAndIndex",
+        aliases: &[],
+        params: BLOCK_INDEX,
+        result: "block object without transactions, or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "An uncle of a block.",
+        handler: |view, params| uncle(view, by_selector(view, params)?, params),
+    },
+];
+
+/// The block whose hash is the first parameter.
+pub(super) fn by_hash(view: &dyn View, params: Params<'_>) -> Result<Option<VerifiedHeader>, Failure> {
+    let hash = params.hash(0, "block hash")?;
+    find(view, &BlockSelector::Hash { hash, require_canonical: false, in_map: false })
+}
+
+/// The block that the first parameter selects.
+pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<VerifiedHeader>, Failure> {
+    find(view, &params.block(0)?)
+}
+
+fn block(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+    let full = params.boolean(1, false)?;
+    match header {
+        Some(header) => verified(&render::block(view, &header, full)?),
+        None => absent(),
+    }
+}
+
+fn transaction_count(view: &dyn View, header: &VerifiedHeader) -> Result<Done, Failure> {
+    verified(&format!("{:#x}", view.body(header)?.transactions().len()))
+}
+
+/// The count of proven uncles; the header's own count is only what its miner says.
+fn uncle_count(view: &dyn View, header: &VerifiedHeader) -> Result<Done, Failure> {
+    verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
+}
+
+fn uncle(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+    let index = params.index(1)?;
+    let Some(header) = header else { return absent() };
+    match view.uncles(&header)?.headers().get(index) {
+        Some(uncle) => verified(&render::uncle(view, uncle)),
+        None => verified(&()),
+    }
+}

@@ -1,0 +1,178 @@
+//! `web3_*`, `net_*` and the chain-level `eth_*` methods.
+
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::keccak256;
+use serde::Serialize;
+
+use super::{
+    method::{done, required, verified, Done, Failure, Method},
+    params::Params,
+    table,
+};
+use crate::engine::{Level, View};
+
+/// The eth protocol number the reference reports (measured).
+const PROTOCOL_VERSION: &str = "0x3e";
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "web3_clientVersion",
+        aliases: &[],
+        params: &[],
+        result: "string",
+        level: Level::Local,
+        cost: 1,
+        doc: "Name, version, host and language of this client.",
+        handler: |view, _| done(&view.client_version(), Level::Local),
+    },
+    Method {
+        name: "web3_sha3",
+        aliases: &[],
+        params: &[required("data", "DATA")],
+        result: "HASH",
+        level: Level::Local,
+        cost: 1,
+        doc: "Keccak-256 of the data.",
+        handler: |_, params| done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local),
+    },
+    Method {
+        name: "net_version",
+        aliases: &[],
+        params: &[],
+        result: "string",
+        level: Level::Local,
+        cost: 1,
+        doc: "The chain id in decimal.",
+        handler: |view, _| done(&format!("{}", view.network().chain_id), Level::Local),
+    },
+    Method {
+        name: "net_listening",
+        aliases: &[],
+        params: &[],
+        result: "boolean",
+        level: Level::Local,
+        cost: 1,
+        doc: "Whether the client can answer.",
+        handler: |_, _| done(&true, Level::Local),
+    },
+    Method {
+        name: "net_peerCount",
+        aliases: &[],
+        params: &[],
+        result: "QUANTITY",
+        level: Level::Local,
+        cost: 1,
+        doc: "Number of upstreams in use.",
+        handler: |view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local),
+    },
+    Method {
+        name: "net_peerList",
+        aliases: &[],
+        params: &[],
+        result: "array of strings",
+        level: Level::Local,
+        cost: 1,
+        doc: "The upstreams in use, credentials removed.",
+        handler: |view, _| done(&view.upstreams(), Level::Local),
+    },
+    Method {
+        name: "eth_chainId",
+        aliases: &[],
+        params: &[],
+        result: "QUANTITY",
+        level: Level::Local,
+        cost: 1,
+        doc: "The chain id (EIP-695).",
+        handler: |view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local),
+    },
+    Method {
+        name: "eth_protocolVersion",
+        aliases: &[],
+        params: &[],
+        result: "QUANTITY",
+        level: Level::Local,
+        cost: 1,
+        doc: "Protocol version of the chain's nodes.",
+        handler: |_, _| done(&PROTOCOL_VERSION, Level::Local),
+    },
+    Method {
+        name: "ext_protocolVersion",
+        aliases: &["rsk_protocolVersion"],
+        params: &[],
+        result: "QUANTITY",
+        level: Level::Local,
+        cost: 1,
+        doc: "Protocol version of the chain's nodes.",
+        handler: |_, _| done(&PROTOCOL_VERSION, Level::Local),
+    },
+    Method {
+        name: "eth_syncing",
+        aliases: &[],
+        params: &[],
+        result: "sync status or false",
+        level: Level::Local,
+        cost: 1,
+        doc: "Progress of header verification, or false when the head is current.",
+        handler: syncing,
+    },
+    Method {
+        name: "eth_accounts",
+        aliases: &[],
+        params: &[],
+        result: "array of ADDRESS",
+        level: Level::Local,
+        cost: 1,
+        doc: "Accounts of this client: none, it holds no keys.",
+        handler: |_, _| done(&Vec::<String>::new(), Level::Local),
+    },
+    Method {
+        name: "eth_blockNumber",
+        aliases: &[],
+        params: &[],
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 1,
+        doc: "Height of the newest verified block.",
+        handler: |view, _| verified(&format!("{:#x}", view.head()?.number)),
+    },
+    Method {
+        name: "rpc_modules",
+        aliases: &[],
+        params: &[],
+        result: "map of namespace to version",
+        level: Level::Local,
+        cost: 1,
+        doc: "The namespaces served.",
+        handler: modules,
+    },
+];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Syncing {
+    starting_block: String,
+    current_block: String,
+    highest_block: String,
+}
+
+fn syncing(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    match view.syncing() {
+        None => done(&false, Level::Local),
+        Some(progress) => done(
+            &Syncing {
+                starting_block: format!("{:#x}", progress.starting),
+                current_block: format!("{:#x}", progress.current),
+                highest_block: format!("{:#x}", progress.highest),
+            },
+            Level::Local,
+        ),
+    }
+}
+
+fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    let names = table::methods().flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
+    let modules: alloc::collections::BTreeMap<&str, &str> =
+        names.filter_map(|name| name.split_once('_')).map(|(namespace, _)| (namespace, "1.0")).collect();
+    done(&modules, Level::Local)
+}

@@ -1,0 +1,79 @@
+//! The light client as a host sees it: a synchronization machine, a cache of proven facts, and sessions.
+
+use alloc::sync::Arc;
+
+use super::{
+    dispatch::Dispatcher,
+    session::{Session, Step},
+};
+use crate::{
+    consensus::{Checkpoint, Network},
+    light::{Answer, FactCache, Identity, Pin, Sync, SyncStep},
+};
+
+/// A light client of one network. It does no I/O: the host asks [`Self::sync_step`] what to fetch, and runs a
+/// [`Session`] for each message of its own clients.
+#[derive(Debug)]
+pub struct Client {
+    sync: Sync,
+    cache: FactCache,
+    dispatcher: Arc<Dispatcher>,
+    identity: Arc<Identity>,
+}
+
+impl Client {
+    /// A client that trusts the checkpoint and nothing else.
+    pub fn new(network: Arc<Network>, checkpoint: Checkpoint, identity: Identity) -> Self {
+        Self {
+            sync: Sync::new(network, checkpoint),
+            cache: FactCache::new(),
+            dispatcher: Arc::new(Dispatcher::new()),
+            identity: Arc::new(identity),
+        }
+    }
+
+    /// Sets how many questions one batch to the upstream may have.
+    pub fn set_batch(&mut self, batch: usize) {
+        self.sync.set_batch(batch);
+    }
+
+    /// The synchronization machine, for progress.
+    pub fn sync(&self) -> &Sync {
+        &self.sync
+    }
+
+    /// What synchronization wants next.
+    pub fn sync_step(&self) -> SyncStep {
+        self.sync.step()
+    }
+
+    /// Hands in the answers to the last [`SyncStep::Fetch`]; `now` is in seconds since 1970.
+    pub fn sync_feed(&mut self, answers: alloc::vec::Vec<Answer>, now: u64) {
+        self.sync.feed(answers, now);
+    }
+
+    /// Looks for new blocks, or tries again after a failure.
+    pub fn sync_poll(&mut self) {
+        self.sync.poll();
+    }
+
+    /// Starts answering a message; it will see the present head until it is done.
+    pub fn open(&self, message: &[u8]) -> Session {
+        Session::new(self.dispatcher.clone(), Pin::new(&self.sync, self.identity.clone()), message)
+    }
+
+    /// Goes on with a message; `interrupt` ends long runs.
+    pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
+        session.step(&self.cache, interrupt)
+    }
+
+    /// Hands in the answers to the last [`Step::Fetch`].
+    pub fn feed(&self, session: &mut Session, answers: alloc::vec::Vec<Answer>) {
+        session.feed(answers, &self.cache);
+    }
+
+    /// Keeps what a finished session has proven.
+    pub fn close(&mut self, session: Session) {
+        self.cache.absorb(session.into_learned());
+    }
+}

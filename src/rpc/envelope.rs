@@ -1,0 +1,306 @@
+//! The JSON-RPC 2.0 envelope: bytes of one message in, calls out, and answers back to bytes.
+//!
+//! Accepts what real clients send (missing `jsonrpc`, `params` null or `{}`), refuses the rest with the codes of
+//! JSON-RPC 2.0. Ids are kept byte for byte: a 128-bit number comes back as it was sent.
+
+use alloc::{borrow::{Cow, ToOwned}, boxed::Box, string::String, vec::Vec};
+use core::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::error::{EnvelopeError, RpcError};
+
+/// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
+pub const MAX_DEPTH: usize = 128;
+
+/// Most members of one batch, as in the reference node (`rpc.providers.web.max_batch_requests_size`).
+pub const MAX_BATCH: usize = 50;
+
+/// One message of a client, split into calls.
+#[derive(Debug)]
+pub enum Message {
+    /// A single call, or the error that answers it.
+    Single(Entry),
+    /// A batch in the order received; never empty.
+    Batch(Vec<Entry>),
+    /// `[]`: answered by `[]`, as the reference does.
+    EmptyBatch,
+}
+
+/// A member of a message: a call, or the reason why it is none.
+#[derive(Debug)]
+pub struct Entry {
+    /// What identifies the answer.
+    pub id: Id,
+    /// The call, or why it can not be made.
+    pub call: Result<Call, RpcError>,
+}
+
+/// The `id` of a call.
+#[derive(Debug, Clone)]
+pub enum Id {
+    /// No id: a notification, never answered.
+    Absent,
+    /// A string, a number or `null`, exactly as received.
+    Given(Box<RawValue>),
+    /// The id could not be read: answered with `null`.
+    Unknown,
+}
+
+/// A well-formed call: the method exists or not, the parameters fit or not; that is for the dispatcher to say.
+#[derive(Debug)]
+pub struct Call {
+    /// The method name.
+    pub method: String,
+    /// Positional parameters, unparsed.
+    pub params: Vec<Box<RawValue>>,
+}
+
+impl Message {
+    /// Splits the bytes of one HTTP body or WebSocket message.
+    ///
+    /// # Errors
+    /// [`EnvelopeError`] when the whole payload is unusable: no JSON, not an object or array, nested deeper than
+    /// [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
+    pub fn parse(bytes: &[u8], max_batch: usize) -> Result<Self, EnvelopeError> {
+        check_depth(bytes)?;
+        let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
+        match raw.get().as_bytes().first() {
+            Some(b'{') => Ok(Self::Single(Entry::parse(raw))),
+            Some(b'[') => {
+                let members: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|_| EnvelopeError::Parse)?;
+                if members.is_empty() {
+                    return Ok(Self::EmptyBatch);
+                }
+                if members.len() > max_batch {
+                    return Err(EnvelopeError::BatchTooLarge { max: max_batch });
+                }
+                Ok(Self::Batch(members.into_iter().map(Entry::parse).collect()))
+            }
+            _ => Err(EnvelopeError::NotARequest),
+        }
+    }
+}
+
+impl Entry {
+    fn parse(raw: &RawValue) -> Self {
+        let Ok(fields) = serde_json::from_str::<Fields<'_>>(raw.get()) else {
+            return Self { id: Id::Unknown, call: Err(RpcError::InvalidRequest) };
+        };
+        match fields.id() {
+            Ok(id) => Self { id, call: fields.call() },
+            Err(error) => Self { id: Id::Unknown, call: Err(error) },
+        }
+    }
+}
+
+/// The members of a request object that matter; of a repeated key the last value counts.
+#[derive(Default)]
+struct Fields<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+}
+
+impl Fields<'_> {
+    fn id(&self) -> Result<Id, RpcError> {
+        match self.id {
+            None => Ok(Id::Absent),
+            Some(raw) => match raw.get().as_bytes().first() {
+                Some(b'"' | b'-' | b'0'..=b'9' | b'n') => Ok(Id::Given(raw.to_owned())),
+                _ => Err(RpcError::InvalidRequest),
+            },
+        }
+    }
+
+    fn call(&self) -> Result<Call, RpcError> {
+        if self.jsonrpc.is_some_and(|v| v.get() != "\"2.0\"") {
+            return Err(RpcError::InvalidRequest);
+        }
+        let method = self.method.ok_or(RpcError::InvalidRequest)?;
+        let method: String = serde_json::from_str(method.get()).map_err(|_| RpcError::InvalidRequest)?;
+        Ok(Call { method, params: self.params()? })
+    }
+
+    fn params(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
+        let Some(raw) = self.params else { return Ok(Vec::new()) };
+        match raw.get().as_bytes().first() {
+            Some(b'[') => serde_json::from_str(raw.get()).map_err(|_| RpcError::InvalidRequest),
+            Some(b'n') => Ok(Vec::new()),
+            Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
+            Some(b'{') => Err(RpcError::ParameterCount),
+            _ => Err(RpcError::InvalidRequest),
+        }
+    }
+}
+
+fn is_empty_object(text: &str) -> bool {
+    text.bytes().all(|b| matches!(b, b'{' | b'}' | b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct FieldsVisitor;
+        impl<'de> Visitor<'de> for FieldsVisitor {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON-RPC request object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Fields::default();
+                while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+                    match key.as_ref() {
+                        "jsonrpc" => fields.jsonrpc = Some(map.next_value()?),
+                        "id" => fields.id = Some(map.next_value()?),
+                        "method" => fields.method = Some(map.next_value()?),
+                        "params" => fields.params = Some(map.next_value()?),
+                        _ => {
+                            map.next_value::<IgnoredAny>()?;
+                        }
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+/// Refuses deep nesting before a recursive parser sees it. One pass, no allocation.
+fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    for &byte in bytes {
+        if in_string {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => in_string = false,
+                _ => {}
+            }
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => depth = depth.saturating_add(1),
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(EnvelopeError::TooDeep);
+        }
+    }
+    Ok(())
+}
+
+/// The answer to one call, ready to be written.
+pub type Outcome = Result<Box<RawValue>, RpcError>;
+
+/// Writes `{"jsonrpc":"2.0","id":..,"result":..}` or its error form.
+///
+/// A notification gets no answer at all, whether it succeeded or failed.
+pub fn write_answer(id: &Id, outcome: &Outcome) -> Option<String> {
+    let id = match id {
+        Id::Absent => return None,
+        Id::Given(raw) => raw.get(),
+        Id::Unknown => "null",
+    };
+    Some(match outcome {
+        Ok(result) => alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, result.get()),
+        Err(error) => alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.to_json()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn single(text: &str) -> Entry {
+        match Message::parse(text.as_bytes(), MAX_BATCH).unwrap() {
+            Message::Single(entry) => entry,
+            other => panic!("not a single call: {other:?}"),
+        }
+    }
+
+    fn code(entry: &Entry) -> i32 {
+        entry.call.as_ref().err().map(RpcError::code).unwrap_or_default()
+    }
+
+    #[test]
+    fn ids_come_back_byte_for_byte() {
+        for id in ["1", "-7", "1.50", "\"a\\u0041\"", "null", "123456789012345678901234567890"] {
+            let entry = single(&alloc::format!(r#"{{"id":{id},"method":"m"}}"#));
+            let ok: Outcome = Ok(serde_json::value::to_raw_value(&true).unwrap());
+            let written = write_answer(&entry.id, &ok).unwrap();
+            assert_eq!(written, alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"result":true}}"#));
+        }
+    }
+
+    #[test]
+    fn ids_of_other_kinds_are_invalid_requests_answered_with_null() {
+        for id in ["true", "{}", "[1]"] {
+            let entry = single(&alloc::format!(r#"{{"id":{id},"method":"m"}}"#));
+            assert_eq!(code(&entry), -32600);
+            assert!(write_answer(&entry.id, &Err(RpcError::InvalidRequest)).unwrap().contains(r#""id":null"#));
+        }
+    }
+
+    #[test]
+    fn a_call_without_id_is_never_answered() {
+        let entry = single(r#"{"method":"m"}"#);
+        assert!(write_answer(&entry.id, &Err(RpcError::InvalidRequest)).is_none());
+    }
+
+    #[test]
+    fn params_forms() {
+        for ok in ["[]", "null", "{}", "{ }"] {
+            assert!(single(&alloc::format!(r#"{{"id":1,"method":"m","params":{ok}}}"#)).call.unwrap().params.is_empty());
+        }
+        let two = single(r#"{"id":1,"method":"m","params":["a",{"b":[1]}]}"#).call.unwrap();
+        assert_eq!(two.params[1].get(), r#"{"b":[1]}"#);
+        assert_eq!(code(&single(r#"{"id":1,"method":"m","params":{"a":1}}"#)), -32602);
+        for bad in ["\"x\"", "5", "true"] {
+            assert_eq!(code(&single(&alloc::format!(r#"{{"id":1,"method":"m","params":{bad}}}"#))), -32600);
+        }
+    }
+
+    #[test]
+    fn version_and_method_are_checked() {
+        assert!(single(r#"{"id":1,"method":"m"}"#).call.is_ok());
+        assert_eq!(code(&single(r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#)), -32600);
+        assert_eq!(code(&single(r#"{"jsonrpc":2,"id":1,"method":"m"}"#)), -32600);
+        assert_eq!(code(&single(r#"{"id":1}"#)), -32600);
+        assert_eq!(code(&single(r#"{"id":1,"method":5}"#)), -32600);
+    }
+
+    #[test]
+    fn the_last_of_repeated_keys_counts() {
+        let call = single(r#"{"id":1,"method":"a","method":"b","params":[1],"params":[2]}"#).call.unwrap();
+        assert_eq!((call.method.as_str(), call.params[0].get()), ("b", "2"));
+    }
+
+    #[test]
+    fn unusable_payloads() {
+        for text in ["", "{", "nonsense", "{} x", "\u{7f}", r#"{"id":1,}"#] {
+            assert_eq!(Message::parse(text.as_bytes(), 50).unwrap_err().code(), -32700, "{text}");
+        }
+        for text in ["5", "\"x\"", "null", "true"] {
+            assert_eq!(Message::parse(text.as_bytes(), 50).unwrap_err().code(), -32600, "{text}");
+        }
+        assert_eq!(Message::parse(&[0x22, 0xff, 0x22], 50).unwrap_err().code(), -32700);
+        let deep = "[".repeat(100_000);
+        assert_eq!(Message::parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
+    }
+
+    #[test]
+    fn batches() {
+        assert!(matches!(Message::parse(b"[]", 50), Ok(Message::EmptyBatch)));
+        let Ok(Message::Batch(members)) = Message::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else { panic!() };
+        assert_eq!(members.iter().map(code).collect::<Vec<_>>(), [0, -32600, -32600]);
+        let too_many = Message::parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
+        assert_eq!(too_many.to_string(), "Cannot dispatch batch requests. 2 is the max number of supported batch requests");
+    }
+}

@@ -1,0 +1,241 @@
+//! Every error a client can see, with its JSON-RPC code. Texts are the reference node's where it has one.
+
+use alloc::string::String;
+
+use alloy_primitives::{hex, Bytes, B256};
+use thiserror::Error;
+
+use crate::engine::Refusal;
+
+/// Why a whole message could not be used (HTTP 400).
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// Not JSON.
+    #[error("JSON parse error")]
+    Parse,
+    /// JSON, but neither an object nor an array.
+    #[error("invalid request")]
+    NotARequest,
+    /// Nested deeper than [`super::envelope::MAX_DEPTH`].
+    #[error("Invalid request")]
+    TooDeep,
+    /// More members than a batch may have.
+    #[error("Cannot dispatch batch requests. {max} is the max number of supported batch requests")]
+    BatchTooLarge {
+        /// The limit.
+        max: usize,
+    },
+}
+
+impl EnvelopeError {
+    /// The JSON-RPC 2.0 code.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Parse => -32700,
+            Self::NotARequest | Self::TooDeep | Self::BatchTooLarge { .. } => -32600,
+        }
+    }
+
+    /// The complete answer, with `id` null.
+    pub fn to_answer(&self) -> String {
+        alloc::format!(r#"{{"jsonrpc":"2.0","id":null,"error":{}}}"#, error_object(self.code(), &alloc::format!("{self}"), None))
+    }
+}
+
+/// A parameter that does not fit, in the reference node's words.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ParamError {
+    /// An address that is not 40 hex digits with or without `0x`.
+    #[error("Invalid address: null, empty or invalid hex value.")]
+    AddressLength,
+    /// An address with a character that is no hex digit.
+    #[error("Invalid address format: invalid hex value.")]
+    AddressHex,
+    /// A hash that is not 64 hex digits with or without `0x`; the field names which one.
+    #[error("Invalid {0}: incorrect length.")]
+    HashLength(&'static str),
+    /// A hash with a character that is no hex digit.
+    #[error("Invalid {0} format: invalid hex value")]
+    HashHex(&'static str),
+    /// A number that is neither decimal nor `0x` hex, or too large.
+    #[error("Invalid param {0}: value must be a valid hex or string number.")]
+    Number(String),
+    /// Hex digits without `0x` where a number is wanted.
+    #[error("Number values should not contain letters or hex values should start with 0x.")]
+    NumberPrefix,
+    /// A number of more than 66 characters; the text is cut.
+    #[error("Invalid param: {0}...")]
+    NumberLength(String),
+    /// Bytes that are not hex.
+    #[error("Invalid data format: invalid hex value.")]
+    Data,
+    /// An index that is not a `0x` hex string in lower case.
+    #[error("Invalid argument \"{0}\": param should be a hex value string.")]
+    Index(String),
+    /// An index without digits or above 0x7fffffff.
+    #[error("Invalid index param: value must be a valid hex number.")]
+    IndexRange,
+    /// A block selector that is no tag, number or hash.
+    #[error("Invalid block identifier '{0}'")]
+    BlockId(String),
+    /// A block selector given as a decimal string.
+    #[error("invalid blocknumber {0}")]
+    BlockNumber(String),
+    /// A block selector map without `blockHash` and `blockNumber`.
+    #[error("Invalid block input")]
+    BlockMap,
+    /// A block selector of another JSON type.
+    #[error("Invalid input")]
+    BlockType,
+    /// An empty or missing block selector.
+    #[error("Invalid block identifier: empty or null.")]
+    BlockEmpty,
+    /// Bytes to hash without the `0x` prefix.
+    #[error("Parameter must be hexadecimal encoded with the '0x' prefix.")]
+    Sha3,
+    /// A parameter of the wrong JSON type; position counts from 0.
+    #[error("invalid argument {position}: expected {expected}")]
+    Type {
+        /// Position, from 0.
+        position: usize,
+        /// What the method wants there.
+        expected: &'static str,
+    },
+    /// More storage keys than one proof request may have.
+    #[error("too many storage keys: {given}, at most {max}")]
+    TooManyKeys {
+        /// How many were given.
+        given: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// State override of an address that is a precompile.
+    #[error("Precompiled contracts can not be overridden")]
+    OverridePrecompile,
+    /// `movePrecompileToAddress`, which the specification excludes.
+    #[error("movePrecompileToAddress is not supported")]
+    MovePrecompile,
+    /// `state` and `stateDiff` for the same account.
+    #[error("state override for {0} has both state and stateDiff: give one of them")]
+    OverrideBoth(alloy_primitives::Address),
+}
+
+/// Why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RpcError {
+    /// A member of the message is no request.
+    #[error("invalid request")]
+    InvalidRequest,
+    /// No such method.
+    #[error("method not found")]
+    MethodNotFound,
+    /// The method exists elsewhere, but not here.
+    #[error("the method {0} does not exist/is not available")]
+    NotAvailable(String),
+    /// Too few, too many or named parameters.
+    #[error("method parameters invalid")]
+    ParameterCount,
+    /// A parameter does not fit.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// A block number or hash that is not on the chain.
+    #[error("Block {0} not found")]
+    BlockNotFound(String),
+    /// A block hash (given in a map) that is not known.
+    #[error("Block with hash {0} not found")]
+    BlockHashNotFound(B256),
+    /// A block hash off the canonical chain where the canonical one is required (EIP-1898).
+    #[error("Block with hash {0} is not canonical and it is required")]
+    NotCanonical(B256),
+    /// An unknown block number in `eth_call`; decimal, as the reference prints it.
+    #[error("Invalid block number {0}")]
+    CallBlockNumber(u64),
+    /// The call reverted; `reason` is decoded from `Error(string)`.
+    #[error("VM Exception while processing transaction: {}", revert_text(.reason.as_deref()))]
+    Reverted {
+        /// The text of `Error(string)`, if the payload is one.
+        reason: Option<String>,
+        /// The revert payload.
+        data: Bytes,
+    },
+    /// The call halted without a result (out of gas, invalid opcode ...).
+    #[error("VM Exception while processing transaction: {0}")]
+    Halted(String),
+    /// The engine has no proven answer.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The answer would be larger than allowed.
+    #[error("Response size limit of {0} bytes exceeded")]
+    ResponseSize(usize),
+    /// The answer could not be written; a defect of this program.
+    #[error("Internal server error")]
+    Internal,
+}
+
+fn revert_text(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => alloc::format!("revert {reason}"),
+        None => String::from("transaction reverted"),
+    }
+}
+
+impl RpcError {
+    /// The JSON-RPC code: the reference's where it has one, else EIP-1474.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::InvalidRequest | Self::BlockNotFound(_) | Self::BlockHashNotFound(_) | Self::NotCanonical(_) => -32600,
+            Self::MethodNotFound | Self::NotAvailable(_) => -32601,
+            Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
+            Self::Internal => -32603,
+            Self::Reverted { .. } | Self::Halted(_) => -32015,
+            Self::ResponseSize(_) => -32011,
+            Self::Refused(refusal) => refusal.code(),
+        }
+    }
+
+    /// The `error` object.
+    pub fn to_json(&self) -> String {
+        let data = match self {
+            Self::Reverted { data, .. } => Some(hex::encode_prefixed(data)),
+            _ => None,
+        };
+        error_object(self.code(), &alloc::format!("{self}"), data.as_deref())
+    }
+}
+
+fn error_object(code: i32, message: &str, data: Option<&str>) -> String {
+    let quote = |text: &str| serde_json::to_string(text).unwrap_or_else(|_| String::from("\"\""));
+    match data {
+        Some(data) => alloc::format!(r#"{{"code":{code},"message":{},"data":{}}}"#, quote(message), quote(data)),
+        None => alloc::format!(r#"{{"code":{code},"message":{}}}"#, quote(message)),
+    }
+}
+
+impl From<serde_json::Error> for RpcError {
+    fn from(_: serde_json::Error) -> Self {
+        Self::Internal
+    }
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reverts_carry_reason_and_data() {
+        let error = RpcError::Reverted { reason: Some("no \"luck\"".into()), data: Bytes::from_static(&[8, 0xc3]) };
+        assert_eq!(
+            error.to_json(),
+            r#"{"code":-32015,"message":"VM Exception while processing transaction: revert no \"luck\"","data":"0x08c3"}"#
+        );
+        let plain = RpcError::Reverted { reason: None, data: Bytes::new() };
+        assert_eq!(
+            plain.to_json(),
+            r#"{"code":-32015,"message":"VM Exception while processing transaction: transaction reverted","data":"0x"}"#
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! From parameters to a proven block, with the reference's words when there is none.
+
+use alloc::collections::BTreeSet;
+
+use super::{error::RpcError, method::Failure, params::BlockSelector};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{resolve, BlockId, Refusal, Resolved, Stop, View},
+    light::{BlockRef, Fact},
+    state::{StateError, StateKey},
+};
+
+/// The header a selector means, or `None` when there is no such block.
+///
+/// # Errors
+/// Lacking or refused; [`RpcError::NotCanonical`].
+pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<VerifiedHeader>, Failure> {
+    let id = match selector {
+        BlockSelector::Latest | BlockSelector::Pending => BlockId::Latest,
+        BlockSelector::Earliest => BlockId::Earliest,
+        BlockSelector::Safe => BlockId::Safe,
+        BlockSelector::Finalized => BlockId::Finalized,
+        BlockSelector::Number(Some(number), _) => BlockId::Number(*number),
+        // Larger than any block number: not there, once the head is known.
+        BlockSelector::Number(None, _) => return view.head().map(|_| None).map_err(Failure::Stop),
+        BlockSelector::Hash { hash, require_canonical, .. } => {
+            BlockId::Hash { hash: *hash, require_canonical: *require_canonical }
+        }
+    };
+    match (resolve(view, id)?, selector) {
+        (Resolved::Header(header), _) => Ok(Some(header)),
+        (Resolved::NotCanonical, BlockSelector::Hash { hash, .. }) => Err(RpcError::NotCanonical(*hash).into()),
+        _ => Ok(None),
+    }
+}
+
+/// As [`find`], but a missing block is an error, as in the state methods.
+///
+/// # Errors
+/// [`RpcError::BlockNotFound`], [`RpcError::BlockHashNotFound`] and those of [`find`].
+pub(super) fn require(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Failure> {
+    if let Some(header) = find(view, selector)? {
+        return Ok(header);
+    }
+    Err(Failure::Error(match selector {
+        BlockSelector::Hash { hash, in_map: true, .. } => RpcError::BlockHashNotFound(*hash),
+        BlockSelector::Hash { hash, .. } => RpcError::BlockNotFound(alloc::format!("{hash}")),
+        BlockSelector::Number(_, text) => RpcError::BlockNotFound(text.clone()),
+        tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_lowercase()),
+    }))
+}
+
+/// Turns what a state read lacks into facts of the block.
+pub(super) fn state_failure(header: &VerifiedHeader, error: StateError) -> Failure {
+    match error {
+        StateError::Missing(key) => lacking_state(header, BTreeSet::from([key])),
+        corrupt => Failure::Stop(Stop::Refused(Refusal::CorruptState(corrupt))),
+    }
+}
+
+/// Turns missing pieces of state into facts of the block.
+pub(super) fn lacking_state(header: &VerifiedHeader, keys: BTreeSet<StateKey>) -> Failure {
+    let block = BlockRef { number: header.number, hash: header.hash() };
+    Failure::Stop(Stop::Lacking(keys.into_iter().map(|key| Fact::State(block, key)).collect()))
+}

@@ -1,0 +1,120 @@
+//! One row of the method table, and what a handler gets and gives.
+
+use alloc::boxed::Box;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{error::RpcError, params::Params};
+use crate::engine::{Level, Stop, View};
+
+/// A JSON-RPC method: everything the dispatcher, the catalogue and the docs say about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Method {
+    /// The specification's name.
+    pub name: &'static str,
+    /// Other names it answers to (`rsk_` for `ext_`).
+    pub aliases: &'static [&'static str],
+    /// Parameters in order; the required ones come first.
+    pub params: &'static [Param],
+    /// What the result is.
+    pub result: &'static str,
+    /// The level a complete answer has.
+    pub level: Level,
+    /// Relative cost for quotas; a constant answer is 1.
+    pub cost: u32,
+    /// One line of documentation.
+    pub doc: &'static str,
+    /// The implementation.
+    pub handler: Handler,
+}
+
+/// A parameter of a method.
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    /// Name in the catalogue.
+    pub name: &'static str,
+    /// What it is: ADDRESS, HASH, QUANTITY, BLOCK ...
+    pub kind: &'static str,
+    /// Whether it may be left out.
+    pub required: bool,
+}
+
+/// A handler: a pure function of the view and the parameters.
+pub type Handler = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
+
+/// A finished answer.
+#[derive(Debug)]
+pub struct Done {
+    /// The `result`, in JSON.
+    pub value: Box<RawValue>,
+    /// The level of its weakest part.
+    pub level: Level,
+}
+
+/// Why a handler did not finish.
+#[derive(Debug)]
+pub enum Failure {
+    /// It needs facts, or the engine refuses.
+    Stop(Stop),
+    /// The answer is an error.
+    Error(RpcError),
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl<E: Into<RpcError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl Method {
+    /// How many parameters must be given.
+    pub fn required(&self) -> usize {
+        self.params.iter().filter(|p| p.required).count()
+    }
+
+    /// The part of the name before `_`.
+    pub fn namespace(&self) -> &'static str {
+        self.name.split_once('_').map_or(self.name, |(namespace, _)| namespace)
+    }
+}
+
+/// A required parameter.
+pub(super) const fn required(name: &'static str, kind: &'static str) -> Param {
+    Param { name, kind, required: true }
+}
+
+/// An optional parameter.
+pub(super) const fn optional(name: &'static str, kind: &'static str) -> Param {
+    Param { name, kind, required: false }
+}
+
+/// An answer at level `verified`.
+///
+/// # Errors
+/// Only if the value cannot be written as JSON.
+pub(super) fn verified<T: Serialize>(value: &T) -> Result<Done, Failure> {
+    done(value, Level::Verified)
+}
+
+/// An answer at a given level.
+///
+/// # Errors
+/// Only if the value cannot be written as JSON.
+pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<Done, Failure> {
+    Ok(Done { value: serde_json::value::to_raw_value(value)?, level })
+}
+
+/// `null`: nothing there, as far as the upstreams say.
+///
+/// # Errors
+/// None in practice.
+pub(super) fn absent() -> Result<Done, Failure> {
+    done(&(), Level::UnprovenAbsence)
+}

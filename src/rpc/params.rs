@@ -1,0 +1,378 @@
+//! Typed parameters: what the reference node accepts, with its error texts (reference: its `parameters` classes).
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::error::{ParamError, RpcError};
+
+/// The most storage keys of one `eth_getProof`; each needs a walk of the trie.
+pub const MAX_PROOF_KEYS: usize = 1024;
+
+/// The positional parameters of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Params<'a>(&'a [Box<RawValue>]);
+
+/// Which block a method is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BlockSelector {
+    /// The newest block.
+    Latest,
+    /// Block 0.
+    Earliest,
+    /// The next block; a light client answers with the newest.
+    Pending,
+    /// Deep enough for everyday use.
+    Safe,
+    /// Deep enough to be taken as final.
+    Finalized,
+    /// By number; `None` when it is larger than any block number can be. The text is kept for error messages.
+    Number(Option<u64>, String),
+    /// By hash.
+    Hash {
+        /// The hash asked for.
+        hash: B256,
+        /// Whether a block off the canonical chain is an error (EIP-1898).
+        require_canonical: bool,
+        /// Whether it came in a map; error texts differ.
+        in_map: bool,
+    },
+}
+
+impl<'a> Params<'a> {
+    /// Checks the count: at least `required`, at most `total`.
+    ///
+    /// # Errors
+    /// [`RpcError::ParameterCount`].
+    pub fn new(values: &'a [Box<RawValue>], required: usize, total: usize) -> Result<Self, RpcError> {
+        let given = values.len();
+        if given < required || given > total {
+            return Err(RpcError::ParameterCount);
+        }
+        Ok(Self(values))
+    }
+
+    /// The parameter at `position` unless it is missing or `null`.
+    fn raw(&self, position: usize) -> Option<&'a RawValue> {
+        self.0.get(position).map(|v| &**v).filter(|v| v.get() != "null")
+    }
+
+    fn string(&self, position: usize) -> Option<String> {
+        self.raw(position).and_then(|raw| serde_json::from_str(raw.get()).ok())
+    }
+
+    /// An address: 40 hex digits, `0x` optional, any case; 39 digits after `0x` are padded.
+    ///
+    /// # Errors
+    /// [`ParamError::AddressLength`], [`ParamError::AddressHex`].
+    pub fn address(&self, position: usize) -> Result<Address, ParamError> {
+        parse_address(&self.string(position).ok_or(ParamError::AddressLength)?)
+    }
+
+    /// A 32-byte hash: 64 hex digits, `0x` optional. `what` names it in errors ("block hash", "transaction hash").
+    ///
+    /// # Errors
+    /// [`ParamError::HashLength`], [`ParamError::HashHex`].
+    pub fn hash(&self, position: usize, what: &'static str) -> Result<B256, ParamError> {
+        parse_hash(&self.string(position).ok_or(ParamError::HashLength(what))?, what)
+    }
+
+    /// A number of up to 256 bits: `0x` hex, a decimal string or a JSON number.
+    ///
+    /// # Errors
+    /// [`ParamError::Number`] and its kin.
+    pub fn number(&self, position: usize) -> Result<U256, ParamError> {
+        let raw = self.raw(position).ok_or_else(|| ParamError::Number(String::from("null")))?;
+        parse_number(&string_or_number(raw))
+    }
+
+    /// An index: `0x` and lower-case hex digits, at most 0x7fffffff.
+    ///
+    /// # Errors
+    /// [`ParamError::Index`], [`ParamError::IndexRange`].
+    pub fn index(&self, position: usize) -> Result<usize, ParamError> {
+        let raw = self.raw(position).ok_or_else(|| ParamError::Index(String::from("null")))?;
+        let text = string_or_number(raw);
+        let digits = text.strip_prefix("0x").ok_or_else(|| ParamError::Index(text.clone()))?;
+        if !digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(ParamError::Index(text));
+        }
+        match u32::from_str_radix(digits, 16) {
+            Ok(index) if index <= 0x7fff_ffff => Ok(index as usize),
+            _ => Err(ParamError::IndexRange),
+        }
+    }
+
+    /// A boolean; missing or null is `default`.
+    ///
+    /// # Errors
+    /// [`ParamError::Type`].
+    pub fn boolean(&self, position: usize, default: bool) -> Result<bool, ParamError> {
+        match self.raw(position).map(RawValue::get) {
+            None => Ok(default),
+            Some("true" | "\"true\"") => Ok(true),
+            Some("false" | "\"false\"") => Ok(false),
+            Some(_) => Err(ParamError::Type { position, expected: "a boolean" }),
+        }
+    }
+
+    /// A value of any deserializable shape, or `None` when missing or null.
+    ///
+    /// # Errors
+    /// [`ParamError::Type`], with `expected` as text.
+    pub fn object<T: Deserialize<'a>>(&self, position: usize, expected: &'static str) -> Result<Option<T>, ParamError> {
+        self.raw(position)
+            .map(|raw| serde_json::from_str(raw.get()).map_err(|_| ParamError::Type { position, expected }))
+            .transpose()
+    }
+
+    /// Storage keys: an array of hex numbers of up to 32 bytes.
+    ///
+    /// # Errors
+    /// [`ParamError::Type`], [`ParamError::TooManyKeys`], [`ParamError::Number`].
+    pub fn storage_keys(&self, position: usize) -> Result<Vec<U256>, ParamError> {
+        let keys: Vec<String> = self.object(position, "an array of storage keys")?.unwrap_or_default();
+        if keys.len() > MAX_PROOF_KEYS {
+            return Err(ParamError::TooManyKeys { given: keys.len(), max: MAX_PROOF_KEYS });
+        }
+        keys.iter().map(|key| parse_number(key)).collect()
+    }
+
+    /// A block selector: tag, number, hash, or map with `blockHash` or `blockNumber`; missing is `latest`.
+    ///
+    /// # Errors
+    /// The block variants of [`ParamError`].
+    pub fn block(&self, position: usize) -> Result<BlockSelector, ParamError> {
+        let Some(raw) = self.raw(position) else { return Ok(BlockSelector::Latest) };
+        match raw.get().as_bytes().first() {
+            Some(b'"') => parse_selector(&self.string(position).ok_or(ParamError::BlockType)?, false),
+            Some(b'{') => parse_selector_map(raw),
+            _ => Err(ParamError::BlockType),
+        }
+    }
+
+    /// As [`Self::block`], but decimal numbers are taken too, as `eth_call` does.
+    ///
+    /// # Errors
+    /// The block variants of [`ParamError`].
+    pub fn call_block(&self, position: usize) -> Result<BlockSelector, ParamError> {
+        let Some(raw) = self.raw(position) else { return Ok(BlockSelector::Latest) };
+        match raw.get().as_bytes().first() {
+            Some(b'"') => parse_selector(&self.string(position).ok_or(ParamError::BlockType)?, true),
+            Some(b'{') => parse_selector_map(raw),
+            _ => Err(ParamError::BlockType),
+        }
+    }
+
+    /// Bytes that must start with `0x`, for `web3_sha3`.
+    ///
+    /// # Errors
+    /// [`ParamError::Sha3`].
+    pub fn prefixed_bytes(&self, position: usize) -> Result<Bytes, ParamError> {
+        let text = self.string(position).ok_or(ParamError::Sha3)?;
+        let digits = text.strip_prefix("0x").ok_or(ParamError::Sha3)?;
+        decode_hex(digits).ok_or(ParamError::Sha3)
+    }
+}
+
+fn string_or_number(raw: &RawValue) -> String {
+    serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into())
+}
+
+fn decode_hex(digits: &str) -> Option<Bytes> {
+    if digits.len() % 2 == 0 {
+        return hex::decode(digits).ok().map(Bytes::from);
+    }
+    hex::decode(alloc::format!("0{digits}")).ok().map(Bytes::from)
+}
+
+/// Bytes in hex, `0x` optional, an odd count of digits padded on the left.
+pub(crate) fn parse_data(text: &str) -> Result<Bytes, ParamError> {
+    decode_hex(text.strip_prefix("0x").unwrap_or(text)).ok_or(ParamError::Data)
+}
+
+/// An address as the reference reads it.
+pub(crate) fn parse_address(text: &str) -> Result<Address, ParamError> {
+    if !(40..=42).contains(&text.len()) {
+        return Err(ParamError::AddressLength);
+    }
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    let bytes = decode_hex(digits).ok_or(ParamError::AddressHex)?;
+    Address::try_from(&bytes[..]).map_err(|_| ParamError::AddressLength)
+}
+
+fn parse_hash(text: &str, what: &'static str) -> Result<B256, ParamError> {
+    if !(64..=66).contains(&text.len()) {
+        return Err(ParamError::HashLength(what));
+    }
+    let digits = text.strip_prefix("0x").unwrap_or(text);
+    if digits.len() != 64 {
+        return Err(ParamError::HashLength(what));
+    }
+    let bytes = decode_hex(digits).ok_or(ParamError::HashHex(what))?;
+    B256::try_from(&bytes[..]).map_err(|_| ParamError::HashLength(what))
+}
+
+/// A number of up to 256 bits as the reference reads it.
+pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
+    /// `0x` and 64 digits.
+    const MAX_TEXT: usize = 66;
+    if text.len() > MAX_TEXT {
+        return Err(ParamError::NumberLength(text.chars().take(64).collect()));
+    }
+    let bad = || ParamError::Number(text.into());
+    if let Some(digits) = text.strip_prefix("0x") {
+        if digits.is_empty() {
+            return Ok(U256::ZERO);
+        }
+        return U256::from_str_radix(digits, 16).map_err(|_| bad());
+    }
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        return U256::from_str_radix(text, 10).map_err(|_| bad());
+    }
+    if !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return Err(ParamError::NumberPrefix);
+    }
+    Err(bad())
+}
+
+fn parse_selector(text: &str, decimal: bool) -> Result<BlockSelector, ParamError> {
+    Ok(match text {
+        "latest" => BlockSelector::Latest,
+        "earliest" => BlockSelector::Earliest,
+        "pending" => BlockSelector::Pending,
+        "safe" => BlockSelector::Safe,
+        "finalized" => BlockSelector::Finalized,
+        _ => return parse_selector_number(text, decimal),
+    })
+}
+
+fn parse_selector_number(text: &str, decimal: bool) -> Result<BlockSelector, ParamError> {
+    let bad = || ParamError::BlockId(text.into());
+    if let Some(digits) = text.strip_prefix("0x") {
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(bad());
+        }
+        if digits.len() == 64 {
+            let hash = parse_hash(text, "block hash").map_err(|_| bad())?;
+            return Ok(BlockSelector::Hash { hash, require_canonical: false, in_map: false });
+        }
+        return Ok(BlockSelector::Number(u64::from_str_radix(digits, 16).ok(), text.into()));
+    }
+    if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(bad());
+    }
+    if decimal {
+        return Ok(BlockSelector::Number(text.parse().ok(), text.into()));
+    }
+    Err(ParamError::BlockNumber(text.into()))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SelectorMap<'a> {
+    #[serde(default, borrow)]
+    block_hash: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    block_number: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    require_canonical: Option<&'a RawValue>,
+}
+
+fn parse_selector_map(raw: &RawValue) -> Result<BlockSelector, ParamError> {
+    let map: SelectorMap<'_> = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockMap)?;
+    if let Some(hash) = map.block_hash {
+        let text: String = serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
+        let require_canonical = matches!(map.require_canonical.map(RawValue::get), Some("true" | "\"true\""));
+        return Ok(BlockSelector::Hash { hash: parse_hash(&text, "block hash")?, require_canonical, in_map: true });
+    }
+    let number = map.block_number.ok_or(ParamError::BlockMap)?;
+    let text = string_or_number(number);
+    if text.starts_with("0x") {
+        return parse_selector_number(&text, false);
+    }
+    parse_number(&text)?;
+    Err(ParamError::BlockNumber(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raws(text: &str) -> Vec<Box<RawValue>> {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn selector(text: &str) -> Result<BlockSelector, String> {
+        let raws = raws(&alloc::format!("[{text}]"));
+        Params::new(&raws, 1, 1).unwrap().block(0).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn block_selectors() {
+        assert_eq!(selector("\"latest\""), Ok(BlockSelector::Latest));
+        assert_eq!(selector("null"), Ok(BlockSelector::Latest));
+        assert_eq!(selector("\"0x0a\""), Ok(BlockSelector::Number(Some(10), "0x0a".into())));
+        assert_eq!(selector("\"0xffffffffffffffffffffff\""), Ok(BlockSelector::Number(None, "0xffffffffffffffffffffff".into())));
+        assert_eq!(selector(r#"{"blockNumber":"0x5"}"#), Ok(BlockSelector::Number(Some(5), "0x5".into())));
+        let hash = B256::repeat_byte(0xab);
+        let by_hash = |require_canonical, in_map| Ok(BlockSelector::Hash { hash, require_canonical, in_map });
+        assert_eq!(selector(&alloc::format!("\"{hash}\"")), by_hash(false, false));
+        for flag in ["true", "\"true\""] {
+            assert_eq!(selector(&alloc::format!(r#"{{"blockHash":"{hash}","requireCanonical":{flag}}}"#)), by_hash(true, true));
+        }
+    }
+
+    #[test]
+    fn block_selectors_that_are_refused() {
+        let cases = [
+            ("\"0X1\"", "Invalid block identifier '0X1'"),
+            ("\"-0x1\"", "Invalid block identifier '-0x1'"),
+            ("\"\"", "Invalid block identifier ''"),
+            ("\"LATEST\"", "Invalid block identifier 'LATEST'"),
+            ("\"5\"", "invalid blocknumber 5"),
+            ("5", "Invalid input"),
+            ("[]", "Invalid input"),
+            ("{}", "Invalid block input"),
+            (r#"{"blockNumber":"5"}"#, "invalid blocknumber 5"),
+            (r#"{"blockNumber":"latest"}"#, "Invalid param latest: value must be a valid hex or string number."),
+            (r#"{"blockHash":"0x12"}"#, "Invalid block hash: incorrect length."),
+        ];
+        for (text, message) in cases {
+            assert_eq!(selector(text), Err(message.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses() {
+        let address = Address::repeat_byte(0xcd);
+        let digits = "cd".repeat(20);
+        assert_eq!(parse_address(&digits), Ok(address));
+        assert_eq!(parse_address(&alloc::format!("0x{}", digits.to_uppercase())), Ok(address));
+        assert_eq!(parse_address(&alloc::format!("0x{}", &digits[1..])).unwrap().0[0], 0x0d);
+        assert_eq!(parse_address(&alloc::format!("0X{digits}")), Err(ParamError::AddressHex));
+        assert_eq!(parse_address("0x12"), Err(ParamError::AddressLength));
+        assert_eq!(parse_address(&alloc::format!("0x{}", "z".repeat(40))), Err(ParamError::AddressHex));
+    }
+
+    #[test]
+    fn numbers_and_indexes() {
+        assert_eq!(parse_number("0x"), Ok(U256::ZERO));
+        assert_eq!(parse_number("17"), Ok(U256::from(17)));
+        assert_eq!(parse_number("ab"), Err(ParamError::NumberPrefix));
+        assert_eq!(parse_number("-1"), Err(ParamError::Number("-1".into())));
+        assert!(matches!(parse_number(&"1".repeat(67)), Err(ParamError::NumberLength(_))));
+        let index = |text: &str| Params::new(&raws(text), 1, 1).unwrap().index(0).map_err(|e| e.to_string());
+        assert_eq!(index("[\"0x1f\"]"), Ok(31));
+        assert!(index("[\"0x1F\"]").is_err() && index("[\"1\"]").is_err() && index("[\"0x80000000\"]").is_err());
+        assert_eq!(index("[\"0x\"]"), Err("Invalid index param: value must be a valid hex number.".into()));
+    }
+
+    #[test]
+    fn counts() {
+        let values = raws("[1,2]");
+        assert!(Params::new(&values, 0, 1).is_err() && Params::new(&values, 3, 3).is_err() && Params::new(&values, 1, 2).is_ok());
+    }
+}

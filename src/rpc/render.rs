@@ -1,0 +1,95 @@
+//! Blocks, transactions and receipts as clients see them, from proven parts.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use alloy_primitives::{Address, B256};
+
+use super::method::Failure;
+use crate::{
+    consensus::{VerifiedBody, VerifiedHeader, VerifiedReceipts},
+    engine::{both, Need, Refusal, Stop, View},
+    light::BlockRef,
+    types::{
+        block::block_len,
+        json::{BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions},
+        SealedHeader, EMPTY_UNCLES_HASH,
+    },
+};
+
+/// A block with hashes or whole transactions. Body and uncles are fetched in one round.
+pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Result<RpcBlock, Failure> {
+    let (body, uncles) = both(view.body(header), view.uncles(header))?;
+    let transactions = if full {
+        RpcTransactions::Full(transactions(view, header, &body)?)
+    } else {
+        RpcTransactions::Hashes(body.hashes().to_vec())
+    };
+    let size = block_len(header, body.transactions(), uncles.headers().iter().map(|uncle| uncle.header()));
+    let total_difficulty = view.total_difficulty(header.hash());
+    let parts = BlockParts { transactions, uncles: Some(uncles.headers()), total_difficulty, size: Some(size) };
+    Ok(RpcBlock::new(header, parts))
+}
+
+/// An uncle: a block without transactions; its size is that of the header alone, as the reference shows an uncle
+/// whose body it does not have.
+pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> RpcBlock {
+    // Its own uncles are not proven, so only an uncle without any has a known total.
+    let parent_total = view.total_difficulty(uncle.parent_hash).filter(|_| uncle.uncles_hash == EMPTY_UNCLES_HASH);
+    let total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
+    RpcBlock::uncle(uncle, None, total, Some(block_len(uncle, [], [])))
+}
+
+fn transactions(view: &dyn View, header: &VerifiedHeader, body: &VerifiedBody) -> Result<Vec<RpcTransaction>, Failure> {
+    (0..body.transactions().len()).filter_map(|index| transaction(view, header, body, index).transpose()).collect()
+}
+
+/// The transaction at an index, or `None` past the end.
+pub(super) fn transaction(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    body: &VerifiedBody,
+    index: usize,
+) -> Result<Option<RpcTransaction>, Failure> {
+    let (Some(transaction), Some(hash)) = (body.transactions().get(index), body.hashes().get(index)) else {
+        return Ok(None);
+    };
+    let from = sender(view, body, index, header)?;
+    Ok(Some(RpcTransaction::new(transaction, *hash, from, Some(&place(header, index)))))
+}
+
+/// The receipt at an index, or `None` past the end.
+pub(super) fn receipt(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    body: &VerifiedBody,
+    receipts: &VerifiedReceipts,
+    index: usize,
+) -> Result<Option<RpcReceipt>, Failure> {
+    let parts = (body.transactions().get(index), body.hashes().get(index), receipts.receipts().get(index));
+    let (Some(transaction), Some(hash), Some(receipt)) = parts else { return Ok(None) };
+    let from = sender(view, body, index, header)?;
+    let first_log: usize = receipts.receipts().iter().take(index).map(|earlier| earlier.logs.len()).sum();
+    Ok(Some(RpcReceipt::new(receipt, transaction, *hash, from, &place(header, index), first_log as u64)))
+}
+
+fn place(header: &VerifiedHeader, index: usize) -> Location {
+    Location { block_hash: header.hash(), block_number: header.number, index: index as u64 }
+}
+
+/// The sender by its signature. The REMASC transaction has none and comes from the zero address.
+fn sender(view: &dyn View, body: &VerifiedBody, index: usize, header: &VerifiedHeader) -> Result<Address, Failure> {
+    let Some(transaction) = body.transactions().get(index) else { return Ok(Address::ZERO) };
+    let block = BlockRef { number: header.number, hash: header.hash() };
+    let refuse = |error| Failure::Stop(Stop::Refused(Refusal::Sender { block, index, error }));
+    transaction.recover_sender(view.network().chain_id).map_err(refuse)
+}
+
+/// The place of a transaction and everything a receipt shows.
+pub(super) fn body_and_receipts(view: &dyn View, header: &VerifiedHeader) -> Need<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
+    both(view.body(header), view.receipts(header))
+}
+
+/// The index of a transaction in a proven body.
+pub(super) fn position(body: &VerifiedBody, hash: &B256) -> Option<usize> {
+    body.hashes().iter().position(|known| known == hash)
+}

@@ -1,0 +1,194 @@
+//! Account state: balance, nonce, code, storage and `eth_getProof`, all from proven trie nodes.
+
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use serde::Serialize;
+
+use super::{
+    lookup::{require, state_failure},
+    method::{optional, required, verified, Done, Failure, Method, Param},
+    params::Params,
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Level, View},
+    state::{keys, AccountState, StateError, StateKey, StateReader},
+    trie,
+};
+
+const ADDRESS_AND_BLOCK: &[Param] = &[required("address", "ADDRESS"), optional("block", "BLOCK")];
+const SLOT: &[Param] = &[required("address", "ADDRESS"), required("position", "QUANTITY"), optional("block", "BLOCK")];
+const PROOF: &[Param] = &[required("address", "ADDRESS"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")];
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "eth_getBalance",
+        aliases: &[],
+        params: ADDRESS_AND_BLOCK,
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 10,
+        doc: "Balance of an account in wei.",
+        handler: |view, params| verified(&format!("{:#x}", account(view, params)?.balance)),
+    },
+    Method {
+        name: "eth_getTransactionCount",
+        aliases: &[],
+        params: ADDRESS_AND_BLOCK,
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 10,
+        doc: "Nonce of an account.",
+        handler: |view, params| verified(&format!("{:#x}", account(view, params)?.nonce)),
+    },
+    Method {
+        name: "eth_getCode",
+        aliases: &[],
+        params: ADDRESS_AND_BLOCK,
+        result: "DATA",
+        level: Level::Verified,
+        cost: 20,
+        doc: "Code of a contract.",
+        handler: code,
+    },
+    Method {
+        name: "eth_getStorageAt",
+        aliases: &[],
+        params: SLOT,
+        result: "DATA, 32 bytes",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A storage cell of a contract.",
+        handler: storage,
+    },
+    Method {
+        name: "eth_getProof",
+        aliases: &[],
+        params: PROOF,
+        result: "account proof object",
+        level: Level::Verified,
+        cost: 30,
+        doc: "Account and storage cells with their trie nodes (EIP-1186), absence included.",
+        handler: proof,
+    },
+];
+
+/// What the reference reports for an address without an account; the code hash is zero.
+const NO_ACCOUNT: AccountState = AccountState { nonce: 0, balance: U256::ZERO, code_hash: B256::ZERO, code_size: 0 };
+
+/// Reads the state after a block.
+fn read<T>(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    get: impl FnOnce(&dyn StateReader) -> Result<T, StateError>,
+) -> Result<T, Failure> {
+    let state = view.state(header)?;
+    get(&*state).map_err(|error| state_failure(header, error))
+}
+
+/// The account a method is asked about; one that does not exist reads as zero.
+fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure> {
+    let address = params.address(0)?;
+    let header = require(view, &params.block(1)?)?;
+    Ok(read(view, &header, |state| state.account(&address))?.unwrap_or(NO_ACCOUNT))
+}
+
+fn code(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let address = params.address(0)?;
+    let header = require(view, &params.block(1)?)?;
+    let code = read(view, &header, |state| state.code(&address))?;
+    verified(&hex::encode_prefixed(&code))
+}
+
+fn storage(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let address = params.address(0)?;
+    let slot = params.number(1)?;
+    let header = require(view, &params.block(2)?)?;
+    let value = read(view, &header, |state| state.storage(&address, &slot))?;
+    verified(&hex::encode_prefixed(word(&value)))
+}
+
+/// A storage value as 32 bytes; the native contracts keep longer strings, which are given whole.
+fn word(value: &[u8]) -> Bytes {
+    if value.len() >= 32 {
+        return Bytes::copy_from_slice(value);
+    }
+    Bytes::copy_from_slice(B256::left_padding_from(value).as_slice())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccountProof {
+    address: String,
+    account_proof: Vec<String>,
+    balance: String,
+    code_hash: String,
+    nonce: String,
+    storage_hash: String,
+    storage_proof: Vec<StorageProof>,
+}
+
+#[derive(Serialize)]
+struct StorageProof {
+    key: String,
+    value: String,
+    proof: Vec<String>,
+}
+
+fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let address = params.address(0)?;
+    let slots = params.storage_keys(1)?;
+    let header = require(view, &params.block(2)?)?;
+    let answer = read(view, &header, |state| account_proof(view, state, header.state_root, address, &slots))?;
+    verified(&answer)
+}
+
+fn account_proof(
+    view: &dyn View,
+    state: &dyn StateReader,
+    root: B256,
+    address: Address,
+    slots: &[U256],
+) -> Result<AccountProof, StateError> {
+    // Read first: these name what is missing in the terms a proof can be asked in.
+    let account = state.account(&address)?.unwrap_or(NO_ACCOUNT);
+    let mut storage_proof = Vec::with_capacity(slots.len());
+    for slot in slots {
+        let value = state.storage(&address, slot)?;
+        let missing = StateKey::Storage(address, *slot);
+        let proof = nodes(view, root, &keys::slot_key(&address, slot), missing)?;
+        storage_proof.push(StorageProof { key: format!("{slot:#x}"), value: quantity(&value), proof });
+    }
+    Ok(AccountProof {
+        address: format!("{address:#x}"),
+        account_proof: nodes(view, root, &keys::account_key(&address), StateKey::Account(address))?,
+        balance: format!("{:#x}", account.balance),
+        code_hash: format!("{}", account.code_hash),
+        nonce: format!("{:#x}", account.nonce),
+        storage_hash: format!("{}", storage_hash(view, root, &address)?),
+        storage_proof,
+    })
+}
+
+/// The way of a key, root first, each node an RLP string as the specification wants it.
+fn nodes(view: &dyn View, root: B256, key: &[u8], missing: StateKey) -> Result<Vec<String>, StateError> {
+    let nodes = trie::prove(view.nodes(), root, key).map_err(|_| StateError::Missing(missing))?;
+    Ok(nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect())
+}
+
+/// Hash of the node at the account's storage marker, which has no meaning in consensus; that of the empty trie where
+/// there is no storage.
+fn storage_hash(view: &dyn View, root: B256, address: &Address) -> Result<B256, StateError> {
+    // Any slot's way leads through the marker; slot 0 stands for all.
+    let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
+    let found = trie::lookup_node(view.nodes(), root, &keys::storage_root_key(address)).map_err(|_| missing)?;
+    Ok(found.map_or(trie::EMPTY_ROOT, |node| node.hash))
+}
+
+fn quantity(value: &[u8]) -> String {
+    match U256::try_from_be_slice(value) {
+        Some(number) => format!("{number:#x}"),
+        None => hex::encode_prefixed(value),
+    }
+}

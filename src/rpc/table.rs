@@ -1,0 +1,53 @@
+//! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
+
+use super::{blocks, call, chain, headers, method::Method, state, transactions};
+
+/// All rows, by namespace file.
+static METHODS: [&[Method]; 6] =
+    [chain::METHODS, blocks::METHODS, transactions::METHODS, state::METHODS, call::METHODS, headers::METHODS];
+
+/// Methods that exist in the reference but never here: compilers, ethash work, message stores.
+pub const UNAVAILABLE: &[&str] = &[
+    "db_getHex",
+    "db_getString",
+    "db_putHex",
+    "db_putString",
+    "eth_compileLLL",
+    "eth_compileSerpent",
+    "eth_compileSolidity",
+    "eth_getCompilers",
+    "eth_submitHashrate",
+    "eth_submitWork",
+];
+
+/// Every method once.
+pub fn methods() -> impl Iterator<Item = &'static Method> {
+    METHODS.iter().flat_map(|rows| rows.iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_required_parameters_come_first() {
+        let mut names = BTreeSet::new();
+        for method in methods() {
+            for name in core::iter::once(&method.name).chain(method.aliases) {
+                assert!(names.insert(*name), "{name} twice");
+            }
+            assert!(method.params.windows(2).all(|w| w[0].required || !w[1].required), "{}", method.name);
+            assert!(!method.doc.is_empty() && method.cost > 0, "{}", method.name);
+        }
+    }
+
+    #[test]
+    fn each_ext_method_has_its_rsk_name() {
+        for method in methods().filter(|m| m.namespace() == "ext") {
+            let alias = method.name.replacen("ext_", "rsk_", 1);
+            assert!(method.aliases.contains(&alias.as_str()), "{}", method.name);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Transactions and receipts.
+
+
+
+use super::{
+    blocks::{by_hash, by_selector},
+    method::{absent, done, required, verified, Done, Failure, Method, Param},
+    params::Params,
+    render,
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Level, Refusal, Stop, TransactionPlace, View},
+    types::{json::RpcTransaction, Transaction},
+};
+
+const TRANSACTION: &[Param] = &[required("transactionHash", "HASH")];
+const HASH_INDEX: &[Param] = &[required("blockHash", "HASH"), required("index", "QUANTITY")];
+const BLOCK_INDEX: &[Param] = &[required("block", "BLOCK"), required("index", "QUANTITY")];
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "eth_getTransactionByHash",
+        aliases: &[],
+        params: TRANSACTION,
+        result: "transaction object or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A transaction of the canonical chain, or a pending one.",
+        handler: by_transaction_hash,
+    },
+    Method {
+        name: "eth_getTransactionByBlockHashAndIndex",
+        aliases: &[],
+        params: HASH_INDEX,
+        result: "transaction object or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A transaction by its place in a block.",
+        handler: |view, params| at_index(view, by_hash(view, params)?, params),
+    },
+    Method {
+        name: "eth_getTransactionByBlockNumberAndIndex",
+        aliases: &[],
+        params: BLOCK_INDEX,
+        result: "transaction object or null",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A transaction by its place in a block.",
+        handler: |view, params| at_index(view, by_selector(view, params)?, params),
+    },
+    Method {
+        name: "eth_getTransactionReceipt",
+        aliases: &[],
+        params: TRANSACTION,
+        result: "receipt object or null",
+        level: Level::Verified,
+        cost: 20,
+        doc: "The receipt of a mined transaction, proven with all receipts of its block.",
+        handler: receipt,
+    },
+    Method {
+        name: "eth_getBlockReceipts",
+        aliases: &[],
+        params: &[required("block", "BLOCK")],
+        result: "array of receipt objects or null",
+        level: Level::Verified,
+        cost: 30,
+        doc: "All receipts of a block.",
+        handler: block_receipts,
+    },
+];
+
+fn at_index(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+    let index = params.index(1)?;
+    let Some(header) = header else { return absent() };
+    let body = view.body(&header)?;
+    verified(&render::transaction(view, &header, &body, index)?)
+}
+
+fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let hash = params.hash(0, "transaction hash")?;
+    match view.locate(hash)? {
+        TransactionPlace::Unknown => absent(),
+        TransactionPlace::Pending(transaction) => pending(view, &transaction),
+        TransactionPlace::Mined(header, index) => {
+            let body = view.body(&header)?;
+            verified(&render::transaction(view, &header, &body, index)?)
+        }
+    }
+}
+
+/// A waiting transaction: itself proven by its hash, that it waits is what the upstream says.
+fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
+    match transaction.recover_sender(view.network().chain_id) {
+        Ok(from) => done(&RpcTransaction::new(transaction, transaction.hash(), from, None), Level::UnprovenAbsence),
+        Err(error) => Err(Failure::Stop(Stop::Refused(Refusal::PendingSender(error)))),
+    }
+}
+
+fn receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let hash = params.hash(0, "transaction hash")?;
+    match view.locate(hash)? {
+        TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
+        TransactionPlace::Mined(header, index) => {
+            let (body, receipts) = render::body_and_receipts(view, &header)?;
+            verified(&render::receipt(view, &header, &body, &receipts, index)?)
+        }
+    }
+}
+
+fn block_receipts(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let Some(header) = by_selector(view, params)? else { return absent() };
+    let (body, receipts) = render::body_and_receipts(view, &header)?;
+    let all: Result<alloc::vec::Vec<_>, Failure> =
+        (0..receipts.receipts().len()).map(|index| render::receipt(view, &header, &body, &receipts, index)).collect();
+    verified(&all?)
+}
