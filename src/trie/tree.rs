@@ -32,7 +32,8 @@ impl Trie {
         node.value.as_ref().map(|stored| &stored.bytes)
     }
 
-    /// Sets the value under `key`; an empty value deletes it.
+    /// Sets the value under `key`; an empty value deletes it. The node format has room for values of less than
+    /// 2^24 bytes.
     pub fn put(&mut self, key: &[u8], value: impl Into<Bytes>) {
         let value = value.into();
         if value.is_empty() {

@@ -1,0 +1,64 @@
+//! An account proof against the bare hashes of its nodes: the check may take 1.5 times as long.
+
+use criterion::{criterion_group, Criterion};
+use rootlight::trie::{verify_proof, Trie};
+use rootlight::types::{keccak256, Bytes, B256};
+use rootlight_bench::ratio;
+use std::hint::black_box;
+
+/// What the check may cost, in bare hashes.
+const LIMIT: f64 = 1.5;
+
+/// Accounts in the trie; a proof has about 18 nodes, the main network's some more.
+const ACCOUNTS: u32 = 100_000;
+
+struct Proof {
+    key: Vec<u8>,
+    nodes: Vec<Bytes>,
+}
+
+/// A trie of accounts and the proofs of some of them, present and absent, RLP-wrapped as they come.
+fn proofs() -> (B256, Vec<Proof>) {
+    let mut trie = Trie::new();
+    let key = |index: u32| {
+        let address = keccak256(index.to_be_bytes());
+        [&[0][..], &keccak256(&address[12..])[..10], &address[12..]].concat()
+    };
+    for index in 0..ACCOUNTS {
+        trie.put(&key(index), keccak256(index.to_le_bytes())[..12].to_vec());
+    }
+    let wrapped = |node: Bytes| Bytes::from(alloy_rlp::encode(&node[..]));
+    let proofs = (0..200)
+        .map(|index| key(index * (ACCOUNTS / 160)))
+        .map(|key| Proof { nodes: trie.proof(&key).into_iter().map(wrapped).collect(), key })
+        .collect();
+    (trie.root(), proofs)
+}
+
+fn hash_all(proofs: &[Proof]) {
+    for node in proofs.iter().flat_map(|proof| &proof.nodes) {
+        black_box(keccak256(node));
+    }
+}
+
+fn verify_all(root: B256, proofs: &[Proof]) {
+    for proof in proofs {
+        let proven = verify_proof(root, &proof.key, &proof.nodes, None);
+        assert!(black_box(proven).is_ok());
+    }
+}
+
+fn account_proof(c: &mut Criterion) {
+    let (root, proofs) = proofs();
+    c.bench_function("200 account proofs, bare hashes", |b| b.iter(|| hash_all(&proofs)));
+    c.bench_function("200 account proofs, verified", |b| b.iter(|| verify_all(root, &proofs)));
+}
+
+criterion_group!(benches, account_proof);
+
+fn main() {
+    benches();
+    let (root, proofs) = proofs();
+    let found = ratio(200, || hash_all(&proofs), || verify_all(root, &proofs));
+    println!("account proof check: {found:.3} times its hashes (at most {LIMIT})");
+}
