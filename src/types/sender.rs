@@ -65,14 +65,27 @@ fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     recover_c(hash, r, s, odd)
 }
 
+/// SEC 1 section 4.1.6: the key is (s * R - z * G) / r, R being the point with x = r. The library's
+/// own function verifies the signature with that key once more, which cannot fail and doubles the
+/// time.
 #[cfg(any(test, not(feature = "secp256k1-c")))]
 fn recover_k256(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
-    use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
-    let signature = Signature::from_scalars(r.to_be_bytes::<32>(), s.to_be_bytes::<32>()).ok()?;
-    let id = RecoveryId::new(odd, false);
-    let key = VerifyingKey::recover_from_prehash(hash.as_slice(), &signature, id).ok()?;
-    // 0x04, x, y.
-    key.to_encoded_point(false).as_bytes().last_chunk::<64>().copied()
+    use k256::elliptic_curve::ops::{LinearCombination, Reduce};
+    use k256::elliptic_curve::point::DecompressPoint;
+    use k256::elliptic_curve::sec1::ToEncodedPoint;
+    use k256::{AffinePoint, ProjectivePoint, Scalar};
+
+    let signature =
+        k256::ecdsa::Signature::from_scalars(r.to_be_bytes::<32>(), s.to_be_bytes::<32>()).ok()?;
+    let (r, s) = signature.split_scalars();
+    let point = AffinePoint::decompress(&r.to_bytes(), u8::from(odd).into());
+    let point = ProjectivePoint::from(Option::<AffinePoint>::from(point)?);
+    let z = <Scalar as Reduce<k256::U256>>::reduce_bytes(&hash.0.into());
+    let inverse = Option::<Scalar>::from(r.invert())?;
+    let (u1, u2) = (-(inverse * z), inverse * *s);
+    let key = ProjectivePoint::lincomb(&ProjectivePoint::GENERATOR, &u1, &point, &u2);
+    // The point at infinity encodes as one byte.
+    key.to_affine().to_encoded_point(false).as_bytes().last_chunk::<64>().copied()
 }
 
 #[cfg(feature = "secp256k1-c")]
@@ -88,8 +101,23 @@ fn recover_c(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     key.serialize_uncompressed().last_chunk::<64>().copied()
 }
 
-#[cfg(all(test, feature = "secp256k1-c"))]
+#[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_at_infinity_is_no_key() {
+        // R is the generator itself and s equals the hash: s * R - z * G is nothing.
+        let x = uint!(0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798_U256);
+        let s = U256::from(12_345);
+        assert_eq!(recover(&B256::from(s), &x, &s, false), None);
+        assert_eq!(recover_k256(&B256::from(s), &x, &s, false), None);
+        assert!(recover(&B256::from(s), &x, &s, true).is_some());
+    }
+}
+
+#[cfg(all(test, feature = "secp256k1-c"))]
+mod agreement {
     use super::*;
     use proptest::prelude::*;
 
