@@ -3,6 +3,7 @@
 mod fact;
 mod fault;
 mod header_window;
+pub mod offline;
 mod pin;
 pub mod plan;
 pub mod prove;
