@@ -17,7 +17,7 @@ const SETUP: [Part; 4] = [
     ("setup: wasm tools", false, tools::wasm_tools),
 ];
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     ("format", false, format),
     ("documents", false, links::check),
     ("tests: core and native", false, native_tests),
@@ -28,6 +28,7 @@ const PARTS: [Part; 10] = [
     ("wasm: light client", false, |log| wasm::build(log, &wasm::ARTEFACTS[1])),
     ("tests: wasm in node", false, wasm_node),
     ("tests: wasm in chromium", false, wasm_browser),
+    ("tests: built package", false, package),
 ];
 
 struct Options<'a> {
@@ -144,4 +145,21 @@ fn wasm_browser(log: &mut Log) -> Outcome {
             "worker",
         ],
     )
+}
+
+/// The package as it is shipped, in Node.js and in a page.
+fn package(log: &mut Log) -> Outcome {
+    let folder = crate::shell::root().join("pkg/test");
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("pkg/test: {e}"))?;
+    let names = entries.flatten().map(|e| e.path().display().to_string());
+    let mut files: Vec<String> = names.filter(|n| n.ends_with(".test.mjs")).collect();
+    files.sort();
+    let mut cmd = Cmd::new("node --test --test-reporter=tap").limit(15 * 60);
+    for file in files {
+        cmd = cmd.arg(file);
+    }
+    if let Some(browser) = tools::browser() {
+        cmd = cmd.env("CHROMIUM", browser);
+    }
+    plain(log, cmd)
 }

@@ -13,14 +13,16 @@ pub(crate) struct Artefact {
     pub(crate) name: &'static str,
     /// Cargo features of `rootlight-wasm` that make it.
     features: &'static str,
+    /// Cargo profile, also the name of its output folder.
+    profile: &'static str,
     /// The most its brotli-compressed size may be, in bytes.
     gate: u64,
 }
 
 /// Every module, the smallest first. Sizes and their history: docs/wasm.md.
 pub(crate) const ARTEFACTS: [Artefact; 2] = [
-    Artefact { name: "rootlight_verify", features: "verify", gate: 100_000 },
-    Artefact { name: "rootlight", features: "light", gate: 350_000 },
+    Artefact { name: "rootlight_verify", features: "verify", profile: "wasm-small", gate: 100_000 },
+    Artefact { name: "rootlight", features: "light", profile: "wasm", gate: 350_000 },
 ];
 
 /// What rustc's wasm32 target emits. Never `--all-features`: it turns on proposals that engines reject.
@@ -38,11 +40,11 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
     let dist = root().join("pkg/dist");
     fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
     log.run(
-        Cmd::new("cargo build --locked --package rootlight-wasm --lib --profile wasm --no-default-features")
-            .args(&["--target", WASM, "--features", artefact.features])
+        Cmd::new("cargo build --locked --package rootlight-wasm --lib --no-default-features --profile")
+            .args(&[artefact.profile, "--target", WASM, "--features", artefact.features])
             .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags()),
     )?;
-    let built = target_dir().join(WASM).join("wasm/rootlight_wasm.wasm");
+    let built = target_dir().join(WASM).join(artefact.profile).join("rootlight_wasm.wasm");
     log.run(
         Cmd::new("wasm-bindgen --target web --remove-producers-section --out-name")
             .args(&[artefact.name, "--out-dir"])

@@ -1,4 +1,11 @@
-//! Rootlight for browsers and Node.js.
+//! Rootlight for browsers and Node.js: a thin face over the core. It turns JavaScript values into bytes and back, and
+//! waits; everything that decides what is true is in the core.
+
+#[cfg(feature = "verify")]
+mod verify;
+
+#[cfg(feature = "verify")]
+pub use verify::{keccak256, verify_account, verify_receipt};
 
 use wasm_bindgen::prelude::wasm_bindgen;
 

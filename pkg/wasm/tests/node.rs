@@ -1,8 +1,12 @@
-//! In Node.js.
+//! The shared tests in Node.js.
 #![cfg(target_arch = "wasm32")]
-use wasm_bindgen_test::wasm_bindgen_test;
 
-#[wasm_bindgen_test]
-fn v() {
-    assert_eq!(rootlight_wasm::version(), "0.1.0");
+#[macro_use]
+mod common;
+
+shared_tests!();
+
+#[wasm_bindgen_test::wasm_bindgen_test]
+fn this_is_the_place() {
+    assert_eq!(common::place(), "Object");
 }

@@ -1,9 +1,14 @@
-//! In a worker.
+//! The shared tests in a dedicated worker of headless Chromium.
 #![cfg(target_arch = "wasm32")]
-use wasm_bindgen_test::wasm_bindgen_test;
+
+#[macro_use]
+mod common;
 
 wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
-#[wasm_bindgen_test]
-fn v() {
-    assert_eq!(rootlight_wasm::version(), "0.1.0");
+
+shared_tests!();
+
+#[wasm_bindgen_test::wasm_bindgen_test]
+fn this_is_the_place() {
+    assert_eq!(common::place(), "DedicatedWorkerGlobalScope");
 }

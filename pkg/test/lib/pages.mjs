@@ -1,0 +1,29 @@
+// Serves folders of this package as a web site on loopback.
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { extname, normalize } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { listen } from './upstream.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
+
+/** What a careful site allows: no eval, WebAssembly, its own scripts, connections to loopback. */
+const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:*";
+
+/** Returns {url, close}. */
+export function servePackage() {
+  return listen(
+    createServer(async (request, response) => {
+      const path = normalize(new URL(request.url, 'http://localhost').pathname);
+      try {
+        const bytes = await readFile(ROOT + path);
+        response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream');
+        response.setHeader('content-security-policy', POLICY);
+        response.end(bytes);
+      } catch {
+        response.writeHead(404).end();
+      }
+    }),
+  );
+}
