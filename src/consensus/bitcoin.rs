@@ -77,7 +77,10 @@ impl<'a> BitcoinHeader<'a> {
     }
 
     fn word(&self, at: usize) -> B256 {
-        self.0.get(at..).and_then(|rest| rest.first_chunk::<32>()).map_or(B256::ZERO, |word| B256::from(*word))
+        self.0
+            .get(at..)
+            .and_then(|rest| rest.first_chunk::<32>())
+            .map_or(B256::ZERO, |word| B256::from(*word))
     }
 }
 

@@ -4,11 +4,7 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use super::{
-    network::Network,
-    rule::Rule,
-    verified::VerifiedHeader,
-};
+use super::{network::Network, rule::Rule, verified::VerifiedHeader};
 use crate::{
     trie::{ordered_root, NodeFormat},
     types::{Bloom, Receipt, Transaction, B256},
@@ -62,9 +58,14 @@ impl VerifiedBody {
     ///
     /// # Errors
     /// [`BodyError::TransactionsRoot`].
-    pub fn check(header: &VerifiedHeader, transactions: Vec<Transaction>, network: &Network) -> Result<Self, BodyError> {
+    pub fn check(
+        header: &VerifiedHeader,
+        transactions: Vec<Transaction>,
+        network: &Network,
+    ) -> Result<Self, BodyError> {
         let raw: Vec<Vec<u8>> = transactions.iter().map(Transaction::encode).collect();
-        let (expected, found) = (header.transactions_root, ordered_root(&raw, root_format(network, header.number)));
+        let (expected, found) =
+            (header.transactions_root, ordered_root(&raw, root_format(network, header.number)));
         if expected != found {
             return Err(BodyError::TransactionsRoot { expected, found });
         }
@@ -116,9 +117,14 @@ impl VerifiedReceipts {
     ///
     /// # Errors
     /// [`BodyError::ReceiptsRoot`], [`BodyError::Bloom`].
-    pub fn check(header: &VerifiedHeader, receipts: Vec<Receipt>, network: &Network) -> Result<Self, BodyError> {
+    pub fn check(
+        header: &VerifiedHeader,
+        receipts: Vec<Receipt>,
+        network: &Network,
+    ) -> Result<Self, BodyError> {
         let raw: Vec<Vec<u8>> = receipts.iter().map(Receipt::encode).collect();
-        let (expected, found) = (header.receipts_root, ordered_root(&raw, root_format(network, header.number)));
+        let (expected, found) =
+            (header.receipts_root, ordered_root(&raw, root_format(network, header.number)));
         if expected != found {
             return Err(BodyError::ReceiptsRoot { expected, found });
         }

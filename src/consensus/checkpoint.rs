@@ -28,16 +28,8 @@ const fn total(high: u64, low: u64) -> Option<U256> {
 /// Total difficulties are those that an independent block explorer states.
 pub const MAINNET: &[Checkpoint] = &[
     checkpoint(0, super::builtin::MAINNET_GENESIS, total(0, 0x10_0000)),
-    checkpoint(
-        4_479_840,
-        b256!("70e1fb5b84e50f3f6199a5becc4a1a30474b4b0fc3a329a320dfe4301cb9d876"),
-        None,
-    ),
-    checkpoint(
-        4_481_393,
-        b256!("6a78a0e87ab53aaeb1810ccfbab51a3f062bd221afa404c12aebfe41d3c88073"),
-        None,
-    ),
+    checkpoint(4_479_840, b256!("70e1fb5b84e50f3f6199a5becc4a1a30474b4b0fc3a329a320dfe4301cb9d876"), None),
+    checkpoint(4_481_393, b256!("6a78a0e87ab53aaeb1810ccfbab51a3f062bd221afa404c12aebfe41d3c88073"), None),
     checkpoint(
         7_350_282,
         b256!("72751aa2396a1d034d87d6aecd6d653e985183f4fae380ebaac6c7ea7446ef08"),
@@ -58,16 +50,8 @@ pub const MAINNET: &[Checkpoint] = &[
         b256!("8a98540106a9f43f1e9d3777a5caaf9313dfebed076dfa3ae3f9b849048553fe"),
         total(0x5a8c_3881, 0xd3fe_c5a1_fdd3_c730),
     ),
-    checkpoint(
-        8_301_025,
-        b256!("88946baa7aba1e5f6fc2c0d00a67b1283c7aebe1c07e7b7fecae764d8cc8913b"),
-        None,
-    ),
-    checkpoint(
-        8_329_127,
-        b256!("3dcfb513504c0d7fc7e2a5b9593991b7a7682eb85fd2643126cc3318946ece2d"),
-        None,
-    ),
+    checkpoint(8_301_025, b256!("88946baa7aba1e5f6fc2c0d00a67b1283c7aebe1c07e7b7fecae764d8cc8913b"), None),
+    checkpoint(8_329_127, b256!("3dcfb513504c0d7fc7e2a5b9593991b7a7682eb85fd2643126cc3318946ece2d"), None),
     checkpoint(
         9_000_000,
         b256!("8504f9b1d5adb7dbd560165fdabc089c9f680831b68175ef300292559fe9c9cb"),
@@ -83,11 +67,7 @@ pub const TESTNET: &[Checkpoint] = &[
         b256!("18b22e46ae153fd7bde0828db09d2dd7158f82d649f9c85ababa9ea1ca6e6f68"),
         total(0x2, 0xc19d_70a7_f1e2_84bb),
     ),
-    checkpoint(
-        7_394_320,
-        b256!("e23376cb75e1a9704a6f4a513a649519160afa36d4fd31c4f45d3093b1f74a15"),
-        None,
-    ),
+    checkpoint(7_394_320, b256!("e23376cb75e1a9704a6f4a513a649519160afa36d4fd31c4f45d3093b1f74a15"), None),
 ];
 
 /// The built-in checkpoints of a network, oldest first. Networks without any start at genesis.

@@ -172,7 +172,10 @@ mod tests {
     #[test]
     fn the_tag_must_be_the_last() {
         let after = field(64, 10, &B256::ZERO, &[]).split_off(MIDSTATE_LEN);
-        assert_eq!(check(&field(64, 4, &HASH, &after)), Err(CoinbaseError::NotLastTag { found: 4, last: 55 }));
+        assert_eq!(
+            check(&field(64, 4, &HASH, &after)),
+            Err(CoinbaseError::NotLastTag { found: 4, last: 55 })
+        );
         // The same commitment again counts as the last one, where it stands.
         let again = field(64, 10, &HASH, &[]).split_off(MIDSTATE_LEN);
         assert_eq!(check(&field(64, 4, &HASH, &again)), Ok(()));

@@ -10,8 +10,12 @@ use thiserror::Error;
 use crate::types::{B256, U256};
 
 /// Half the order of secp256k1, rounded down: `s` must be below it.
-const HALF_ORDER: U256 =
-    U256::from_limbs([0xdfe9_2f46_681b_20a0, 0x5d57_6e73_57a4_501d, 0xffff_ffff_ffff_ffff, 0x7fff_ffff_ffff_ffff]);
+const HALF_ORDER: U256 = U256::from_limbs([
+    0xdfe9_2f46_681b_20a0,
+    0x5d57_6e73_57a4_501d,
+    0xffff_ffff_ffff_ffff,
+    0x7fff_ffff_ffff_ffff,
+]);
 
 /// What is wrong with a fallback signature.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -117,7 +121,8 @@ pub(crate) mod tests {
 
     #[test]
     fn half_order_is_half_of_the_order() {
-        let order = "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".parse::<U256>().unwrap();
+        let order =
+            "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".parse::<U256>().unwrap();
         assert_eq!(HALF_ORDER, order / U256::from(2));
     }
 

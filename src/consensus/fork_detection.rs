@@ -132,7 +132,12 @@ impl ForkContext {
         for (index, (expected, found)) in known.enumerate() {
             if expected != found {
                 let block = newest.saturating_sub(index as u64).saturating_mul(COMMITMENT_STEP);
-                return Err(ForkDetectionError::Commitment { index, block, expected: *expected, found: *found });
+                return Err(ForkDetectionError::Commitment {
+                    index,
+                    block,
+                    expected: *expected,
+                    found: *found,
+                });
             }
         }
         match uncle_sum {

@@ -32,7 +32,7 @@ pub mod uncles;
 pub mod verified;
 
 pub use body::{BodyError, VerifiedBody, VerifiedReceipts};
-pub use chain::{Base, Change, ChainError, ChainView, HeaderChain, Inserted, Reorganisation};
+pub use chain::{Base, ChainError, ChainView, Change, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;
 pub use fork_detection::ForkDetection;
 pub use network::{Network, NetworkSpec, Params};

@@ -161,7 +161,8 @@ impl Network {
             edges: extended && rules.has(Rule::Rskip144),
             hash_covers_proof: !rules.has(Rule::Rskip92),
             fork_detection: rules.has(Rule::Rskip110) && number >= FORK_DETECTION_FIRST,
-            base_event_optional: version == HeaderVersion::V2 && number < self.params.base_event_optional_below,
+            base_event_optional: version == HeaderVersion::V2
+                && number < self.params.base_event_optional_below,
         }
     }
 

@@ -78,7 +78,11 @@ impl<'a> PartialTree<'a> {
         let (hash_count, rest) = varint(rest)?;
         let (hashes, rest) = rest.split_at_checked(hash_count.checked_mul(32)?)?;
         let (flag_count, flags) = varint(rest)?;
-        (flags.len() == flag_count).then_some(Self { transactions: u32::from_le_bytes(*count), hashes, flags })
+        (flags.len() == flag_count).then_some(Self {
+            transactions: u32::from_le_bytes(*count),
+            hashes,
+            flags,
+        })
     }
 
     fn check_counts(&self) -> Result<(), PartialTreeError> {
@@ -166,7 +170,8 @@ pub fn partial_tree_root(field: &[u8], leaf: B256) -> Result<(B256, bool), Parti
     let tree = PartialTree::parse(field).ok_or(PartialTreeError::Size { found: field.len() })?;
     tree.check_counts()?;
     let height = (0..MAX_HEIGHT).find(|height| tree.width(*height) <= 1).unwrap_or(MAX_HEIGHT);
-    let mut walk = Walk { tree: &tree, leaf, found: false, bits_used: 0, hashes: tree.hashes.chunks_exact(32) };
+    let mut walk =
+        Walk { tree: &tree, leaf, found: false, bits_used: 0, hashes: tree.hashes.chunks_exact(32) };
     let root = walk.node(height, 0)?;
     if walk.bits_used.div_ceil(8) != tree.flags.len() || walk.hashes.next().is_some() {
         return Err(PartialTreeError::Unused);

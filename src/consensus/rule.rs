@@ -337,8 +337,7 @@ impl Rule {
             | Self::Rskip293
             | Self::Rskip294
             | Self::Rskip297 => Fork::Hop400,
-            Self::Rskip353
-            | Self::Rskip357 => Fork::Hop401,
+            Self::Rskip353 | Self::Rskip357 => Fork::Hop401,
             Self::Rskip252
             | Self::Rskip326
             | Self::Rskip374
@@ -365,17 +364,11 @@ impl Rule {
             | Self::Rskip454
             | Self::Rskip459
             | Self::Rskip460 => Fork::Lovell700,
-            Self::Rskip305
-            | Self::Rskip516 => Fork::Reed800,
-            Self::Rskip144
-            | Self::Rskip351
-            | Self::Rskip502
-            | Self::Rskip529
-            | Self::Rskip536 => Fork::Reed810,
-            Self::Rskip540
-            | Self::Rskip544
-            | Self::Rskip551
-            | Self::Rskip552 => Fork::Vetiver900,
+            Self::Rskip305 | Self::Rskip516 => Fork::Reed800,
+            Self::Rskip144 | Self::Rskip351 | Self::Rskip502 | Self::Rskip529 | Self::Rskip536 => {
+                Fork::Reed810
+            }
+            Self::Rskip540 | Self::Rskip544 | Self::Rskip551 | Self::Rskip552 => Fork::Vetiver900,
             Self::Rskip559 => Fork::Tbd1000,
             Self::Rskip535 => return None,
         })

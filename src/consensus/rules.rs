@@ -104,7 +104,9 @@ pub enum RuleError {
         bound: u64,
     },
     /// Block time and Bitcoin time too far apart (RSKIP-179).
-    #[error("timestamp: {time}, the Bitcoin header has {bitcoin}, less than {bound} s apart needed (RSKIP-179)")]
+    #[error(
+        "timestamp: {time}, the Bitcoin header has {bitcoin}, less than {bound} s apart needed (RSKIP-179)"
+    )]
     BitcoinTime {
         /// The header's time.
         time: u64,
@@ -355,7 +357,9 @@ fn edges(check: &Check<'_>) -> Result<(), RuleError> {
 fn future(check: &Check<'_>) -> Result<(), RuleError> {
     let (bound, time) = (check.network.params.future_bound, check.header().timestamp);
     match check.now {
-        Some(now) if bound > 0 && time > now.saturating_add(bound) => Err(RuleError::Future { time, now, bound }),
+        Some(now) if bound > 0 && time > now.saturating_add(bound) => {
+            Err(RuleError::Future { time, now, bound })
+        }
         _ => Ok(()),
     }
 }
@@ -397,7 +401,11 @@ fn work(check: &Check<'_>) -> Result<(), RuleError> {
 
 /// Checks a header by itself: proof of work and every rule that needs no ancestor. Its difficulty is not checked, so
 /// this says nothing about the chain it belongs to.
-pub fn verify_standalone(candidate: &Candidate, network: &Network, now: Option<u64>) -> Result<Seal, RuleError> {
+pub fn verify_standalone(
+    candidate: &Candidate,
+    network: &Network,
+    now: Option<u64>,
+) -> Result<Seal, RuleError> {
     Ok(Check::new(candidate, network, now).block()?.0)
 }
 

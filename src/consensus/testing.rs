@@ -107,7 +107,14 @@ impl Bitcoin {
         tail.extend(&self.after);
         let front = [0x11u8; 128];
         let mut state = [
-            0x6a09e667u32, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+            0x6a09e667u32,
+            0xbb67ae85,
+            0x3c6ef372,
+            0xa54ff53a,
+            0x510e527f,
+            0x9b05688c,
+            0x1f83d9ab,
+            0x5be0cd19,
         ];
         for block in front.as_chunks::<64>().0 {
             compress256(&mut state, &[(*block).into()]);
@@ -120,7 +127,8 @@ impl Bitcoin {
         header.coinbase_tx = coinbase.into();
         header.merkle_proof = self.proof(&header, leaf).into();
         let time = (header.timestamp as i64 + self.time_offset) as u32;
-        let mut bitcoin = [&[0x20; 4][..], &[0x33; 32], root.as_slice(), &time.to_le_bytes(), &[7; 4]].concat();
+        let mut bitcoin =
+            [&[0x20; 4][..], &[0x33; 32], root.as_slice(), &time.to_le_bytes(), &[7; 4]].concat();
         for nonce in 0u32.. {
             bitcoin.truncate(76);
             bitcoin.extend(nonce.to_le_bytes());
@@ -155,6 +163,7 @@ pub(crate) fn mine(header: Header) -> SealedHeader {
 /// A chain that starts at a header of the given number.
 pub(crate) fn chain(network: Network, number: u64) -> HeaderChain {
     let first = mine(header(&network, number));
-    let checkpoint = super::Checkpoint { number, hash: first.hash(), total_difficulty: Some(U256::from(1_000)) };
+    let checkpoint =
+        super::Checkpoint { number, hash: first.hash(), total_difficulty: Some(U256::from(1_000)) };
     HeaderChain::from_checkpoint(Arc::new(network), &checkpoint, first).unwrap()
 }

@@ -45,7 +45,13 @@ impl<'a> LightView<'a> {
     fn not_synced(&self) -> Stop {
         Stop::Refused(match &self.pin.fault {
             Some(fault) => Refusal::SyncFailed(fault.clone()),
-            None => Refusal::Syncing { verified: self.pin.chain.as_ref().map_or(0, |c| c.head().number.saturating_sub(self.pin.start)) },
+            None => Refusal::Syncing {
+                verified: self
+                    .pin
+                    .chain
+                    .as_ref()
+                    .map_or(0, |c| c.head().number.saturating_sub(self.pin.start)),
+            },
         })
     }
 }

@@ -27,7 +27,9 @@ pub enum Refusal {
     #[error("Resource unavailable: {0}")]
     Unproven(FactFailure),
     /// An upstream names a block that does not hold the transaction.
-    #[error("Resource unavailable: the upstream says transaction {transaction} is in {block}, but it is not")]
+    #[error(
+        "Resource unavailable: the upstream says transaction {transaction} is in {block}, but it is not"
+    )]
     Misplaced {
         /// The transaction asked for.
         transaction: B256,

@@ -1,7 +1,5 @@
 //! From a block selector to a header.
 
-
-
 use alloy_primitives::B256;
 
 use super::{view::View, Need};

@@ -55,7 +55,9 @@ impl fmt::Display for Fact {
                 match key {
                     StateKey::Account(address) => write!(f, "account {address}")?,
                     StateKey::Storage(address, slot) => write!(f, "storage slot {slot:#x} of {address}")?,
-                    StateKey::StorageBytes(address, slot) => write!(f, "bytes of storage slot {slot:#x} of {address}")?,
+                    StateKey::StorageBytes(address, slot) => {
+                        write!(f, "bytes of storage slot {slot:#x} of {address}")?
+                    }
                     StateKey::Code(address) => write!(f, "code of {address}")?,
                     StateKey::BlockHash(number) => write!(f, "hash of block {number}")?,
                 }

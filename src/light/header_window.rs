@@ -45,7 +45,8 @@ enum SlotState {
 
 impl HeaderWindow {
     pub(super) fn new(first: u64, last: u64, announced: u64) -> Self {
-        let slots = (first..=last).map(|number| Slot { number, form: 0, state: SlotState::Wanted(None) }).collect();
+        let slots =
+            (first..=last).map(|number| Slot { number, form: 0, state: SlotState::Wanted(None) }).collect();
         Self { first, announced, slots }
     }
 
@@ -112,7 +113,8 @@ impl Slot {
 
     fn questions(&self) -> Vec<UpstreamCall> {
         let number = self.number;
-        let block = |full: bool| UpstreamCall::new("eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
+        let block =
+            |full: bool| UpstreamCall::new("eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
         match self.form {
             0 => alloc::vec![block(false)],
             1 => alloc::vec![block(true)],
@@ -134,7 +136,11 @@ impl Slot {
                     SlotState::Wanted(Some(first)) if !is_end(&first) || is_end(&cause) => first,
                     _ => cause,
                 };
-                self.state = if end || self.form >= FORMS { SlotState::Gone(first) } else { SlotState::Wanted(Some(first)) };
+                self.state = if end || self.form >= FORMS {
+                    SlotState::Gone(first)
+                } else {
+                    SlotState::Wanted(Some(first))
+                };
             }
         }
     }

@@ -23,7 +23,9 @@ pub fn tasks(lacking: &Facts, known: &Known<'_>) -> Vec<Task> {
             Fact::State(block, StateKey::Account(address)) => {
                 proofs.entry((*block, *address)).or_default();
             }
-            Fact::State(block, StateKey::Storage(address, slot)) => proofs.entry((*block, *address)).or_default().push(*slot),
+            Fact::State(block, StateKey::Storage(address, slot)) => {
+                proofs.entry((*block, *address)).or_default().push(*slot)
+            }
             other => wanted.push(Wanted::One(*other)),
         }
     }

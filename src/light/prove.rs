@@ -39,7 +39,9 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
         Wanted::One(Fact::Uncles(block, _)) => {
             let header = held(pin, known, block)?;
             let uncles = uncle_headers(task, pin.network())?;
-            facts.uncles.insert(block.hash, Arc::new(VerifiedUncles::check(&header, uncles).map_err(refuted)?));
+            facts
+                .uncles
+                .insert(block.hash, Arc::new(VerifiedUncles::check(&header, uncles).map_err(refuted)?));
         }
         Wanted::One(Fact::Receipts(block)) => {
             let receipts = receipts(task, &held(pin, known, block)?, pin.network())?;
@@ -156,8 +158,11 @@ fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<Ve
         return Err(Cause::Withheld);
     }
     let block: BlockTransactions<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
-    let transactions: Result<Vec<Transaction>, _> =
-        block.transactions.iter().map(|raw| json::transaction_from_json(raw.get(), None, network.chain_id)).collect();
+    let transactions: Result<Vec<Transaction>, _> = block
+        .transactions
+        .iter()
+        .map(|raw| json::transaction_from_json(raw.get(), None, network.chain_id))
+        .collect();
     VerifiedBody::check(header, transactions.map_err(refuted)?, network).map_err(refuted)
 }
 
@@ -181,7 +186,8 @@ pub fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Caus
         if is_null(raw) {
             return Err(Cause::Withheld);
         }
-        let uncle = json::header_from_json(raw.get(), None, &|number| network.header_shape(number)).map_err(refuted)?;
+        let uncle = json::header_from_json(raw.get(), None, &|number| network.header_shape(number))
+            .map_err(refuted)?;
         uncles.push(uncle.into_header());
     }
     if uncles.is_empty() && task.attempt() == ALL_PLACES {
@@ -216,7 +222,8 @@ fn decode_hex(text: &str) -> Result<Bytes, hex::FromHexError> {
 }
 
 fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
-    let text: String = serde_json::from_str(raw.get()).map_err(|_| Cause::Refuted("not a hex string".into()))?;
+    let text: String =
+        serde_json::from_str(raw.get()).map_err(|_| Cause::Refuted("not a hex string".into()))?;
     decode_hex(&text).map_err(refuted)
 }
 
@@ -241,7 +248,12 @@ fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Location, Cause> {
 }
 
 /// Bytes behind a hash that a proven node holds: code, or a long storage value.
-fn long_value(raw: &RawValue, root: B256, key: &StateKey, known: &Known<'_>) -> Result<trie::ProvenNodes, Cause> {
+fn long_value(
+    raw: &RawValue,
+    root: B256,
+    key: &StateKey,
+    known: &Known<'_>,
+) -> Result<trie::ProvenNodes, Cause> {
     let path = match key {
         StateKey::Code(address) => keys::code_key(address).to_vec(),
         StateKey::StorageBytes(address, slot) => keys::slot_key(address, slot),
@@ -271,7 +283,12 @@ struct StorageProof {
 }
 
 /// The nodes of an `eth_getProof` answer. Only they count: balance, nonce and values are read from them.
-fn account_proof(raw: &RawValue, root: B256, address: &Address, slots: &[U256]) -> Result<trie::ProvenNodes, Cause> {
+fn account_proof(
+    raw: &RawValue,
+    root: B256,
+    address: &Address,
+    slots: &[U256],
+) -> Result<trie::ProvenNodes, Cause> {
     if is_null(raw) {
         return Err(Cause::Withheld);
     }
@@ -279,7 +296,8 @@ fn account_proof(raw: &RawValue, root: B256, address: &Address, slots: &[U256]) 
     let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
     paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
     let storage_nodes = answer.storage_proof.iter().flat_map(|entry| entry.proof.iter());
-    let nodes: Result<Vec<Bytes>, _> = answer.account_proof.iter().chain(storage_nodes).map(|node| decode_hex(node)).collect();
+    let nodes: Result<Vec<Bytes>, _> =
+        answer.account_proof.iter().chain(storage_nodes).map(|node| decode_hex(node)).collect();
     let nodes = nodes.map_err(refuted)?;
     let nothing: [&[u8]; 0] = [];
     verify_multiproof(root, &paths, &nodes, &nothing).map_err(|error| {

@@ -66,7 +66,13 @@ impl FactStore {
     }
 
     fn is_full(&self) -> bool {
-        let largest = [self.headers.len(), self.bodies.len(), self.uncles.len(), self.receipts.len(), self.locations.len()];
+        let largest = [
+            self.headers.len(),
+            self.bodies.len(),
+            self.uncles.len(),
+            self.receipts.len(),
+            self.locations.len(),
+        ];
         largest.into_iter().any(|n| n > GENERATION_ENTRIES) || self.nodes.len() > GENERATION_NODES
     }
 }

@@ -16,7 +16,7 @@ use super::{
     upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
-    consensus::{Candidate, Change, ChainError, Checkpoint, HeaderChain, Network, VerifiedHeader},
+    consensus::{Candidate, ChainError, Change, Checkpoint, HeaderChain, Network, VerifiedHeader},
     types::{SealedHeader, EMPTY_UNCLES_HASH},
 };
 
@@ -165,12 +165,17 @@ impl Sync {
         self.phase = next.unwrap_or_else(Phase::Failed);
     }
 
-    fn feed_checkpoint(&mut self, mut window: HeaderWindow, answers: Vec<Answer>) -> Result<Phase, SyncFault> {
+    fn feed_checkpoint(
+        &mut self,
+        mut window: HeaderWindow,
+        answers: Vec<Answer>,
+    ) -> Result<Phase, SyncFault> {
         let number = self.checkpoint.number;
         if let Err(WindowError::AskAgain) = window.take(answers, &self.network) {
             return Ok(Phase::Checkpoint(window));
         }
-        let header = window.into_headers().map_err(|(_, cause)| SyncFault { number, cause })?.into_iter().next();
+        let header =
+            window.into_headers().map_err(|(_, cause)| SyncFault { number, cause })?.into_iter().next();
         let header = header.ok_or(SyncFault { number, cause: SyncCause::Missing })?;
         let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)
             .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
@@ -203,7 +208,12 @@ impl Sync {
         Phase::Headers(HeaderWindow::new(first, last, self.announced))
     }
 
-    fn feed_headers(&mut self, mut window: HeaderWindow, answers: Vec<Answer>, now: u64) -> Result<Phase, SyncFault> {
+    fn feed_headers(
+        &mut self,
+        mut window: HeaderWindow,
+        answers: Vec<Answer>,
+        now: u64,
+    ) -> Result<Phase, SyncFault> {
         if let Err(WindowError::AskAgain) = window.take(answers, &self.network) {
             return Ok(Phase::Headers(window));
         }
@@ -249,7 +259,8 @@ impl Sync {
     }
 
     fn after_insert(&mut self, ended: bool) -> Phase {
-        let tasks: Vec<Task> = core::mem::take(&mut self.without_uncles).iter().map(|h| uncle_task(h)).collect();
+        let tasks: Vec<Task> =
+            core::mem::take(&mut self.without_uncles).iter().map(|h| uncle_task(h)).collect();
         if !tasks.is_empty() {
             return Phase::Uncles(tasks);
         }
@@ -261,7 +272,12 @@ impl Sync {
     }
 
     /// Attaches uncles oldest block first: a block's uncles must not repeat those of the blocks before it.
-    fn feed_uncles(&mut self, mut tasks: Vec<Task>, answers: Vec<Answer>, now: u64) -> Result<Phase, SyncFault> {
+    fn feed_uncles(
+        &mut self,
+        mut tasks: Vec<Task>,
+        answers: Vec<Answer>,
+        now: u64,
+    ) -> Result<Phase, SyncFault> {
         let mut answers = answers.into_iter();
         for task in tasks.iter_mut().filter(|task| !task.is_complete()) {
             for index in 0..task.calls().len() {
@@ -292,7 +308,9 @@ impl Sync {
         match task.next_attempt(cause, &[]) {
             Ok(()) => Ok(Some(task)),
             Err(failure) if failure.attempts.iter().all(|attempt| is_withheld(&attempt.cause)) => Ok(None),
-            Err(failure) => Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) }),
+            Err(failure) => {
+                Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
+            }
         }
     }
 

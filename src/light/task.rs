@@ -119,7 +119,9 @@ fn fact_questions(fact: &Fact, attempt: usize, transactions: &[B256]) -> Option<
         (Fact::Uncles(block, count), attempt) => uncle_questions(block, *count, attempt),
         (Fact::Receipts(_), attempt) => {
             let method = *["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"].get(attempt)?;
-            Some(transactions.iter().map(|hash| UpstreamCall::new(method, format!(r#"["{hash}"]"#))).collect())
+            Some(
+                transactions.iter().map(|hash| UpstreamCall::new(method, format!(r#"["{hash}"]"#))).collect(),
+            )
         }
         (Fact::State(block, key), attempt) => state_questions(block, key, attempt),
         _ => None,
@@ -218,7 +220,10 @@ impl Task {
                 self.calls = calls;
                 Ok(())
             }
-            None => Err(FactFailure { wanted: format!("{}", self.wanted), attempts: core::mem::take(&mut self.failures) }),
+            None => Err(FactFailure {
+                wanted: format!("{}", self.wanted),
+                attempts: core::mem::take(&mut self.failures),
+            }),
         }
     }
 }

@@ -98,7 +98,8 @@ struct ErrorObject {
 /// Reads the answers to `count` questions whose ids count up from `first_id`. Order does not matter; a question
 /// without an answer gets [`CallFailure::Malformed`]. Never fails as a whole: the result has `count` entries.
 pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
-    let mut answers: Vec<Answer> = (0..count).map(|_| Err(CallFailure::Malformed("no answer with this id"))).collect();
+    let mut answers: Vec<Answer> =
+        (0..count).map(|_| Err(CallFailure::Malformed("no answer with this id"))).collect();
     let responses = match parse_responses(bytes) {
         Ok(responses) => responses,
         Err(failure) => return answers.into_iter().map(|_| Err(failure.clone())).collect(),
@@ -129,7 +130,9 @@ fn parse_responses(bytes: &[u8]) -> Result<Vec<Response<'_>>, CallFailure> {
 impl Response<'_> {
     fn into_answer(self) -> Answer {
         match (self.result.0, self.error) {
-            (_, Some(error)) => Err(CallFailure::Rpc { code: error.code, message: printable(&error.message) }),
+            (_, Some(error)) => {
+                Err(CallFailure::Rpc { code: error.code, message: printable(&error.message) })
+            }
             (Some(result), None) => Ok(result.to_owned()),
             (None, None) => Err(CallFailure::Malformed("neither result nor error")),
         }
@@ -155,7 +158,8 @@ mod tests {
             encode_batch(&calls, 7),
             r#"[{"jsonrpc":"2.0","id":7,"method":"a","params":[]},{"jsonrpc":"2.0","id":8,"method":"b","params":[1]}]"#
         );
-        let answers = texts(br#"[{"id":8,"result":{"x":1}},{"id":7,"result":null},{"id":9,"result":1}]"#, 7, 2);
+        let answers =
+            texts(br#"[{"id":8,"result":{"x":1}},{"id":7,"result":null},{"id":9,"result":1}]"#, 7, 2);
         assert_eq!(answers, [Ok("null".into()), Ok(r#"{"x":1}"#.into())]);
     }
 
@@ -163,7 +167,10 @@ mod tests {
     fn failures_are_told_apart() {
         assert_eq!(texts(b"nonsense", 1, 2), [const { Err(CallFailure::Malformed("not JSON")) }; 2]);
         assert_eq!(texts(b"{}", 1, 1), [Err(CallFailure::Malformed("neither result nor error"))]);
-        assert_eq!(texts(br#"{"id":2,"result":1}"#, 1, 1), [Err(CallFailure::Malformed("no answer with this id"))]);
+        assert_eq!(
+            texts(br#"{"id":2,"result":1}"#, 1, 1),
+            [Err(CallFailure::Malformed("no answer with this id"))]
+        );
         assert_eq!(
             texts(br#"{"id":1,"error":{"code":-32601,"message":"method\nnot found"}}"#, 1, 1),
             [Err(CallFailure::Rpc { code: -32601, message: "methodnot found".into() })]

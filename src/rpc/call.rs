@@ -15,7 +15,10 @@ use super::{
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, View},
-    exec::{call as execute, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, OverrideError, RunLimits},
+    exec::{
+        call as execute, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop,
+        OverrideError, RunLimits,
+    },
     state::{AccountOverride, OverrideStorage, StateError, StateOverride},
 };
 
@@ -71,7 +74,9 @@ impl Number {
 
 impl CallObject {
     fn message(&self) -> Result<CallMessage, ParamError> {
-        let address = |text: &Option<String>| text.as_deref().filter(|t| !t.is_empty() && *t != "0x").map(parse_address).transpose();
+        let address = |text: &Option<String>| {
+            text.as_deref().filter(|t| !t.is_empty() && *t != "0x").map(parse_address).transpose()
+        };
         let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
         let gas = self.gas.as_ref().or(self.gas_limit.as_ref()).map(Number::value).transpose()?;
         let data = self.input.as_deref().or(self.data.as_deref());
@@ -118,7 +123,9 @@ impl OverrideObject {
         let nonce = self.nonce.as_deref().map(parse_number).transpose()?;
         Ok(AccountOverride {
             balance: self.balance.as_deref().map(parse_number).transpose()?,
-            nonce: nonce.map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}")))).transpose()?,
+            nonce: nonce
+                .map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}"))))
+                .transpose()?,
             code: self.code.as_deref().map(parse_data).transpose()?,
             storage,
         })
@@ -135,7 +142,8 @@ fn hex_word(text: &str) -> Result<U256, ParamError> {
 }
 
 fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
-    let given: BTreeMap<String, OverrideObject> = params.object(2, "a map of addresses to overrides")?.unwrap_or_default();
+    let given: BTreeMap<String, OverrideObject> =
+        params.object(2, "a map of addresses to overrides")?.unwrap_or_default();
     let mut accounts = BTreeMap::new();
     for (address, object) in &given {
         let address = parse_address(address)?;
@@ -168,7 +176,9 @@ fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let header = block(view, &selector)?;
     match run(view, &header, &message, &overrides)? {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
-        CallOutcome::Revert { output, .. } => Err(RpcError::Reverted { reason: reason(&output), data: output }.into()),
+        CallOutcome::Revert { output, .. } => {
+            Err(RpcError::Reverted { reason: reason(&output), data: output }.into())
+        }
         CallOutcome::Halt { reason, .. } => Err(RpcError::Halted(alloc::format!("{reason}")).into()),
     }
 }
@@ -185,7 +195,12 @@ fn block(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Fa
     }))
 }
 
-fn run(view: &dyn View, header: &VerifiedHeader, message: &CallMessage, overrides: &StateOverride) -> Result<CallOutcome, Failure> {
+fn run(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    message: &CallMessage,
+    overrides: &StateOverride,
+) -> Result<CallOutcome, Failure> {
     let state = view.state(header)?;
     let context = CallContext {
         state: &*state,

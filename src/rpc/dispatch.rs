@@ -30,7 +30,11 @@ impl Dispatcher {
     /// A dispatcher over the whole table.
     pub fn new() -> Self {
         let mut index: Vec<(&'static str, &'static Method)> = table::methods()
-            .flat_map(|method| core::iter::once(method.name).chain(method.aliases.iter().copied()).map(move |name| (name, method)))
+            .flat_map(|method| {
+                core::iter::once(method.name)
+                    .chain(method.aliases.iter().copied())
+                    .map(move |name| (name, method))
+            })
             .collect();
         index.sort_unstable_by_key(|(name, _)| *name);
         Self { index }

@@ -3,7 +3,12 @@
 //! Accepts what real clients send (missing `jsonrpc`, `params` null or `{}`), refuses the rest with the codes of
 //! JSON-RPC 2.0. Ids are kept byte for byte: a 128-bit number comes back as it was sent.
 
-use alloc::{borrow::{Cow, ToOwned}, boxed::Box, string::String, vec::Vec};
+use alloc::{
+    borrow::{Cow, ToOwned},
+    boxed::Box,
+    string::String,
+    vec::Vec,
+};
 use core::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -69,7 +74,8 @@ impl Message {
         match raw.get().as_bytes().first() {
             Some(b'{') => Ok(Self::Single(Entry::parse(raw))),
             Some(b'[') => {
-                let members: Vec<&RawValue> = serde_json::from_str(raw.get()).map_err(|_| EnvelopeError::Parse)?;
+                let members: Vec<&RawValue> =
+                    serde_json::from_str(raw.get()).map_err(|_| EnvelopeError::Parse)?;
                 if members.is_empty() {
                     return Ok(Self::EmptyBatch);
                 }
@@ -244,7 +250,9 @@ mod tests {
         for id in ["true", "{}", "[1]"] {
             let entry = single(&alloc::format!(r#"{{"id":{id},"method":"m"}}"#));
             assert_eq!(code(&entry), -32600);
-            assert!(write_answer(&entry.id, &Err(RpcError::InvalidRequest)).unwrap().contains(r#""id":null"#));
+            assert!(write_answer(&entry.id, &Err(RpcError::InvalidRequest))
+                .unwrap()
+                .contains(r#""id":null"#));
         }
     }
 
@@ -257,7 +265,11 @@ mod tests {
     #[test]
     fn params_forms() {
         for ok in ["[]", "null", "{}", "{ }"] {
-            assert!(single(&alloc::format!(r#"{{"id":1,"method":"m","params":{ok}}}"#)).call.unwrap().params.is_empty());
+            assert!(single(&alloc::format!(r#"{{"id":1,"method":"m","params":{ok}}}"#))
+                .call
+                .unwrap()
+                .params
+                .is_empty());
         }
         let two = single(r#"{"id":1,"method":"m","params":["a",{"b":[1]}]}"#).call.unwrap();
         assert_eq!(two.params[1].get(), r#"{"b":[1]}"#);
@@ -298,9 +310,14 @@ mod tests {
     #[test]
     fn batches() {
         assert!(matches!(Message::parse(b"[]", 50), Ok(Message::EmptyBatch)));
-        let Ok(Message::Batch(members)) = Message::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else { panic!() };
+        let Ok(Message::Batch(members)) = Message::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else {
+            panic!()
+        };
         assert_eq!(members.iter().map(code).collect::<Vec<_>>(), [0, -32600, -32600]);
         let too_many = Message::parse(br#"[{"id":1},{"id":2},{"id":3}]"#, 2).unwrap_err();
-        assert_eq!(too_many.to_string(), "Cannot dispatch batch requests. 2 is the max number of supported batch requests");
+        assert_eq!(
+            too_many.to_string(),
+            "Cannot dispatch batch requests. 2 is the max number of supported batch requests"
+        );
     }
 }

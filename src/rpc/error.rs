@@ -39,7 +39,10 @@ impl EnvelopeError {
 
     /// The complete answer, with `id` null.
     pub fn to_answer(&self) -> String {
-        alloc::format!(r#"{{"jsonrpc":"2.0","id":null,"error":{}}}"#, error_object(self.code(), &alloc::format!("{self}"), None))
+        alloc::format!(
+            r#"{{"jsonrpc":"2.0","id":null,"error":{}}}"#,
+            error_object(self.code(), &alloc::format!("{self}"), None)
+        )
     }
 }
 
@@ -186,7 +189,10 @@ impl RpcError {
     /// The JSON-RPC code: the reference's where it has one, else EIP-1474.
     pub fn code(&self) -> i32 {
         match self {
-            Self::InvalidRequest | Self::BlockNotFound(_) | Self::BlockHashNotFound(_) | Self::NotCanonical(_) => -32600,
+            Self::InvalidRequest
+            | Self::BlockNotFound(_)
+            | Self::BlockHashNotFound(_)
+            | Self::NotCanonical(_) => -32600,
             Self::MethodNotFound | Self::NotAvailable(_) => -32601,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
@@ -209,7 +215,9 @@ impl RpcError {
 fn error_object(code: i32, message: &str, data: Option<&str>) -> String {
     let quote = |text: &str| serde_json::to_string(text).unwrap_or_else(|_| String::from("\"\""));
     match data {
-        Some(data) => alloc::format!(r#"{{"code":{code},"message":{},"data":{}}}"#, quote(message), quote(data)),
+        Some(data) => {
+            alloc::format!(r#"{{"code":{code},"message":{},"data":{}}}"#, quote(message), quote(data))
+        }
         None => alloc::format!(r#"{{"code":{code},"message":{}}}"#, quote(message)),
     }
 }
@@ -220,14 +228,14 @@ impl From<serde_json::Error> for RpcError {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn reverts_carry_reason_and_data() {
-        let error = RpcError::Reverted { reason: Some("no \"luck\"".into()), data: Bytes::from_static(&[8, 0xc3]) };
+        let error =
+            RpcError::Reverted { reason: Some("no \"luck\"".into()), data: Bytes::from_static(&[8, 0xc3]) };
         assert_eq!(
             error.to_json(),
             r#"{"code":-32015,"message":"VM Exception while processing transaction: revert no \"luck\"","data":"0x08c3"}"#

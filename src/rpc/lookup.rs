@@ -29,7 +29,9 @@ pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<V
     };
     match (resolve(view, id)?, selector) {
         (Resolved::Header(header), _) => Ok(Some(header)),
-        (Resolved::NotCanonical, BlockSelector::Hash { hash, .. }) => Err(RpcError::NotCanonical(*hash).into()),
+        (Resolved::NotCanonical, BlockSelector::Hash { hash, .. }) => {
+            Err(RpcError::NotCanonical(*hash).into())
+        }
         _ => Ok(None),
     }
 }

@@ -122,7 +122,11 @@ impl<'a> Params<'a> {
     ///
     /// # Errors
     /// [`ParamError::Type`], with `expected` as text.
-    pub fn object<T: Deserialize<'a>>(&self, position: usize, expected: &'static str) -> Result<Option<T>, ParamError> {
+    pub fn object<T: Deserialize<'a>>(
+        &self,
+        position: usize,
+        expected: &'static str,
+    ) -> Result<Option<T>, ParamError> {
         self.raw(position)
             .map(|raw| serde_json::from_str(raw.get()).map_err(|_| ParamError::Type { position, expected }))
             .transpose()
@@ -284,9 +288,14 @@ struct SelectorMap<'a> {
 fn parse_selector_map(raw: &RawValue) -> Result<BlockSelector, ParamError> {
     let map: SelectorMap<'_> = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockMap)?;
     if let Some(hash) = map.block_hash {
-        let text: String = serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
+        let text: String =
+            serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
         let require_canonical = matches!(map.require_canonical.map(RawValue::get), Some("true" | "\"true\""));
-        return Ok(BlockSelector::Hash { hash: parse_hash(&text, "block hash")?, require_canonical, in_map: true });
+        return Ok(BlockSelector::Hash {
+            hash: parse_hash(&text, "block hash")?,
+            require_canonical,
+            in_map: true,
+        });
     }
     let number = map.block_number.ok_or(ParamError::BlockMap)?;
     let text = string_or_number(number);
@@ -315,13 +324,19 @@ mod tests {
         assert_eq!(selector("\"latest\""), Ok(BlockSelector::Latest));
         assert_eq!(selector("null"), Ok(BlockSelector::Latest));
         assert_eq!(selector("\"0x0a\""), Ok(BlockSelector::Number(Some(10), "0x0a".into())));
-        assert_eq!(selector("\"0xffffffffffffffffffffff\""), Ok(BlockSelector::Number(None, "0xffffffffffffffffffffff".into())));
+        assert_eq!(
+            selector("\"0xffffffffffffffffffffff\""),
+            Ok(BlockSelector::Number(None, "0xffffffffffffffffffffff".into()))
+        );
         assert_eq!(selector(r#"{"blockNumber":"0x5"}"#), Ok(BlockSelector::Number(Some(5), "0x5".into())));
         let hash = B256::repeat_byte(0xab);
         let by_hash = |require_canonical, in_map| Ok(BlockSelector::Hash { hash, require_canonical, in_map });
         assert_eq!(selector(&alloc::format!("\"{hash}\"")), by_hash(false, false));
         for flag in ["true", "\"true\""] {
-            assert_eq!(selector(&alloc::format!(r#"{{"blockHash":"{hash}","requireCanonical":{flag}}}"#)), by_hash(true, true));
+            assert_eq!(
+                selector(&alloc::format!(r#"{{"blockHash":"{hash}","requireCanonical":{flag}}}"#)),
+                by_hash(true, true)
+            );
         }
     }
 
@@ -337,7 +352,10 @@ mod tests {
             ("[]", "Invalid input"),
             ("{}", "Invalid block input"),
             (r#"{"blockNumber":"5"}"#, "invalid blocknumber 5"),
-            (r#"{"blockNumber":"latest"}"#, "Invalid param latest: value must be a valid hex or string number."),
+            (
+                r#"{"blockNumber":"latest"}"#,
+                "Invalid param latest: value must be a valid hex or string number.",
+            ),
             (r#"{"blockHash":"0x12"}"#, "Invalid block hash: incorrect length."),
         ];
         for (text, message) in cases {
@@ -366,13 +384,19 @@ mod tests {
         assert!(matches!(parse_number(&"1".repeat(67)), Err(ParamError::NumberLength(_))));
         let index = |text: &str| Params::new(&raws(text), 1, 1).unwrap().index(0).map_err(|e| e.to_string());
         assert_eq!(index("[\"0x1f\"]"), Ok(31));
-        assert!(index("[\"0x1F\"]").is_err() && index("[\"1\"]").is_err() && index("[\"0x80000000\"]").is_err());
+        assert!(
+            index("[\"0x1F\"]").is_err() && index("[\"1\"]").is_err() && index("[\"0x80000000\"]").is_err()
+        );
         assert_eq!(index("[\"0x\"]"), Err("Invalid index param: value must be a valid hex number.".into()));
     }
 
     #[test]
     fn counts() {
         let values = raws("[1,2]");
-        assert!(Params::new(&values, 0, 1).is_err() && Params::new(&values, 3, 3).is_err() && Params::new(&values, 1, 2).is_ok());
+        assert!(
+            Params::new(&values, 0, 1).is_err()
+                && Params::new(&values, 3, 3).is_err()
+                && Params::new(&values, 1, 2).is_ok()
+        );
     }
 }

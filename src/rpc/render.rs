@@ -26,7 +26,8 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
     };
     let size = block_len(header, body.transactions(), uncles.headers().iter().map(|uncle| uncle.header()));
     let total_difficulty = view.total_difficulty(header.hash());
-    let parts = BlockParts { transactions, uncles: Some(uncles.headers()), total_difficulty, size: Some(size) };
+    let parts =
+        BlockParts { transactions, uncles: Some(uncles.headers()), total_difficulty, size: Some(size) };
     Ok(RpcBlock::new(header, parts))
 }
 
@@ -34,13 +35,20 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
 /// whose body it does not have.
 pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> RpcBlock {
     // Its own uncles are not proven, so only an uncle without any has a known total.
-    let parent_total = view.total_difficulty(uncle.parent_hash).filter(|_| uncle.uncles_hash == EMPTY_UNCLES_HASH);
+    let parent_total =
+        view.total_difficulty(uncle.parent_hash).filter(|_| uncle.uncles_hash == EMPTY_UNCLES_HASH);
     let total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
     RpcBlock::uncle(uncle, None, total, Some(block_len(uncle, [], [])))
 }
 
-fn transactions(view: &dyn View, header: &VerifiedHeader, body: &VerifiedBody) -> Result<Vec<RpcTransaction>, Failure> {
-    (0..body.transactions().len()).filter_map(|index| transaction(view, header, body, index).transpose()).collect()
+fn transactions(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    body: &VerifiedBody,
+) -> Result<Vec<RpcTransaction>, Failure> {
+    (0..body.transactions().len())
+        .filter_map(|index| transaction(view, header, body, index).transpose())
+        .collect()
 }
 
 /// The transaction at an index, or `None` past the end.
@@ -77,7 +85,12 @@ fn place(header: &VerifiedHeader, index: usize) -> Location {
 }
 
 /// The sender by its signature. The REMASC transaction has none and comes from the zero address.
-fn sender(view: &dyn View, body: &VerifiedBody, index: usize, header: &VerifiedHeader) -> Result<Address, Failure> {
+fn sender(
+    view: &dyn View,
+    body: &VerifiedBody,
+    index: usize,
+    header: &VerifiedHeader,
+) -> Result<Address, Failure> {
     let Some(transaction) = body.transactions().get(index) else { return Ok(Address::ZERO) };
     let block = BlockRef { number: header.number, hash: header.hash() };
     let refuse = |error| Failure::Stop(Stop::Refused(Refusal::Sender { block, index, error }));
@@ -85,7 +98,10 @@ fn sender(view: &dyn View, body: &VerifiedBody, index: usize, header: &VerifiedH
 }
 
 /// The place of a transaction and everything a receipt shows.
-pub(super) fn body_and_receipts(view: &dyn View, header: &VerifiedHeader) -> Need<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
+pub(super) fn body_and_receipts(
+    view: &dyn View,
+    header: &VerifiedHeader,
+) -> Need<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
     both(view.body(header), view.receipts(header))
 }
 

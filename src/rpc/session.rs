@@ -23,8 +23,8 @@ use super::{
 use crate::{
     engine::{LightView, Refusal, Stop},
     light::{
-        plan, prove, Answer, AttemptFailure, CallFailure, Cause, Fact, FactCache, FactFailure, FactStore, Facts, Known, Pin, Task,
-        UpstreamCall,
+        plan, prove, Answer, AttemptFailure, CallFailure, Cause, Fact, FactCache, FactFailure, FactStore,
+        Facts, Known, Pin, Task, UpstreamCall,
     },
 };
 
@@ -95,7 +95,9 @@ impl Session {
         let (members, kind) = match Message::parse(message, MAX_BATCH) {
             Ok(Message::Single(entry)) => (alloc::vec![Member::new(entry)], Kind::Single),
             Ok(Message::Batch(entries)) => (entries.into_iter().map(Member::new).collect(), Kind::Batch),
-            Ok(Message::EmptyBatch) => (Vec::new(), Kind::Fixed(Reply { body: "[]".into(), unusable: false })),
+            Ok(Message::EmptyBatch) => {
+                (Vec::new(), Kind::Fixed(Reply { body: "[]".into(), unusable: false }))
+            }
             Err(error) => (Vec::new(), Kind::Fixed(Reply { body: error.to_answer(), unusable: true })),
         };
         Self {
@@ -115,7 +117,9 @@ impl Session {
     pub fn step(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Step {
         loop {
             if !self.tasks.is_empty() {
-                return Step::Fetch(self.tasks.iter().flat_map(|task| task.calls().iter().cloned()).collect());
+                return Step::Fetch(
+                    self.tasks.iter().flat_map(|task| task.calls().iter().cloned()).collect(),
+                );
             }
             let lacking = self.run_pending(cache, interrupt);
             if lacking.is_empty() {
@@ -153,13 +157,15 @@ impl Session {
                 Ok(done) => Ok(done.value),
                 Err(Failure::Error(error)) => Err(error),
                 Err(Failure::Stop(Stop::Refused(refusal))) => Err(RpcError::Refused(refusal)),
-                Err(Failure::Stop(Stop::Lacking(facts))) => match obstacle(&facts, &self.failed, &self.fetched, self.rounds) {
-                    Some(refusal) => Err(RpcError::Refused(refusal)),
-                    None => {
-                        lacking.extend(facts);
-                        continue;
+                Err(Failure::Stop(Stop::Lacking(facts))) => {
+                    match obstacle(&facts, &self.failed, &self.fetched, self.rounds) {
+                        Some(refusal) => Err(RpcError::Refused(refusal)),
+                        None => {
+                            lacking.extend(facts);
+                            continue;
+                        }
                     }
-                },
+                }
             };
             member.state = State::Finished(outcome);
         }
@@ -171,7 +177,8 @@ impl Session {
         self.fetched.extend(lacking.iter().copied());
         self.tasks = plan::tasks(lacking, &known);
         // A task without a question (receipts of a block without transactions) is complete as it is.
-        let (empty, tasks) = core::mem::take(&mut self.tasks).into_iter().partition(|task: &Task| task.calls().is_empty());
+        let (empty, tasks) =
+            core::mem::take(&mut self.tasks).into_iter().partition(|task: &Task| task.calls().is_empty());
         self.tasks = tasks;
         for task in empty {
             self.settle(task, cache);
@@ -224,7 +231,12 @@ impl Member {
 }
 
 /// Why fetching these facts is pointless, if it is.
-fn obstacle(facts: &Facts, failed: &BTreeMap<Fact, FactFailure>, fetched: &BTreeSet<Fact>, rounds: usize) -> Option<Refusal> {
+fn obstacle(
+    facts: &Facts,
+    failed: &BTreeMap<Fact, FactFailure>,
+    fetched: &BTreeSet<Fact>,
+    rounds: usize,
+) -> Option<Refusal> {
     if let Some(failure) = facts.iter().find_map(|fact| failed.get(fact)) {
         return Some(Refusal::Unproven(failure.clone()));
     }

@@ -18,8 +18,10 @@ use crate::{
 };
 
 const ADDRESS_AND_BLOCK: &[Param] = &[required("address", "ADDRESS"), optional("block", "BLOCK")];
-const SLOT: &[Param] = &[required("address", "ADDRESS"), required("position", "QUANTITY"), optional("block", "BLOCK")];
-const PROOF: &[Param] = &[required("address", "ADDRESS"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")];
+const SLOT: &[Param] =
+    &[required("address", "ADDRESS"), required("position", "QUANTITY"), optional("block", "BLOCK")];
+const PROOF: &[Param] =
+    &[required("address", "ADDRESS"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")];
 
 pub(super) const METHODS: &[Method] = &[
     Method {
@@ -75,7 +77,8 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// What the reference reports for an address without an account; the code hash is zero.
-const NO_ACCOUNT: AccountState = AccountState { nonce: 0, balance: U256::ZERO, code_hash: B256::ZERO, code_size: 0 };
+const NO_ACCOUNT: AccountState =
+    AccountState { nonce: 0, balance: U256::ZERO, code_hash: B256::ZERO, code_size: 0 };
 
 /// Reads the state after a block.
 fn read<T>(
@@ -182,7 +185,8 @@ fn nodes(view: &dyn View, root: B256, key: &[u8], missing: StateKey) -> Result<V
 fn storage_hash(view: &dyn View, root: B256, address: &Address) -> Result<B256, StateError> {
     // Any slot's way leads through the marker; slot 0 stands for all.
     let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
-    let found = trie::lookup_node(view.nodes(), root, &keys::storage_root_key(address)).map_err(|_| missing)?;
+    let found =
+        trie::lookup_node(view.nodes(), root, &keys::storage_root_key(address)).map_err(|_| missing)?;
     Ok(found.map_or(trie::EMPTY_ROOT, |node| node.hash))
 }
 

@@ -1,7 +1,5 @@
 //! Transactions and receipts.
 
-
-
 use super::{
     blocks::{by_hash, by_selector},
     method::{absent, done, required, verified, Done, Failure, Method, Param},
@@ -93,7 +91,9 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
 /// A waiting transaction: itself proven by its hash, that it waits is what the upstream says.
 fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
     match transaction.recover_sender(view.network().chain_id) {
-        Ok(from) => done(&RpcTransaction::new(transaction, transaction.hash(), from, None), Level::UnprovenAbsence),
+        Ok(from) => {
+            done(&RpcTransaction::new(transaction, transaction.hash(), from, None), Level::UnprovenAbsence)
+        }
         Err(error) => Err(Failure::Stop(Stop::Refused(Refusal::PendingSender(error)))),
     }
 }
@@ -112,7 +112,8 @@ fn receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 fn block_receipts(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let Some(header) = by_selector(view, params)? else { return absent() };
     let (body, receipts) = render::body_and_receipts(view, &header)?;
-    let all: Result<alloc::vec::Vec<_>, Failure> =
-        (0..receipts.receipts().len()).map(|index| render::receipt(view, &header, &body, &receipts, index)).collect();
+    let all: Result<alloc::vec::Vec<_>, Failure> = (0..receipts.receipts().len())
+        .map(|index| render::receipt(view, &header, &body, &receipts, index))
+        .collect();
     verified(&all?)
 }

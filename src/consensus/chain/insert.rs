@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::entry::{no_uncles, Entry, Proven};
 use super::view::uncle_work_between;
-use super::{Change, ChainError, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
+use super::{ChainError, Change, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
 use crate::consensus::fork_choice::{replaces, Contender};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection, UNCLE_BLOCKS};
 use crate::consensus::rules::Check;
@@ -80,7 +80,8 @@ impl HeaderChain {
 
     /// Uncles that the 32 headers ending at `parent` state, as far as they are known.
     pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
-        let below = parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.view.ancestor_entry(parent, n));
+        let below =
+            parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.view.ancestor_entry(parent, n));
         parent.context.uncle_sum(below.map(|entry| &entry.context))
     }
 
@@ -99,7 +100,8 @@ impl HeaderChain {
             paid_fees: entry.header.paid_fees,
             hash: entry.hash(),
         };
-        replaces(&contender(tip, tip_uncles), &contender(&head, head_uncles)).then(|| self.switch(&ancestor, tip))
+        replaces(&contender(tip, tip_uncles), &contender(&head, head_uncles))
+            .then(|| self.switch(&ancestor, tip))
     }
 
     fn switch(&mut self, ancestor: &Arc<Entry>, tip: &Arc<Entry>) -> Reorganisation {
@@ -169,7 +171,8 @@ impl HeaderChain {
         for hash in self.refresh_contexts() {
             let entry = self.entry(&hash)?;
             let Some(parent) = self.view.entries.get(&entry.parent()) else { continue };
-            if entry.number() <= self.view.base.number || entry.header.evidence().fork_detection.is_complete() {
+            if entry.number() <= self.view.base.number || entry.header.evidence().fork_detection.is_complete()
+            {
                 continue;
             }
             let compared = self.compare_again(&entry.header, parent)?;
@@ -197,7 +200,11 @@ impl HeaderChain {
         order
     }
 
-    fn compare_again(&self, header: &VerifiedHeader, parent: &Arc<Entry>) -> Result<ForkDetection, ChainError> {
+    fn compare_again(
+        &self,
+        header: &VerifiedHeader,
+        parent: &Arc<Entry>,
+    ) -> Result<ForkDetection, ChainError> {
         let (number, hash) = (header.number, header.hash());
         let Some(data) = header.fork_detection_data() else { return Ok(ForkDetection::NotRequired) };
         let compared = parent.context.check(number, &data, self.stated_uncles(parent));

@@ -261,7 +261,8 @@ impl HeaderChain {
     /// The 449 headers below a checkpoint let fork detection data be compared completely from its first child on; for
     /// headers already inserted call [`Self::recheck_fork_detection`].
     pub fn prepend(&mut self, header: SealedHeader) -> Result<VerifiedHeader, ChainError> {
-        let lowest = self.view.by_number(self.view.lowest).ok_or(ChainError::UnknownBlock(self.view.base.hash))?;
+        let lowest =
+            self.view.by_number(self.view.lowest).ok_or(ChainError::UnknownBlock(self.view.base.hash))?;
         let not_the_parent = ChainError::NotTheParent {
             number: lowest.number,
             expected: lowest.parent_hash,

@@ -34,7 +34,8 @@ impl HeaderChain {
             return Ok(None);
         }
         let number = entry.number();
-        let verified = self.check_uncles(&entry, uncles, now).map_err(|error| ChainError::Uncles { number, error })?;
+        let verified =
+            self.check_uncles(&entry, uncles, now).map_err(|error| ChainError::Uncles { number, error })?;
         if entry.uncles.is_none() {
             self.count_uncles(&entry, Arc::new(verified));
         }
@@ -133,7 +134,8 @@ impl HeaderChain {
     /// Compares every other branch with the head again.
     fn reconsider_all(&mut self) -> Option<Reorganisation> {
         let old_head = self.view.head.clone();
-        let tips: Vec<B256> = self.side.iter().map(|(_, hash)| *hash).filter(|hash| self.is_tip(hash)).collect();
+        let tips: Vec<B256> =
+            self.side.iter().map(|(_, hash)| *hash).filter(|hash| self.is_tip(hash)).collect();
         let mut moved = false;
         for hash in tips {
             let Some(tip) = self.view.entries.get(&hash).cloned() else { continue };

@@ -161,7 +161,11 @@ impl ChainView {
     }
 
     /// The highest common ancestor of two kept headers.
-    pub(super) fn common_ancestor<'a>(&'a self, a: &'a Arc<Entry>, b: &'a Arc<Entry>) -> Option<&'a Arc<Entry>> {
+    pub(super) fn common_ancestor<'a>(
+        &'a self,
+        a: &'a Arc<Entry>,
+        b: &'a Arc<Entry>,
+    ) -> Option<&'a Arc<Entry>> {
         let level = a.number().min(b.number());
         let (mut a, mut b) = (self.ancestor_entry(a, level)?, self.ancestor_entry(b, level)?);
         while a.hash() != b.hash() {
