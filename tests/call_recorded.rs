@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alloy_primitives::{keccak256, Address, Bytes, B256, U256};
 use proptest::prelude::*;
-use rootlight::evm::rules::{Rule, RuleSet};
+use rootlight::consensus::{Network, RuleSet};
 use rootlight::exec::{
     call, CallContext, CallMessage, CallOutcome, CallResult, CallStop, HaltReason, RunLimits,
 };
@@ -152,7 +152,7 @@ fn recorded(line: &Value, head: u64) -> Result<Recorded, String> {
 }
 
 fn rules() -> RuleSet {
-    Rule::ALL.iter().copied().collect()
+    Network::regtest().rules(642)
 }
 
 fn full_call(chain: &Chain, recorded: &Recorded) -> Result<CallResult, CallStop> {

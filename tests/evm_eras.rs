@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use alloy_primitives::{Address, U256};
-use rootlight::evm::rules::{Rule, RuleSet};
+use rootlight::consensus::{Network, Rule, RuleSet};
 use rootlight::exec::{call, BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, RunLimits};
 use rootlight::state::{AccountOverride, OverrideStorage, StateOverride};
 use serde_json::Value;
@@ -41,11 +41,9 @@ fn read_gz(path: &std::path::Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Rules in force at a height, from the recording's own table; none means all of regtest's.
+/// Rules in force at a height, from the recording's own table; none means stock regtest.
 fn rules_at(heights: &Value, number: u64) -> RuleSet {
-    let all = Rule::ALL.iter().copied().filter(|rule| *rule != Rule::from_name("rskip97").unwrap_or(*rule));
-    let Some(table) = heights.as_object() else { return Rule::ALL.iter().copied().collect() };
-    let _ = all;
+    let Some(table) = heights.as_object() else { return Network::regtest().rules(number) };
     let active =
         |height: &Value| height.as_i64().is_some_and(|height| height >= 0 && height as u64 <= number);
     table.iter().filter(|(_, height)| active(height)).filter_map(|(name, _)| Rule::from_name(name)).collect()

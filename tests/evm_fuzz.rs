@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use alloy_primitives::{Address, Bytes, U256};
-use rootlight::evm::rules::Rule;
+use rootlight::consensus::Network;
 use rootlight::exec::{call, BlockEnvironment, CallContext, CallMessage, CallOutcome, RunLimits};
 use rootlight::state::{AccountOverride, StateOverride};
 use serde_json::Value;
@@ -67,7 +67,7 @@ fn run_file(path: &Path) -> (usize, Vec<usize>) {
         state: &state,
         hashes: &hashes,
         block: &block,
-        rules: Rule::ALL.iter().copied().collect(),
+        rules: Network::regtest().rules(642),
         chain_id: 33,
     };
     let message = CallMessage {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use alloy_primitives::{keccak256, Address, U256};
-use rootlight::evm::rules::{Rule, RuleSet};
+use rootlight::consensus::{Network, RuleSet};
 use rootlight::exec::{call, CallContext, CallMessage, CallOutcome, CallStop, RunLimits};
 use rootlight::state::{AccountOverride, StateOverride};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use support::chain::{environment, text};
 use support::*;
 
 fn rules() -> RuleSet {
-    Rule::ALL.iter().copied().collect()
+    Network::regtest().rules(642)
 }
 
 /// An answer: in full, or as hash, length and head where it is long.

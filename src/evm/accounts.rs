@@ -8,7 +8,7 @@ use revm::interpreter::{Host as _, InstructionResult};
 use super::context::{abort, charge, pop, push, Abort, EvmContext, EvmDatabase, Step, StepResult};
 use super::gas::NEW_ACCOUNT;
 use super::precompiles::Precompile;
-use crate::evm::rules::Rule;
+use crate::consensus::Rule;
 
 /// Refund for each contract destroyed.
 const SELFDESTRUCT_REFUND: i64 = 24_000;

@@ -22,7 +22,7 @@ use super::accounts::{balance_of, to_address};
 use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
 use super::gas::{NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
-use crate::evm::rules::Rule;
+use crate::consensus::Rule;
 
 /// Largest memory size in bytes the reference accepts; gas runs out long before.
 const MAX_MEMORY: usize = 1 << 30;

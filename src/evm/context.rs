@@ -10,7 +10,7 @@ use revm::interpreter::{InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 use revm::Database;
 
-use crate::evm::rules::{Rule, RuleSet};
+use crate::consensus::{Rule, RuleSet};
 
 /// The rule set in the shape `revm` wants a specification in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

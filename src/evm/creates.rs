@@ -11,7 +11,7 @@ use revm::interpreter::{CreateInputs, InstructionResult, InterpreterAction};
 use super::accounts::balance_of;
 use super::context::{charge, pop, push, EvmDatabase, Step, StepResult};
 use super::gas::MAX_INIT_CODE;
-use crate::evm::rules::Rule;
+use crate::consensus::Rule;
 
 /// CREATE, or CREATE2 (RSKIP-125). All gas goes to the constructor.
 pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {

@@ -17,7 +17,7 @@ use super::database::EvmState;
 use super::gas::MAX_CODE;
 use super::machine::Machine;
 use super::precompiles::Precompile;
-use crate::evm::rules::Rule;
+use crate::consensus::Rule;
 
 /// Instructions between two looks at the interrupt callback: well under a millisecond.
 const PIECE: usize = 4_096;

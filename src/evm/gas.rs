@@ -3,7 +3,7 @@
 use revm::context_interface::cfg::gas_params::{GasId, GasParams};
 use revm::primitives::hardfork::SpecId;
 
-use crate::evm::rules::{Rule, RuleSet};
+use crate::consensus::{Rule, RuleSet};
 
 /// Gas of any transaction.
 const TRANSACTION: u64 = 21_000;

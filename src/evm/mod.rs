@@ -2,7 +2,7 @@
 //!
 //! `revm` brings the interpreter, the journal and the frames; what makes it Rootstock is here:
 //! opcodes and prices per rule set, calls without the 63/64 rule, account existence instead of
-//! emptiness, the native contracts. Rules arrive as a [`RuleSet`](crate::evm::rules::RuleSet), so
+//! emptiness, the native contracts. Rules arrive as a [`RuleSet`](crate::consensus::RuleSet), so
 //! one machine runs every era.
 
 mod accounts;
@@ -18,7 +18,6 @@ mod machine;
 mod native;
 mod opcodes;
 pub mod precompiles;
-pub mod rules;
 
 pub use context::{Abort, RunContext};
 pub use database::{EvmAccount, EvmState};

@@ -11,7 +11,7 @@ use super::context::Abort;
 use super::database::EvmState;
 use super::machine::Machine;
 use super::precompiles::{Precompile, Refusal};
-use crate::evm::rules::Rule;
+use crate::consensus::Rule;
 
 /// Memory in bytes that output may grow to where nobody pays for it (before RSKIP-150).
 const MAX_UNPAID_MEMORY: usize = 1 << 22;

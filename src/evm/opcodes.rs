@@ -13,7 +13,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
 use super::{accounts, calls, creates};
-use crate::evm::rules::{Rule, RuleSet};
+use crate::consensus::{Rule, RuleSet};
 
 pub(super) type Instructions<'a, DB> = EthInstructions<EthInterpreter, EvmContext<'a, DB>>;
 

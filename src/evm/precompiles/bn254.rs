@@ -3,10 +3,8 @@
 
 use alloc::vec::Vec;
 
-use ark_bn254::{Bn254, Fq, Fq2, Fr, G1Affine, G1Projective, G2Affine};
-use ark_ec::pairing::Pairing;
-use ark_ec::{AffineRepr, CurveGroup};
-use ark_ff::{BigInteger, BigInteger256, One, PrimeField, Zero};
+use substrate_bn::arith::U256;
+use substrate_bn::{pairing_batch, AffineG1, AffineG2, Fq, Fq2, Fr, Group as _, Gt, G1, G2};
 
 use super::padded;
 
@@ -21,15 +19,14 @@ pub(super) fn pairing_price(input: &[u8]) -> u64 {
 
 /// Sum of two points; nothing for one that is not on the curve.
 pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
-    let sum: G1Projective = G1Projective::from(g1(input, 0)?) + g1(input, 64)?;
-    Some(encode(sum))
+    encode(g1(input, 0)? + g1(input, 64)?)
 }
 
 /// A point times a number.
 pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     let point = g1(input, 0)?;
-    let scalar = Fr::from_be_bytes_mod_order(&padded::<32>(input, 64));
-    Some(encode(point * scalar))
+    let number = U256::from_slice(&padded::<32>(input, 64)).ok()?;
+    encode(point * Fr::new_mul_factor(number))
 }
 
 /// Whether the pairings multiply to one, as a 32-byte word.
@@ -37,16 +34,9 @@ pub(super) fn pairing(input: &[u8]) -> Option<Vec<u8>> {
     if !input.len().is_multiple_of(PAIR) {
         return None;
     }
-    let mut left = Vec::new();
-    let mut right = Vec::new();
-    for pair in input.chunks_exact(PAIR) {
-        let (p, q) = (g1(pair, 0)?, g2(pair, 64)?);
-        if !p.is_zero() && !q.is_zero() {
-            left.push(p);
-            right.push(q);
-        }
-    }
-    let one = left.is_empty() || Bn254::multi_pairing(left, right).0.is_one();
+    let pairs: Option<Vec<(G1, G2)>> =
+        input.chunks_exact(PAIR).map(|pair| Some((g1(pair, 0)?, g2(pair, 64)?))).collect();
+    let one = pairing_batch(&pairs?) == Gt::one();
     let mut word = Vec::with_capacity(32);
     word.resize(31, 0);
     word.push(u8::from(one));
@@ -55,42 +45,38 @@ pub(super) fn pairing(input: &[u8]) -> Option<Vec<u8>> {
 
 /// A coordinate below the field's modulus.
 fn field(input: &[u8], offset: usize) -> Option<Fq> {
-    let bytes: [u8; 32] = padded(input, offset);
-    let mut limbs = [0_u64; 4];
-    for (limb, chunk) in limbs.iter_mut().zip(bytes.rchunks_exact(8)) {
-        *limb = u64::from_be_bytes(padded(chunk, 0));
-    }
-    Fq::from_bigint(BigInteger256::new(limbs))
+    Fq::from_slice(&padded::<32>(input, offset)).ok()
 }
 
-fn g1(input: &[u8], offset: usize) -> Option<G1Affine> {
+fn g1(input: &[u8], offset: usize) -> Option<G1> {
     let x = field(input, offset)?;
     let y = field(input, offset.saturating_add(32))?;
     if x.is_zero() && y.is_zero() {
-        return Some(G1Affine::zero());
+        return Some(G1::zero());
     }
-    // The curve has prime order: every point on it is in the group.
-    let point = G1Affine::new_unchecked(x, y);
-    point.is_on_curve().then_some(point)
+    AffineG1::new(x, y).ok().map(Into::into)
 }
 
-/// The second coordinate of each pair comes first.
-fn g2(input: &[u8], offset: usize) -> Option<G2Affine> {
+/// Of each coordinate the imaginary part comes first; a point outside the group of prime order is
+/// refused, as one off the curve is.
+fn g2(input: &[u8], offset: usize) -> Option<G2> {
     let at = |i: usize| field(input, offset.saturating_add(i.saturating_mul(32)));
     let x = Fq2::new(at(1)?, at(0)?);
     let y = Fq2::new(at(3)?, at(2)?);
     if x.is_zero() && y.is_zero() {
-        return Some(G2Affine::zero());
+        return Some(G2::zero());
     }
-    let point = G2Affine::new_unchecked(x, y);
-    (point.is_on_curve() && point.is_in_correct_subgroup_assuming_on_curve()).then_some(point)
+    AffineG2::new(x, y).ok().map(Into::into)
 }
 
-fn encode(point: G1Projective) -> Vec<u8> {
-    match point.into_affine().xy() {
-        None => [0; 64].to_vec(),
-        Some((x, y)) => [x.into_bigint().to_bytes_be(), y.into_bigint().to_bytes_be()].concat(),
+fn encode(point: G1) -> Option<Vec<u8>> {
+    let mut bytes = [0; 64];
+    if let Some(point) = AffineG1::from_jacobian(point) {
+        let (x, y) = bytes.split_at_mut(32);
+        point.x().to_big_endian(x).ok()?;
+        point.y().to_big_endian(y).ok()?;
     }
+    Some(bytes.to_vec())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes};
 
-use crate::evm::rules::{Rule, RuleSet};
+use crate::consensus::{Rule, RuleSet};
 
 pub(super) use provider::NoPrecompiles;
 
