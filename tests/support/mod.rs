@@ -3,6 +3,7 @@
 
 pub mod chain;
 pub mod shapes;
+pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,0 +1,185 @@
+//! An upstream made of a recording, and a driver that answers questions through the light client.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use rootlight::{
+    consensus::{Checkpoint, Network},
+    light::{Answer, CallFailure, Identity, SyncStep, UpstreamCall},
+    rpc::{Client, Step},
+    state::keys,
+    trie::{self, NodeSource},
+};
+use serde_json::{json, value::RawValue, Value};
+
+use super::{bytes, chain::lines, chain::text, u256, u64_of};
+
+/// Files of a recorded chain that hold what a light client asks for.
+const FILES: [&str; 8] =
+    ["blocks", "uncles", "headers_raw", "receipts", "receipts_raw", "txs_get", "blocks_byhash", "side_blocks"];
+
+/// Recorded answers by method and parameters, and state proofs made from recorded trie nodes.
+pub struct Recording {
+    answers: BTreeMap<String, String>,
+    nodes: BTreeMap<B256, Bytes>,
+    roots: BTreeMap<u64, B256>,
+    /// Blocks above this one do not exist.
+    pub head: u64,
+}
+
+/// Changes the bytes of an answer: given the question and the answer's text.
+pub type Tamper<'a> = &'a dyn Fn(&UpstreamCall, &str) -> Option<String>;
+
+fn question(method: &str, params: &Value) -> String {
+    format!("{} {params}", method.replacen("ext_", "rsk_", 1))
+}
+
+impl Recording {
+    /// Reads a folder of recorded answers; `head` cuts the chain off.
+    pub fn open(folder: &Path, head: u64) -> Self {
+        let mut recording = Self { answers: BTreeMap::new(), nodes: BTreeMap::new(), roots: BTreeMap::new(), head };
+        for name in FILES {
+            let path = folder.join(format!("{name}.jsonl"));
+            if !path.exists() {
+                continue;
+            }
+            for line in lines(&path) {
+                recording.keep(&line);
+            }
+        }
+        let nodes = folder.join("state_nodes.jsonl");
+        if nodes.exists() {
+            for line in lines(&nodes) {
+                recording.nodes.insert(text(&line, "hash").parse().unwrap(), bytes(text(&line, "value")));
+            }
+        }
+        recording
+    }
+
+    fn keep(&mut self, line: &Value) {
+        let (request, response) = (&line["request"], &line["response"]);
+        let Some(result) = response.get("result") else { return };
+        let method = text(request, "method");
+        if method == "eth_getBlockByNumber" && result.is_object() {
+            self.roots.insert(u64_of(text(result, "number")), text(result, "stateRoot").parse().unwrap());
+        }
+        self.answers.entry(question(method, &request["params"])).or_insert_with(|| result.to_string());
+    }
+
+    /// The recorded answer, or one made from the state.
+    pub fn answer(&self, call: &UpstreamCall) -> Option<String> {
+        let params: Value = serde_json::from_str(&call.params).unwrap();
+        match call.method {
+            "eth_blockNumber" => Some(format!("\"{:#x}\"", self.head)),
+            "eth_getProof" => self.proof(&params),
+            "eth_getCode" => self.code(&params),
+            "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => Some("null".into()),
+            method => self.answers.get(&question(method, &params)).cloned(),
+        }
+    }
+
+    fn is_above(&self, params: &Value) -> bool {
+        params[0].as_str().is_some_and(|number| u64_of(number) > self.head)
+    }
+
+    fn proof(&self, params: &Value) -> Option<String> {
+        let address: Address = params[0].as_str()?.parse().ok()?;
+        let root = *self.roots.get(&u64_of(params[2].as_str()?))?;
+        let way = |key: &[u8]| -> Option<Value> {
+            let nodes = trie::prove(&self.nodes, root, key).ok()?;
+            Some(nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect())
+        };
+        let mut storage = Vec::new();
+        for slot in params[1].as_array()? {
+            let slot = u256(slot.as_str()?);
+            storage.push(json!({ "key": format!("{slot:#x}"), "value": "0x0", "proof": way(&keys::slot_key(&address, &slot))? }));
+        }
+        Some(json!({ "accountProof": way(&keys::account_key(&address))?, "storageProof": storage }).to_string())
+    }
+
+    fn code(&self, params: &Value) -> Option<String> {
+        let address: Address = params[0].as_str()?.parse().ok()?;
+        let root = *self.roots.get(&u64_of(params[1].as_str()?))?;
+        let code = trie::lookup_value(&self.nodes, root, &keys::code_key(&address)).ok()?.unwrap_or_default();
+        Some(format!("\"{}\"", hex::encode_prefixed(code)))
+    }
+
+    /// A trie node of the recorded states.
+    pub fn node(&self, hash: &B256) -> Option<Bytes> {
+        self.nodes.node(hash)
+    }
+}
+
+/// A light client with its upstream.
+pub struct Harness<'a> {
+    pub client: Client,
+    pub recording: &'a Recording,
+    pub tamper: Option<Tamper<'a>>,
+    /// Every question asked, with the untampered answer's length.
+    pub asked: Vec<(UpstreamCall, usize)>,
+}
+
+impl<'a> Harness<'a> {
+    /// A client of the network that trusts nothing but its genesis.
+    pub fn new(recording: &'a Recording, network: Network) -> Self {
+        let total_difficulty = Some(U256::from(1));
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
+        let identity = Identity { version: "Rootlight/test".into(), upstreams: vec!["recording".into()] };
+        let client = Client::new(Arc::new(network), checkpoint, identity);
+        Self { client, recording, tamper: None, asked: Vec::new() }
+    }
+
+    fn ask(&mut self, calls: &[UpstreamCall]) -> Vec<Answer> {
+        calls.iter().map(|call| self.ask_one(call)).collect()
+    }
+
+    fn ask_one(&mut self, call: &UpstreamCall) -> Answer {
+        let honest = self.recording.answer(call).ok_or(CallFailure::NotRecorded)?;
+        self.asked.push((call.clone(), honest.len()));
+        let text = self.tamper.and_then(|tamper| tamper(call, &honest)).unwrap_or(honest);
+        RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
+    }
+
+    /// Synchronizes to the head; the fault when it stops before.
+    pub fn sync(&mut self) -> Result<(), String> {
+        for _ in 0..100_000 {
+            match self.client.sync_step() {
+                SyncStep::Idle => return Ok(()),
+                SyncStep::Failed(fault) => return Err(fault.to_string()),
+                SyncStep::Fetch(calls) => {
+                    let answers = self.ask(&calls);
+                    self.client.sync_feed(answers, 0);
+                }
+            }
+        }
+        panic!("synchronization does not end");
+    }
+
+    /// The answer to a message, `None` for a notification.
+    pub fn send(&mut self, message: &str) -> Option<Value> {
+        let mut session = self.client.open(message.as_bytes());
+        for _ in 0..1_000 {
+            match self.client.step(&mut session, &|| false) {
+                Step::Done(reply) => {
+                    self.client.close(session);
+                    return reply.map(|reply| serde_json::from_str(&reply.body).unwrap());
+                }
+                Step::Fetch(calls) => {
+                    let answers = self.ask(&calls);
+                    self.client.feed(&mut session, answers);
+                }
+            }
+        }
+        panic!("no end to {message}");
+    }
+
+    /// Calls a method; the `error` object comes back as it is.
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let mut answer = self.send(&message).unwrap();
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+}
