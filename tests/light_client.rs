@@ -23,7 +23,12 @@ fn recorded(file: &str) -> Vec<Value> {
 }
 
 /// Compares our answers with the recorded ones; gives the count of equal answers per method.
-fn compare(harness: &mut Harness<'_>, file: &str, wanted: impl Fn(&str, &Value) -> bool, same: impl Fn(&str, Value, Value) -> bool) -> BTreeMap<String, usize> {
+fn compare(
+    harness: &mut Harness<'_>,
+    file: &str,
+    wanted: impl Fn(&str, &Value) -> bool,
+    same: impl Fn(&str, Value, Value) -> bool,
+) -> BTreeMap<String, usize> {
     let mut equal = BTreeMap::new();
     for line in recorded(file) {
         let (request, response) = (&line["request"], &line["response"]);
@@ -31,7 +36,11 @@ fn compare(harness: &mut Harness<'_>, file: &str, wanted: impl Fn(&str, &Value) 
         let Some(theirs) = response.get("result").filter(|_| wanted(method, request)) else { continue };
         let ours = harness.call(method, &request["params"]);
         let ours = ours.unwrap_or_else(|error| panic!("{method} {}: {error}", request["params"]));
-        assert!(same(method, ours.clone(), theirs.clone()), "{method} {}\nours   {ours}\ntheirs {theirs}", request["params"]);
+        assert!(
+            same(method, ours.clone(), theirs.clone()),
+            "{method} {}\nours   {ours}\ntheirs {theirs}",
+            request["params"]
+        );
         *equal.entry(method.to_owned()).or_default() += 1;
     }
     equal
@@ -60,9 +69,135 @@ fn blocks_uncles_and_total_difficulties() {
 fn transactions_and_receipts() {
     let Some(recording) = recording(HEAD) else { return };
     let mut harness = synced(&recording);
-    for (file, least) in [("txs_get", 300), ("receipts", 1_400), ("receipts_raw", 1_400), ("receipt_nodes", 1_000)] {
+    for (file, least) in
+        [("txs_get", 300), ("receipts", 1_400), ("receipts_raw", 1_400), ("receipt_nodes", 1_000)]
+    {
         let equal = compare(&mut harness, file, |_, _| true, |_, a, b| a == b);
         println!("{file}: {equal:?}");
         assert!(equal.values().sum::<usize>() >= least, "{file}: {equal:?}");
     }
+}
+
+/// Numbers of blocks whose state was recorded.
+fn has_state(request: &Value, at: usize) -> bool {
+    let block = &request["params"][at];
+    let number = block.as_str().and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
+    number.is_some_and(|number| number <= 642)
+}
+
+#[test]
+fn state_at_recorded_blocks() {
+    let Some(recording) = recording(642) else { return };
+    let mut harness = synced(&recording);
+    let place = |method: &str| match method {
+        "eth_getBalance" | "eth_getTransactionCount" | "eth_getCode" => Some(1),
+        "eth_getStorageAt" => Some(2),
+        _ => None,
+    };
+    let equal = compare(
+        &mut harness,
+        "rpc_state",
+        |method, request| place(method).is_some_and(|at| has_state(request, at)),
+        |_, a, b| a == b,
+    );
+    println!("{equal:?}");
+    assert!(equal.len() == 4 && equal.values().all(|count| *count >= 4), "{equal:?}");
+}
+
+#[test]
+fn calls_at_recorded_blocks() {
+    let Some(recording) = recording(644) else { return };
+    let mut harness = synced(&recording);
+    let (mut equal, mut errors, mut refused, mut different) =
+        (0, 0, BTreeMap::<String, usize>::new(), Vec::new());
+    for file in ["rpc_call", "rpc_precompiles"] {
+        for line in recorded(file) {
+            let (request, response) = (&line["request"], &line["response"]);
+            let latest = request["params"][1] == "latest" || has_state(request, 1);
+            if text(request, "method") != "eth_call"
+                || !latest
+                || request["params"].as_array().unwrap().len() > 2
+            {
+                continue;
+            }
+            match (
+                harness.call("eth_call", &request["params"]),
+                response.get("result"),
+                response.get("error"),
+            ) {
+                (Ok(ours), Some(theirs), _) if &ours == theirs => equal += 1,
+                (Err(ours), _, Some(theirs)) if ours == *theirs => errors += 1,
+                // Malformed input is an invalid parameter here, a parse or internal error there.
+                (Err(ours), _, Some(theirs))
+                    if ours["code"] == -32602
+                        && [-32603, -32700].contains(&theirs["code"].as_i64().unwrap()) =>
+                {
+                    errors += 1;
+                }
+                // More gas than 2^63 escapes the reference's cap; here it is the cap.
+                (Ok(_), Some(_), _) if request["params"][0]["gas"] == "0xffffffffffffffff" => {}
+                // A payload that only looks like `Error(string)` breaks the reference's decoder.
+                (Err(ours), _, Some(theirs)) if ours["code"] == -32015 && theirs["code"] == -32603 => {
+                    errors += 1
+                }
+                // Decision: an exceptional halt is an error, where the reference answers `0x`; and what is not
+                // simulated is refused by name.
+                (Err(ours), Some(theirs), _) if theirs == "0x" || ours["code"] == -32004 => {
+                    *refused.entry(ours["message"].as_str().unwrap().to_owned()).or_default() += 1;
+                }
+                (ours, theirs, error) => different.push(format!(
+                    "{file} {}\n  ours   {ours:.300?}\n  theirs {theirs:.300?} {error:?}",
+                    request["params"]
+                )),
+            }
+        }
+    }
+    println!("equal {equal}, equal errors {errors}, refused {refused:?}");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(equal >= 60 && errors >= 5, "equal {equal}, errors {errors}");
+}
+
+/// Under any change of an upstream's answer a question gets the same answer or an error, never another answer.
+#[test]
+fn changed_upstream_answers_never_change_an_answer() {
+    let Some(recording) = recording(80) else { return };
+    let questions = [
+        ("eth_blockNumber", serde_json::json!([])),
+        ("eth_getBlockByNumber", serde_json::json!(["0x49", true])),
+        ("eth_getUncleByBlockNumberAndIndex", serde_json::json!(["0x49", "0x0"])),
+        ("eth_getBalance", serde_json::json!(["0x0000000000000000000000000000000001000006", "0x49"])),
+    ];
+    let mut honest = synced(&recording);
+    let truth: Vec<Value> =
+        questions.iter().map(|(method, params)| honest.call(method, params).unwrap()).collect();
+    let asked = std::mem::take(&mut honest.asked);
+    let (mut kept, mut refused) = (0, 0);
+    // Every question once, at places spread over the answer by a fixed stride.
+    for (index, (call, length)) in asked.iter().enumerate() {
+        let place = (index * 7919) % length;
+        let tamper = |other: &rootlight::light::UpstreamCall, text: &str| {
+            (other == call).then(|| {
+                let mut bytes = text.as_bytes().to_vec();
+                bytes[place] = if bytes[place] == b'1' { b'2' } else { b'1' };
+                String::from_utf8(bytes).unwrap()
+            })
+        };
+        let mut harness = Harness::new(&recording, Network::regtest());
+        harness.tamper = Some(&tamper);
+        let synced = harness.sync();
+        for ((method, params), truth) in questions.iter().zip(&truth) {
+            match harness.call(method, params) {
+                Ok(answer) => {
+                    assert_eq!(&answer, truth, "{method} with {call:?} changed at {place}, sync {synced:?}");
+                    kept += 1;
+                }
+                Err(error) => {
+                    assert!(error["message"].as_str().is_some_and(|text| text.len() > 20), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    println!("same answer {kept}, refused {refused}");
+    assert!(kept > 0 && refused > 0);
 }

@@ -118,8 +118,12 @@ impl View for LightView<'_> {
         self.pin.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
     }
 
-    fn total_difficulty(&self, hash: B256) -> Option<U256> {
-        self.pin.chain.as_ref()?.total_difficulty(&hash)
+    fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
+        match self.chain()?.total_difficulty(&hash) {
+            // Unknown for good only when no uncles are on their way.
+            None if !self.pin.settled => Err(self.not_synced()),
+            total => Ok(total),
+        }
     }
 
     fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {

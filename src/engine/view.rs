@@ -112,8 +112,11 @@ pub trait View {
     /// Whether this block is on the canonical chain of the pinned head.
     fn is_canonical(&self, block: BlockRef) -> bool;
 
-    /// Total difficulty up to and including the block; `None` where not all uncles are proven.
-    fn total_difficulty(&self, hash: B256) -> Option<U256>;
+    /// Total difficulty up to and including the block; `None` where not all uncles can be proven.
+    ///
+    /// # Errors
+    /// Refused while it is still being worked out.
+    fn total_difficulty(&self, hash: B256) -> Need<Option<U256>>;
 
     /// All transactions of a block.
     ///

@@ -21,6 +21,8 @@ pub struct Pin {
     pub(crate) identity: Arc<Identity>,
     pub(crate) chain: Option<ChainView>,
     pub(crate) synced: bool,
+    /// Whether the uncles of all blocks are proven, or known not to be had.
+    pub(crate) settled: bool,
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
     pub(crate) announced: u64,
@@ -34,6 +36,7 @@ impl Pin {
             identity,
             chain: sync.chain().map(|chain| chain.snapshot()),
             synced: sync.is_synced(),
+            settled: sync.is_settled(),
             fault: sync.fault().cloned(),
             start: sync.start(),
             announced: sync.announced(),

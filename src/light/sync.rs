@@ -120,6 +120,11 @@ impl Sync {
         self.synced_once
     }
 
+    /// Whether no uncles are on their way: total difficulties are as exact as they will get.
+    pub fn is_settled(&self) -> bool {
+        self.synced_once && self.without_uncles.is_empty() && !matches!(self.phase, Phase::Uncles(_))
+    }
+
     /// Why the machine stands still, if it does.
     pub fn fault(&self) -> Option<&SyncFault> {
         match &self.phase {

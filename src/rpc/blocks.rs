@@ -143,7 +143,7 @@ fn uncle(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) ->
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     match view.uncles(&header)?.headers().get(index) {
-        Some(uncle) => verified(&render::uncle(view, uncle)),
+        Some(uncle) => verified(&render::uncle(view, uncle)?),
         None => verified(&()),
     }
 }

@@ -44,11 +44,15 @@ struct CallObject {
     #[serde(default)]
     gas: Option<Number>,
     #[serde(default)]
-    gas_limit: Option<Number>,
-    #[serde(default)]
     gas_price: Option<Number>,
     #[serde(default)]
     value: Option<Number>,
+    /// Checked and ignored: a call has no nonce.
+    #[serde(default)]
+    nonce: Option<Number>,
+    /// Checked and ignored: the chain is this one.
+    #[serde(default)]
+    chain_id: Option<Number>,
     #[serde(default)]
     data: Option<String>,
     #[serde(default)]
@@ -64,6 +68,11 @@ enum Number {
 }
 
 impl Number {
+    /// An empty string, which the reference takes for a missing field.
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+
     fn value(&self) -> Result<U256, ParamError> {
         match self {
             Self::Text(text) => parse_number(text),
@@ -74,11 +83,11 @@ impl Number {
 
 impl CallObject {
     fn message(&self) -> Result<CallMessage, ParamError> {
-        let address = |text: &Option<String>| {
-            text.as_deref().filter(|t| !t.is_empty() && *t != "0x").map(parse_address).transpose()
-        };
+        let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
         let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
-        let gas = self.gas.as_ref().or(self.gas_limit.as_ref()).map(Number::value).transpose()?;
+        let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
+        number(&self.nonce)?;
+        number(&self.chain_id)?;
         let data = self.input.as_deref().or(self.data.as_deref());
         Ok(CallMessage {
             from: address(&self.from)?,

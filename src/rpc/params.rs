@@ -42,13 +42,14 @@ pub enum BlockSelector {
 }
 
 impl<'a> Params<'a> {
-    /// Checks the count: at least `required`, at most `total`.
+    /// Checks the count: at least `required`, none of them `null`, at most `total`.
     ///
     /// # Errors
     /// [`RpcError::ParameterCount`].
     pub fn new(values: &'a [Box<RawValue>], required: usize, total: usize) -> Result<Self, RpcError> {
         let given = values.len();
-        if given < required || given > total {
+        let nulls = values.iter().take(required).any(|value| value.get() == "null");
+        if given < required || given > total || nulls {
             return Err(RpcError::ParameterCount);
         }
         Ok(Self(values))
@@ -186,6 +187,10 @@ fn string_or_number(raw: &RawValue) -> String {
 }
 
 fn decode_hex(digits: &str) -> Option<Bytes> {
+    // The decoder would take a second prefix.
+    if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
     if digits.len() % 2 == 0 {
         return hex::decode(digits).ok().map(Bytes::from);
     }
@@ -224,7 +229,7 @@ pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
     /// `0x` and 64 digits.
     const MAX_TEXT: usize = 66;
     if text.len() > MAX_TEXT {
-        return Err(ParamError::NumberLength(text.chars().take(64).collect()));
+        return Err(ParamError::NumberLength(text.chars().take(MAX_TEXT).collect()));
     }
     let bad = || ParamError::Number(text.into());
     if let Some(digits) = text.strip_prefix("0x") {

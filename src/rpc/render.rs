@@ -25,7 +25,7 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
         RpcTransactions::Hashes(body.hashes().to_vec())
     };
     let size = block_len(header, body.transactions(), uncles.headers().iter().map(|uncle| uncle.header()));
-    let total_difficulty = view.total_difficulty(header.hash());
+    let total_difficulty = view.total_difficulty(header.hash())?;
     let parts =
         BlockParts { transactions, uncles: Some(uncles.headers()), total_difficulty, size: Some(size) };
     Ok(RpcBlock::new(header, parts))
@@ -33,12 +33,12 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
 
 /// An uncle: a block without transactions; its size is that of the header alone, as the reference shows an uncle
 /// whose body it does not have.
-pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> RpcBlock {
+pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
     // Its own uncles are not proven, so only an uncle without any has a known total.
     let parent_total =
-        view.total_difficulty(uncle.parent_hash).filter(|_| uncle.uncles_hash == EMPTY_UNCLES_HASH);
+        view.total_difficulty(uncle.parent_hash)?.filter(|_| uncle.uncles_hash == EMPTY_UNCLES_HASH);
     let total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
-    RpcBlock::uncle(uncle, None, total, Some(block_len(uncle, [], [])))
+    Ok(RpcBlock::uncle(uncle, None, total, Some(block_len(uncle, [], []))))
 }
 
 fn transactions(

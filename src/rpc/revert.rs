@@ -1,6 +1,6 @@
 //! The reason in a revert payload.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 /// Selector of `Error(string)`.
 const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
@@ -13,7 +13,7 @@ pub(super) fn reason(payload: &[u8]) -> Option<String> {
     let length = word_as_usize(arguments, offset)?;
     let start = offset.checked_add(32)?;
     let text = arguments.get(start..start.checked_add(length)?)?;
-    core::str::from_utf8(text).ok().map(ToString::to_string)
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 /// The 32-byte word at an offset, if it is a small number.
@@ -50,7 +50,11 @@ mod tests {
     fn anything_else_has_none() {
         assert_eq!(reason(&payload(32, 8, b"no luck")), None);
         assert_eq!(reason(&payload(200, 1, b"x")), None);
-        assert_eq!(reason(&payload(32, 2, &[0xff, 0xfe])), None);
+        assert_eq!(
+            reason(&payload(32, 2, &[b'a', 0xff])),
+            Some("a\u{fffd}".into()),
+            "not UTF-8: shown as far as it is"
+        );
         assert_eq!(reason(&[0x4e, 0x48, 0x7b, 0x71, 0]), None);
         assert_eq!(reason(&[]), None);
         let mut huge = payload(32, 1, b"x");

@@ -15,8 +15,16 @@ use serde_json::{json, value::RawValue, Value};
 use super::{bytes, chain::lines, chain::text, u256, u64_of};
 
 /// Files of a recorded chain that hold what a light client asks for.
-const FILES: [&str; 8] =
-    ["blocks", "uncles", "headers_raw", "receipts", "receipts_raw", "txs_get", "blocks_byhash", "side_blocks"];
+const FILES: [&str; 8] = [
+    "blocks",
+    "uncles",
+    "headers_raw",
+    "receipts",
+    "receipts_raw",
+    "txs_get",
+    "blocks_byhash",
+    "side_blocks",
+];
 
 /// Recorded answers by method and parameters, and state proofs made from recorded trie nodes.
 pub struct Recording {
@@ -37,7 +45,8 @@ fn question(method: &str, params: &Value) -> String {
 impl Recording {
     /// Reads a folder of recorded answers; `head` cuts the chain off.
     pub fn open(folder: &Path, head: u64) -> Self {
-        let mut recording = Self { answers: BTreeMap::new(), nodes: BTreeMap::new(), roots: BTreeMap::new(), head };
+        let mut recording =
+            Self { answers: BTreeMap::new(), nodes: BTreeMap::new(), roots: BTreeMap::new(), head };
         for name in FILES {
             let path = folder.join(format!("{name}.jsonl"));
             if !path.exists() {
@@ -73,7 +82,9 @@ impl Recording {
             "eth_blockNumber" => Some(format!("\"{:#x}\"", self.head)),
             "eth_getProof" => self.proof(&params),
             "eth_getCode" => self.code(&params),
-            "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => Some("null".into()),
+            "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => {
+                Some("null".into())
+            }
             method => self.answers.get(&question(method, &params)).cloned(),
         }
     }
@@ -94,7 +105,10 @@ impl Recording {
             let slot = u256(slot.as_str()?);
             storage.push(json!({ "key": format!("{slot:#x}"), "value": "0x0", "proof": way(&keys::slot_key(&address, &slot))? }));
         }
-        Some(json!({ "accountProof": way(&keys::account_key(&address))?, "storageProof": storage }).to_string())
+        Some(
+            json!({ "accountProof": way(&keys::account_key(&address))?, "storageProof": storage })
+                .to_string(),
+        )
     }
 
     fn code(&self, params: &Value) -> Option<String> {
