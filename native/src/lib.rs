@@ -2,8 +2,10 @@
 
 pub mod cli;
 pub mod envelope;
+pub mod light;
 pub mod record;
 pub mod replay;
 pub mod server;
 pub mod service;
 pub mod upstream;
+pub mod verify;

@@ -13,18 +13,27 @@ const WS_PORT: u16 = 4445;
 
 /// Rootstock light client: proven answers over JSON-RPC.
 #[derive(Debug, Parser)]
-#[command(name = "rootlight", version, about, after_help = EXAMPLES, subcommand_precedence_over_arg = true)]
+#[command(name = "rootlight", version, about, after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Flags of the server that runs without a command.
+    #[command(flatten)]
+    pub server: ServerArgs,
     /// Flags of all commands.
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
 const EXAMPLES: &str = "\
+Without a command, a small built-in recording is served through the whole light client.
+
 Examples:
+  rootlight                           serve the built-in recording on 127.0.0.1:4444
+  rootlight light --upstream https://node.example/KEY
+                                      follow mainnet from the newest built-in checkpoint
+  rootlight verify header block.json  check a header offline
   rootlight record --upstream http://127.0.0.1:4444 --out recording --from 0 --to 100
                                       write a recording that --upstream replay:recording reads
 
@@ -36,13 +45,13 @@ as key of a TOML file (--config): keys at the top level, or under [light], [reco
 #[derive(Debug, Args)]
 pub struct CommonArgs {
     /// Read flags from a TOML file; flags and environment variables win over it
-    #[arg(long, global = true, value_name = "FILE", env = "ROOTLIGHT_CONFIG")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print nothing but results and errors
-    #[arg(long, global = true, env = "ROOTLIGHT_SILENT")]
+    #[arg(long, global = true)]
     pub silent: bool,
     /// Write log lines as JSON
-    #[arg(long, global = true, env = "ROOTLIGHT_JSON_LOG")]
+    #[arg(long, global = true)]
     pub json_log: bool,
 }
 
@@ -50,24 +59,57 @@ pub struct CommonArgs {
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
+    /// Follow an upstream that is not trusted, and serve what is proven
+    Light(LightArgs),
+    /// Check data someone handed you, offline: what it proves, or where it fails
+    Verify(VerifyArgs),
     /// Write a recording of an upstream
     Record(RecordArgs),
+    /// List the JSON-RPC methods
+    Methods {
+        /// Print the table as JSON
+        #[arg(long)]
+        json: bool,
+    },
 }
+
+/// Flags of `light`.
+#[derive(Debug, Args)]
+#[command(after_help = LIGHT_HELP)]
+pub struct LightArgs {
+    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
+    #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
+    pub network: String,
+    /// Source of data: an http(s) URL, or replay:PATH for a recording
+    #[arg(long, value_name = "URL|replay:PATH", required = true)]
+    pub upstream: Vec<String>,
+    /// Block to start from, which is trusted; "none" is genesis [default: the newest built-in one]
+    #[arg(long, value_name = "NUMBER:HASH[:TD]|none")]
+    pub checkpoint: Option<String>,
+    /// Flags of the server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+const LIGHT_HELP: &str = "\
+Examples:
+  rootlight light --upstream https://node.example/KEY
+  rootlight light --network regtest --upstream replay:recording --checkpoint 0:0x8ea7... --http-port 0";
 
 /// Flags of the server.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
     /// Port for HTTP and WebSocket; 0 picks a free one
-    #[arg(long, value_name = "N", env = "ROOTLIGHT_HTTP_PORT")]
+    #[arg(long, value_name = "N")]
     pub http_port: Option<u16>,
     /// Another port for WebSocket [default: 4445; none where --http-port is given]
-    #[arg(long, value_name = "N", env = "ROOTLIGHT_WS_PORT")]
+    #[arg(long, value_name = "N")]
     pub ws_port: Option<u16>,
     /// Address to listen on; on loopback, requests for foreign host names are refused
-    #[arg(long, value_name = "H", default_value = "127.0.0.1", env = "ROOTLIGHT_HOST")]
+    #[arg(long, value_name = "H", default_value = "127.0.0.1")]
     pub host: String,
     /// Web page origins that may call, separated by commas; * for all
-    #[arg(long, value_name = "LIST", default_value = "*", env = "ROOTLIGHT_CORS")]
+    #[arg(long, value_name = "LIST", default_value = "*")]
     pub cors: String,
 }
 
@@ -86,12 +128,50 @@ impl ServerArgs {
     }
 }
 
+/// Flags of `verify`.
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_HELP)]
+pub struct VerifyArgs {
+    /// What the file holds
+    #[arg(value_enum)]
+    pub subject: crate::verify::Subject,
+    /// File to check; - for standard input
+    pub file: PathBuf,
+    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
+    #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
+    pub network: String,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const VERIFY_HELP: &str = "\
+Formats (a node's JSON may be the bare result or the whole JSON-RPC response):
+  header   block or uncle JSON, or header RLP in hex; an array of them is checked as consecutive
+  block    block JSON with full transactions, or block RLP in hex,
+           or {\"block\": ..., \"uncles\": [headers], \"receipts\": [all receipts]}
+  receipt  {\"receipt\": JSON | \"rawReceipt\": hex, \"nodes\": [hex],
+            \"receiptsRoot\": hash | \"header\": header, \"transactionIndex\": number}
+  account  eth_getProof JSON with \"stateRoot\": hash | \"header\": header added,
+           or {\"proof\": eth_getProof JSON, \"stateRoot\" | \"header\": ...}
+
+Without a command, a small built-in recording is served through the whole light client.
+
+Examples:
+  rootlight                           serve the built-in recording on 127.0.0.1:4444
+  rootlight light --upstream https://node.example/KEY
+                                      follow mainnet from the newest built-in checkpoint
+  rootlight verify header block.json --network testnet
+  curl -s $NODE -H 'content-type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_getBlockByNumber\",\"params\":[\"0x7ea9df\",true]}' | rootlight verify block -
+
+Exit codes: 0 verified, 1 not verified, 2 wrong usage.";
+
 /// Flags of `record`.
 #[derive(Debug, Args)]
 #[command(after_help = RECORD_HELP)]
 pub struct RecordArgs {
     /// Node to record: an http(s) URL, or replay:PATH to cut a piece out of a recording
-    #[arg(long, value_name = "URL", env = "ROOTLIGHT_UPSTREAM")]
+    #[arg(long, value_name = "URL")]
     pub upstream: String,
     /// Folder for the recording; created if needed, files of the same names are replaced
     #[arg(long, value_name = "DIR")]

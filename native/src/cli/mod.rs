@@ -2,15 +2,18 @@
 
 mod args;
 mod config;
+mod light;
 mod logging;
+mod methods;
 mod record;
+mod verify;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-pub use args::{Cli, Command, CommonArgs, RecordArgs, ServerArgs};
+pub use args::{Cli, Command, CommonArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs};
 
 /// What a command came to.
 #[derive(Debug, thiserror::Error)]
@@ -72,18 +75,34 @@ enum Stop {
 /// Reads the arguments; values of a configuration file become defaults, so that flags and
 /// environment variables win over them.
 fn parse(arguments: Vec<OsString>) -> Result<Cli, Stop> {
+    let command = with_environment(Cli::command());
     let command = match config::path(&arguments) {
-        Some(path) => config::apply(Cli::command(), &path).map_err(Stop::Config)?,
-        None => Cli::command(),
+        Some(path) => config::apply(command, &path).map_err(Stop::Config)?,
+        None => command,
     };
     let matches = command.try_get_matches_from(arguments).map_err(Stop::Clap)?;
     Cli::from_arg_matches(&matches).map_err(Stop::Clap)
 }
 
+/// Every flag can come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.
+fn with_environment(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| match arg.get_long() {
+        Some(long) => {
+            let name = format!("ROOTLIGHT_{}", long.to_uppercase().replace('-', "_"));
+            arg.env(name).hide_env(true)
+        }
+        None => arg,
+    });
+    command.mut_subcommands(with_environment)
+}
+
 fn run(cli: Cli) -> Result<(), CommandError> {
     logging::start(&cli.common);
     match cli.command {
-        None => Err(CommandError::Usage("no command given; see --help".into())),
+        None => light::run_embedded(&cli.server),
+        Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Methods { json }) => methods::run(json),
+        Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Record(args)) => record::run(&args, cli.common.silent),
     }
 }

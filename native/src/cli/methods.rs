@@ -1,0 +1,55 @@
+//! `rootlight methods`.
+
+use rootlight::engine::Level;
+use rootlight::rpc::{methods, Method};
+use serde_json::{json, Value};
+
+use super::CommandError;
+
+/// Prints the method table.
+pub(super) fn run(as_json: bool) -> Result<(), CommandError> {
+    let mut rows: Vec<&Method> = methods().collect();
+    rows.sort_by_key(|method| method.name);
+    if as_json {
+        let rows: Vec<Value> = rows.into_iter().map(row).collect();
+        println!("{}", serde_json::to_string_pretty(&rows).map_err(CommandError::failed)?);
+        return Ok(());
+    }
+    for method in rows {
+        let params: Vec<String> = method
+            .params
+            .iter()
+            .map(|param| if param.required { param.name.to_owned() } else { format!("[{}]", param.name) })
+            .collect();
+        println!("{}({}) -> {}\n    {}", method.name, params.join(", "), method.result, method.doc);
+        if !method.aliases.is_empty() {
+            println!("    also {}", method.aliases.join(", "));
+        }
+    }
+    Ok(())
+}
+
+fn row(method: &Method) -> Value {
+    let params: Vec<Value> = method
+        .params
+        .iter()
+        .map(|param| json!({"name": param.name, "kind": param.kind, "required": param.required}))
+        .collect();
+    json!({
+        "name": method.name,
+        "aliases": method.aliases,
+        "params": params,
+        "result": method.result,
+        "level": level(method.level),
+        "cost": method.cost,
+        "doc": method.doc,
+    })
+}
+
+fn level(level: Level) -> &'static str {
+    match level {
+        Level::Local => "local",
+        Level::Verified => "verified",
+        Level::UnprovenAbsence => "unproven-absence",
+    }
+}

@@ -1,0 +1,59 @@
+//! `rootlight verify`.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use rootlight::consensus::Network;
+
+use super::args::VerifyArgs;
+use super::CommandError;
+use crate::verify;
+
+/// Longest input, bytes: a block of thousands of transactions with all receipts is below 20 MiB.
+const INPUT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Checks and prints; fails with [`CommandError::Refused`] where something does not hold.
+pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
+    let network = network(&args.network)?;
+    let report = verify::verify(args.subject, &read(&args.file)?, &network);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&report).map_err(CommandError::failed)?);
+    } else {
+        print!("{report}");
+    }
+    if report.verified {
+        Ok(())
+    } else {
+        Err(CommandError::Refused)
+    }
+}
+
+/// A built-in network.
+pub(super) fn network(name: &str) -> Result<Network, CommandError> {
+    Network::by_name(name).ok_or_else(|| {
+        CommandError::Usage(format!(
+            "network {name:?} is none of mainnet, testnet, testnet2, devnet, regtest"
+        ))
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
+    if path.as_os_str() == "-" {
+        return limited(std::io::stdin().lock(), INPUT_BYTES).map_err(CommandError::failed);
+    }
+    read_file(path, INPUT_BYTES).map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
+}
+
+fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+    limited(File::open(path)?, limit)
+}
+
+fn limited(from: impl Read, limit: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(std::io::Error::other(format!("longer than {limit} bytes")));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,91 @@
+//! `--checkpoint NUMBER:HASH[:TD]|none`.
+
+use rootlight::consensus::{checkpoint, Checkpoint, Network};
+use rootlight::types::{B256, U256};
+
+/// Why a checkpoint argument is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// Not two or three parts.
+    #[error("checkpoint must be NUMBER:HASH or NUMBER:HASH:TOTALDIFFICULTY")]
+    Form,
+    /// The first part.
+    #[error("checkpoint number {0:?} is not a number")]
+    Number(String),
+    /// The second part.
+    #[error("checkpoint hash {0:?} is not a 32-byte hash")]
+    Hash(String),
+    /// The third part.
+    #[error("checkpoint total difficulty {0:?} is not a number")]
+    TotalDifficulty(String),
+}
+
+/// Reads a checkpoint; numbers are decimal or `0x` hex.
+pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let (number, hash, total) = match parts.as_slice() {
+        [number, hash] => (*number, *hash, None),
+        [number, hash, total] => (*number, *hash, Some(*total)),
+        _ => return Err(CheckpointError::Form),
+    };
+    let wide = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => U256::from_str_radix(digits, 16).ok(),
+        None => U256::from_str_radix(text, 10).ok(),
+    };
+    let number = wide(number)
+        .and_then(|value| u64::try_from(value).ok())
+        .ok_or_else(|| CheckpointError::Number(number.into()))?;
+    let hash: B256 = hash.parse().map_err(|_| CheckpointError::Hash(hash.into()))?;
+    let total_difficulty = total
+        .map(|text| wide(text).ok_or_else(|| CheckpointError::TotalDifficulty(text.into())))
+        .transpose()?;
+    Ok(Checkpoint { number, hash, total_difficulty })
+}
+
+/// Where to start: the argument, the genesis for `none`, or the newest built-in checkpoint.
+pub fn start_checkpoint(argument: Option<&str>, network: &Network) -> Result<Checkpoint, CheckpointError> {
+    let genesis = || {
+        let known = checkpoint::built_in(&network.name).iter().find(|known| known.number == 0);
+        known.copied().unwrap_or(Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None })
+    };
+    match argument {
+        Some("none") => Ok(genesis()),
+        Some(text) => parse_checkpoint(text),
+        None => Ok(checkpoint::built_in(&network.name).last().copied().unwrap_or_else(genesis)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        let hash = format!("0x{}", "ab".repeat(32));
+        let short = parse_checkpoint(&format!("123:{hash}")).unwrap();
+        assert_eq!((short.number, short.hash.to_string(), short.total_difficulty), (123, hash.clone(), None));
+        let long = parse_checkpoint(&format!("0x7b:{}:0xff", &hash[2..])).unwrap();
+        assert_eq!((long.number, long.total_difficulty), (123, Some(U256::from(255))));
+        for (text, error) in [
+            ("123".to_owned(), CheckpointError::Form),
+            (format!("1:{hash}:2:3"), CheckpointError::Form),
+            (format!("x:{hash}"), CheckpointError::Number("x".into())),
+            (format!("-1:{hash}"), CheckpointError::Number("-1".into())),
+            (format!("18446744073709551616:{hash}"), CheckpointError::Number("18446744073709551616".into())),
+            ("1:0x12".to_owned(), CheckpointError::Hash("0x12".into())),
+            (format!("1:{hash}:ten"), CheckpointError::TotalDifficulty("ten".into())),
+        ] {
+            assert_eq!(parse_checkpoint(&text), Err(error));
+        }
+    }
+
+    #[test]
+    fn starts() {
+        let mainnet = Network::mainnet();
+        assert_eq!(start_checkpoint(Some("none"), &mainnet).unwrap().number, 0);
+        assert!(start_checkpoint(None, &mainnet).unwrap().number >= 9_000_000);
+        let regtest = Network::regtest();
+        assert_eq!(start_checkpoint(None, &regtest).unwrap().hash, regtest.genesis_hash);
+    }
+}

@@ -1,0 +1,9 @@
+//! The light client as a service: the core decides, this moves bytes, time and work.
+
+mod checkpoint;
+mod convert;
+mod service;
+mod sync;
+
+pub use checkpoint::{parse_checkpoint, start_checkpoint, CheckpointError};
+pub use service::{LightOptions, LightService};

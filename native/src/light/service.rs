@@ -1,0 +1,187 @@
+//! Answering messages: sessions of the core, fed from the upstream.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::light::{Answer as Fetched, Identity};
+use rootlight::rpc::{Client, Session, Step};
+use tokio::sync::Semaphore;
+use tracing::warn;
+
+use super::convert::ask;
+use super::sync;
+use crate::envelope;
+use crate::service::{Answer, Health, Service};
+use crate::upstream::SharedUpstream;
+
+/// JSON-RPC code of an internal error.
+const INTERNAL_ERROR: i32 = -32603;
+/// JSON-RPC code of a timeout (the reference's own).
+const TIMED_OUT: i32 = -32011;
+
+/// Time between two looks at whether the head is reached.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Times of the light client.
+#[derive(Debug, Clone)]
+pub struct LightOptions {
+    /// Pause before looking for new blocks; Rootstock has one every 25 to 30 seconds.
+    pub poll: Duration,
+    /// Pause after a fault.
+    pub retry: Duration,
+    /// CPU time between two fetches of one message, as the reference's `rpc.timeout`.
+    pub run_timeout: Duration,
+    /// Time for one message, fetches included.
+    pub message_timeout: Duration,
+}
+
+impl Default for LightOptions {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(5),
+            retry: Duration::from_secs(10),
+            run_timeout: Duration::from_secs(5),
+            message_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A light client that follows an upstream and answers from what it has verified.
+pub struct LightService {
+    client: Arc<RwLock<Client>>,
+    upstream: SharedUpstream,
+    options: LightOptions,
+    /// Runs of handlers at the same time: one per processor, so that heavy calls queue up instead
+    /// of slowing everything down.
+    runs: Arc<Semaphore>,
+    syncing: tokio::task::JoinHandle<()>,
+}
+
+/// What the next step of a session needs.
+enum Next {
+    Start(Vec<u8>),
+    Feed(Box<Session>, Vec<Fetched>),
+}
+
+impl LightService {
+    /// Starts following; must be called inside a runtime.
+    #[must_use]
+    pub fn start(
+        network: Network,
+        checkpoint: Checkpoint,
+        upstream: SharedUpstream,
+        options: LightOptions,
+    ) -> Self {
+        let identity = Identity { version: client_version(), upstreams: vec![upstream.name().to_owned()] };
+        let client = Arc::new(RwLock::new(Client::new(Arc::new(network), checkpoint, identity)));
+        let syncing = tokio::spawn(sync::run(client.clone(), upstream.clone(), options.clone()));
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { client, upstream, options, runs: Arc::new(Semaphore::new(processors)), syncing }
+    }
+
+    /// Whether the head has been reached at least once.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.client.read().unwrap_or_else(PoisonError::into_inner).sync().is_synced()
+    }
+
+    /// Waits until the head is verified or a fault is known, but no longer than `limit`.
+    pub async fn settled(&self, limit: Duration) {
+        let settled = async {
+            loop {
+                if self.is_synced() || self.faulty() {
+                    return;
+                }
+                tokio::time::sleep(SETTLE_INTERVAL).await;
+            }
+        };
+        let _ = tokio::time::timeout(limit, settled).await;
+    }
+
+    fn faulty(&self) -> bool {
+        self.client.read().unwrap_or_else(PoisonError::into_inner).sync().fault().is_some()
+    }
+
+    async fn converse(&self, message: Vec<u8>) -> Answer {
+        let mut next = Next::Start(message);
+        loop {
+            let Some((session, step)) = self.run(next).await else {
+                return Answer::served(Some(envelope::error(INTERNAL_ERROR, "Internal server error")));
+            };
+            match step {
+                Step::Fetch(calls) => next = Next::Feed(session, ask(&self.upstream, calls).await),
+                Step::Done(reply) => {
+                    self.client.write().unwrap_or_else(PoisonError::into_inner).close(*session);
+                    return match reply {
+                        None => Answer::served(None),
+                        Some(reply) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
+                        Some(reply) => Answer::served(Some(reply.body.into_bytes())),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Runs one step on a thread for CPU work.
+    async fn run(&self, next: Next) -> Option<(Box<Session>, Step)> {
+        // The semaphore is never closed.
+        let permit = self.runs.clone().acquire_owned().await.ok()?;
+        let (client, limit) = (self.client.clone(), self.options.run_timeout);
+        let work = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let client = client.read().unwrap_or_else(PoisonError::into_inner);
+            let mut session = match next {
+                Next::Start(message) => Box::new(client.open(&message)),
+                Next::Feed(mut session, answers) => {
+                    client.feed(&mut session, answers);
+                    session
+                }
+            };
+            let started = Instant::now();
+            let step = client.step(&mut session, &|| started.elapsed() > limit);
+            (session, step)
+        });
+        work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()
+    }
+}
+
+impl Drop for LightService {
+    fn drop(&mut self) {
+        self.syncing.abort();
+    }
+}
+
+impl Service for LightService {
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            match tokio::time::timeout(self.options.message_timeout, self.converse(message)).await {
+                Ok(answer) => answer,
+                Err(_) => Answer::served(Some(envelope::error(TIMED_OUT, "Execution has got timeout out."))),
+            }
+        })
+    }
+
+    fn health(&self) -> Health {
+        let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
+        let sync = client.sync();
+        let block_number = sync.chain().map(|chain| chain.head().number);
+        let reason = match (sync.is_synced(), sync.fault()) {
+            (_, Some(fault)) => Some(format!("synchronization stopped at {fault}")),
+            (false, None) => Some("synchronizing".to_owned()),
+            (true, None) => None,
+        };
+        Health { ready: sync.is_synced(), block_number, reason }
+    }
+}
+
+/// `web3_clientVersion`.
+fn client_version() -> String {
+    format!(
+        "Rootlight/{}/{}-{}/Rust",
+        env!("CARGO_PKG_VERSION"),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}

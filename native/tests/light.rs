@@ -1,0 +1,213 @@
+//! The binary as a light client: ready line, HTTP, WebSocket, health, stop.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::client;
+use futures::{SinkExt, StreamExt};
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{json, Value};
+use tokio_tungstenite::tungstenite::Message;
+
+struct Server {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    http: String,
+    ws: String,
+}
+
+impl Server {
+    /// Starts the binary on a free port and waits for the ready line.
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+            .args(arguments)
+            .args(["--http-port", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let mut parts = line.trim_end().split(' ');
+        assert_eq!(parts.next(), Some("listening"), "{line}");
+        let (http, ws) = (parts.next().unwrap().to_owned(), parts.next().unwrap().to_owned());
+        assert!(http.starts_with("http://127.0.0.1:") && ws.replace("ws", "http") == http, "{line}");
+        Self { child, output, http, ws }
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        self.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
+    }
+
+    async fn send(&self, message: Value) -> Value {
+        let request =
+            client().post(&self.http).header(CONTENT_TYPE, "application/json").body(message.to_string());
+        serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+    }
+
+    /// Sends a signal, and gives exit code and the rest of both outputs.
+    fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
+        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        let (mut out, mut err) = (String::new(), String::new());
+        std::io::Read::read_to_string(&mut self.output, &mut out).unwrap();
+        std::io::Read::read_to_string(self.child.stderr.as_mut().unwrap(), &mut err).unwrap();
+        (self.child.wait().unwrap().code(), out, err)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_command_the_built_in_recording_is_served() {
+    let server = Server::start(&[]);
+    assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x4b");
+    assert_eq!(server.ask("eth_chainId", json!([])).await["result"], "0x21");
+    assert!(server.ask("web3_clientVersion", json!([])).await["result"]
+        .as_str()
+        .unwrap()
+        .starts_with("Rootlight/"));
+    let cow = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+    let balance = server.ask("eth_getBalance", json!([cow, "0x0"])).await;
+    assert_eq!(balance["result"], "0xc9f2c9cd04674edea40000000");
+    let block = server.ask("eth_getBlockByNumber", json!(["0x3", false])).await["result"].clone();
+    assert_eq!(block["transactions"].as_array().unwrap().len(), 6);
+    let receipt = server.ask("eth_getTransactionReceipt", json!([block["transactions"][0]])).await;
+    assert_eq!(receipt["result"]["blockHash"], block["hash"]);
+    let proof = server.ask("eth_getProof", json!([cow, ["0x0"], "latest"])).await;
+    assert!(!proof["result"]["accountProof"].as_array().unwrap().is_empty(), "{proof}");
+    let batch = server.send(json!([{"jsonrpc": "2.0", "id": 1, "method": "eth_chainId"}, {"jsonrpc": "2.0", "method": "eth_chainId"}])).await;
+    assert_eq!(batch, json!([{"jsonrpc": "2.0", "id": 1, "result": "0x21"}]));
+    assert_eq!(server.ask("no_such", json!([])).await["error"]["code"], -32601);
+
+    let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
+    assert_eq!(health.status(), 200);
+    let health: Value = serde_json::from_str(&health.text().await.unwrap()).unwrap();
+    assert_eq!(health, json!({"ready": true, "blockNumber": 75}));
+
+    let mut socket = tokio_tungstenite::connect_async(server.ws.as_str()).await.unwrap().0;
+    socket
+        .send(Message::text(r#"{"jsonrpc":"2.0","id":"a","method":"eth_blockNumber","params":[]}"#))
+        .await
+        .unwrap();
+    let answer = socket.next().await.unwrap().unwrap();
+    assert_eq!(answer.to_text().unwrap(), r#"{"jsonrpc":"2.0","id":"a","result":"0x4b"}"#);
+
+    let (code, out, err) = server.stop("-TERM");
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    assert!(err.contains("verified head 75") && err.contains("stopping"), "{err}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_stops_too_and_silent_is_silent() {
+    let server = Server::start(&["--silent"]);
+    assert_eq!(server.ask("net_version", json!([])).await["result"], "33");
+    assert_eq!(server.stop("-INT"), (Some(0), String::new(), String::new()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_lines_as_json() {
+    let server = Server::start(&["--json-log"]);
+    let (_, _, err) = server.stop("-TERM");
+    assert!(err.lines().count() > 2);
+    for line in err.lines() {
+        let value: Value = serde_json::from_str(line).unwrap();
+        assert!(value["level"].is_string() && value["message"].is_string(), "{line}");
+    }
+}
+
+fn recorded_chain() -> Option<PathBuf> {
+    common::shared("vectors/chain")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recording_from_its_genesis() {
+    let Some(path) = recorded_chain() else { return };
+    let upstream = format!("replay:{}", path.display());
+    let checkpoint = "0:0x8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe";
+    let server = Server::start(&[
+        "light",
+        "--network",
+        "regtest",
+        "--upstream",
+        &upstream,
+        "--checkpoint",
+        checkpoint,
+    ]);
+    assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x2a4");
+    let block = server.ask("eth_getBlockByNumber", json!(["latest", true])).await["result"].clone();
+    assert_eq!(block["number"], "0x2a4");
+    let refused =
+        server.ask("eth_getBalance", json!(["0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826", "latest"])).await;
+    assert_eq!(refused["error"]["code"], -32002, "the last states are not recorded: {refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_chain_than_the_checkpoint_s_is_never_served() {
+    let Some(path) = recorded_chain() else { return };
+    let upstream = format!("replay:{}", path.display());
+    let checkpoint = format!("0:0x{}", "12".repeat(32));
+    let server = Server::start(&[
+        "light",
+        "--network",
+        "regtest",
+        "--upstream",
+        &upstream,
+        "--checkpoint",
+        &checkpoint,
+    ]);
+    assert!(server.ask("eth_blockNumber", json!([])).await["error"].is_object());
+    let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
+    assert_eq!(health.status(), 503);
+    let (_, _, err) = server.stop("-TERM");
+    assert!(err.contains("stopped at block 0"), "{err}");
+}
+
+#[test]
+fn usage_errors() {
+    for arguments in [
+        &["light"][..],
+        &["light", "--upstream", "http://a", "--upstream", "http://b"],
+        &["light", "--upstream", "ftp://a"],
+        &["light", "--upstream", "http://a", "--checkpoint", "1"],
+        &["light", "--upstream", "http://a", "--network", "moon"],
+        &["light", "--upstream", "http://a", "--http-port", "70000"],
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_port_in_use_is_a_failure() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let started = Instant::now();
+    let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(["--http-port", &port]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}")));
+    assert!(started.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn the_method_table() {
+    let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(["methods", "--json"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"eth_getProof") && names.is_sorted());
+    let raw = rows.iter().find(|row| row["name"] == "ext_getRawBlockHeaderByNumber").unwrap();
+    assert_eq!(raw["aliases"], json!(["rsk_getRawBlockHeaderByNumber"]));
+    let text = Command::new(env!("CARGO_BIN_EXE_rootlight")).arg("methods").output().unwrap();
+    assert!(String::from_utf8_lossy(&text.stdout).contains("eth_getBalance("));
+}
