@@ -144,3 +144,23 @@ fn configuration_files_hold_defaults() {
         assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
     }
 }
+
+#[test]
+fn flags_come_from_the_environment_too() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (config, out) = (folder.path().join("rootlight.toml"), folder.path().join("out"));
+    std::fs::write(&config, "to = 0\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        .args(["record", "--from", "0"])
+        .env("ROOTLIGHT_UPSTREAM", format!("replay:{}", folder.path().display()))
+        .env("ROOTLIGHT_OUT", &out)
+        .env("ROOTLIGHT_TO", "1")
+        .env("ROOTLIGHT_GZIP", "true")
+        .env("ROOTLIGHT_CONFIG", &config)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("recorded blocks 0 to 1:"), "the environment wins over the file");
+    assert!(out.join("blocks.jsonl.gz").exists());
+}

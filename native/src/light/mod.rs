@@ -3,6 +3,7 @@
 mod checkpoint;
 mod convert;
 mod service;
+mod shared;
 mod sync;
 
 pub use checkpoint::{parse_checkpoint, start_checkpoint, CheckpointError};

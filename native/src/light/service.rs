@@ -1,17 +1,18 @@
 //! Answering messages: sessions of the core, fed from the upstream.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{Answer as Fetched, Identity};
-use rootlight::rpc::{Client, Session, Step};
+use rootlight::rpc::{Session, Step};
 use tokio::sync::Semaphore;
 use tracing::warn;
 
 use super::convert::ask;
-use super::sync;
+use super::{shared::Shared, sync};
 use crate::envelope;
 use crate::service::{Answer, Health, Service};
 use crate::upstream::SharedUpstream;
@@ -50,7 +51,7 @@ impl Default for LightOptions {
 
 /// A light client that follows an upstream and answers from what it has verified.
 pub struct LightService {
-    client: Arc<RwLock<Client>>,
+    client: Arc<Shared>,
     upstream: SharedUpstream,
     options: LightOptions,
     /// Runs of handlers at the same time: one per processor, so that heavy calls queue up instead
@@ -61,7 +62,7 @@ pub struct LightService {
 
 /// What the next step of a session needs.
 enum Next {
-    Start(Vec<u8>),
+    Start(Bytes),
     Feed(Box<Session>, Vec<Fetched>),
 }
 
@@ -75,7 +76,7 @@ impl LightService {
         options: LightOptions,
     ) -> Self {
         let identity = Identity { version: client_version(), upstreams: vec![upstream.name().to_owned()] };
-        let client = Arc::new(RwLock::new(Client::new(Arc::new(network), checkpoint, identity)));
+        let client = Arc::new(Shared::new(network, checkpoint, identity));
         let syncing = tokio::spawn(sync::run(client.clone(), upstream.clone(), options.clone()));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self { client, upstream, options, runs: Arc::new(Semaphore::new(processors)), syncing }
@@ -84,7 +85,7 @@ impl LightService {
     /// Whether the head has been reached at least once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.client.read().unwrap_or_else(PoisonError::into_inner).sync().is_synced()
+        self.client.sync().is_synced()
     }
 
     /// Waits until the head is verified or a fault is known, but no longer than `limit`.
@@ -101,19 +102,20 @@ impl LightService {
     }
 
     fn faulty(&self) -> bool {
-        self.client.read().unwrap_or_else(PoisonError::into_inner).sync().fault().is_some()
+        self.client.sync().fault().is_some()
     }
 
-    async fn converse(&self, message: Vec<u8>) -> Answer {
-        let mut next = Next::Start(message);
+    async fn converse(&self, message: &Bytes) -> Answer {
+        let mut next = Next::Start(message.clone());
         loop {
             let Some((session, step)) = self.run(next).await else {
-                return Answer::served(Some(envelope::error(INTERNAL_ERROR, "Internal server error")));
+                let text = "Internal server error";
+                return Answer::served(Some(envelope::error_for(message, INTERNAL_ERROR, text)));
             };
             match step {
                 Step::Fetch(calls) => next = Next::Feed(session, ask(&self.upstream, calls).await),
                 Step::Done(reply) => {
-                    self.client.write().unwrap_or_else(PoisonError::into_inner).close(*session);
+                    self.client.close(*session);
                     return match reply {
                         None => Answer::served(None),
                         Some(reply) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
@@ -131,7 +133,6 @@ impl LightService {
         let (client, limit) = (self.client.clone(), self.options.run_timeout);
         let work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let client = client.read().unwrap_or_else(PoisonError::into_inner);
             let mut session = match next {
                 Next::Start(message) => Box::new(client.open(&message)),
                 Next::Feed(mut session, answers) => {
@@ -156,16 +157,19 @@ impl Drop for LightService {
 impl Service for LightService {
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            match tokio::time::timeout(self.options.message_timeout, self.converse(message)).await {
+            let message = Bytes::from(message);
+            match tokio::time::timeout(self.options.message_timeout, self.converse(&message)).await {
                 Ok(answer) => answer,
-                Err(_) => Answer::served(Some(envelope::error(TIMED_OUT, "Execution has got timeout out."))),
+                Err(_) => {
+                    let text = "Execution has got timeout out.";
+                    Answer::served(Some(envelope::error_for(&message, TIMED_OUT, text)))
+                }
             }
         })
     }
 
     fn health(&self) -> Health {
-        let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
-        let sync = client.sync();
+        let sync = self.client.sync();
         let block_number = sync.chain().map(|chain| chain.head().number);
         let reason = match (sync.is_synced(), sync.fault()) {
             (_, Some(fault)) => Some(format!("synchronization stopped at {fault}")),

@@ -1,31 +1,31 @@
 //! The loop that keeps the verified chain at the upstream's head.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rootlight::light::{SyncFault, SyncStep};
-use rootlight::rpc::Client;
 use tracing::{info, warn};
 
 use super::convert::ask;
 use super::service::LightOptions;
+use super::shared::Shared;
 use crate::upstream::SharedUpstream;
 
 /// Time between two progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs for as long as the service lives.
-pub(super) async fn run(client: Arc<RwLock<Client>>, upstream: SharedUpstream, options: LightOptions) {
+pub(super) async fn run(client: Arc<Shared>, upstream: SharedUpstream, options: LightOptions) {
     let mut log = Log::new(&client);
     loop {
-        let step = client.read().unwrap_or_else(PoisonError::into_inner).sync_step();
+        let step = client.sync_step();
         match step {
             SyncStep::Fetch(calls) => {
                 let answers = ask(&upstream, calls).await;
                 let shared = client.clone();
                 // Verifying a window of headers takes milliseconds of hashing; not on the I/O threads.
                 let fed = tokio::task::spawn_blocking(move || {
-                    shared.write().unwrap_or_else(PoisonError::into_inner).sync_feed(answers, now());
+                    shared.sync_feed(answers, now());
                 });
                 if fed.await.is_err() {
                     warn!("verification of headers was interrupted");
@@ -36,12 +36,12 @@ pub(super) async fn run(client: Arc<RwLock<Client>>, upstream: SharedUpstream, o
             SyncStep::Idle => {
                 log.idle(&client);
                 tokio::time::sleep(options.poll).await;
-                client.write().unwrap_or_else(PoisonError::into_inner).sync_poll();
+                client.sync_poll();
             }
             SyncStep::Failed(fault) => {
                 log.failed(&fault, upstream.name());
                 tokio::time::sleep(options.retry).await;
-                client.write().unwrap_or_else(PoisonError::into_inner).sync_poll();
+                client.sync_poll();
             }
         }
     }
@@ -63,18 +63,17 @@ struct Log {
 }
 
 impl Log {
-    fn new(client: &RwLock<Client>) -> Self {
-        let first = client.read().unwrap_or_else(PoisonError::into_inner).sync().start();
+    fn new(client: &Shared) -> Self {
+        let first = client.sync().start();
         let now = Instant::now();
         Self { started: now, first, last_line: now, head: None, fault: None, synced: false }
     }
 
-    fn progress(&mut self, client: &RwLock<Client>) {
+    fn progress(&mut self, client: &Shared) {
         if self.synced || self.last_line.elapsed() < PROGRESS_INTERVAL {
             return;
         }
-        let guard = client.read().unwrap_or_else(PoisonError::into_inner);
-        let sync = guard.sync();
+        let sync = client.sync();
         let Some(chain) = sync.chain() else { return };
         let (head, target) = (chain.head().number, sync.announced());
         let rate = head.saturating_sub(self.first) as f64 / self.started.elapsed().as_secs_f64().max(0.001);
@@ -83,9 +82,9 @@ impl Log {
         self.last_line = Instant::now();
     }
 
-    fn idle(&mut self, client: &RwLock<Client>) {
-        let guard = client.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(chain) = guard.sync().chain() else { return };
+    fn idle(&mut self, client: &Shared) {
+        let sync = client.sync();
+        let Some(chain) = sync.chain() else { return };
         let head = chain.head();
         if self.head == Some(head.number) {
             return;

@@ -1,0 +1,111 @@
+//! What all messages and the synchronization share, locked so that nobody waits for a long run.
+//!
+//! A run reads the cache for as long as it takes (seconds, at worst). Were the cache written under
+//! the same lock as the chain, a waiting writer would hold up every new message behind that run.
+//! So the chain has a lock of its own, held for moments only, and what sessions have learned goes
+//! into the cache when nobody is reading it.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::light::{Answer, FactCache, FactStore, Identity, Pin, Sync, SyncStep};
+use rootlight::rpc::{Dispatcher, Session, Step};
+
+/// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
+const MAX_WAITING: usize = 256;
+
+/// A light client shared by all tasks.
+pub(super) struct Shared {
+    sync: RwLock<Sync>,
+    cache: RwLock<FactCache>,
+    learned: Mutex<Vec<FactStore>>,
+    dispatcher: Arc<Dispatcher>,
+    identity: Arc<Identity>,
+}
+
+impl Shared {
+    pub(super) fn new(network: Network, checkpoint: Checkpoint, identity: Identity) -> Self {
+        Self {
+            sync: RwLock::new(Sync::new(Arc::new(network), checkpoint)),
+            cache: RwLock::new(FactCache::new()),
+            learned: Mutex::new(Vec::new()),
+            dispatcher: Arc::new(Dispatcher::new()),
+            identity: Arc::new(identity),
+        }
+    }
+
+    /// The synchronization machine; not to be held across waiting or long work.
+    pub(super) fn sync(&self) -> RwLockReadGuard<'_, Sync> {
+        self.sync.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn sync_step(&self) -> SyncStep {
+        self.sync().step()
+    }
+
+    /// Hands in the answers to the last questions of synchronization; `now` in seconds since 1970.
+    pub(super) fn sync_feed(&self, answers: Vec<Answer>, now: u64) {
+        self.sync.write().unwrap_or_else(PoisonError::into_inner).feed(answers, now);
+    }
+
+    pub(super) fn sync_poll(&self) {
+        self.sync.write().unwrap_or_else(PoisonError::into_inner).poll();
+    }
+
+    /// Starts a message; it sees the present head until it is done.
+    pub(super) fn open(&self, message: &[u8]) -> Session {
+        let pin = Pin::new(&self.sync(), self.identity.clone());
+        Session::new(self.dispatcher.clone(), pin, message)
+    }
+
+    pub(super) fn feed(&self, session: &mut Session, answers: Vec<Answer>) {
+        session.feed(answers, &self.cache.read().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(super) fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
+        session.step(&self.cache.read().unwrap_or_else(PoisonError::into_inner), interrupt)
+    }
+
+    /// Keeps what a session has proven: now if nobody reads the cache, else with a later one.
+    pub(super) fn close(&self, session: Session) {
+        let mut waiting = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MAX_WAITING {
+            waiting.push(session.into_learned());
+        }
+        if let Ok(mut cache) = self.cache.try_write() {
+            waiting.drain(..).for_each(|facts| cache.absorb(facts));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared() -> Shared {
+        let network = Network::regtest();
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        Shared::new(network, checkpoint, Identity::default())
+    }
+
+    fn finish(shared: &Shared) {
+        let mut session = shared.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#);
+        assert!(matches!(shared.step(&mut session, &|| false), Step::Done(Some(_))));
+        shared.close(session);
+    }
+
+    /// As in the middle of a run that takes long: all of this would hang on a shared lock.
+    #[test]
+    fn a_long_run_holds_nobody_up() {
+        let shared = shared();
+        let running = shared.cache.read().unwrap();
+        for _ in 0..MAX_WAITING + 10 {
+            finish(&shared);
+        }
+        shared.sync_poll();
+        assert_eq!(shared.learned.lock().unwrap().len(), MAX_WAITING);
+        drop(running);
+        finish(&shared);
+        assert!(shared.learned.lock().unwrap().is_empty(), "learned when the run is over");
+    }
+}
