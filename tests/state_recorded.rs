@@ -81,8 +81,8 @@ fn a_missing_node_is_never_absence() {
         let nodes: Vec<Bytes> =
             proof["nodes"].as_array().unwrap().iter().map(|node| bytes(node.as_str().unwrap())).collect();
         let info = proof["info"].as_array().unwrap();
-        for skip in 0..nodes.len() {
-            if info[skip]["embedded"] == true {
+        for (skip, shown) in info.iter().enumerate() {
+            if shown["embedded"] == true {
                 continue;
             }
             let left = nodes.iter().enumerate().filter(|(n, _)| *n != skip).map(|(_, node)| node);
@@ -132,7 +132,7 @@ fn state_methods_equal_the_node() {
             *skipped.entry("error".into()).or_default() += 1;
             continue;
         }
-        let Some(number) = params.last().and_then(|selector| block_number(selector)) else {
+        let Some(number) = params.last().and_then(block_number) else {
             *skipped.entry(format!("selector {}", params.last().unwrap())).or_default() += 1;
             continue;
         };

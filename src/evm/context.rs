@@ -83,6 +83,9 @@ pub enum Abort {
     OverdrawnBalance(Address),
     /// Output that the rules before RSKIP-150 write far behind a caller's memory, for nothing.
     UnpaidMemory,
+    /// A creation at an address that has code or a nonce, which the reference lets a transaction
+    /// take over.
+    TakenAddress(Address),
     /// Balances beyond 2^256 wei, possible only through state overrides.
     BalanceOverflow,
 }

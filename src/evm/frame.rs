@@ -22,17 +22,12 @@ use crate::consensus::Rule;
 /// Instructions between two looks at the interrupt callback: well under a millisecond.
 const PIECE: usize = 4_096;
 
-/// What opening a frame comes to.
-pub(super) enum Opened {
-    /// It is on the stack, to be run.
-    Frame,
-    /// It answered at once.
-    Answer {
-        /// The answer.
-        result: FrameResult,
-        /// A native contract gave it.
-        native: bool,
-    },
+/// The answer of a call or creation that opened no frame.
+pub(super) struct Answer {
+    /// The answer.
+    pub(super) result: FrameResult,
+    /// A native contract gave it.
+    pub(super) native: bool,
 }
 
 impl<S: EvmState> Machine<'_, S> {
@@ -42,8 +37,8 @@ impl<S: EvmState> Machine<'_, S> {
             let ended = match self.run_frame()? {
                 ItemOrResult::Result(result) => self.hand_back(result)?,
                 ItemOrResult::Item(init) => match self.open(init)? {
-                    Opened::Frame => None,
-                    Opened::Answer { result, native } => self.hand_back_answer(result, native)?,
+                    None => None,
+                    Some(answer) => self.hand_back_answer(answer)?,
                 },
             };
             if let Some(last) = ended {
@@ -53,13 +48,14 @@ impl<S: EvmState> Machine<'_, S> {
     }
 
     /// Opens a frame, or answers at once: native contracts, accounts without code, collisions.
-    pub(super) fn open(&mut self, init: FrameInit) -> Result<Opened, Abort> {
+    /// Nothing comes back for a frame that waits to be run.
+    pub(super) fn open(&mut self, init: FrameInit) -> Result<Option<Answer>, Abort> {
         let depth = init.depth;
         let rules = self.evm.ctx.chain.rules;
         if let FrameInput::Call(inputs) = &init.frame_input {
             if let Some(precompile) = Precompile::at(&inputs.bytecode_address, rules) {
                 let result = self.call_native(precompile, init)?;
-                return Ok(Opened::Answer { result, native: true });
+                return Ok(Some(Answer { result, native: true }));
             }
         }
         let opened = match self.evm.frame_init(init).map_err(unexpected)? {
@@ -68,7 +64,7 @@ impl<S: EvmState> Machine<'_, S> {
             {
                 return Err(Abort::BalanceOverflow);
             }
-            ItemOrResult::Result(result) => return Ok(Opened::Answer { result, native: false }),
+            ItemOrResult::Result(result) => return Ok(Some(Answer { result, native: false })),
             ItemOrResult::Item(frame) => frame,
         };
         let created = match &opened.data {
@@ -84,7 +80,7 @@ impl<S: EvmState> Machine<'_, S> {
         if let Some(address) = created.filter(|_| depth == 0 || !rules.has(Rule::Rskip125)) {
             self.clear_nonce(address);
         }
-        Ok(Opened::Frame)
+        Ok(None)
     }
 
     fn clear_nonce(&mut self, address: Address) {

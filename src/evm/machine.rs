@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, Bytes, Log, U256};
+use alloy_primitives::{keccak256, Address, Bytes, Log, KECCAK256_EMPTY, U256};
 use revm::context::{BlockEnv, CfgEnv, Context, Evm, Journal, LocalContext, TxEnv};
 use revm::context_interface::{CreateScheme, JournalTr as _, LocalContextTr as _};
 use revm::handler::{EthFrame, FrameResult};
@@ -16,7 +16,7 @@ use revm::primitives::hardfork::SpecId;
 
 use super::context::{Abort, EvmContext, RunContext, Spec};
 use super::database::{Adapter, EvmState};
-use super::frame::Opened;
+use super::frame::Answer;
 use super::gas::{gas_params, MAX_CODE};
 use super::halt::HaltReason;
 use super::opcodes::{instructions, Instructions};
@@ -112,13 +112,16 @@ impl<'a, S: EvmState> Machine<'a, S> {
     /// Runs to the end of the outermost frame.
     pub fn run(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
         self.fund(&first);
-        let from = first.from;
-        let creates = first.to.is_none();
-        let init = self.first_init(first);
-        let result = match self.open(init)? {
-            Opened::Answer { result, .. } => result,
-            Opened::Frame => {
-                self.after_first_open(from, creates);
+        let (from, to) = (first.from, first.to);
+        let frame_input = match to {
+            Some(to) => self.first_call(first, to),
+            None => self.first_creation(first)?,
+        };
+        let memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
+        let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
+            Some(Answer { result, .. }) => result,
+            None => {
+                self.restore_sender(from, to);
                 self.run_frames()?
             }
         };
@@ -145,52 +148,58 @@ impl<'a, S: EvmState> Machine<'a, S> {
         }
     }
 
-    fn first_init(&mut self, first: FirstFrame) -> FrameInit {
-        let caller = first.from.unwrap_or(Address::ZERO);
-        let frame_input = match first.to {
-            None => {
-                let inputs =
-                    CreateInputs::new(caller, CreateScheme::Create, first.value, first.data, first.gas, 0);
-                FrameInput::Create(Box::new(inputs))
-            }
-            Some(to) => {
-                let (code_hash, code) = match self.evm.ctx.journaled_state.load_account_with_code(to) {
-                    Ok(loaded) => {
-                        (loaded.data.info.code_hash, loaded.data.info.code.clone().unwrap_or_default())
-                    }
-                    Err(never) => match never {},
-                };
-                FrameInput::Call(Box::new(CallInputs {
-                    input: CallInput::Bytes(first.data),
-                    return_memory_offset: 0..0,
-                    gas_limit: first.gas,
-                    bytecode_address: to,
-                    known_bytecode: (code_hash, code),
-                    target_address: to,
-                    caller,
-                    value: CallValue::Transfer(first.value),
-                    scheme: CallScheme::Call,
-                    is_static: false,
-                    reservoir: 0,
-                    charged_new_account_state_gas: false,
-                }))
-            }
-        };
-        let memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
-        FrameInit { depth: 0, memory, frame_input }
+    fn first_call(&mut self, first: FirstFrame, to: Address) -> FrameInput {
+        let Ok(loaded) = self.evm.ctx.journaled_state.load_account_with_code(to);
+        let info = &loaded.data.info;
+        FrameInput::Call(Box::new(CallInputs {
+            input: CallInput::Bytes(first.data),
+            return_memory_offset: 0..0,
+            gas_limit: first.gas,
+            bytecode_address: to,
+            known_bytecode: (info.code_hash, info.code.clone().unwrap_or_default()),
+            target_address: to,
+            caller: first.from.unwrap_or(Address::ZERO),
+            value: CallValue::Transfer(first.value),
+            scheme: CallScheme::Call,
+            is_static: false,
+            reservoir: 0,
+            charged_new_account_state_gas: false,
+        }))
     }
 
-    /// A local call leaves its sender alone: no nonce step, and the null sender stays no account.
-    fn after_first_open(&mut self, from: Option<Address>, creates: bool) {
+    /// A transaction's creation never looks whether the address is taken, and takes over what is
+    /// there. Only an overridden nonce leads to such an address; that is refused.
+    fn first_creation(&mut self, first: FirstFrame) -> Result<FrameInput, Abort> {
+        let journal = &mut self.evm.ctx.journaled_state;
+        let address = match first.from {
+            None => null_sender_contract(),
+            Some(from) => {
+                let Ok(sender) = journal.load_account(from);
+                from.create(sender.data.info.nonce)
+            }
+        };
+        let Ok(taken) = journal.load_account(address);
+        if taken.data.info.nonce != 0 || taken.data.info.code_hash != KECCAK256_EMPTY {
+            return Err(Abort::TakenAddress(address));
+        }
+        let caller = first.from.unwrap_or(Address::ZERO);
+        let scheme = CreateScheme::Custom { address };
+        let inputs = CreateInputs::new(caller, scheme, first.value, first.data, first.gas, 0);
+        Ok(FrameInput::Create(Box::new(inputs)))
+    }
+
+    /// A local call leaves its sender alone: no nonce step, and the null sender stays no account
+    /// (unless account 0 is the callee).
+    fn restore_sender(&mut self, from: Option<Address>, to: Option<Address>) {
         let caller = from.unwrap_or(Address::ZERO);
-        let state = &mut self.evm.ctx.journaled_state.state;
-        if let Some(account) = state.get_mut(&caller) {
-            if creates {
-                account.info.nonce = account.info.nonce.saturating_sub(1);
-            }
-            if from.is_none() {
-                account.unmark_touch();
-            }
+        let Some(account) = self.evm.ctx.journaled_state.state.get_mut(&caller) else { return };
+        if to.is_none() {
+            account.info.nonce = account.info.nonce.saturating_sub(1);
+        }
+        match (from, to) {
+            (Some(_), _) => {}
+            (None, Some(Address::ZERO)) => account.mark_touch(),
+            (None, _) => account.unmark_touch(),
         }
     }
 
@@ -211,4 +220,10 @@ impl<'a, S: EvmState> Machine<'a, S> {
             logs: Vec::new(),
         }
     }
+}
+
+/// Address of a contract the null sender creates: its address is no byte at all, its nonce 0.
+fn null_sender_contract() -> Address {
+    // RLP of the empty string twice.
+    Address::from_word(keccak256([0xc2, 0x80, 0x80]))
 }

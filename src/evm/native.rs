@@ -9,6 +9,7 @@ use revm::interpreter::{CallInputs, CallOutcome, CallValue, Gas, InstructionResu
 
 use super::context::Abort;
 use super::database::EvmState;
+use super::frame::Answer;
 use super::machine::Machine;
 use super::precompiles::{Precompile, Refusal};
 use crate::consensus::Rule;
@@ -84,8 +85,7 @@ impl<S: EvmState> Machine<'_, S> {
     /// success replaced the return buffer.
     pub(super) fn hand_back_answer(
         &mut self,
-        result: FrameResult,
-        native: bool,
+        Answer { result, native }: Answer,
     ) -> Result<Option<FrameResult>, Abort> {
         let rules = self.evm.ctx.chain.rules;
         let answered = native && result.instruction_result().is_ok();

@@ -195,6 +195,7 @@ fn stop(abort: Abort) -> CallStop {
         Abort::NotSimulated(address) => CallStop::NotSimulated(address),
         Abort::OverdrawnBalance(address) => CallStop::OverdrawnBalance(address),
         Abort::BalanceOverflow => CallStop::BalanceOverflow,
+        Abort::TakenAddress(address) => CallStop::TakenAddress(address),
         Abort::UnpaidMemory => CallStop::UnpaidMemory,
     }
 }

@@ -95,6 +95,9 @@ pub enum CallStop {
     /// negative then.
     #[error("balance of {0} is below zero during this call")]
     OverdrawnBalance(Address),
+    /// A creation that an overridden nonce leads to an existing contract.
+    #[error("creation over the contract at {0} is not simulated")]
+    TakenAddress(Address),
     /// Overridden balances that add up to 2^256 wei or more.
     #[error("balances overflow")]
     BalanceOverflow,

@@ -95,3 +95,103 @@ impl<S: NodeSource> StateReader for TrieState<S> {
 fn node_fault(key: StateKey, error: &WalkError) -> StateError {
     StateError::Corrupt { key, fault: Corrupt::Node(error.to_string()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::collections::BTreeMap;
+
+    use super::*;
+    use crate::state::AccountError;
+    use crate::trie::Trie;
+    use alloy_primitives::keccak256;
+
+    const ADDRESS: Address = Address::repeat_byte(0x11);
+
+    type Nodes = BTreeMap<B256, Bytes>;
+
+    /// Nodes and long values of a trie.
+    fn stored(trie: &Trie) -> Nodes {
+        let mut nodes = Nodes::new();
+        trie.for_each_stored(&mut |hash, bytes| {
+            nodes.insert(hash, bytes);
+        });
+        nodes
+    }
+
+    /// A contract with code, a word and a long value, beside another account; and its nodes.
+    fn sample(code: &[u8]) -> (Nodes, B256) {
+        let account = Account { nonce: 3, balance: U256::from(7), flags: 0 };
+        let mut trie = Trie::new();
+        let mut put = |key: &[u8], value: &[u8]| trie.put(key, value.to_vec());
+        put(&account_key(&Address::repeat_byte(0x22)), &Account::default().encode());
+        put(&account_key(&ADDRESS), &account.encode());
+        put(&storage_root_key(&ADDRESS), &[1]);
+        put(&code_key(&ADDRESS), code);
+        put(&slot_key(&ADDRESS, &U256::from(5)), &[9]);
+        put(&slot_key(&ADDRESS, &U256::from(6)), &[8; 40]);
+        (stored(&trie), trie.root())
+    }
+
+    #[test]
+    fn short_and_long_code_alike() {
+        for code in [&[0x60, 1][..], &[0x5b; 100]] {
+            let (nodes, root) = sample(code);
+            let state = TrieState::new(nodes, root);
+            let account = state.account(&ADDRESS).unwrap().unwrap();
+            assert_eq!((account.nonce, account.balance), (3, U256::from(7)));
+            assert_eq!((account.code_hash, account.code_size as usize), (keccak256(code), code.len()));
+            assert_eq!(state.code(&ADDRESS).unwrap()[..], *code);
+            assert!(state.is_contract(&ADDRESS).unwrap());
+            assert!(!state.is_contract(&Address::repeat_byte(0x22)).unwrap());
+            assert_eq!(state.account(&Address::ZERO).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn long_values_are_facts_of_their_own() {
+        let (mut nodes, root) = sample(&[0x5b; 100]);
+        nodes.remove(&keccak256([0x5b; 100]));
+        nodes.remove(&keccak256([8; 40]));
+        let state = TrieState::new(nodes, root);
+        assert_eq!(state.account(&ADDRESS).unwrap().unwrap().code_size, 100, "the size needs no code");
+        assert_eq!(state.code(&ADDRESS), Err(StateError::Missing(StateKey::Code(ADDRESS))));
+        let slot = U256::from(6);
+        assert_eq!(
+            state.storage(&ADDRESS, &slot),
+            Err(StateError::Missing(StateKey::StorageBytes(ADDRESS, slot)))
+        );
+    }
+
+    #[test]
+    fn a_long_value_is_no_word() {
+        let (nodes, root) = sample(&[0]);
+        let state = TrieState::new(nodes, root);
+        assert_eq!(state.storage_word(&ADDRESS, &U256::from(5)), Ok(U256::from(9)));
+        assert_eq!(state.storage(&ADDRESS, &U256::from(6)).unwrap()[..], [8; 40]);
+        let error = state.storage_word(&ADDRESS, &U256::from(6)).unwrap_err();
+        assert!(matches!(error, StateError::Corrupt { fault: Corrupt::LongWord(40), .. }));
+    }
+
+    #[test]
+    fn a_long_value_of_another_length_is_refused() {
+        let (mut nodes, root) = sample(&[0x5b; 100]);
+        nodes.insert(keccak256([0x5b; 100]), Bytes::from_static(&[0x5b; 99]));
+        let error = TrieState::new(nodes, root).code(&ADDRESS).unwrap_err();
+        assert!(matches!(error, StateError::Corrupt { key: StateKey::Code(_), fault: Corrupt::Node(_) }));
+    }
+
+    #[test]
+    fn what_hashes_right_and_reads_wrong_is_corrupt() {
+        let mut trie = Trie::new();
+        trie.put(&account_key(&ADDRESS), Bytes::from_static(&[0xc1, 0x80]));
+        let error = TrieState::new(stored(&trie), trie.root()).account(&ADDRESS).unwrap_err();
+        let fault = Corrupt::Account(AccountError::Fields(1));
+        assert_eq!(error, StateError::Corrupt { key: StateKey::Account(ADDRESS), fault });
+
+        let junk = Bytes::from_static(b"no node");
+        let root = keccak256(&junk);
+        let state = TrieState::new(Nodes::from([(root, junk)]), root);
+        let error = state.account(&ADDRESS).unwrap_err();
+        assert!(matches!(error, StateError::Corrupt { fault: Corrupt::Node(_), .. }));
+    }
+}
