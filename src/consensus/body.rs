@@ -1,41 +1,74 @@
-//! Transactions and receipts of a block, checked against its header.
+//! Bodies and receipts that a verified header commits to.
 
 use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use super::{network::Network, rule::Rule, verified::VerifiedHeader};
-use crate::{
-    trie::{ordered_root, NodeFormat},
-    types::{Bloom, Receipt, Transaction, B256},
-};
+use super::network::Network;
+use super::rule::Rule;
+use super::verified::VerifiedHeader;
+use crate::trie::{ordered_root, NodeFormat, EMPTY_ROOT};
+use crate::types::bloom::logs_bloom;
+use crate::types::{Bloom, Receipt, Transaction, B256};
 
 /// Why transactions or receipts are not a block's.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
     /// Not the transactions that the header commits to.
-    #[error("transactionsRoot: the header says {expected}, the transactions give {found}")]
+    #[error("transactionsRoot: {expected}, the transactions give {found}")]
     TransactionsRoot {
-        /// The header's commitment.
+        /// The header's root.
         expected: B256,
         /// Root of the list.
         found: B256,
     },
     /// Not the receipts that the header commits to.
-    #[error("receiptsRoot: the header says {expected}, the receipts give {found}")]
+    #[error("receiptsRoot: {expected}, the receipts give {found}")]
     ReceiptsRoot {
-        /// The header's commitment.
+        /// The header's root.
         expected: B256,
         /// Root of the list.
         found: B256,
     },
-    /// The receipts' blooms do not add up to the header's.
-    #[error("logsBloom: the header's is not the union of the receipts'")]
+    /// Another number of receipts than of transactions.
+    #[error("{receipts} receipts for {transactions} transactions")]
+    Count {
+        /// Number of receipts.
+        receipts: usize,
+        /// Number of transactions.
+        transactions: usize,
+    },
+    /// A receipt's bloom is not that of its logs. Only an invalid block can hold one.
+    #[error("receipt {index}: logsBloom is not that of its logs")]
+    ReceiptBloom {
+        /// Place in the block.
+        index: usize,
+    },
+    /// The receipts' blooms together are not the header's. Only an invalid block can hold them.
+    #[error("logsBloom: not that of the receipts")]
     Bloom,
+    /// A receipt's cumulative gas is not the running sum of its list. Only an invalid block can hold it.
+    #[error("receipt {index}: cumulativeGasUsed {found}, the sum is {expected}")]
+    CumulativeGas {
+        /// Place in the block.
+        index: usize,
+        /// Sum of the gas used in its list of transactions.
+        expected: u64,
+        /// What the receipt has.
+        found: u64,
+    },
+    /// The receipts' gas is not the header's. Only an invalid block can hold them.
+    #[error("gasUsed: {expected}, the receipts sum up to {found}")]
+    GasUsed {
+        /// The header's gas used.
+        expected: u64,
+        /// Sum over the receipts.
+        found: u64,
+    },
 }
 
-/// The trie format of transaction and receipt roots at a height (RSKIP-126).
+/// The node format of a block's transaction and receipt roots: the old one before RSKIP-126.
 #[must_use]
 pub fn root_format(network: &Network, number: u64) -> NodeFormat {
     if network.active(Rule::Rskip126, number) {
@@ -45,7 +78,21 @@ pub fn root_format(network: &Network, number: u64) -> NodeFormat {
     }
 }
 
-/// All transactions of a block, REMASC's last.
+/// Root of a list of transactions.
+#[must_use]
+pub fn transactions_root(transactions: &[Transaction], format: NodeFormat) -> B256 {
+    let encoded: Vec<Vec<u8>> = transactions.iter().map(Transaction::encode).collect();
+    ordered_root(&encoded, format)
+}
+
+/// Root of a list of receipts.
+#[must_use]
+pub fn receipts_root(receipts: &[Receipt], format: NodeFormat) -> B256 {
+    let encoded: Vec<Vec<u8>> = receipts.iter().map(Receipt::encode).collect();
+    ordered_root(&encoded, format)
+}
+
+/// The transactions of a verified block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedBody {
     block: B256,
@@ -54,58 +101,54 @@ pub struct VerifiedBody {
 }
 
 impl VerifiedBody {
-    /// Checks the transactions against the header's transactions root.
-    ///
-    /// # Errors
-    /// [`BodyError::TransactionsRoot`].
+    /// Checks the transactions against the header's root.
     pub fn check(
         header: &VerifiedHeader,
         transactions: Vec<Transaction>,
         network: &Network,
     ) -> Result<Self, BodyError> {
-        let raw: Vec<Vec<u8>> = transactions.iter().map(Transaction::encode).collect();
-        let (expected, found) =
-            (header.transactions_root, ordered_root(&raw, root_format(network, header.number)));
+        let expected = header.transactions_root;
+        let found = transactions_root(&transactions, root_format(network, header.number));
         if expected != found {
             return Err(BodyError::TransactionsRoot { expected, found });
         }
-        let hashes = raw.iter().map(alloy_primitives::keccak256).collect();
+        let hashes = transactions.iter().map(Transaction::hash).collect();
         Ok(Self { block: header.hash(), transactions, hashes })
     }
 
     /// The body of a block whose header commits to no transactions at all (genesis).
     #[must_use]
     pub fn none(header: &VerifiedHeader) -> Option<Self> {
-        let empty = header.transactions_root == crate::trie::EMPTY_ROOT;
+        let empty = header.transactions_root == EMPTY_ROOT;
         empty.then(|| Self { block: header.hash(), transactions: Vec::new(), hashes: Vec::new() })
     }
 
-    /// Hash of the block they belong to.
+    /// Hash of the block.
     #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
     }
 
-    /// The transactions in order.
+    /// The transactions in order, REMASC's last.
     #[must_use]
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
-    /// Their hashes in order.
+    /// Their hashes.
     #[must_use]
     pub fn hashes(&self) -> &[B256] {
         &self.hashes
     }
 
-    /// The place of a transaction.
+    /// Place of a transaction in the block.
     #[must_use]
     pub fn position(&self, hash: &B256) -> Option<usize> {
-        self.hashes.iter().position(|known| known == hash)
+        self.hashes.iter().position(|other| other == hash)
     }
 }
 
-/// All receipts of a block, in the order of its transactions.
+/// The receipts of a verified block, all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedReceipts {
     block: B256,
@@ -113,29 +156,32 @@ pub struct VerifiedReceipts {
 }
 
 impl VerifiedReceipts {
-    /// Checks the receipts against the header's receipts root and bloom.
-    ///
-    /// # Errors
-    /// [`BodyError::ReceiptsRoot`], [`BodyError::Bloom`].
+    /// Checks the receipts against the header's root, and what every valid block holds besides: blooms and gas sums.
     pub fn check(
         header: &VerifiedHeader,
         receipts: Vec<Receipt>,
         network: &Network,
     ) -> Result<Self, BodyError> {
-        let raw: Vec<Vec<u8>> = receipts.iter().map(Receipt::encode).collect();
-        let (expected, found) =
-            (header.receipts_root, ordered_root(&raw, root_format(network, header.number)));
+        let expected = header.receipts_root;
+        let found = receipts_root(&receipts, root_format(network, header.number));
         if expected != found {
             return Err(BodyError::ReceiptsRoot { expected, found });
         }
-        let bloom = receipts.iter().fold(Bloom::ZERO, |sum, receipt| sum | receipt.logs_bloom);
-        if bloom != header.logs_bloom {
-            return Err(BodyError::Bloom);
-        }
+        check_blooms(header, &receipts)?;
+        check_gas(header, &receipts)?;
         Ok(Self { block: header.hash(), receipts })
     }
 
-    /// Hash of the block they belong to.
+    /// That there is one receipt per transaction of a verified body of the same block.
+    pub fn matches(&self, body: &VerifiedBody) -> Result<(), BodyError> {
+        let (receipts, transactions) = (self.receipts.len(), body.transactions.len());
+        if receipts == transactions && self.block == body.block {
+            return Ok(());
+        }
+        Err(BodyError::Count { receipts, transactions })
+    }
+
+    /// Hash of the block.
     #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
@@ -146,4 +192,47 @@ impl VerifiedReceipts {
     pub fn receipts(&self) -> &[Receipt] {
         &self.receipts
     }
+
+    /// Number of logs before a transaction's, which is the log index of its first.
+    #[must_use]
+    pub fn first_log_index(&self, position: usize) -> u64 {
+        self.receipts.iter().take(position).map(|receipt| receipt.logs.len() as u64).sum()
+    }
+}
+
+fn check_blooms(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
+    let mut all = Bloom::ZERO;
+    for (index, receipt) in receipts.iter().enumerate() {
+        if receipt.logs_bloom != logs_bloom(&receipt.logs) {
+            return Err(BodyError::ReceiptBloom { index });
+        }
+        all |= receipt.logs_bloom;
+    }
+    if all == header.logs_bloom {
+        return Ok(());
+    }
+    Err(BodyError::Bloom)
+}
+
+/// Cumulative gas starts again at each edge of the parallel lists (RSKIP-144); the block's gas is the sum of all.
+fn check_gas(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
+    let (mut list, mut block) = (0u64, 0u64);
+    for (index, receipt) in receipts.iter().enumerate() {
+        if header.edges.iter().any(|edge| usize::from(*edge) == index) {
+            list = 0;
+        }
+        list = list.saturating_add(receipt.gas_used);
+        block = block.saturating_add(receipt.gas_used);
+        if receipt.cumulative_gas_used != list {
+            return Err(BodyError::CumulativeGas {
+                index,
+                expected: list,
+                found: receipt.cumulative_gas_used,
+            });
+        }
+    }
+    if block == header.gas_used {
+        return Ok(());
+    }
+    Err(BodyError::GasUsed { expected: header.gas_used, found: block })
 }

@@ -7,7 +7,8 @@
 //! | `difficulty`, `fork_detection`, `rules` | header rules |
 //! | `verified` | headers that were checked, and how |
 //! | `uncles`, `fork_choice`, `chain` | uncles, total difficulty, the header chain |
-//! | `checkpoint` | blocks known beforehand |
+//! | `body` | transactions and receipts of verified blocks |
+//! | `checkpoint`, `genesis` | blocks known beforehand |
 
 pub mod bitcoin;
 pub mod body;
@@ -15,10 +16,12 @@ pub mod builtin;
 pub mod chain;
 pub mod checkpoint;
 pub mod coinbase;
+pub mod custom;
 pub mod difficulty;
 pub mod fallback;
 pub mod fork_choice;
 pub mod fork_detection;
+pub mod genesis;
 pub mod merkle;
 pub mod network;
 pub mod partial_merkle;
@@ -34,7 +37,9 @@ pub mod verified;
 pub use body::{BodyError, VerifiedBody, VerifiedReceipts};
 pub use chain::{Base, ChainError, ChainView, Change, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;
+pub use custom::NetworkFileError;
 pub use fork_detection::ForkDetection;
+pub use genesis::{Genesis, GenesisError};
 pub use network::{Network, NetworkSpec, Params};
 pub use pow::{verify_merged_mining, PowError, Seal};
 pub use rule::{Fork, Rule, RuleSet};

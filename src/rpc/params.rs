@@ -321,7 +321,7 @@ mod tests {
 
     fn selector(text: &str) -> Result<BlockSelector, String> {
         let raws = raws(&alloc::format!("[{text}]"));
-        Params::new(&raws, 1, 1).unwrap().block(0).map_err(|e| e.to_string())
+        Params::new(&raws, 0, 1).unwrap().block(0).map_err(|e| e.to_string())
     }
 
     #[test]

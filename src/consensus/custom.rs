@@ -1,0 +1,264 @@
+//! Networks from a file.
+//!
+//! A JSON object; every field but `name` may be left out, and what is left out comes from `base`:
+//!
+//! ```json
+//! {
+//!   "name": "my-chain",
+//!   "base": "regtest",
+//!   "chainId": 33,
+//!   "params": { "durationLimit": 10, "minimumDifficulty": "0x1", "futureBound": 0 },
+//!   "hardforks": { "vetiver900": -1 },
+//!   "rules": { "rskip351": 100 },
+//!   "genesisHash": "0x8ea7...",
+//!   "genesis": { "alloc": {}, "difficulty": "0x0000000001" },
+//!   "knownUntil": 1000000
+//! }
+//! ```
+//! `base` is a built-in network's name (default `regtest`). `hardforks` and `rules` take the reference's configuration
+//! names and heights, -1 for never; a rule named in `rules` has that height, one whose hard fork is named in
+//! `hardforks` that fork's, any other the base's. Numbers may be JSON integers or decimal or `0x` strings. `genesis` is
+//! the reference's allocation file; with it the hash of block 0 is computed, and `genesisHash`, if given, must be that
+//! hash.
+
+use alloc::borrow::Cow;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use thiserror::Error;
+
+use super::genesis::{Genesis, GenesisError};
+use super::network::{Network, NetworkSpec, Params, NEVER};
+use super::rule::{Fork, Rule};
+use crate::types::{B256, U256};
+
+/// Why a file is no network.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NetworkFileError {
+    /// Not JSON of the right shape.
+    #[error("network file: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A name that means nothing.
+    #[error("network file: {field}: unknown name {name}")]
+    UnknownName {
+        /// Where it stands.
+        field: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A number that is none, or too large.
+    #[error("network file: {field}: {value} is not a number in range")]
+    Number {
+        /// Where it stands.
+        field: String,
+        /// The text.
+        value: String,
+    },
+    /// The genesis part is wrong.
+    #[error("network file: {0}")]
+    Genesis(#[from] GenesisError),
+    /// Two statements about block 0 differ.
+    #[error("network file: genesisHash {stated}, the genesis given has {computed}")]
+    GenesisHash {
+        /// Hash in the file.
+        stated: B256,
+        /// Hash of the file's genesis.
+        computed: B256,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct File<'a> {
+    name: String,
+    #[serde(borrow, default)]
+    base: Option<Cow<'a, str>>,
+    #[serde(default)]
+    chain_id: Option<u64>,
+    #[serde(borrow, default)]
+    params: BTreeMap<Cow<'a, str>, &'a RawValue>,
+    #[serde(borrow, default)]
+    hardforks: BTreeMap<Cow<'a, str>, i64>,
+    #[serde(borrow, default)]
+    rules: BTreeMap<Cow<'a, str>, i64>,
+    #[serde(borrow, default)]
+    genesis_hash: Option<Cow<'a, str>>,
+    #[serde(default)]
+    genesis: Option<Box<RawValue>>,
+    #[serde(default)]
+    known_until: Option<u64>,
+}
+
+impl Network {
+    /// Reads a network file; see the module's text for the format.
+    pub fn from_json(text: &str) -> Result<Self, NetworkFileError> {
+        Ok(Self::from_json_with_genesis(text)?.0)
+    }
+
+    /// [`Self::from_json`], with the file's genesis if it has one.
+    pub fn from_json_with_genesis(text: &str) -> Result<(Self, Option<Genesis>), NetworkFileError> {
+        let file: File<'_> = serde_json::from_str(text)?;
+        let base_name = file.base.as_deref().unwrap_or("regtest");
+        let base = Self::by_name(base_name)
+            .ok_or_else(|| NetworkFileError::UnknownName { field: "base", name: base_name.into() })?;
+        let mut params = base.params.clone();
+        for (name, value) in &file.params {
+            set_param(&mut params, name, value.get())?;
+        }
+        let heights = heights(&file, &base)?;
+        let stated = file.genesis_hash.as_deref().map(hash).transpose()?;
+        let mut network = Self::new(&NetworkSpec {
+            name: &file.name,
+            chain_id: file.chain_id.unwrap_or(base.chain_id),
+            genesis_hash: stated.unwrap_or(base.genesis_hash),
+            params,
+            known_until: file.known_until.or(base.known_until),
+            forks: &[],
+            overrides: &heights,
+        });
+        let genesis = file.genesis.map(|text| Genesis::from_json(text.get())).transpose()?;
+        if let Some(genesis) = &genesis {
+            let computed = genesis.header(&network).hash();
+            if let Some(stated) = stated.filter(|stated| *stated != computed) {
+                return Err(NetworkFileError::GenesisHash { stated, computed });
+            }
+            network.genesis_hash = computed;
+        }
+        Ok((network, genesis))
+    }
+}
+
+fn hash(text: &str) -> Result<B256, NetworkFileError> {
+    text.parse().map_err(|_| NetworkFileError::Number { field: "genesisHash".into(), value: text.into() })
+}
+
+/// Every rule's height.
+fn heights(file: &File<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
+    let mut forks = BTreeMap::new();
+    for (name, height) in &file.hardforks {
+        let unknown = || NetworkFileError::UnknownName { field: "hardforks", name: name.as_ref().into() };
+        forks.insert(Fork::from_name(name).ok_or_else(unknown)?, height_of(*height));
+    }
+    let mut own = BTreeMap::new();
+    for (name, height) in &file.rules {
+        let unknown = || NetworkFileError::UnknownName { field: "rules", name: name.as_ref().into() };
+        own.insert(Rule::from_name(name).ok_or_else(unknown)?, height_of(*height));
+    }
+    let height = |rule: &Rule| {
+        let by_fork = rule.fork().and_then(|fork| forks.get(&fork));
+        let base = base.activation(*rule).unwrap_or(NEVER);
+        (*rule, own.get(rule).or(by_fork).copied().unwrap_or(base))
+    };
+    Ok(Rule::ALL.iter().map(height).collect())
+}
+
+/// Negative heights mean never.
+fn height_of(height: i64) -> u64 {
+    u64::try_from(height).unwrap_or(NEVER)
+}
+
+fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkFileError> {
+    let value = number(name, text)?;
+    let out_of_range = || NetworkFileError::Number { field: name.into(), value: text.into() };
+    let small = || u64::try_from(value).map_err(|_| out_of_range());
+    let divisor = || small().and_then(|n| if n == 0 { Err(out_of_range()) } else { Ok(n) });
+    match name {
+        "durationLimit" => params.duration_limit = i32::try_from(value).map_err(|_| out_of_range())?,
+        "minimumDifficulty" => {
+            params.minimum_difficulty = value;
+            params.minimum_difficulty_rskip290 = value;
+        }
+        "fallbackMaxDifficulty" => params.fallback_max_difficulty = value,
+        "difficultyDivisor" => {
+            params.difficulty_divisor = divisor()?;
+            params.difficulty_divisor_rskip156 = params.difficulty_divisor;
+        }
+        "futureBound" => params.future_bound = small()?,
+        "btcTimeBound" => {
+            params.btc_time_bound = small()?;
+            params.btc_time_bound_rskip297 = params.btc_time_bound;
+        }
+        "remascMaturity" => params.remasc_maturity = small()?,
+        "peginConfirmations" => params.pegin_confirmations = small()?,
+        "pegoutConfirmations" => params.pegout_confirmations = small()?,
+        "minSequentialGasLimit" => params.min_sequential_gas_limit = small()?,
+        _ => return Err(NetworkFileError::UnknownName { field: "params", name: name.into() }),
+    }
+    Ok(())
+}
+
+/// A JSON integer, or a decimal or `0x` string.
+fn number(field: &str, text: &str) -> Result<U256, NetworkFileError> {
+    let bare = text.trim().trim_matches('"');
+    let digits = bare.strip_prefix("0x").or_else(|| bare.strip_prefix("0X"));
+    let parsed = match digits {
+        Some(hex) if !hex.is_empty() => U256::from_str_radix(hex, 16).ok(),
+        None if !bare.is_empty() => U256::from_str_radix(bare, 10).ok(),
+        _ => None,
+    };
+    parsed.ok_or_else(|| NetworkFileError::Number { field: field.into(), value: text.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn what_is_left_out_comes_from_the_base() {
+        let network = Network::from_json(r#"{"name":"regtest"}"#).unwrap();
+        assert_eq!(network, Network::regtest());
+        let network = Network::from_json(r#"{"name":"mainnet","base":"mainnet"}"#).unwrap();
+        assert_eq!(network, Network::mainnet());
+    }
+
+    #[test]
+    fn heights_params_and_identity_can_be_changed() {
+        let text = r#"{
+            "name": "mine", "base": "testnet", "chainId": 77, "knownUntil": 5,
+            "genesisHash": "0x0101010101010101010101010101010101010101010101010101010101010101",
+            "params": {"durationLimit": 20, "minimumDifficulty": "0x10", "futureBound": "30", "difficultyDivisor": 3},
+            "hardforks": {"reed810": 7, "orchid": -1},
+            "rules": {"rskip144": 9, "rskip92": 0}
+        }"#;
+        let network = Network::from_json(text).unwrap();
+        assert_eq!((network.name.as_str(), network.chain_id, network.known_until), ("mine", 77, Some(5)));
+        assert_eq!(network.genesis_hash, B256::repeat_byte(1));
+        assert_eq!((network.params.duration_limit, network.params.future_bound), (20, 30));
+        assert_eq!(network.params.minimum_difficulty_rskip290, U256::from(16));
+        assert_eq!(network.params.difficulty_divisor_rskip156, 3);
+        assert_eq!(network.activation(Rule::Rskip351), Some(7));
+        assert_eq!(network.activation(Rule::Rskip144), Some(9));
+        assert_eq!(network.activation(Rule::Rskip98), None);
+        assert_eq!(network.activation(Rule::Rskip92), Some(0));
+        // The base's own override stays where the file says nothing.
+        assert_eq!(network.activation(Rule::Rskip290), Some(2_581_800));
+        assert!(network.needs_update_for(6) && !network.needs_update_for(5));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let fault = |text: &str| Network::from_json(text).unwrap_err().to_string();
+        assert!(fault("{}").contains("name"));
+        assert!(fault(r#"{"name":"x","base":"y"}"#).contains("base: unknown name y"));
+        assert!(fault(r#"{"name":"x","rules":{"rskip1":0}}"#).contains("rules: unknown name rskip1"));
+        assert!(fault(r#"{"name":"x","hardforks":{"z":0}}"#).contains("hardforks: unknown name z"));
+        assert!(fault(r#"{"name":"x","params":{"z":0}}"#).contains("params: unknown name z"));
+        assert!(fault(r#"{"name":"x","params":{"difficultyDivisor":0}}"#).contains("difficultyDivisor"));
+        assert!(fault(r#"{"name":"x","params":{"futureBound":"0x"}}"#).contains("futureBound"));
+        assert!(fault(r#"{"name":"x","params":{"durationLimit":2147483648}}"#).contains("durationLimit"));
+        assert!(fault(r#"{"name":"x","surprise":1}"#).contains("surprise"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_answered(text in ".{0,200}") {
+            let _ = Network::from_json(&text);
+        }
+    }
+}
