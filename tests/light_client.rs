@@ -175,15 +175,8 @@ fn changed_upstream_answers_never_change_an_answer() {
     // Every question once, at places spread over the answer by a fixed stride.
     for (index, (call, length)) in asked.iter().enumerate() {
         let place = (index * 7919) % length;
-        let tamper = |other: &rootlight::light::UpstreamCall, text: &str| {
-            (other == call).then(|| {
-                let mut bytes = text.as_bytes().to_vec();
-                bytes[place] = if bytes[place] == b'1' { b'2' } else { b'1' };
-                String::from_utf8(bytes).unwrap()
-            })
-        };
         let mut harness = Harness::new(&recording, Network::regtest());
-        harness.tamper = Some(&tamper);
+        harness.change = Some((call.clone(), place));
         let synced = harness.sync();
         for ((method, params), truth) in questions.iter().zip(&truth) {
             match harness.call(method, params) {
@@ -200,4 +193,69 @@ fn changed_upstream_answers_never_change_an_answer() {
     }
     println!("same answer {kept}, refused {refused}");
     assert!(kept > 0 && refused > 0);
+}
+
+/// As above, for what is fetched when a question is asked: every byte of short answers, a spread of long ones.
+#[test]
+fn changed_facts_never_change_an_answer() {
+    let Some(recording) = recording(130) else { return };
+    let transaction = "0xe60832eaa5ee0abcd6ef05fa33f378dbd2998e8ce1dbcf91ca2a3bf9d5ec78cb";
+    let token = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
+    let balance_of = "0x70a08231000000000000000000000000cd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+    let questions = [
+        ("eth_getTransactionByHash", serde_json::json!([transaction])),
+        ("eth_getTransactionReceipt", serde_json::json!([transaction])),
+        ("ext_getRawTransactionReceiptByHash", serde_json::json!([transaction])),
+        ("eth_getBalance", serde_json::json!(["0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826", "0x7a"])),
+        ("eth_getBalance", serde_json::json!(["0x00000000000000000000000000000000deadbeef", "0x7a"])),
+        ("eth_getStorageAt", serde_json::json!([token, "0x2", "0x7a"])),
+        ("eth_getCode", serde_json::json!([token, "0x7a"])),
+        ("eth_getProof", serde_json::json!([token, ["0x2", "0x999"], "0x7a"])),
+        ("eth_call", serde_json::json!([{ "to": token, "data": balance_of }, "0x7a"])),
+    ];
+    let mut harness = synced(&recording);
+    harness.forgetful = true;
+    let (mut kept, mut refused) = (0, 0);
+    for (method, params) in &questions {
+        harness.asked.clear();
+        let truth = harness.call(method, params).unwrap_or_else(|error| panic!("{method} {params}: {error}"));
+        for (call, length) in std::mem::take(&mut harness.asked) {
+            let stride = (length / 150).max(1);
+            for place in (0..length).step_by(stride) {
+                harness.change = Some((call.clone(), place));
+                match harness.call(method, params) {
+                    Ok(answer) => {
+                        assert_eq!(answer, truth, "{method} {params} with {call:?} changed at {place}");
+                        kept += 1;
+                    }
+                    Err(error) => {
+                        assert!(error["message"].as_str().is_some_and(|text| text.len() > 20), "{error}");
+                        refused += 1;
+                    }
+                }
+                harness.change = None;
+            }
+        }
+    }
+    println!("same answer {kept}, refused {refused}");
+    assert!(kept > 20 && refused > 300, "same answer {kept}, refused {refused}");
+}
+
+/// The same chain under the rules of today's mainnet headers (version 0).
+#[test]
+fn the_chain_with_version_0_headers() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain_v0"), 520);
+    let network = r#"{"name":"regtest-v0","rules":{"rskip144":-1,"rskip351":-1,"rskip535":-1}}"#;
+    let mut harness = Harness::new(&recording, Network::from_json(network).unwrap());
+    harness.sync().unwrap();
+    for file in ["blocks", "headers_raw", "receipts", "receipts_raw", "receipt_nodes"] {
+        for line in lines(&shared.join("vectors/chain_v0").join(format!("{file}.jsonl"))) {
+            let (request, Some(theirs)) = (&line["request"], line["response"].get("result")) else {
+                continue;
+            };
+            let ours = harness.call(text(request, "method"), &request["params"]);
+            assert_eq!(ours.as_ref(), Ok(theirs), "{request}");
+        }
+    }
 }

@@ -161,6 +161,9 @@ fn flags_come_from_the_environment_too() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("recorded blocks 0 to 1:"), "the environment wins over the file");
+    assert!(
+        text(&output.stdout).starts_with("recorded blocks 0 to 1:"),
+        "the environment wins over the file"
+    );
     assert!(out.join("blocks.jsonl.gz").exists());
 }

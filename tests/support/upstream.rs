@@ -35,9 +35,6 @@ pub struct Recording {
     pub head: u64,
 }
 
-/// Changes the bytes of an answer: given the question and the answer's text.
-pub type Tamper<'a> = &'a dyn Fn(&UpstreamCall, &str) -> Option<String>;
-
 fn question(method: &str, params: &Value) -> String {
     format!("{} {params}", method.replacen("ext_", "rsk_", 1))
 }
@@ -124,13 +121,23 @@ impl Recording {
     }
 }
 
+/// The text with the byte at a place replaced by another one.
+fn change(text: &str, place: usize) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    bytes[place] = if bytes[place] == b'1' { b'2' } else { b'1' };
+    String::from_utf8(bytes).unwrap()
+}
+
 /// A light client with its upstream.
 pub struct Harness<'a> {
     pub client: Client,
     pub recording: &'a Recording,
-    pub tamper: Option<Tamper<'a>>,
+    /// The question whose answer comes with one byte changed, and the byte's place.
+    pub change: Option<(UpstreamCall, usize)>,
     /// Every question asked, with the untampered answer's length.
     pub asked: Vec<(UpstreamCall, usize)>,
+    /// Keep nothing of what answers have proven.
+    pub forgetful: bool,
 }
 
 impl<'a> Harness<'a> {
@@ -140,7 +147,7 @@ impl<'a> Harness<'a> {
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
         let identity = Identity { version: "Rootlight/test".into(), upstreams: vec!["recording".into()] };
         let client = Client::new(Arc::new(network), checkpoint, identity);
-        Self { client, recording, tamper: None, asked: Vec::new() }
+        Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
     fn ask(&mut self, calls: &[UpstreamCall]) -> Vec<Answer> {
@@ -150,7 +157,10 @@ impl<'a> Harness<'a> {
     fn ask_one(&mut self, call: &UpstreamCall) -> Answer {
         let honest = self.recording.answer(call).ok_or(CallFailure::NotRecorded)?;
         self.asked.push((call.clone(), honest.len()));
-        let text = self.tamper.and_then(|tamper| tamper(call, &honest)).unwrap_or(honest);
+        let text = match &self.change {
+            Some((changed, place)) if changed == call => change(&honest, *place),
+            _ => honest,
+        };
         RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
     }
 
@@ -175,7 +185,10 @@ impl<'a> Harness<'a> {
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
-                    self.client.close(session);
+                    // What was learned from changed answers is not kept: each change meets a client that knows as little.
+                    if !self.forgetful {
+                        self.client.close(session);
+                    }
                     return reply.map(|reply| serde_json::from_str(&reply.body).unwrap());
                 }
                 Step::Fetch(calls) => {
