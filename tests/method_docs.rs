@@ -1,0 +1,46 @@
+//! docs/methods.md is the method table, written out.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use rootlight::{engine::Level, rpc};
+
+fn page() -> String {
+    let mut page = String::from(
+        "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test method_docs`.\n\
+         Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\n\
+         | method | parameters | result | level | what it does |\n|---|---|---|---|---|\n",
+    );
+    let mut methods: Vec<_> = rpc::methods().collect();
+    methods.sort_by_key(|method| method.name);
+    for method in methods {
+        let names: Vec<String> =
+            std::iter::once(&method.name).chain(method.aliases).map(|name| format!("`{name}`")).collect();
+        let optional = |required: bool| if required { "" } else { "?" };
+        let params = method.params.iter().map(|p| format!("{}{}: {}", p.name, optional(p.required), p.kind));
+        let params: Vec<String> = params.collect();
+        let level = match method.level {
+            Level::Local => "local",
+            Level::Verified => "verified",
+            Level::UnprovenAbsence => "unproven absence",
+        };
+        let params = if params.is_empty() { "none".into() } else { params.join(", ") };
+        writeln!(page, "| {} | {params} | {} | {level} | {} |", names.join(", "), method.result, method.doc)
+            .unwrap();
+    }
+    writeln!(page, "\nKnown elsewhere, never served here: {}.", rpc::UNAVAILABLE.join(", ")).unwrap();
+    page
+}
+
+#[test]
+fn the_page_is_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/methods.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, page()).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page(),
+        "docs/methods.md is not the method table: run UPDATE_DOCS=1 cargo test --test method_docs"
+    );
+}
