@@ -33,6 +33,8 @@ pub struct Recording {
     roots: BTreeMap<u64, B256>,
     /// Blocks above this one do not exist.
     pub head: u64,
+    /// The height that is announced, if it is not the head.
+    pub announced: Option<u64>,
 }
 
 fn question(method: &str, params: &Value) -> String {
@@ -42,8 +44,13 @@ fn question(method: &str, params: &Value) -> String {
 impl Recording {
     /// Reads a folder of recorded answers; `head` cuts the chain off.
     pub fn open(folder: &Path, head: u64) -> Self {
-        let mut recording =
-            Self { answers: BTreeMap::new(), nodes: BTreeMap::new(), roots: BTreeMap::new(), head };
+        let mut recording = Self {
+            answers: BTreeMap::new(),
+            nodes: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            head,
+            announced: None,
+        };
         for name in FILES {
             let path = folder.join(format!("{name}.jsonl"));
             if !path.exists() {
@@ -76,7 +83,7 @@ impl Recording {
     pub fn answer(&self, call: &UpstreamCall) -> Option<String> {
         let params: Value = serde_json::from_str(&call.params).unwrap();
         match call.method {
-            "eth_blockNumber" => Some(format!("\"{:#x}\"", self.head)),
+            "eth_blockNumber" => Some(format!("\"{:#x}\"", self.announced.unwrap_or(self.head))),
             "eth_getProof" => self.proof(&params),
             "eth_getCode" => self.code(&params),
             "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => {
@@ -113,6 +120,17 @@ impl Recording {
         let root = *self.roots.get(&u64_of(params[1].as_str()?))?;
         let code = trie::lookup_value(&self.nodes, root, &keys::code_key(&address)).ok()?.unwrap_or_default();
         Some(format!("\"{}\"", hex::encode_prefixed(code)))
+    }
+
+    /// Shows another block (a node's JSON with whole transactions) at its height.
+    pub fn show(&mut self, block: &Value) {
+        let params = json!([block["number"], true]);
+        self.answers.insert(question("eth_getBlockByNumber", &params), block.to_string());
+    }
+
+    /// Takes the answer to a question away.
+    pub fn forget(&mut self, method: &str, params: &Value) {
+        self.answers.remove(&question(method, params));
     }
 
     /// A trie node of the recorded states.

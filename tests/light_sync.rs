@@ -1,0 +1,111 @@
+//! Synchronization: reorganisations, other chains, upstreams that say more or less than they have.
+
+mod support;
+
+use rootlight::consensus::Network;
+use serde_json::{json, Value};
+use support::{
+    chain::{lines, text},
+    shared, u64_of,
+    upstream::{Harness, Recording},
+};
+
+fn recording(head: u64) -> Option<Recording> {
+    Some(Recording::open(&shared()?.join("vectors/chain"), head))
+}
+
+/// Side blocks of the recording with whole transactions, by height.
+fn side_blocks() -> Vec<Value> {
+    let path = shared().unwrap().join("vectors/chain/side_blocks.jsonl");
+    let blocks = lines(&path).into_iter().filter(|line| {
+        line["request"]["method"] == "eth_getBlockByHash" && line["request"]["params"][1] == true
+    });
+    blocks.map(|line| line["response"]["result"].clone()).collect()
+}
+
+#[test]
+fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
+    let Some(recording_at) = recording(HEIGHT) else { return };
+    const HEIGHT: u64 = 155;
+    let side = side_blocks().into_iter().find(|block| u64_of(text(block, "number")) == HEIGHT).unwrap();
+    let mut first = recording_at;
+    first.show(&side);
+    let mut harness = Harness::new(&first, Network::regtest());
+    harness.sync().unwrap();
+    let head = harness.call("eth_getBlockByNumber", &json!(["latest", false])).unwrap();
+    assert_eq!(head["hash"], side["hash"]);
+
+    let second = recording(HEIGHT + 5).unwrap();
+    let mut harness = Harness { recording: &second, ..harness };
+    harness.client.sync_poll();
+    harness.sync().unwrap();
+    let block = harness.call("eth_getBlockByNumber", &json!([format!("{HEIGHT:#x}"), false])).unwrap();
+    assert_ne!(block["hash"], side["hash"]);
+    assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok(json!(format!("{:#x}", HEIGHT + 5))));
+    let old = harness.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
+    assert_eq!(old["hash"], side["hash"]);
+    let canonical = json!([text(&side, "miner"), { "blockHash": side["hash"], "requireCanonical": true }]);
+    assert_eq!(harness.call("eth_getBalance", &canonical).unwrap_err()["code"], -32600);
+}
+
+#[test]
+fn an_upstream_of_another_network_is_refused_at_the_checkpoint() {
+    let Some(recording) = recording(20) else { return };
+    let mut harness = Harness::new(&recording, Network::testnet());
+    let fault = harness.sync().unwrap_err();
+    assert!(fault.starts_with("block 0: "), "{fault}");
+    let error = harness.call("eth_blockNumber", &json!([])).unwrap_err();
+    assert_eq!(error["code"], -32002);
+    assert!(text(&error, "message").contains("synchronization stopped: block 0"), "{error}");
+}
+
+#[test]
+fn a_height_announced_too_high_is_a_fault_and_too_low_hides_nothing() {
+    let Some(mut recording) = recording(30) else { return };
+    recording.announced = Some(33);
+    let fault = Harness::new(&recording, Network::regtest()).sync().unwrap_err();
+    assert!(fault.starts_with("block 31: "), "{fault}");
+    recording.announced = Some(7);
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok("0x1e".into()));
+}
+
+#[test]
+fn a_withheld_header_stops_at_its_height_and_goes_on_when_it_comes() {
+    let Some(mut gap) = recording(40) else { return };
+    gap.forget("eth_getBlockByNumber", &json!(["0x19", true]));
+    let mut harness = Harness::new(&gap, Network::regtest());
+    let fault = harness.sync().unwrap_err();
+    assert!(fault.starts_with("block 25: "), "{fault}");
+    assert_eq!(
+        harness.call("eth_getBalance", &json!([text_address(), "latest"])).unwrap_err()["code"],
+        -32002
+    );
+    let whole = recording(40).unwrap();
+    let mut harness = Harness { recording: &whole, ..harness };
+    harness.client.sync_poll();
+    harness.sync().unwrap();
+    assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok("0x28".into()));
+}
+
+#[test]
+fn uncles_that_cannot_be_had_leave_the_total_difficulty_open() {
+    let Some(mut recording) = recording(90) else { return };
+    for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
+        recording.forget(text(&line["request"], "method"), &line["request"]["params"]);
+    }
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    // Block 0x49 has the first uncle: below it totals are exact, from it on they are not known.
+    let below = harness.call("eth_getBlockByNumber", &json!(["0x48", false])).unwrap();
+    assert_eq!(below["totalDifficulty"], "0x49");
+    let above = harness.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
+    assert_eq!(above["totalDifficulty"], Value::Null);
+    let error = harness.call("eth_getBlockByNumber", &json!(["0x49", false])).unwrap_err();
+    assert!(text(&error, "message").contains("no proof of uncles of block 73"), "{error}");
+}
+
+fn text_address() -> &'static str {
+    "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826"
+}
