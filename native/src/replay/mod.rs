@@ -93,7 +93,7 @@ impl Replay {
         if let Some(answer) = self.by_number_instead(method, params) {
             return answer;
         }
-        if let Some(answer) = self.from_state(method, params) {
+        if let Some(answer) = self.state_answer(method, params) {
             return answer;
         }
         let text = format!("{method} {}", Value::from(params.clone()));
@@ -101,7 +101,7 @@ impl Replay {
     }
 
     /// With recorded trie nodes, proofs and values can be made for every recorded block.
-    fn from_state(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+    fn state_answer(&self, method: &str, params: &[Value]) -> Option<CallResult> {
         match state::answer(&self.index, method, params) {
             Ok(value) => Some(raw(&value)),
             Err(reason) => Option::<UpstreamError>::from(reason).map(Err),
