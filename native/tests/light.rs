@@ -151,6 +151,27 @@ async fn a_recording_from_its_genesis() {
     assert_eq!(refused["error"]["code"], -32002, "the last states are not recorded: {refused}");
 }
 
+/// Header version 0, the shape of today's main network, by a network file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_file() {
+    let Some(path) = common::shared("vectors/chain_v0") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("network.json");
+    let rules = json!({"rskip351": -1, "rskip144": -1, "rskip535": -1});
+    std::fs::write(&file, json!({"name": "older", "base": "regtest", "rules": rules}).to_string()).unwrap();
+    let upstream = format!("replay:{}", path.display());
+    let server = Server::start(&["light", "--network", file.to_str().unwrap(), "--upstream", &upstream]);
+    assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x208");
+    let block = server.ask("eth_getBlockByNumber", json!(["0x100", true])).await;
+    assert_eq!(block["result"]["number"], "0x100", "{block}");
+    std::fs::write(&file, "{\"name\": 5}").unwrap();
+    let bad = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        .args(["light", "--network", file.to_str().unwrap(), "--upstream", &upstream])
+        .output()
+        .unwrap();
+    assert_eq!(bad.status.code(), Some(2));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_chain_than_the_checkpoint_s_is_never_served() {
     let Some(path) = recorded_chain() else { return };

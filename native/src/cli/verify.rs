@@ -13,6 +13,9 @@ use crate::verify;
 /// Longest input, bytes: a block of thousands of transactions with all receipts is below 20 MiB.
 const INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Longest network file, bytes.
+const NETWORK_BYTES: u64 = 1024 * 1024;
+
 /// Checks and prints; fails with [`CommandError::Refused`] where something does not hold.
 pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     let network = network(&args.network)?;
@@ -29,13 +32,19 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     }
 }
 
-/// A built-in network.
+/// A built-in network, or one from a file (docs/networks.md has the format).
 pub(super) fn network(name: &str) -> Result<Network, CommandError> {
-    Network::by_name(name).ok_or_else(|| {
-        CommandError::Usage(format!(
-            "network {name:?} is none of mainnet, testnet, testnet2, devnet, regtest"
-        ))
-    })
+    if let Some(network) = Network::by_name(name) {
+        return Ok(network);
+    }
+    let path = Path::new(name);
+    let usage = |reason: String| CommandError::Usage(format!("network {name:?}: {reason}"));
+    if !path.exists() {
+        return Err(usage("neither mainnet, testnet, testnet2, devnet, regtest nor a file".into()));
+    }
+    let bytes = read_file(path, NETWORK_BYTES).map_err(|error| usage(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| usage(error.to_string()))?;
+    Network::from_json(&text).map_err(|error| usage(error.to_string()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
