@@ -4,6 +4,19 @@
 //! Layers, each knowing only those below it:
 //! `rpc -> engine -> light -> exec -> evm -> state -> consensus -> trie -> types`.
 #![cfg_attr(not(test), no_std)]
+// Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::arithmetic_side_effects,
+        clippy::todo,
+        clippy::unimplemented
+    )
+)]
 
 extern crate alloc;
 

@@ -35,7 +35,7 @@ fn leaf_of_size(len: usize) -> Vec<u8> {
 /// A leaf with a path of `bits` ones.
 fn leaf_with_path(code: &[u8], bits: usize) -> Vec<u8> {
     let mut path = vec![0xff; bits.div_ceil(8)];
-    if bits % 8 != 0 {
+    if !bits.is_multiple_of(8) {
         *path.last_mut().unwrap() = !(0xff >> (bits % 8));
     }
     cat(&[&[0x50], code, &path, &[9]])

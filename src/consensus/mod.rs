@@ -30,6 +30,8 @@ pub mod pow;
 pub mod rule;
 pub mod rules;
 #[cfg(test)]
+mod rules_test;
+#[cfg(test)]
 mod testing;
 pub mod uncles;
 pub mod verified;

@@ -26,7 +26,7 @@ impl Key for B256 {
 impl Key for u64 {
     fn nibble(&self, level: usize) -> usize {
         // 16 levels of 4 bits.
-        (self >> (level.min(15) * 4) & 15) as usize
+        (self >> level.min(15).saturating_mul(4) & 15) as usize
     }
 }
 

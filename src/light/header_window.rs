@@ -1,6 +1,6 @@
 //! A run of consecutive headers on its way: which form each is asked in, and what came.
 
-use alloc::{format, string::ToString, vec::Vec};
+use alloc::{boxed::Box, format, string::ToString, vec::Vec};
 
 use super::{
     fault::SyncCause,
@@ -38,7 +38,7 @@ struct Slot {
 #[derive(Debug)]
 enum SlotState {
     Wanted(Option<SyncCause>),
-    Have(SealedHeader),
+    Have(Box<SealedHeader>),
     /// The upstream has no such block, or none that can be used, for this reason.
     Gone(SyncCause),
 }
@@ -91,7 +91,7 @@ impl HeaderWindow {
         let mut headers = Vec::with_capacity(self.slots.len());
         for slot in self.slots {
             match slot.state {
-                SlotState::Have(header) => headers.push(header),
+                SlotState::Have(header) => headers.push(*header),
                 SlotState::Gone(cause) if slot.number > announced && is_end(&cause) => break,
                 SlotState::Gone(cause) => return Err((slot.number, cause)),
                 SlotState::Wanted(cause) => return Err((slot.number, cause.unwrap_or(SyncCause::Missing))),
@@ -127,7 +127,7 @@ impl Slot {
 
     fn take(&mut self, answers: &[Answer], announced: u64, network: &Network) {
         match self.parse(answers, network) {
-            Ok(header) => self.state = SlotState::Have(header),
+            Ok(header) => self.state = SlotState::Have(Box::new(header)),
             Err(cause) => {
                 let end = self.number > announced && matches!(cause, SyncCause::Missing);
                 self.form = self.form.saturating_add(1);

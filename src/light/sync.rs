@@ -264,8 +264,7 @@ impl Sync {
     }
 
     fn after_insert(&mut self, ended: bool) -> Phase {
-        let tasks: Vec<Task> =
-            core::mem::take(&mut self.without_uncles).iter().map(|h| uncle_task(h)).collect();
+        let tasks: Vec<Task> = core::mem::take(&mut self.without_uncles).iter().map(uncle_task).collect();
         if !tasks.is_empty() {
             return Phase::Uncles(tasks);
         }

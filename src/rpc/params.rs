@@ -191,7 +191,7 @@ fn decode_hex(digits: &str) -> Option<Bytes> {
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    if digits.len() % 2 == 0 {
+    if digits.len().is_multiple_of(2) {
         return hex::decode(digits).ok().map(Bytes::from);
     }
     hex::decode(alloc::format!("0{digits}")).ok().map(Bytes::from)

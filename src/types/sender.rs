@@ -69,6 +69,7 @@ fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
 /// own function verifies the signature with that key once more, which cannot fail and doubles the
 /// time.
 #[cfg(any(test, not(feature = "secp256k1-c")))]
+#[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 fn recover_k256(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     use k256::elliptic_curve::ops::{LinearCombination, Reduce};
     use k256::elliptic_curve::point::DecompressPoint;

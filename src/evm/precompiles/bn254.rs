@@ -18,11 +18,13 @@ pub(super) fn pairing_price(input: &[u8]) -> u64 {
 }
 
 /// Sum of two points; nothing for one that is not on the curve.
+#[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
     encode(g1(input, 0)? + g1(input, 64)?)
 }
 
 /// A point times a number.
+#[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     let point = g1(input, 0)?;
     let number = U256::from_slice(&padded::<32>(input, 64)).ok()?;

@@ -11,11 +11,13 @@ use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
 use super::padded;
 
 /// Sum of two points.
+#[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
     Some(encode(decode(input, 0)? + decode(input, 64)?))
 }
 
 /// A point times an unsigned 256-bit number.
+#[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     let point = decode(input, 0)?;
     let scalar = <Scalar as Reduce<U256>>::reduce_bytes(&padded::<32>(input, 64).into());

@@ -1,0 +1,242 @@
+//! Each header rule broken alone: a header that breaks one rule breaks no other, so that switching the rule off makes
+//! its test fail.
+
+use std::mem::discriminant;
+
+use super::network::Network;
+use super::pow::PowError;
+use super::rule::Rule;
+use super::rules::{verify_child, Check, RuleError};
+use super::testing::{child, easy_network, header, mine, Bitcoin};
+use super::verified::Candidate;
+use crate::types::{Header, SealedHeader, SignedUint, B256, U256};
+
+/// High above genesis, and without fork detection data: those need ancestors.
+const NUMBER: u64 = 5_000;
+
+fn network() -> Network {
+    easy_network(&[], &[(Rule::Rskip110, u64::MAX)])
+}
+
+fn parent(network: &Network) -> SealedHeader {
+    mine(header(network, NUMBER))
+}
+
+fn broken(network: &Network, parent: &SealedHeader, header: SealedHeader, uncle: bool) -> Vec<RuleError> {
+    let candidate = Candidate::from(header);
+    let mut check = Check::new(&candidate, network, None);
+    check.parent = Some((parent, parent.hash()));
+    if uncle {
+        check.broken_uncle_rules()
+    } else {
+        check.broken_block_rules()
+    }
+}
+
+/// The only rule that a change of a good child breaks.
+fn only(change: impl Fn(&mut Header)) -> RuleError {
+    let network = network();
+    let parent = parent(&network);
+    let mut header = child(&network, &parent);
+    change(&mut header);
+    let mut errors = broken(&network, &parent, mine(header), false);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    errors.remove(0)
+}
+
+fn good(change: impl Fn(&mut Header)) {
+    let network = network();
+    let parent = parent(&network);
+    let mut header = child(&network, &parent);
+    change(&mut header);
+    assert_eq!(broken(&network, &parent, mine(header), false), []);
+}
+
+fn is(error: &RuleError, kind: &RuleError) {
+    assert_eq!(discriminant(error), discriminant(kind), "{error}");
+}
+
+#[test]
+fn a_good_child_breaks_nothing() {
+    good(|_| {});
+    let network = network();
+    let parent = parent(&network);
+    assert!(verify_child(&Candidate::from(mine(child(&network, &parent))), &parent, &network, None).is_ok());
+}
+
+#[test]
+fn parent_hash_must_be_the_parents() {
+    let error = only(|header| header.parent_hash = B256::repeat_byte(9));
+    is(&error, &RuleError::ParentHash { expected: B256::ZERO, found: B256::ZERO });
+}
+
+#[test]
+fn number_must_follow() {
+    let network = network();
+    let parent = parent(&network);
+    let mut header = child(&network, &parent);
+    header.number += 1;
+    let errors = broken(&network, &parent, mine(header), false);
+    assert_eq!(errors, [RuleError::Number { parent: NUMBER, found: NUMBER + 2 }]);
+}
+
+#[test]
+fn layout_must_be_the_heights() {
+    let error = only(|header| header.shape.umm_root = false);
+    is(&error, &RuleError::Shape { number: 0 });
+}
+
+#[test]
+fn difficulty_must_be_computed() {
+    let error = only(|header| header.difficulty = SignedUint::new(header.difficulty.value() + U256::from(1)));
+    is(&error, &RuleError::Difficulty { expected: U256::ZERO, found: U256::ZERO });
+}
+
+#[test]
+fn gas_limit_moves_by_one_part_in_1024() {
+    let limit = 6_800_000u64;
+    let (low, high) = (limit * 1023 / 1024, limit * 1025 / 1024);
+    good(|header| header.gas_limit = low.into());
+    good(|header| header.gas_limit = high.into());
+    for wrong in [low - 1, high + 1] {
+        let error = only(|header| header.gas_limit = wrong.into());
+        is(&error, &RuleError::GasLimitStep { low: U256::ZERO, high: U256::ZERO, found: U256::ZERO });
+    }
+}
+
+#[test]
+fn gas_limit_has_a_minimum() {
+    let network = network();
+    let parent = mine(Header { gas_limit: 3_000_000u64.into(), ..header(&network, NUMBER) });
+    let at = |limit: u64| {
+        let header = Header { gas_limit: limit.into(), ..child(&network, &parent) };
+        broken(&network, &parent, mine(header), false)
+    };
+    assert_eq!(at(3_000_000), []);
+    assert_eq!(at(2_999_999), [RuleError::GasLimitMinimum { found: U256::from(2_999_999) }]);
+}
+
+#[test]
+fn gas_used_fits_the_limit() {
+    good(|header| header.gas_used = 6_800_000);
+    let error = only(|header| header.gas_used = 6_800_001);
+    is(&error, &RuleError::GasUsed { used: 0, limit: U256::ZERO });
+}
+
+#[test]
+fn minimum_gas_price_moves_by_one_percent() {
+    good(|header| header.minimum_gas_price = 990u64.into());
+    good(|header| header.minimum_gas_price = 1_010u64.into());
+    for wrong in [989u64, 1_011] {
+        let error = only(|header| header.minimum_gas_price = wrong.into());
+        is(&error, &RuleError::MinimumGasPriceStep { low: U256::ZERO, high: U256::ZERO, found: U256::ZERO });
+    }
+    let error = only(|header| header.minimum_gas_price = SignedUint::ABSENT);
+    is(&error, &RuleError::MinimumGasPriceAbsent);
+}
+
+#[test]
+fn a_minimum_gas_price_of_zero_can_rise_by_one() {
+    let network = network();
+    let parent = mine(Header { minimum_gas_price: 0u64.into(), ..header(&network, NUMBER) });
+    for (price, fits) in [(0u64, true), (1, true), (2, false)] {
+        let header = Header { minimum_gas_price: price.into(), ..child(&network, &parent) };
+        assert_eq!(broken(&network, &parent, mine(header), false).is_empty(), fits, "{price}");
+    }
+}
+
+#[test]
+fn extra_data_is_short() {
+    good(|header| header.extra_data = vec![1; 32].into());
+    is(&only(|header| header.extra_data = vec![1; 33].into()), &RuleError::ExtraData { found: 0 });
+}
+
+#[test]
+fn edges_are_few_and_rising() {
+    good(|header| header.edges = vec![1, 2]);
+    is(&only(|header| header.edges = vec![1, 2, 3]), &RuleError::EdgeCount { found: 0 });
+    for wrong in [vec![0], vec![2, 2], vec![3, 1]] {
+        let error = only(|header| header.edges = wrong.clone());
+        is(&error, &RuleError::EdgeOrder { previous: 0, found: 0 });
+    }
+}
+
+#[test]
+fn bitcoin_time_is_near() {
+    let network = network();
+    let parent = parent(&network);
+    let at = |time_offset: i64| {
+        let bitcoin = Bitcoin { time_offset, ..Bitcoin::for_header([0; 12]) };
+        broken(&network, &parent, bitcoin.mine(child(&network, &parent)), false)
+    };
+    for near in [-299, 0, 299] {
+        assert_eq!(at(near), []);
+    }
+    for far in [-300, 300] {
+        let errors = at(far);
+        assert_eq!(errors.len(), 1);
+        is(&errors[0], &RuleError::BitcoinTime { time: 0, bitcoin: 0, bound: 0 });
+    }
+}
+
+#[test]
+fn the_clock_bounds_the_time() {
+    let network = network();
+    let parent = parent(&network);
+    let header = mine(child(&network, &parent));
+    let bound = network.params.future_bound;
+    let at = |now: u64| verify_child(&Candidate::from(header.clone()), &parent, &network, Some(now));
+    assert!(at(header.timestamp - bound).is_ok());
+    let early = at(header.timestamp - bound - 1).unwrap_err();
+    assert_eq!(early, RuleError::Future { time: header.timestamp, now: header.timestamp - bound - 1, bound });
+}
+
+#[test]
+fn an_uncle_is_younger_than_its_parent_and_a_block_need_not_be() {
+    let network = network();
+    let parent = parent(&network);
+    let mut header = child(&network, &parent);
+    header.timestamp = parent.timestamp;
+    header.difficulty = super::difficulty::expected(&header, &parent, &network).into();
+    let header = mine(header);
+    assert_eq!(broken(&network, &parent, header.clone(), false), []);
+    let time = parent.timestamp;
+    assert_eq!(broken(&network, &parent, header, true), [RuleError::NotAfterParent { time, parent: time }]);
+}
+
+#[test]
+fn work_must_be_done() {
+    let network = network();
+    let parent = parent(&network);
+    let lazy = Bitcoin { enough_work: false, ..Bitcoin::for_header([0; 12]) };
+    let errors = broken(&network, &parent, lazy.mine(child(&network, &parent)), false);
+    assert!(matches!(errors.as_slice(), [RuleError::Work(PowError::HashAboveTarget { .. })]), "{errors:?}");
+}
+
+#[test]
+fn the_bitcoin_block_must_commit_to_the_header() {
+    let network = network();
+    let parent = parent(&network);
+    let mined = mine(child(&network, &parent));
+    let other = mine(Header { gas_used: 1, ..child(&network, &parent) });
+    let copied = Header {
+        bitcoin_header: other.bitcoin_header.clone(),
+        merkle_proof: other.merkle_proof.clone(),
+        coinbase_tx: other.coinbase_tx.clone(),
+        ..mined.into_header()
+    };
+    let errors = broken(&network, &parent, copied.seal(), false);
+    assert!(matches!(errors.as_slice(), [RuleError::Work(_)]), "{errors:?}");
+}
+
+#[test]
+fn the_branch_must_lead_to_the_bitcoin_header() {
+    let network = network();
+    let parent = parent(&network);
+    let mut header = mine(child(&network, &parent)).into_header();
+    let mut proof = header.merkle_proof.to_vec();
+    proof[0] ^= 1;
+    header.merkle_proof = proof.into();
+    let errors = broken(&network, &parent, header.seal(), false);
+    assert!(matches!(errors.as_slice(), [RuleError::Work(_)]), "{errors:?}");
+}
