@@ -14,6 +14,8 @@ pub mod bitcoin;
 pub mod body;
 pub mod builtin;
 pub mod chain;
+#[cfg(test)]
+mod chain_test;
 pub mod checkpoint;
 pub mod coinbase;
 pub mod custom;

@@ -1,9 +1,22 @@
 //! Rootlight for browsers and Node.js: a thin face over the core. It turns JavaScript values into bytes and back, and
 //! waits; everything that decides what is true is in the core.
 
+#[cfg(feature = "light")]
+mod client;
+#[cfg(feature = "light")]
+mod config;
+#[cfg(feature = "light")]
+mod driver;
+#[cfg(feature = "light")]
+mod failure;
+#[cfg(feature = "light")]
+mod host;
+
 #[cfg(feature = "verify")]
 mod verify;
 
+#[cfg(feature = "light")]
+pub use client::Client;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify_account, verify_receipt};
 

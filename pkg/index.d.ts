@@ -1,0 +1,64 @@
+/** What `request` takes (EIP-1193). */
+export interface RequestArguments {
+  readonly method: string;
+  readonly params?: readonly unknown[];
+}
+
+/** How a request fails: JSON-RPC codes, `3` for a revert (`data` holds what was returned), `4900` after `close`. */
+export interface ProviderRpcError extends Error {
+  readonly code: number;
+  readonly data?: unknown;
+}
+
+/** A light client that answers from verified data. */
+export interface Provider {
+  /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
+  request(call: RequestArguments): Promise<unknown>;
+  /** Stops following the chain. Requests fail from then on. */
+  close(): void;
+}
+
+/** Sends one JSON-RPC body (a request or a batch) to a node and returns the answer's bytes. */
+export type Transport = (body: string) => Promise<Uint8Array>;
+
+/** A block that is trusted without proof; everything after it is verified. */
+export interface Checkpoint {
+  readonly number: number;
+  /** `0x` and 64 hexadecimal digits. */
+  readonly hash: string;
+  /** Total difficulty up to and including it, `0x` hexadecimal; without it blocks have `totalDifficulty: null`. */
+  readonly totalDifficulty?: string;
+}
+
+export interface ConnectOptions {
+  /** A network by name. */
+  readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
+  /** A node's HTTP address, or your own way to reach one. */
+  readonly upstream: string | URL | Transport;
+  /** Where trust starts. The newest built-in one by default, or genesis. */
+  readonly checkpoint?: Checkpoint;
+  /** Seconds between two looks for new blocks; 10 by default. */
+  readonly pollSeconds?: number;
+  /** Questions in one batch; 50 by default. */
+  readonly batch?: number;
+  /** Where to get the WebAssembly module from, if not from beside this file. */
+  readonly module?: URL | Request | Response | BufferSource | WebAssembly.Module;
+}
+
+/** Verifies the chain up to the upstream's head, then resolves; rejects where that fails. */
+export function connect(options: ConnectOptions): Promise<Provider>;
+
+/** Loads the WebAssembly module ahead of time. */
+export function load(module?: ConnectOptions['module']): Promise<unknown>;
+
+export interface HttpOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Milliseconds one exchange may take; 20,000 by default. */
+  readonly timeout?: number;
+  /** Most bytes taken from one answer; 32 MiB by default. */
+  readonly maxBytes?: number;
+  readonly fetch?: typeof fetch;
+}
+
+/** The transport behind `upstream: URL`, for options of its own. */
+export function httpTransport(url: string | URL, options?: HttpOptions): Transport;

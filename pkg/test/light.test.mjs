@@ -1,0 +1,51 @@
+// The light client of the built package, in Node.js and in a real page, against a recorded node on loopback.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { startBrowser } from './lib/browser.mjs';
+import { askEverything } from './lib/light-scenario.mjs';
+import { servePackage } from './lib/pages.mjs';
+import { questionsAbout } from './lib/questions.mjs';
+import { RecordedNode, serveNode } from './lib/upstream.mjs';
+
+const recording = fileURLToPath(new URL('../../native/recordings/regtest.jsonl.gz', import.meta.url));
+
+let node;
+let upstream;
+let options;
+
+before(async () => {
+  node = await RecordedNode.read(recording);
+  upstream = await serveNode(node);
+  const { result: genesis } = node.ask('eth_getBlockByNumber', ['0x0', true]);
+  const checkpoint = { number: 0, hash: genesis.hash, totalDifficulty: genesis.totalDifficulty };
+  options = { network: 'regtest', upstream: upstream.url, checkpoint };
+});
+
+after(() => upstream.close());
+
+test('every recorded block, transaction, receipt and state comes out right in Node.js', async () => {
+  const questions = questionsAbout(node, 0, node.head);
+  const { right, wrong } = await askEverything(await import('../index.js'), options, questions);
+  assert.deepEqual(wrong, []);
+  assert.ok(right > 1000, `${right} answers`);
+});
+
+test('they come out right in a page', async () => {
+  const questions = questionsAbout(node, 0, node.head);
+  const site = await servePackage();
+  const browser = await startBrowser();
+  try {
+    await browser.open(`${site.url}/test/page.html`);
+    const run = async (settings, list) => {
+      const { askEverything } = await import('/test/lib/light-scenario.mjs');
+      return askEverything(await import('/index.js'), settings, list);
+    };
+    const { right, wrong } = await browser.run(run, options, questions);
+    assert.deepEqual(wrong, []);
+    assert.equal(right, questions.length);
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});

@@ -1,0 +1,58 @@
+// One JSON-RPC exchange with an upstream node over HTTP. It moves bytes; what they are worth is decided elsewhere.
+
+/** How long one exchange may take, in milliseconds: a batch of blocks from a slow node takes seconds. */
+const TIMEOUT = 20_000;
+
+/** Most bytes taken from one answer: a batch of 50 full blocks stays below it. */
+const MAX_BYTES = 32 * 1024 * 1024;
+
+/** Nodes answer JSON-RPC errors with 200 or 400. */
+const SPEAKING = new Set([200, 400]);
+
+/**
+ * @param {string | URL} url
+ * @param {{headers?: Record<string, string>, timeout?: number, maxBytes?: number, fetch?: typeof fetch}} [options]
+ * @returns {(body: string) => Promise<Uint8Array>}
+ */
+export function httpTransport(url, options = {}) {
+  const { headers, timeout = TIMEOUT, maxBytes = MAX_BYTES, fetch = globalThis.fetch } = options;
+  return async (body) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+      signal: AbortSignal.timeout(timeout),
+      cache: 'no-store',
+      credentials: 'omit',
+      redirect: 'error',
+      referrerPolicy: 'no-referrer',
+    });
+    if (!SPEAKING.has(response.status)) {
+      await response.body?.cancel();
+      throw new Error(`HTTP status ${response.status}`);
+    }
+    return readUpTo(response, maxBytes);
+  };
+}
+
+async function readUpTo(response, maxBytes) {
+  if (!response.body) return new Uint8Array(0);
+  const reader = response.body.getReader();
+  const pieces = [];
+  let size = 0;
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    size += part.value.length;
+    if (size > maxBytes) {
+      await reader.cancel();
+      throw new Error(`answer larger than ${maxBytes} bytes`);
+    }
+    pieces.push(part.value);
+  }
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
+}

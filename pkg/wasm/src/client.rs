@@ -1,0 +1,96 @@
+//! The one object that JavaScript holds.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use js_sys::{Function, Object, Reflect, JSON};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use crate::config::Config;
+use crate::driver::Driver;
+use crate::failure::{failure, from_answer, DISCONNECTED, INTERNAL, INVALID_REQUEST};
+use crate::host::{sleep, Upstream};
+
+/// A light client that answers JSON-RPC from verified data.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Client {
+    driver: Rc<Driver>,
+    closed: Rc<Cell<bool>>,
+}
+
+#[wasm_bindgen]
+impl Client {
+    /// Verifies the chain from the checkpoint to the upstream's head, then follows it.
+    ///
+    /// `options` is JSON: `network`, `checkpoint`, `pollSeconds`, `batch`. `transport` takes a request body and
+    /// returns a promise of the answer's bytes.
+    ///
+    /// # Errors
+    /// An `Error` that says which option is wrong, or which header does not verify and why.
+    pub async fn connect(options: String, transport: Function) -> Result<Client, JsValue> {
+        let config = Config::read(&options).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
+        let upstream = Upstream::new(transport, config.batch);
+        let driver = Rc::new(Driver::new(&config, upstream));
+        driver.follow().await.map_err(|fault| failure(DISCONNECTED, &fault.to_string()))?;
+        let client = Self { driver, closed: Rc::default() };
+        spawn_local(keep_up(client.driver.clone(), client.closed.clone(), config.poll_seconds));
+        Ok(client)
+    }
+
+    /// EIP-1193: answers `{method, params}`.
+    ///
+    /// # Errors
+    /// An `Error` with `code` and, where there is one, `data`.
+    pub async fn request(&self, call: JsValue) -> Result<JsValue, JsValue> {
+        // What is needed is held by the future itself, so that JavaScript may drop the object meanwhile.
+        if self.closed.get() {
+            return Err(failure(DISCONNECTED, "the client is closed"));
+        }
+        let message = message(&call)?;
+        let reply = self.driver.answer(message.as_bytes()).await;
+        let reply = reply.ok_or_else(|| failure(INTERNAL, "no answer"))?;
+        let answer = JSON::parse(&reply.body).map_err(|_| failure(INTERNAL, "the answer is no JSON"))?;
+        let error = Reflect::get(&answer, &"error".into())?;
+        if error.is_undefined() {
+            Reflect::get(&answer, &"result".into())
+        } else {
+            Err(from_answer(&error))
+        }
+    }
+
+    /// Stops following the chain; requests fail from then on.
+    pub fn close(&self) {
+        self.closed.set(true);
+    }
+}
+
+/// Looks for new blocks until the client is closed. A fault is kept for the requests to report; the next look may
+/// mend it.
+async fn keep_up(driver: Rc<Driver>, closed: Rc<Cell<bool>>, seconds: f64) {
+    loop {
+        sleep(seconds).await;
+        if closed.get() {
+            return;
+        }
+        let _ = driver.poll().await;
+    }
+}
+
+/// The JSON-RPC request for what the caller passed.
+fn message(call: &JsValue) -> Result<String, JsValue> {
+    let unusable = |reason: &str| failure(INVALID_REQUEST, reason);
+    if !call.is_object() {
+        return Err(unusable("request takes an object with method and params"));
+    }
+    let request = Object::new();
+    Reflect::set(&request, &"jsonrpc".into(), &"2.0".into())?;
+    Reflect::set(&request, &"id".into(), &1.into())?;
+    for name in ["method", "params"] {
+        Reflect::set(&request, &name.into(), &Reflect::get(call, &name.into())?)?;
+    }
+    let text =
+        JSON::stringify(&request).map_err(|_| unusable("method and params must be representable as JSON"))?;
+    text.as_string().ok_or_else(|| unusable("method and params must be representable as JSON"))
+}

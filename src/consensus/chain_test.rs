@@ -1,0 +1,176 @@
+//! Uncle rules on a mined chain, each broken alone, and the switch between branches.
+
+use super::chain::{ChainError, Change, HeaderChain};
+use super::network::Network;
+use super::rule::Rule;
+use super::testing::{chain, child, easy_network, mine};
+use super::uncles::UncleError;
+use super::verified::Candidate;
+use crate::types::{uncles_hash, Header, SealedHeader, U256};
+
+const START: u64 = 5_000;
+
+fn network() -> Network {
+    easy_network(&[], &[(Rule::Rskip110, u64::MAX)])
+}
+
+/// A chain of some blocks above its checkpoint.
+fn grown(blocks: u64) -> (Network, HeaderChain) {
+    let mut chain = chain(network(), START);
+    for _ in 0..blocks {
+        let head = chain.head().clone();
+        insert(&mut chain, mine(child(&network(), &head)));
+    }
+    (network(), chain)
+}
+
+fn insert(chain: &mut HeaderChain, header: SealedHeader) -> Change {
+    chain.insert(Candidate::from(header), None).unwrap().change
+}
+
+/// A sibling of the block at a height.
+fn sibling(network: &Network, chain: &HeaderChain, number: u64, gas_used: u64) -> Header {
+    let parent = chain.by_number(number - 1).unwrap();
+    mine(Header { gas_used, ..child(network, parent) }).into_header()
+}
+
+/// Puts a block with these uncles on the head and attaches them.
+fn attach(network: &Network, chain: &mut HeaderChain, uncles: &[Header]) -> Result<(), UncleError> {
+    let head = chain.head().clone();
+    let mut header = child(network, &head);
+    header.uncles_hash = uncles_hash(uncles);
+    header.uncle_count = uncles.len() as u32;
+    header.difficulty = super::difficulty::expected(&header, &head, network).into();
+    let header = mine(header);
+    let hash = header.hash();
+    insert(chain, header);
+    match chain.attach_uncles(&hash, uncles.to_vec(), None) {
+        Ok(_) => Ok(()),
+        Err(ChainError::Uncles { error, .. }) => Err(error),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_proven_uncle_counts() {
+    let (network, mut chain) = grown(9);
+    let before = chain.total_difficulty(&chain.head().hash()).unwrap();
+    let uncle = sibling(&network, &chain, START + 8, 1);
+    let work = uncle.difficulty.value();
+    attach(&network, &mut chain, &[uncle]).unwrap();
+    let head = chain.head().clone();
+    let expected = before + head.difficulty.value() + work;
+    assert_eq!(chain.total_difficulty(&head.hash()), Some(expected));
+}
+
+#[test]
+fn an_uncle_counts_once_in_a_block() {
+    let (network, mut chain) = grown(9);
+    let uncle = sibling(&network, &chain, START + 8, 1);
+    let error = attach(&network, &mut chain, &[uncle.clone(), uncle]).unwrap_err();
+    assert!(matches!(error, UncleError::Repeated { index: 1, .. }), "{error}");
+}
+
+#[test]
+fn an_uncle_counts_once_in_seven_blocks() {
+    let (network, mut chain) = grown(9);
+    let uncle = sibling(&network, &chain, START + 8, 1);
+    attach(&network, &mut chain, std::slice::from_ref(&uncle)).unwrap();
+    let error = attach(&network, &mut chain, &[uncle]).unwrap_err();
+    assert!(matches!(error, UncleError::Used { index: 0, .. }), "{error}");
+}
+
+#[test]
+fn an_ancestor_is_no_uncle() {
+    let (network, mut chain) = grown(9);
+    let ancestor = chain.by_number(START + 8).unwrap().header().clone();
+    let error = attach(&network, &mut chain, &[ancestor]).unwrap_err();
+    assert!(matches!(error, UncleError::Ancestor { index: 0, .. }), "{error}");
+}
+
+#[test]
+fn an_uncle_is_at_most_seven_generations_old() {
+    let (network, mut chain) = grown(9);
+    // The block will have number START + 10; its oldest uncle's parent is seven blocks below it.
+    let oldest = sibling(&network, &chain, START + 4, 1);
+    attach(&network, &mut chain, &[oldest]).unwrap();
+    let (network, mut chain) = grown(9);
+    let older = sibling(&network, &chain, START + 3, 1);
+    let error = attach(&network, &mut chain, &[older]).unwrap_err();
+    assert!(matches!(error, UncleError::Generation { index: 0, .. }), "{error}");
+}
+
+#[test]
+fn an_uncles_parent_is_an_ancestor() {
+    let (network, mut chain) = grown(9);
+    let stranger = mine(sibling(&network, &chain, START + 7, 1));
+    let uncle = mine(child(&network, &stranger)).into_header();
+    let error = attach(&network, &mut chain, &[uncle]).unwrap_err();
+    assert!(matches!(error, UncleError::Parent { index: 0, .. }), "{error}");
+}
+
+#[test]
+fn an_uncle_keeps_the_header_rules() {
+    let (network, mut chain) = grown(9);
+    let parent = chain.by_number(START + 7).unwrap();
+    let mut uncle = child(&network, parent);
+    uncle.gas_used = 7_000_000;
+    let uncle = mine(uncle).into_header();
+    let error = attach(&network, &mut chain, &[uncle]).unwrap_err();
+    assert!(matches!(error, UncleError::Rule { index: 0, .. }), "{error}");
+}
+
+#[test]
+fn a_block_has_at_most_ten_uncles() {
+    let (network, mut chain) = grown(9);
+    let uncles: Vec<Header> = (1..=11).map(|gas| sibling(&network, &chain, START + 8, gas)).collect();
+    let error = attach(&network, &mut chain, &uncles).unwrap_err();
+    assert!(matches!(error, UncleError::TooMany { found: 11 }), "{error}");
+    let (network, mut chain) = grown(9);
+    let uncles: Vec<Header> = (1..=10).map(|gas| sibling(&network, &chain, START + 8, gas)).collect();
+    attach(&network, &mut chain, &uncles).unwrap();
+}
+
+#[test]
+fn uncles_are_those_the_header_commits_to() {
+    let (network, mut chain) = grown(9);
+    let (committed, other) =
+        (sibling(&network, &chain, START + 8, 1), sibling(&network, &chain, START + 8, 2));
+    attach(&network, &mut chain, std::slice::from_ref(&committed)).unwrap();
+    let head = chain.head().hash();
+    let error = chain.attach_uncles(&head, vec![other], None).unwrap_err();
+    assert!(matches!(error, ChainError::Uncles { error: UncleError::Hash { .. }, .. }), "{error}");
+}
+
+#[test]
+fn the_heavier_branch_becomes_the_chain() {
+    let (network, mut chain) = grown(3);
+    let fork = chain.by_number(START + 1).unwrap().clone();
+    let old: Vec<_> = (2..=3).map(|n| chain.by_number(START + n).unwrap().hash()).collect();
+    let mut tip = fork.sealed().clone();
+    for step in 0..3u64 {
+        let header = mine(Header { gas_used: 5, ..child(&network, &tip) });
+        tip = header.clone();
+        let change = insert(&mut chain, header);
+        if step < 2 {
+            assert_eq!(change, Change::Side);
+        } else {
+            let Change::Reorganised(reorganisation) = change else { panic!("{change:?}") };
+            assert_eq!(reorganisation.ancestor.hash(), fork.hash());
+            let removed: Vec<_> = reorganisation.removed.iter().map(|header| header.hash()).collect();
+            assert_eq!(removed, old);
+            assert_eq!(reorganisation.added.len(), 3);
+        }
+    }
+    assert_eq!(chain.head().hash(), tip.hash());
+    assert_eq!(chain.by_number(START + 4).map(|header| header.hash()), Some(tip.hash()));
+    assert!(chain.by_hash(&old[0]).is_some() && chain.total_difficulty(&tip.hash()) > Some(U256::ZERO));
+}
+
+#[test]
+fn a_header_without_known_parent_waits() {
+    let (network, mut chain) = grown(1);
+    let stranger = mine(child(&network, &mine(Header { gas_used: 9, ..child(&network, chain.head()) })));
+    let error = chain.insert(Candidate::from(stranger), None).unwrap_err();
+    assert!(matches!(error, ChainError::UnknownParent { .. }) && !error.is_misbehaviour(), "{error}");
+}
