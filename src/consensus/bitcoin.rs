@@ -12,25 +12,64 @@ const BLOCK_LEN: usize = 64;
 /// Bytes of SHA-256 padding at least: the bit 1 and the length.
 const PADDING_LEN: usize = 9;
 
+/// SHA-256's state before the first block (FIPS 180-4).
+const INITIAL: [u32; 8] =
+    [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
+/// What SHA-256 appends to 64 bytes: the bit 1, zeros, the length 512.
+const PADDING_OF_64: [u8; BLOCK_LEN] = padded(0, 512);
+/// What SHA-256 appends to 32 bytes, behind the place of those.
+const PADDING_OF_32: [u8; BLOCK_LEN] = padded(32, 256);
+/// What SHA-256 appends to a Bitcoin header, behind the place of its last 16 bytes.
+const PADDING_OF_80: [u8; BLOCK_LEN] = padded(HEADER_LEN - BLOCK_LEN, 640);
+
+/// A last block: the bit 1 at byte `at`, `bits` at the end.
+const fn padded(at: usize, bits: u16) -> [u8; BLOCK_LEN] {
+    let mut block = [0; BLOCK_LEN];
+    block[at] = 0x80;
+    let [high, low] = bits.to_be_bytes();
+    block[BLOCK_LEN - 2] = high;
+    block[BLOCK_LEN - 1] = low;
+    block
+}
+
+fn compress(state: &mut [u32; 8], block: &[u8; BLOCK_LEN]) {
+    compress256(state, core::slice::from_ref(block.into()));
+}
+
+/// A state as the hash that it is after the last block.
+fn hash_of(state: [u32; 8]) -> B256 {
+    let mut out = [0u8; 32];
+    out.chunks_exact_mut(4).zip(state).for_each(|(to, word)| to.copy_from_slice(&word.to_be_bytes()));
+    B256::from(out)
+}
+
+/// SHA-256 of a hash: one block. The second half of a double SHA-256.
+pub(super) fn sha256_of_hash(first: &B256) -> B256 {
+    let mut block = PADDING_OF_32;
+    block.split_at_mut(32).0.copy_from_slice(first.as_slice());
+    let mut state = INITIAL;
+    compress(&mut state, &block);
+    hash_of(state)
+}
+
 /// SHA-256 twice, in internal byte order (a displayed Bitcoin hash is this reversed).
 #[must_use]
 pub fn double_sha256(data: &[u8]) -> B256 {
-    sha256(sha256(data).as_slice())
+    let digest: [u8; 32] = Sha256::digest(data).into();
+    sha256_of_hash(&B256::from(digest))
 }
 
-/// Double SHA-256 of two hashes in a row.
+/// Double SHA-256 of two hashes in a row: three blocks, without the general hasher's buffer.
 #[must_use]
 pub fn hash_pair(left: &B256, right: &B256) -> B256 {
-    let mut both = [0u8; 64];
+    let mut both = [0u8; BLOCK_LEN];
     let (l, r) = both.split_at_mut(32);
     l.copy_from_slice(left.as_slice());
     r.copy_from_slice(right.as_slice());
-    double_sha256(&both)
-}
-
-pub(super) fn sha256(data: &[u8]) -> B256 {
-    let digest: [u8; 32] = Sha256::digest(data).into();
-    B256::from(digest)
+    let mut state = INITIAL;
+    compress(&mut state, &both);
+    compress(&mut state, &PADDING_OF_64);
+    sha256_of_hash(&hash_of(state))
 }
 
 /// The other byte order.
@@ -55,7 +94,15 @@ impl<'a> BitcoinHeader<'a> {
     /// Hash in internal byte order.
     #[must_use]
     pub fn hash(&self) -> B256 {
-        double_sha256(self.0)
+        let Some((first, rest)) = self.0.split_first_chunk::<BLOCK_LEN>() else {
+            return double_sha256(self.0);
+        };
+        let mut last = PADDING_OF_80;
+        last.split_at_mut(HEADER_LEN - BLOCK_LEN).0.copy_from_slice(rest);
+        let mut state = INITIAL;
+        compress(&mut state, first);
+        compress(&mut state, &last);
+        sha256_of_hash(&hash_of(state))
     }
 
     /// Hash of the previous Bitcoin block, internal byte order. No Rootstock rule looks at it.
@@ -103,7 +150,7 @@ pub fn sha256_from_midstate(count: u64, state: &[u8; 32], tail: &[u8]) -> B256 {
     }
     let (whole, rest) = tail.as_chunks::<BLOCK_LEN>();
     for block in whole {
-        compress256(&mut h, &[(*block).into()]);
+        compress(&mut h, block);
     }
     let bits = count.wrapping_add(tail.len() as u64).wrapping_mul(8);
     let mut last = [0u8; 2 * BLOCK_LEN];
@@ -114,11 +161,9 @@ pub fn sha256_from_midstate(count: u64, state: &[u8; 32], tail: &[u8]) -> B256 {
         *field = bits.to_be_bytes();
     }
     for block in last.as_chunks::<BLOCK_LEN>().0.iter().take(used / BLOCK_LEN) {
-        compress256(&mut h, &[(*block).into()]);
+        compress(&mut h, block);
     }
-    let mut out = [0u8; 32];
-    out.chunks_exact_mut(4).zip(h).for_each(|(to, word)| to.copy_from_slice(&word.to_be_bytes()));
-    B256::from(out)
+    hash_of(h)
 }
 
 /// Most satoshis there can be.
@@ -138,6 +183,10 @@ const SCRIPTS_LEN: u8 = 4;
 /// this does the same.
 #[must_use]
 pub fn looks_like_transaction(left_display: &B256, right_display: &B256) -> bool {
+    // Decides 255 times in 256.
+    if left_display.get(INPUT_COUNT_AT) != Some(&1) {
+        return false;
+    }
     let mut node = [0u8; 64];
     let (l, r) = node.split_at_mut(32);
     l.copy_from_slice(left_display.as_slice());
@@ -192,6 +241,17 @@ mod tests {
         t.try_into().unwrap()
     }
 
+    proptest! {
+        #[test]
+        fn the_short_ways_give_the_plain_double_hash(bytes: [u8; 80]) {
+            let plain = |data: &[u8]| B256::from_slice(&Sha256::digest(Sha256::digest(data)));
+            prop_assert_eq!(double_sha256(&bytes), plain(&bytes));
+            prop_assert_eq!(BitcoinHeader(&bytes).hash(), plain(&bytes));
+            let (left, right) = (B256::from_slice(&bytes[..32]), B256::from_slice(&bytes[32..64]));
+            prop_assert_eq!(hash_pair(&left, &right), plain(&bytes[..64]));
+        }
+    }
+
     fn shape(t: &[u8; 64]) -> bool {
         looks_like_transaction(&B256::from_slice(&t[..32]), &B256::from_slice(&t[32..]))
     }
@@ -229,11 +289,11 @@ mod tests {
                 0x6a09e667u32, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
             ];
             for block in front.as_chunks::<BLOCK_LEN>().0 {
-                compress256(&mut h, &[(*block).into()]);
+                compress(&mut h, block);
             }
             let state: Vec<u8> = h.iter().flat_map(|w| w.to_be_bytes()).collect();
             let got = sha256_from_midstate(front.len() as u64, &state.try_into().unwrap(), &tail);
-            prop_assert_eq!(got, sha256(&[front, tail].concat()));
+            prop_assert_eq!(got, B256::from_slice(&Sha256::digest([front, tail].concat())));
         }
 
         #[test]

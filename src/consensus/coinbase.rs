@@ -6,7 +6,7 @@
 
 use thiserror::Error;
 
-use super::bitcoin::{sha256, sha256_from_midstate};
+use super::bitcoin::{sha256_from_midstate, sha256_of_hash};
 use crate::types::{B256, MERGED_MINING_TAG};
 
 /// Bytes of count and state before the tail.
@@ -107,7 +107,12 @@ impl<'a> Coinbase<'a> {
     /// Where the last tag starts, with this hash behind it if one is given.
     fn last_tag(&self, hash: Option<&B256>) -> Option<usize> {
         let tag = MERGED_MINING_TAG.as_slice();
-        let starts = self.tail.windows(tag.len()).enumerate().rev().filter(|(_, window)| *window == tag);
+        let starts = self
+            .tail
+            .windows(tag.len())
+            .enumerate()
+            .rev()
+            .filter(|(_, window)| window.first() == tag.first() && *window == tag);
         let mut positions = starts.map(|(at, _)| at);
         match hash {
             None => positions.next(),
@@ -121,7 +126,7 @@ impl<'a> Coinbase<'a> {
     /// The transaction's hash in internal byte order.
     #[must_use]
     pub fn transaction_hash(&self) -> B256 {
-        sha256(sha256_from_midstate(self.count, self.state, self.tail).as_slice())
+        sha256_of_hash(&sha256_from_midstate(self.count, self.state, self.tail))
     }
 }
 

@@ -77,18 +77,18 @@ pub enum Seal {
 
 /// Checks proof of work by the rules at the header's height.
 pub fn verify_merged_mining(header: &Header, network: &Network) -> Result<Seal, PowError> {
-    verify_with_base(header, &header.mining_base_hash(), network, network.rules(header.number))
+    verify_with_hash(header, &header.hash_for_merged_mining(), network, network.rules(header.number))
 }
 
-/// [`verify_merged_mining`] with the hash for merged mining still lacking its fork detection data.
-pub(super) fn verify_with_base(
+/// [`verify_merged_mining`] with the hash for merged mining, or why there is none, already at hand.
+pub(super) fn verify_with_hash(
     header: &Header,
-    mining_base: &B256,
+    mining_hash: &Result<B256, HeaderError>,
     network: &Network,
     rules: RuleSet,
 ) -> Result<Seal, PowError> {
     if is_fallback_block(header, network, rules) {
-        let hash = header.complete_mining_hash(*mining_base).map_err(PowError::MiningHash)?;
+        let hash = mining_hash.clone().map_err(PowError::MiningHash)?;
         let [even, odd] = &network.params.fallback_keys;
         let key = if header.number.is_multiple_of(2) { even } else { odd };
         fallback::verify(&header.bitcoin_header, &hash, key)?;
@@ -100,7 +100,7 @@ pub(super) fn verify_with_base(
         coinbase: &header.coinbase_tx,
     };
     let bitcoin = proof.check_work(header.difficulty.value(), rules)?;
-    let hash = header.complete_mining_hash(*mining_base).map_err(PowError::MiningHash)?;
+    let hash = mining_hash.clone().map_err(PowError::MiningHash)?;
     proof.check_commitment(&bitcoin, &hash, rules)?;
     Ok(Seal::MergedMining)
 }

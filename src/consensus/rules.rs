@@ -11,7 +11,7 @@ use super::fork_detection::{compared_data, ForkContext, ForkDetection, ForkDetec
 use super::network::{
     Network, EXECUTION_THREADS, GAS_LIMIT_DIVISOR, MAX_EXTRA_DATA, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR,
 };
-use super::pow::{verify_with_base, PowError, Seal};
+use super::pow::{verify_with_hash, PowError, Seal};
 use super::rule::{Rule, RuleSet};
 use super::verified::Candidate;
 use crate::types::{Header, B256, U256};
@@ -238,10 +238,8 @@ impl<'a> Check<'a> {
     fn compare_fork_detection(&self) -> Result<ForkDetection, RuleError> {
         let header = self.header();
         // Without fork detection data in the hash there is nothing to compare; where it lacks, `work` says so.
-        let Ok(hash) = header.complete_mining_hash(*self.candidate.mining_base()) else {
-            return Ok(ForkDetection::NotRequired);
-        };
-        let Some(data) = compared_data(header, &hash) else { return Ok(ForkDetection::NotRequired) };
+        let Ok(hash) = self.candidate.mining_hash() else { return Ok(ForkDetection::NotRequired) };
+        let Some(data) = compared_data(header, hash) else { return Ok(ForkDetection::NotRequired) };
         let nothing_known = ForkContext::default();
         let (context, uncles) = self.fork.unwrap_or((&nothing_known, None));
         Ok(context.check(header.number, &data, uncles)?)
@@ -395,7 +393,7 @@ fn fork_detection(check: &Check<'_>) -> Result<(), RuleError> {
 }
 
 fn work(check: &Check<'_>) -> Result<(), RuleError> {
-    verify_with_base(check.header(), check.candidate.mining_base(), check.network, check.rules)?;
+    verify_with_hash(check.header(), check.candidate.mining_hash(), check.network, check.rules)?;
     Ok(())
 }
 

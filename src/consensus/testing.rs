@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bitcoin::{double_sha256, hash_pair, reversed, sha256};
+use super::bitcoin::{double_sha256, hash_pair, reversed};
 use super::chain::HeaderChain;
 use super::difficulty;
 use super::network::{Network, NetworkSpec, Params};
@@ -119,7 +119,7 @@ impl Bitcoin {
         for block in front.as_chunks::<64>().0 {
             compress256(&mut state, &[(*block).into()]);
         }
-        let leaf = sha256(sha256(&[&front[..], &tail[..]].concat()).as_slice());
+        let leaf = double_sha256(&[&front[..], &tail[..]].concat());
         let root = self.branch.iter().fold(leaf, |node, sibling| hash_pair(&node, sibling));
         let mut coinbase = (front.len() as u64).to_be_bytes().to_vec();
         coinbase.extend(state.iter().flat_map(|word| word.to_be_bytes()));

@@ -9,18 +9,22 @@ use super::pow::Seal;
 use super::rules::{verify_standalone, RuleError};
 use crate::types::{Header, HeaderError, SealedHeader, B256};
 
-/// A header to be checked: with its hash and the base of its hash for merged mining, both computed from it.
+/// A header to be checked: with its hash and its hash for merged mining, both computed from it.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     header: SealedHeader,
-    mining_base: B256,
+    mining_hash: Result<B256, HeaderError>,
 }
 
 impl Candidate {
     /// Decodes a header of a network; both hashes are taken over the bytes read where possible.
     pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, HeaderError> {
         let (header, mining_base) = Header::decode_sealed(rlp, &|number| network.header_shape(number))?;
-        Ok(Self { header, mining_base })
+        Ok(Self::new(header, mining_base))
+    }
+
+    fn new(header: SealedHeader, mining_base: B256) -> Self {
+        Self { mining_hash: header.complete_mining_hash(mining_base), header }
     }
 
     /// The header.
@@ -29,10 +33,9 @@ impl Candidate {
         &self.header
     }
 
-    /// Base of the hash for merged mining.
-    #[must_use]
-    pub const fn mining_base(&self) -> &B256 {
-        &self.mining_base
+    /// The hash for merged mining; an error where the coinbase lacks fork detection data.
+    pub const fn mining_hash(&self) -> &Result<B256, HeaderError> {
+        &self.mining_hash
     }
 
     /// Gives the header back.
@@ -45,14 +48,14 @@ impl Candidate {
 impl From<Header> for Candidate {
     fn from(header: Header) -> Self {
         let (header, mining_base) = header.seal_with_mining_base();
-        Self { header, mining_base }
+        Self::new(header, mining_base)
     }
 }
 
 impl From<SealedHeader> for Candidate {
     fn from(header: SealedHeader) -> Self {
         let mining_base = header.mining_base_hash();
-        Self { header, mining_base }
+        Self::new(header, mining_base)
     }
 }
 

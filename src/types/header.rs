@@ -265,7 +265,8 @@ fn find_fork_detection(coinbase: &[u8], mining_base: &B256) -> Option<[u8; FORK_
         .windows(TAG + MINING_PREFIX_LEN)
         .rposition(|window| {
             let (tag, hash) = window.split_at(TAG);
-            tag == MERGED_MINING_TAG && hash == prefix
+            // The first byte alone decides nearly always.
+            tag.first() == MERGED_MINING_TAG.first() && tag == MERGED_MINING_TAG && hash == prefix
         })?
         .checked_add(TAG + MINING_PREFIX_LEN)?;
     coinbase.get(start..)?.first_chunk::<FORK_DETECTION_LEN>().copied()

@@ -32,6 +32,16 @@ impl<'a> Reader<'a> {
 
     /// The next item, which must be a string.
     pub fn next_str(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
+        if let Some((string, rest)) = short_string(self.rest) {
+            self.rest = rest;
+            return Ok(string);
+        }
+        self.other_str(field)
+    }
+
+    /// Long strings, and the reason why anything else is refused.
+    #[cold]
+    fn other_str(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
         Header::decode_bytes(&mut self.rest, false).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))
     }
 
@@ -73,6 +83,27 @@ impl<'a> Reader<'a> {
         } else {
             Err(FieldError::new(field, FieldRule::Trailing(self.rest.len())))
         }
+    }
+}
+
+/// The first item and what follows it, if it is a well-formed string of at most 255 bytes. Headers are made of these,
+/// and the general decoder takes ten times as long.
+fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (first, after) = bytes.split_first()?;
+    match first {
+        0..=0x7f => bytes.split_at_checked(1),
+        0x80..=0xb7 => {
+            let (string, rest) = after.split_at_checked(usize::from(first.saturating_sub(0x80)))?;
+            // A byte below 0x80 stands for itself.
+            let shortest = !matches!(string, [0..=0x7f]);
+            shortest.then_some((string, rest))
+        }
+        0xb8 => {
+            let (len, after) = after.split_first()?;
+            let shortest = *len > 55;
+            after.split_at_checked(usize::from(*len)).filter(|_| shortest)
+        }
+        _ => None,
     }
 }
 
@@ -155,6 +186,24 @@ impl ListBuf {
         Self { buf }
     }
 
+    /// A list of items that are encoded already.
+    pub fn of_payload(payload: &[u8]) -> Self {
+        let mut list = Self::with_capacity(payload.len());
+        list.buf.extend_from_slice(payload);
+        list
+    }
+
+    /// The items so far.
+    pub fn payload(&self) -> &[u8] {
+        self.buf.get(LIST_HEADER_MAX..).unwrap_or(&[])
+    }
+
+    /// The list of the first `len` payload bytes, with its header.
+    pub fn prefix(&mut self, len: usize) -> &[u8] {
+        let start = self.write_header(len);
+        self.buf.get(start..LIST_HEADER_MAX.saturating_add(len)).unwrap_or(&[])
+    }
+
     /// Where items are appended.
     pub fn items(&mut self) -> &mut Vec<u8> {
         &mut self.buf
@@ -162,20 +211,18 @@ impl ListBuf {
 
     /// The list so far, with its header.
     pub fn as_list(&mut self) -> &[u8] {
-        let start = self.write_header();
-        self.buf.get(start..).unwrap_or(&[])
+        self.prefix(self.payload().len())
     }
 
     /// The finished list.
     pub fn into_list(mut self) -> Vec<u8> {
-        let start = self.write_header();
+        let start = self.write_header(self.payload().len());
         self.buf.drain(..start);
         self.buf
     }
 
-    /// Writes the header right before the payload and returns where it starts.
-    fn write_header(&mut self) -> usize {
-        let payload_length = self.buf.len().saturating_sub(LIST_HEADER_MAX);
+    /// Writes the header for so many payload bytes right before them and returns where it starts.
+    fn write_header(&mut self, payload_length: usize) -> usize {
         let header = Header { list: true, payload_length };
         let start = LIST_HEADER_MAX.saturating_sub(header.length());
         if let Some(mut room) = self.buf.get_mut(start..LIST_HEADER_MAX) {
@@ -192,4 +239,42 @@ pub fn list_of<'a>(items: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
         list.items().extend_from_slice(item);
     }
     list.into_list()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A string's header of a chosen kind before some bytes: right, one off, or anything.
+    fn items() -> impl Strategy<Value = Vec<u8>> {
+        let header = prop_oneof![
+            any::<u8>().prop_map(|first| vec![first]),
+            (0xb7u8..=0xba, any::<u8>()).prop_map(|(first, len)| vec![first, len]),
+            (0x80u8..=0x82).prop_map(|first| vec![first]),
+        ];
+        (header, proptest::collection::vec(any::<u8>(), 0..300))
+            .prop_map(|(header, rest)| [header, rest].concat())
+    }
+
+    proptest! {
+        #[test]
+        fn strings_are_read_as_the_general_decoder_reads_them(bytes in items()) {
+            let (mut fast, mut general) = (Reader::new(&bytes), &bytes[..]);
+            let plain = Header::decode_bytes(&mut general, false);
+            match fast.next_str("field") {
+                Ok(string) => prop_assert_eq!((Ok(string), fast.rest()), (plain, general)),
+                Err(error) => prop_assert_eq!(error.rule, FieldRule::Rlp(plain.unwrap_err())),
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_shows_its_beginnings() {
+        let mut list = ListBuf::of_payload(&[0x61; 60]);
+        assert_eq!(list.prefix(2), [0xc2, 0x61, 0x61]);
+        assert_eq!(list.prefix(60)[..3], [0xf8, 60, 0x61]);
+        assert_eq!(list.as_list().len(), 62);
+        assert_eq!(list.payload(), [0x61; 60]);
+    }
 }
