@@ -1,0 +1,16 @@
+//! What the fuzz targets assert, one module per target.
+//!
+//! A target is more than "does not panic": what decodes must encode to the input, an accepted proof must say what the
+//! data say, and no change of a valid proof may prove something else.
+
+pub mod bitcoin_merkle;
+pub mod coinbase;
+pub mod header;
+pub mod input;
+pub mod json;
+pub mod limit;
+pub mod model;
+pub mod proof;
+pub mod rpc_envelope;
+pub mod transaction;
+pub mod trie_node;
