@@ -1,12 +1,13 @@
-//! An account proof against the bare hashes of its nodes: the check may take 1.5 times as long.
+//! An account proof against the bare hashes of its nodes.
+
+use std::hint::black_box;
 
 use criterion::{criterion_group, Criterion};
 use rootlight::trie::{verify_proof, Trie};
 use rootlight::types::{keccak256, Bytes, B256};
-use rootlight_bench::ratio;
-use std::hint::black_box;
+use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
 
-/// What the check may cost, in bare hashes.
+/// What the check may take, in bare hashes.
 const LIMIT: f64 = 1.5;
 
 /// Accounts in the trie; a proof has about 18 nodes, the main network's some more.
@@ -57,8 +58,10 @@ fn account_proof(c: &mut Criterion) {
 criterion_group!(benches, account_proof);
 
 fn main() {
-    benches();
+    if !only_ratios() {
+        benches();
+    }
     let (root, proofs) = proofs();
-    let found = ratio(200, || hash_all(&proofs), || verify_all(root, &proofs));
-    println!("account proof check: {found:.3} times its hashes (at most {LIMIT})");
+    let ratio = Ratio::measure(&seconds, 100, || hash_all(&proofs), || verify_all(root, &proofs));
+    println!("{}", ratio.report("account proof check to its hashes", LIMIT));
 }

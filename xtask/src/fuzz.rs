@@ -1,4 +1,4 @@
-//! Long-running work by hand: fuzz targets and benches.
+//! Fuzz targets, by hand: they run for minutes each.
 
 use std::process::ExitCode;
 
@@ -23,6 +23,12 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     if !run.step("setup: cargo-fuzz", tools::cargo_fuzz) {
         return run.finish();
     }
+    // Recorded headers, proofs and requests to start from; what is there already stays.
+    if !run
+        .step("seeds", |log| log.run(Cmd::new("cargo run --quiet --example seeds").within("fuzz")).map(lines))
+    {
+        return run.finish();
+    }
     let listed = ask("cargo", &["fuzz", "list"]).unwrap_or_default();
     let targets: Vec<&str> = if named.is_empty() { listed.lines().collect() } else { named.to_vec() };
     if targets.is_empty() {
@@ -39,6 +45,11 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     run.finish()
 }
 
+/// The number of inputs per target, on one line.
+fn lines(output: String) -> String {
+    output.lines().filter(|line| !line.starts_with("skipped")).collect::<Vec<_>>().join(", ")
+}
+
 /// Sanitizer coverage is unstable in rustc; the stable toolchain is told to allow it, so that none other is needed.
 fn fuzz_command(target: &str, minutes: u64) -> Cmd {
     let seconds = minutes * 60;
@@ -53,20 +64,4 @@ fn fuzz_command(target: &str, minutes: u64) -> Cmd {
         ])
         .env("RUSTC_BOOTSTRAP", "1")
         .limit(seconds + 20 * 60)
-}
-
-/// Benches, with the terminal's own output.
-pub(crate) fn bench(args: &[&str]) -> ExitCode {
-    let args = args.strip_prefix(&["--"]).unwrap_or(args);
-    let mut cmd = Cmd::new("cargo bench --locked --package rootlight-bench");
-    if !args.is_empty() {
-        cmd = cmd.arg("--").args(args);
-    }
-    match cmd.run_attached() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
 }

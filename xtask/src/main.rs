@@ -3,6 +3,7 @@
 //! Plain Rust over the ordinary clients (cargo, rustup, npm, apt-get), so that a machine with rustup, Node.js and
 //! Debian's package tools needs nothing else. `cargo xtask help` lists the tasks.
 
+mod bench;
 mod fuzz;
 mod links;
 mod shell;
@@ -21,7 +22,7 @@ cargo xtask <task>
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
-  bench [-- ARGS]              run the benches (native; ARGS go to criterion)
+  bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
 ";
 
 fn main() -> ExitCode {
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
-        Some((&"bench", rest)) => fuzz::bench(rest),
+        Some((&"bench", rest)) => bench::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             print!("{HELP}");
             ExitCode::SUCCESS

@@ -13,7 +13,7 @@ pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-n
 /// Must be the version of the `wasm-bindgen` crate in Cargo.lock.
 const WASM_BINDGEN: &str = "0.2.130";
 const WASM_PACK: &str = "0.15.1";
-const CARGO_FUZZ: &str = "0.13.1";
+const CARGO_FUZZ: &str = "0.13.2";
 
 /// Names under which Chromium is found on PATH.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];

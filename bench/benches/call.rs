@@ -1,0 +1,193 @@
+//! `balanceOf` of a recorded ERC-20 token on proven state, against the same bytecode in plain revm on a hash map.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+use criterion::{criterion_group, Criterion};
+use revm::context::TxEnv;
+use revm::database::{InMemoryDB, WrapDatabaseRef};
+use revm::primitives::TxKind;
+use revm::state::{AccountInfo, Bytecode};
+use revm::{Context, ExecuteEvm as _, MainBuilder as _, MainContext as _};
+use rootlight::consensus::{Network, RuleSet};
+use rootlight::exec::{
+    call, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits,
+};
+use rootlight::state::{keys, StateKey, StateOverride, StateReader as _, TrieState};
+use rootlight::trie::{lookup_value, prove, verify_multiproof, ProvenNodes};
+use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
+use rootlight_bench::recordings::read;
+use serde_json::Value;
+
+/// The token, one of its holders, and the block whose state is read.
+const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
+const HOLDER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+const BLOCK: u64 = 642;
+/// Calls timed together.
+const BATCH: usize = 200;
+
+struct NoHashes;
+
+impl BlockHashes for NoHashes {
+    fn block_hash(&self, _: u64) -> Option<B256> {
+        None
+    }
+}
+
+/// The call on proven nodes, all of them at hand.
+struct Proven {
+    root: B256,
+    nodes: ProvenNodes,
+    block: BlockEnvironment,
+    rules: RuleSet,
+    message: CallMessage,
+}
+
+impl Proven {
+    /// Collects what the call says it lacks, until it answers; none where the recordings are absent.
+    fn load() -> Option<(Self, Vec<StateKey>)> {
+        let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
+        let lines = |text: &str| -> Vec<Value> {
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+        };
+        let blocks = lines(&blocks).into_iter().map(|line| line["response"]["result"].clone());
+        let block =
+            blocks.filter(|block| uint(&block["number"]) == U256::from(BLOCK)).last().expect("recorded");
+        let pair = |node: &Value| (text(&node["hash"]).parse().expect("a hash"), bytes(&node["value"]));
+        let all: BTreeMap<B256, Bytes> = lines(&nodes).iter().map(pair).collect();
+        let mut data = vec![0x70, 0xa0, 0x82, 0x31];
+        data.resize(16, 0);
+        data.extend_from_slice(HOLDER.parse::<Address>().expect("an address").as_slice());
+        let to = Some(TOKEN.parse().expect("an address"));
+        let mut proven = Self {
+            root: text(&block["stateRoot"]).parse().expect("a hash"),
+            nodes: ProvenNodes::new(),
+            block: BlockEnvironment {
+                number: BLOCK,
+                timestamp: u64::try_from(uint(&block["timestamp"])).expect("a time"),
+                coinbase: text(&block["miner"]).parse().expect("an address"),
+                difficulty: uint(&block["difficulty"]),
+                gas_limit: uint(&block["gasLimit"]),
+                minimum_gas_price: uint(&block["minimumGasPrice"]),
+            },
+            rules: Network::regtest().rules(BLOCK),
+            message: CallMessage { to, data: data.into(), ..CallMessage::default() },
+        };
+        let mut facts = Vec::new();
+        while let Err(CallStop::Lacking(lacking)) = proven.result() {
+            proven.prove(&all, &lacking.iter().map(path).collect::<Vec<_>>());
+            facts.extend(lacking);
+        }
+        Some((proven, facts))
+    }
+
+    fn prove(&mut self, all: &BTreeMap<B256, Bytes>, paths: &[Vec<u8>]) {
+        let nodes: Vec<Bytes> =
+            paths.iter().flat_map(|key| prove(all, self.root, key).expect("recorded")).collect();
+        let value = |key: &Vec<u8>| lookup_value(all, self.root, key).expect("recorded");
+        let values: Vec<Bytes> = paths.iter().filter_map(value).filter(|value| value.len() > 32).collect();
+        let proven = verify_multiproof(self.root, paths, &nodes, &values).expect("a proof");
+        self.nodes.merge(proven).expect("within the limit");
+    }
+
+    fn state(&self) -> TrieState<&ProvenNodes> {
+        TrieState::new(&self.nodes, self.root)
+    }
+
+    fn result(&self) -> Result<CallOutcome, CallStop> {
+        let state = self.state();
+        let context = CallContext {
+            state: &state,
+            hashes: &NoHashes,
+            block: &self.block,
+            rules: self.rules,
+            chain_id: 33,
+        };
+        call(&context, &self.message, &StateOverride::default(), &RunLimits::default())
+            .map(|r| r.into_outcome())
+    }
+
+    fn balance(&self) -> Bytes {
+        match self.result() {
+            Ok(CallOutcome::Success { output, .. }) => output,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a string")
+}
+
+fn uint(value: &Value) -> U256 {
+    value.as_str().map_or(U256::MAX, |text| text.parse().expect("a number"))
+}
+
+fn bytes(value: &Value) -> Bytes {
+    hex::decode(text(value).trim_start_matches("0x")).expect("hex").into()
+}
+
+fn path(key: &StateKey) -> Vec<u8> {
+    match key {
+        StateKey::Account(address) => keys::account_key(address).to_vec(),
+        StateKey::Code(address) => keys::code_key(address).to_vec(),
+        StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
+            keys::slot_key(address, slot)
+        }
+        StateKey::BlockHash(_) => panic!("balanceOf asks for no block"),
+    }
+}
+
+/// The same facts in revm's own map.
+fn plain(proven: &Proven, facts: &[StateKey]) -> InMemoryDB {
+    let state = proven.state();
+    let token: Address = TOKEN.parse().expect("an address");
+    let code = Bytecode::new_raw(state.code(&token).expect("proven"));
+    let mut db = InMemoryDB::default();
+    db.insert_account_info(token, AccountInfo::default().with_code(code));
+    for fact in facts {
+        if let StateKey::Storage(address, slot) = fact {
+            let word = state.storage_word(address, slot).expect("proven");
+            db.insert_account_storage(*address, *slot, word).expect("a map");
+        }
+    }
+    db
+}
+
+/// A fresh run on the map, as the other side makes one.
+fn plain_balance(db: &InMemoryDB, message: &CallMessage) -> Bytes {
+    let mut evm = Context::mainnet().with_db(WrapDatabaseRef(db)).build_mainnet();
+    let tx = TxEnv {
+        kind: TxKind::Call(message.to.expect("a call")),
+        data: message.data.clone(),
+        gas_limit: 10_000_000,
+        ..TxEnv::default()
+    };
+    evm.transact(tx).expect("it runs").result.into_output().expect("it returns")
+}
+
+fn balance_of(c: &mut Criterion) {
+    let Some((proven, facts)) = Proven::load() else { return };
+    let db = plain(&proven, &facts);
+    c.bench_function("balanceOf, revm on a hash map", |b| b.iter(|| plain_balance(&db, &proven.message)));
+    c.bench_function("balanceOf, proven state", |b| b.iter(|| proven.balance()));
+}
+
+criterion_group!(benches, balance_of);
+
+fn main() {
+    if !only_ratios() {
+        benches();
+    }
+    let Some((proven, facts)) = Proven::load() else { return };
+    let db = plain(&proven, &facts);
+    assert_eq!(proven.balance(), plain_balance(&db, &proven.message));
+    let repeat = |run: &dyn Fn() -> Bytes| (0..BATCH).fold(0, |sum, _| sum + run().len());
+    let ratio = Ratio::measure(
+        &seconds,
+        40,
+        || repeat(&|| plain_balance(&db, &proven.message)),
+        || repeat(&|| proven.balance()),
+    );
+    println!("balanceOf on proven state to plain revm on a hash map: {ratio}");
+}

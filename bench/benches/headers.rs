@@ -1,0 +1,25 @@
+//! Header verification against its hashes.
+
+use criterion::{criterion_group, Criterion};
+use rootlight_bench::headers::{Run, LIMIT};
+use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
+use rootlight_bench::recordings::mainnet_headers;
+
+fn headers(c: &mut Criterion) {
+    let Some(run) = mainnet_headers().map(Run::new) else { return };
+    let mut group = c.benchmark_group("main network headers");
+    group.throughput(criterion::Throughput::Elements(run.len() as u64));
+    group.bench_function("bare hashes", |b| b.iter(|| run.hash()));
+    group.bench_function("full verification", |b| b.iter(|| run.verify()));
+}
+
+criterion_group!(benches, headers);
+
+fn main() {
+    if !only_ratios() {
+        benches();
+    }
+    let Some(run) = mainnet_headers().map(Run::new) else { return };
+    let ratio = Ratio::measure(&seconds, 40, || run.hash(), || run.verify());
+    println!("{}", ratio.report("header verification to its hashes", LIMIT));
+}

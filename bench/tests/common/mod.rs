@@ -1,0 +1,23 @@
+//! Header verification against its hashes in WebAssembly. Only reported: a test must not depend on time.
+
+use rootlight_bench::headers::{Run, LIMIT};
+use rootlight_bench::ratio::Ratio;
+use rootlight_bench::recordings::mainnet_headers;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_test::console_log;
+
+#[wasm_bindgen]
+extern "C" {
+    /// Milliseconds, with a fraction.
+    #[wasm_bindgen(js_namespace = performance)]
+    fn now() -> f64;
+}
+
+pub(crate) fn report(place: &str) {
+    let Some(run) = mainnet_headers().map(Run::new) else {
+        console_log!("skipped: no recordings when this was built");
+        return;
+    };
+    let ratio = Ratio::measure(&now, 8, || run.hash(), || run.verify());
+    console_log!("{}", ratio.report(&format!("header verification to its hashes, {place}"), LIMIT));
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask bench`: ratios within one run, natively and in WebAssembly.
+
+use std::process::ExitCode;
+
+use crate::shell::{find, Cmd};
+
+/// Without arguments the ratios of docs/benchmarks.md; ARGS go to criterion, natively.
+pub(crate) fn run(args: &[&str]) -> ExitCode {
+    let args = args.strip_prefix(&["--"]).unwrap_or(args);
+    let native = Cmd::new("cargo bench --locked --package rootlight-bench --");
+    if !args.is_empty() {
+        return outcome(native.args(args).run_attached());
+    }
+    let done = native
+        .arg("--ratios")
+        .run_attached()
+        .and_then(|()| wasm(&["--node"], "node"))
+        .and_then(|()| wasm(&["--headless", "--chrome", "--chromedriver", &driver()?], "browser"));
+    outcome(done)
+}
+
+fn outcome(done: Result<(), String>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn driver() -> Result<String, String> {
+    let driver = find("chromedriver").ok_or("chromedriver is missing: run cargo xtask setup")?;
+    Ok(driver.to_string_lossy().into_owned())
+}
+
+/// The header ratio in an engine; what it prints stands between the runner's lines.
+fn wasm(engine: &[&str], test: &str) -> Result<(), String> {
+    Cmd::new("wasm-pack test --mode no-install --release")
+        .args(engine)
+        .args(&["--", "--locked", "--test", test, "--", "--nocapture"])
+        .env("WASM_BINDGEN_TEST_TIMEOUT", "300")
+        .within("bench")
+        .run_attached()
+}
