@@ -25,7 +25,10 @@ const PADDING_OF_80: [u8; BLOCK_LEN] = padded(HEADER_LEN - BLOCK_LEN, 640);
 /// A last block: the bit 1 at byte `at`, `bits` at the end.
 const fn padded(at: usize, bits: u16) -> [u8; BLOCK_LEN] {
     let mut block = [0; BLOCK_LEN];
-    block[at] = 0x80;
+    // At compile time only.
+    if let [first, ..] = block.split_at_mut(at).1 {
+        *first = 0x80;
+    }
     let [high, low] = bits.to_be_bytes();
     block[BLOCK_LEN - 2] = high;
     block[BLOCK_LEN - 1] = low;
