@@ -41,7 +41,9 @@ fn main() {
     let mut files: Vec<PathBuf> = RECORDINGS.iter().map(|name| shared.join(name)).collect();
     let vectors = here.join("../tests/vectors");
     for entry in fs::read_dir(&vectors).into_iter().flatten().flatten() {
-        files.push(entry.path());
+        if entry.path().extension().is_some_and(|kind| kind == "json" || kind == "jsonl") {
+            files.push(entry.path());
+        }
     }
     let mut totals: BTreeMap<&str, usize> = BTreeMap::new();
     for file in files {
