@@ -50,9 +50,8 @@ impl Proven {
         let lines = |text: &str| -> Vec<Value> {
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
         };
-        let blocks = lines(&blocks).into_iter().map(|line| line["response"]["result"].clone());
-        let block =
-            blocks.filter(|block| uint(&block["number"]) == U256::from(BLOCK)).next_back().expect("recorded");
+        let mut blocks = lines(&blocks).into_iter().map(|line| line["response"]["result"].clone());
+        let block = blocks.rfind(|block| uint(&block["number"]) == U256::from(BLOCK)).expect("recorded");
         let pair = |node: &Value| (text(&node["hash"]).parse().expect("a hash"), bytes(&node["value"]));
         let all: BTreeMap<B256, Bytes> = lines(&nodes).iter().map(pair).collect();
         let mut data = vec![0x70, 0xa0, 0x82, 0x31];
