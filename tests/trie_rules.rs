@@ -291,7 +291,7 @@ fn proof_with_a_node_of_another_key() {
 fn proof_with_an_unused_node() {
     let (trie, key, _, proof) = entry(3);
     let extra = Bytes::from(leaf(3));
-    let after = [&proof[..], &[extra.clone()]].concat();
+    let after = [&proof[..], std::slice::from_ref(&extra)].concat();
     let unused = |index| Err(ProofError::UnusedNode { index });
     assert_eq!(verify_path(trie.root(), &key, &after), unused(proof.len()));
     let mut leaf_first: Vec<Bytes> = proof.iter().rev().cloned().collect();
@@ -330,7 +330,7 @@ fn embedded_node_listed_again() {
     let reversed: Vec<_> = proof.iter().rev().cloned().collect();
     assert_eq!(verify_path(root, &key, &reversed), value);
     assert!(verify_multiproof(root, &[&key], &reversed, NONE).is_ok());
-    let twice = [&proof[..], &[inside.clone()]].concat();
+    let twice = [&proof[..], std::slice::from_ref(&inside)].concat();
     assert_eq!(verify_path(root, &key, &twice), Err(ProofError::UnusedNode { index: proof.len() }));
 
     // The same node with another value: not the one inside the parent.
@@ -619,7 +619,7 @@ fn short_root_is_not_embedded() {
     let mut trie = Trie::new();
     trie.put(&[5], vec![1]);
     let bytes = Bytes::from_static(&[0x50, 7, 5, 1]);
-    assert_eq!(trie.proof(&[5]), [bytes.clone()]);
+    assert_eq!(trie.proof(&[5]), std::slice::from_ref(&bytes));
     let mut stored = Vec::new();
     trie.for_each_stored(&mut |hash, bytes| stored.push((hash, bytes)));
     assert_eq!(stored, [(trie.root(), bytes)]);

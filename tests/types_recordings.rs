@@ -89,11 +89,13 @@ struct Chain {
     main: bool,
 }
 
+/// How a chain lays its headers out, by height.
+type Shape = fn(u64) -> HeaderShape;
+
 /// Both main recordings: trimmed copies always, the whole ones where they are.
 fn main_chains() -> Vec<Chain> {
     let trimmed = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"));
-    let layouts: [(&str, fn(u64) -> HeaderShape); 2] =
-        [("chain", shapes::regtest), ("chain_v0", shapes::regtest_v0)];
+    let layouts: [(&str, Shape); 2] = [("chain", shapes::regtest), ("chain_v0", shapes::regtest_v0)];
     let mut out = Vec::new();
     for (name, shape) in layouts {
         let path = trimmed.join(format!("{name}_trimmed"));

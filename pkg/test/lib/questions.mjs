@@ -18,6 +18,11 @@ function block(recorded) {
   return { ...recorded, transactions: recorded.transactions.map((t) => (typeof t === 'string' ? t : transaction(t))) };
 }
 
+/** An uncle's size is that of its header here; the reference counts the body where it happens to have it. */
+function uncle({ size, ...recorded }) {
+  return { ...recorded, transactions: [] };
+}
+
 /** All questions about blocks `from` to `to` of a recorded node. */
 export function questionsAbout(node, from, to) {
   const questions = [];
@@ -33,7 +38,7 @@ export function questionsAbout(node, from, to) {
     recorded('eth_getBlockByHash', [full.hash, true], block);
     recorded('rsk_getRawBlockHeaderByNumber', [hex(n)]);
     put('eth_getBlockTransactionCountByHash', [full.hash], hex(full.transactions.length));
-    full.uncles.forEach((_, i) => recorded('eth_getUncleByBlockHashAndIndex', [full.hash, hex(i)]));
+    full.uncles.forEach((_, i) => recorded('eth_getUncleByBlockHashAndIndex', [full.hash, hex(i)], uncle));
     for (const tx of full.transactions) {
       put('eth_getTransactionByHash', [tx.hash], transaction(tx));
       recorded('eth_getTransactionReceipt', [tx.hash]);
