@@ -177,7 +177,7 @@ pub fn meets_target(hash: &B256, difficulty: U256) -> bool {
     match hash.overflowing_mul(difficulty) {
         (_, false) => true,
         // The product of 2^256 itself still passes.
-        (U256::ZERO, true) => is_two_to_the_256(hash, difficulty),
+        (product, true) if product.is_zero() => is_two_to_the_256(hash, difficulty),
         _ => false,
     }
 }
