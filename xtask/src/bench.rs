@@ -34,11 +34,11 @@ fn driver() -> Result<String, String> {
     Ok(driver.to_string_lossy().into_owned())
 }
 
-/// The header ratio in an engine; what it prints stands between the runner's lines.
+/// The header ratio in an engine, built as the package is; what it prints stands between the runner's lines.
 fn wasm(engine: &[&str], test: &str) -> Result<(), String> {
-    Cmd::new("wasm-pack test --mode no-install --release")
+    Cmd::new("wasm-pack test --mode no-install")
         .args(engine)
-        .args(&["--", "--locked", "--test", test, "--", "--nocapture"])
+        .args(&["--", "--locked", "--profile", "wasm", "--test", test, "--", "--nocapture"])
         .env("WASM_BINDGEN_TEST_TIMEOUT", "300")
         .within("bench")
         .run_attached()

@@ -284,7 +284,8 @@ struct Candidates {
 impl Candidates {
     fn of(header: &Header, raw: &RawBlock<'_>) -> Self {
         let listed = header.uncle_count;
-        let last = if listed == 0 { MAX_HIDDEN_UNCLES } else { listed };
+        // Only uncles that are shown as blocks hide theirs; genesis is none.
+        let last = if listed == 0 && header.number != 0 { MAX_HIDDEN_UNCLES } else { listed };
         let mut gas_limits = alloc::vec![header.gas_limit];
         let unsigned = RawUint::minimal(header.gas_limit.value());
         if unsigned != header.gas_limit {
