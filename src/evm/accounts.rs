@@ -152,5 +152,8 @@ pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResul
     if !destroyed.data.previously_destroyed {
         step.interpreter.gas.record_refund(SELFDESTRUCT_REFUND);
     }
+    if let Some(inspector) = step.host.chain.inspector.as_deref_mut() {
+        inspector.self_destruct(own, beneficiary, balance);
+    }
     Err(InstructionResult::SelfDestruct)
 }

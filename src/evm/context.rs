@@ -10,6 +10,7 @@ use revm::interpreter::{InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 use revm::Database;
 
+use super::inspect::Inspector;
 use crate::consensus::{Rule, RuleSet};
 
 /// The rule set in the shape `revm` wants a specification in.
@@ -38,6 +39,8 @@ pub struct RunContext<'a> {
     pub interrupt: &'a dyn Fn() -> bool,
     /// Sender whose balance the reference lets fall below zero: nothing may read it.
     pub overdrawn: Option<Address>,
+    /// Who watches the run.
+    pub inspector: Option<&'a mut dyn Inspector>,
     /// Set by an instruction that cannot go on; taken by the frame loop.
     pub(super) abort: Option<Abort>,
     /// A native contract failed under the rules before RSKIP-197: its caller fails too.
@@ -56,6 +59,7 @@ impl<'a> RunContext<'a> {
             gas_price: U256::ZERO,
             interrupt,
             overdrawn: None,
+            inspector: None,
             abort: None,
             fail_caller: false,
             headed_codes: BTreeMap::new(),
@@ -99,6 +103,8 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn is_contract(&mut self, address: Address) -> bool;
     /// Whether a state override gave the account its code.
     fn code_overridden(&self, address: Address) -> bool;
+    /// All storage words of an account, where they can be listed.
+    fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>>;
     /// Whether the run should end: its result would be thrown away.
     fn exhausted(&self) -> bool;
 }

@@ -1,5 +1,6 @@
 //! State as the machine asks for it, and its face towards `revm`.
 
+use alloc::collections::BTreeMap;
 use core::convert::Infallible;
 
 use alloy_primitives::{Address, Bytes, B256, U256};
@@ -38,6 +39,10 @@ pub trait EvmState {
     fn code_overridden(&self, address: Address) -> bool;
     /// A storage word.
     fn storage(&mut self, address: Address, slot: U256) -> U256;
+    /// All storage words of an account (no zeros), where the state can list them; for tracing.
+    fn whole_storage(&mut self, _address: Address) -> Option<BTreeMap<U256, U256>> {
+        None
+    }
     /// Hash of one of the 256 blocks before the one the run sees.
     fn block_hash(&mut self, number: u64) -> B256;
     /// Whether the run should end now.
@@ -84,6 +89,10 @@ impl<S: EvmState> EvmDatabase for Adapter<S> {
 
     fn code_overridden(&self, address: Address) -> bool {
         self.0.code_overridden(address)
+    }
+
+    fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
+        self.0.whole_storage(address)
     }
 
     fn exhausted(&self) -> bool {

@@ -15,6 +15,8 @@ use super::code::skip_header;
 use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::gas::MAX_CODE;
+use super::inspect::Inspector;
+use super::inspect_hooks::watched_steps;
 use super::machine::Machine;
 use super::precompiles::Precompile;
 use crate::consensus::Rule;
@@ -54,10 +56,12 @@ impl<S: EvmState> Machine<'_, S> {
         let rules = self.evm.ctx.chain.rules;
         if let FrameInput::Call(inputs) = &init.frame_input {
             if let Some(precompile) = Precompile::at(&inputs.bytecode_address, rules) {
+                self.report_frame(&init, true);
                 let result = self.call_native(precompile, init)?;
                 return Ok(Some(Answer { result, native: true }));
             }
         }
+        self.report_frame(&init, false);
         let opened = match self.evm.frame_init(init).map_err(unexpected)? {
             ItemOrResult::Result(result)
                 if result.instruction_result() == InstructionResult::OverflowPayment =>
@@ -103,6 +107,12 @@ impl<S: EvmState> Machine<'_, S> {
             if (context.chain.interrupt)() || context.journaled_state.database.exhausted() {
                 return Err(Abort::Stopped);
             }
+            if context.chain.inspector.as_deref().is_some_and(Inspector::wants_steps) {
+                match watched_steps(PIECE, interpreter, table, gas_table, context) {
+                    Ok(()) => continue,
+                    Err(end) => break end,
+                }
+            }
             for _ in 0..PIECE {
                 if let Err(end) = interpreter.step(table, gas_table, context) {
                     break 'run end;
@@ -125,6 +135,7 @@ impl<S: EvmState> Machine<'_, S> {
 
     /// Gives a result to the frame below; the last one comes back.
     pub(super) fn hand_back(&mut self, mut result: FrameResult) -> Result<Option<FrameResult>, Abort> {
+        self.report_frame_end(&result);
         let finished = self.evm.frame_stack.get().is_finished();
         let nested = !finished || self.evm.frame_stack.index().is_some_and(|index| index > 0);
         if let (FrameResult::Create(outcome), true) = (&mut result, nested) {

@@ -119,7 +119,10 @@ impl<'a, S: EvmState> Machine<'a, S> {
         };
         let memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
-            Some(Answer { result, .. }) => result,
+            Some(Answer { result, .. }) => {
+                self.report_frame_end(&result);
+                result
+            }
             None => {
                 self.restore_sender(from, to);
                 self.run_frames()?

@@ -2,10 +2,12 @@
 
 mod call;
 mod limits;
+mod observer;
 mod recorder;
 mod result;
 
-pub use crate::evm::HaltReason;
+pub use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector, Step, StepEnd};
 pub use call::{call, BlockEnvironment, BlockHashes, CallContext, CallMessage};
 pub use limits::{RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_MISSING};
+pub use observer::{BlockObserver, Executed, NoObserver};
 pub use result::{CallOutcome, CallResult, CallStop, OverrideError};

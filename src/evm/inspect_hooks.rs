@@ -1,0 +1,169 @@
+//! Where the machine tells an inspector what it does.
+
+use alloc::collections::BTreeMap;
+
+use alloy_primitives::{Address, Bytes, U256};
+use revm::context_interface::{CreateScheme, JournalTr as _};
+use revm::handler::FrameResult;
+use revm::interpreter::interpreter::EthInterpreter;
+use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
+use revm::interpreter::interpreter_types::{InputsTr as _, Jumps as _, LegacyBytecode as _};
+use revm::interpreter::{
+    CallInput, CallInputs, CallScheme, CreateInputs, GasTable, InstructionResult, InstructionTable,
+    Interpreter,
+};
+
+use super::context::{EvmContext, EvmDatabase};
+use super::database::EvmState;
+use super::halt::HaltReason;
+use super::inspect::{FrameClose, FrameKind, FrameStart, Step, StepEnd};
+use super::machine::Machine;
+
+impl<S: EvmState> Machine<'_, S> {
+    /// Reports a call or creation before it is made.
+    pub(super) fn report_frame(&mut self, init: &FrameInit, native: bool) {
+        let Some(inspector) = self.evm.ctx.chain.inspector.as_deref() else { return };
+        let wants_storage = inspector.wants_storage();
+        let mut start = match &init.frame_input {
+            FrameInput::Call(inputs) => call_start(inputs, init),
+            FrameInput::Create(inputs) => create_start(inputs),
+            FrameInput::Empty => return,
+        };
+        start.depth = init.depth;
+        start.native = native;
+        if let (true, Some(context)) = (wants_storage, start.context) {
+            start.storage = self.whole_storage(context);
+        }
+        if let Some(inspector) = self.evm.ctx.chain.inspector.as_deref_mut() {
+            inspector.frame(start);
+        }
+    }
+
+    /// Words of an account as they are now: the state's, with what the run has changed.
+    fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
+        let journal = &mut self.evm.ctx.journaled_state;
+        let mut words = journal.database.whole_storage(address)?;
+        if let Some(account) = journal.state.get(&address) {
+            for (slot, value) in &account.storage {
+                words.insert(*slot, value.present_value);
+            }
+        }
+        words.retain(|_, value| !value.is_zero());
+        Some(words)
+    }
+
+    /// Reports how the newest open frame ended.
+    pub(super) fn report_frame_end(&mut self, result: &FrameResult) {
+        let Some(inspector) = self.evm.ctx.chain.inspector.as_deref_mut() else { return };
+        let created = match result {
+            FrameResult::Call(_) => None,
+            FrameResult::Create(outcome) => outcome.address,
+        };
+        let result = result.interpreter_result();
+        let failure = match result.result {
+            InstructionResult::Revert => Some(None),
+            end if end.is_ok() => None,
+            end => Some(Some(HaltReason::from_result(end))),
+        };
+        let halted = matches!(failure, Some(Some(_)));
+        inspector.frame_end(FrameClose {
+            failure,
+            output: if halted { Bytes::new() } else { result.output.clone() },
+            gas_used: if halted { result.gas.limit() } else { result.gas.total_gas_spent() },
+            created,
+        });
+    }
+}
+
+fn call_start(inputs: &CallInputs, init: &FrameInit) -> FrameStart {
+    let kind = match inputs.scheme {
+        CallScheme::Call => FrameKind::Call,
+        CallScheme::CallCode => FrameKind::CallCode,
+        CallScheme::DelegateCall => FrameKind::DelegateCall,
+        CallScheme::StaticCall => FrameKind::StaticCall,
+    };
+    let input = match &inputs.input {
+        CallInput::Bytes(bytes) => bytes.clone(),
+        // An empty stretch may lie behind the end of memory and must not be looked up.
+        CallInput::SharedBuffer(range) if range.is_empty() => Bytes::new(),
+        CallInput::SharedBuffer(_) => Bytes::copy_from_slice(&inputs.input.as_bytes_memory(&init.memory)),
+    };
+    let own = kind == FrameKind::DelegateCall;
+    FrameStart {
+        kind,
+        depth: 0,
+        from: if own { inputs.target_address } else { inputs.caller },
+        to: Some(inputs.bytecode_address),
+        context: Some(inputs.target_address),
+        gas: inputs.gas_limit,
+        value: inputs.value.get(),
+        input,
+        native: false,
+        has_code: !inputs.known_bytecode.1.is_empty(),
+        storage: None,
+    }
+}
+
+fn create_start(inputs: &CreateInputs) -> FrameStart {
+    let kind = match inputs.scheme() {
+        CreateScheme::Create2 { .. } => FrameKind::Create2,
+        CreateScheme::Create | CreateScheme::Custom { .. } => FrameKind::Create,
+    };
+    FrameStart {
+        kind,
+        depth: 0,
+        from: inputs.caller(),
+        to: None,
+        context: None,
+        gas: inputs.gas_limit(),
+        value: inputs.value(),
+        input: inputs.init_code().clone(),
+        native: false,
+        has_code: !inputs.init_code().is_empty(),
+        storage: None,
+    }
+}
+
+/// Runs some instructions and reports each; as the plain loop of the frame does, it comes back with
+/// what ended the frame or opened another one.
+pub(super) fn watched_steps<'a, DB: EvmDatabase>(
+    count: usize,
+    interpreter: &mut Interpreter<EthInterpreter>,
+    table: &InstructionTable<EthInterpreter, EvmContext<'a, DB>>,
+    gas_table: &GasTable,
+    context: &mut EvmContext<'a, DB>,
+) -> Result<(), InstructionResult> {
+    for _ in 0..count {
+        let gas = interpreter.gas.remaining();
+        let pc = interpreter.bytecode.pc();
+        // Behind the last byte there is a STOP that the code does not have.
+        let in_code = pc < interpreter.bytecode.bytecode_len();
+        if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
+            inspector.step(Step {
+                depth: interpreter.input.depth(),
+                pc,
+                opcode: interpreter.bytecode.opcode(),
+                gas,
+                memory: &interpreter.memory.context_memory(),
+                stack: interpreter.stack.data(),
+            });
+        }
+        let logs = context.journaled_state.logs().len();
+        let ended = interpreter.step(table, gas_table, context);
+        let failed = ended.is_err_and(|end| !ends_well(end));
+        if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
+            for log in context.journaled_state.inner.logs.iter().skip(logs) {
+                inspector.log(log);
+            }
+            let spent = gas.saturating_sub(interpreter.gas.remaining());
+            let gas_cost = if failed { 0 } else { spent };
+            inspector.step_end(StepEnd { gas_cost, failed, stack: interpreter.stack.data() });
+        }
+        ended?;
+    }
+    Ok(())
+}
+
+fn ends_well(end: InstructionResult) -> bool {
+    end.is_ok() || matches!(end, InstructionResult::Suspend | InstructionResult::Revert)
+}
