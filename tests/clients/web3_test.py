@@ -1,0 +1,97 @@
+"""web3.py against the development chain: deploy, call, reverts, logs, past state, sending with and without keys."""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from eth_account import Account
+from web3 import Web3
+from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError
+
+MNEMONIC = "test test test test test test test test test test test junk"
+
+
+class DevChain(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.process = subprocess.Popen(
+            [os.environ["ROOTLIGHT"], "dev", "--http-port", "0"], stdout=subprocess.PIPE, text=True
+        )
+        cls.addClassCleanup(cls.stop)
+        url = next(found for line in cls.process.stdout if (found := re.match(r"listening (\S+)", line)))
+        cls.web3 = Web3(Web3.HTTPProvider(url.group(1)))
+        Account.enable_unaudited_hdwallet_features()
+        cls.account = Account.from_mnemonic(MNEMONIC, account_path="m/44'/60'/0'/0/2")
+        with open(os.environ["ROOTLIGHT_TOKEN"], encoding="utf-8") as file:
+            token = json.load(file)
+        factory = cls.web3.eth.contract(abi=token["abi"], bytecode=token["bytecode"])
+        receipt = cls.send(factory.constructor("Test", 1000))
+        cls.token = cls.web3.eth.contract(address=receipt["contractAddress"], abi=token["abi"])
+
+    @classmethod
+    def stop(cls):
+        cls.process.terminate()
+        cls.process.wait(10)
+        cls.process.stdout.close()
+
+    @classmethod
+    def send(cls, call):
+        eth = cls.web3.eth
+        fields = {
+            "from": cls.account.address,
+            "nonce": eth.get_transaction_count(cls.account.address),
+            "gasPrice": eth.gas_price,
+        }
+        signed = cls.account.sign_transaction(call.build_transaction(fields))
+        return eth.wait_for_transaction_receipt(eth.send_raw_transaction(signed.raw_transaction), poll_latency=0.02)
+
+    def test_chain(self):
+        self.assertTrue(self.web3.is_connected())
+        self.assertEqual(self.web3.eth.chain_id, 33)
+        self.assertIn(self.account.address, self.web3.eth.accounts)
+        self.assertEqual(self.web3.eth.get_block("latest")["number"], self.web3.eth.block_number)
+
+    def test_transfer_and_logs(self):
+        to = self.web3.eth.accounts[4]
+        receipt = self.send(self.token.functions.transfer(to, 11))
+        self.assertEqual(receipt["status"], 1)
+        events = self.token.events.Transfer().process_receipt(receipt)
+        self.assertEqual([(e["args"]["to"], e["args"]["value"]) for e in events], [(to, 11)])
+        logs = self.token.events.Transfer().get_logs(from_block=0, argument_filters={"to": to})
+        self.assertIn(receipt["transactionHash"], [log["transactionHash"] for log in logs])
+
+    def test_reverts(self):
+        poor = self.web3.eth.accounts[5]
+        with self.assertRaises(ContractCustomError):
+            self.token.functions.transfer(self.account.address, 500).call({"from": poor})
+        with self.assertRaisesRegex(ContractLogicError, "no receiver"):
+            self.token.functions.transfer("0x" + "00" * 20, 0).call()
+        with self.assertRaises(ContractPanicError):
+            self.token.functions.divide(1, 0).call()
+
+    def test_past_state(self):
+        to = self.web3.eth.accounts[6]
+        height = self.web3.eth.block_number
+        self.send(self.token.functions.transfer(to, 2))
+        self.assertEqual(self.token.functions.balanceOf(to).call(block_identifier=height), 0)
+        self.assertEqual(self.token.functions.balanceOf(to).call(), 2)
+
+    def test_accounts_of_the_chain(self):
+        sender, to = self.web3.eth.accounts[:2]
+        before = self.web3.eth.get_balance(to)
+        sent = self.web3.eth.send_transaction({"from": sender, "to": to, "value": 3, "gasPrice": self.web3.eth.gas_price})
+        self.assertEqual(self.web3.eth.wait_for_transaction_receipt(sent, poll_latency=0.02)["status"], 1)
+        self.assertEqual(self.web3.eth.get_balance(to), before + 3)
+
+    def test_filters_by_polling(self):
+        blocks = self.web3.eth.filter("latest")
+        logs = self.token.events.Transfer.create_filter(from_block="latest")
+        receipt = self.send(self.token.functions.transfer(self.account.address, 1))
+        self.assertIn(receipt["blockHash"], blocks.get_new_entries())
+        self.assertIn(receipt["transactionHash"], [log["transactionHash"] for log in logs.get_new_entries()])
+
+
+if __name__ == "__main__":
+    unittest.main()
