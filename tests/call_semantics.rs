@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{keccak256, Address, Bytes, KECCAK256_EMPTY, U256};
 use rootlight::consensus::{Network, Rule, RuleSet};
+use rootlight::evm::precompiles::Unsimulated;
 use rootlight::exec::{
     call, BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, HaltReason, OverrideError,
     RunLimits,
@@ -206,12 +207,13 @@ fn a_value_needs_no_balance_but_nobody_may_look() {
 fn what_is_not_simulated_is_named() {
     let nested = format!("5f5f5f5f5f63{BRIDGE:08x}5af100");
     let mut state = state(&[(CODE, &nested)]);
-    let refused = Err(CallStop::NotSimulated(low_address(BRIDGE)));
+    let refused =
+        Err(CallStop::NotSimulated(Unsimulated { contract: low_address(BRIDGE), method: "any method" }));
     assert_eq!(run(&state, &to(BRIDGE)), refused);
     assert_eq!(run(&state, &to(CODE)), refused);
     assert_eq!(
         run(&state, &to(BRIDGE)).unwrap_err().to_string(),
-        "precompile 0x0000000000000000000000000000000001000006 is not simulated yet"
+        "any method of precompile 0x0000000000000000000000000000000001000006 is not simulated"
     );
     // What is missing comes first: with it, the call may never get there.
     let reads_first = format!("5f5450{nested}");

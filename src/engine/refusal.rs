@@ -4,6 +4,7 @@ use alloy_primitives::B256;
 use thiserror::Error;
 
 use crate::{
+    evm::precompiles::Unsimulated,
     exec::CallStop,
     light::{BlockRef, FactFailure, SyncFault},
     state::StateError,
@@ -65,9 +66,9 @@ pub enum Refusal {
         /// Height of the oldest header held.
         lowest: u64,
     },
-    /// A precompile whose rules are not simulated: no answer is better than a wrong one.
-    #[error("the precompiled contract {0} is not simulated")]
-    PrecompileNotSimulated(alloy_primitives::Address),
+    /// A method of a native contract that is not simulated: no answer is better than a wrong one.
+    #[error("{0} is not simulated")]
+    NotSimulated(Unsimulated),
     /// The call ran longer than allowed.
     #[error("Execution has got timeout out.")]
     Interrupted,
@@ -84,6 +85,9 @@ pub enum Refusal {
     /// A waiting transaction has a signature that no sender fits.
     #[error("Resource unavailable: pending transaction: {0}")]
     PendingSender(SenderError),
+    /// Total difficulty is only known where the trusted start has one.
+    #[error("Resource unavailable: total difficulty of block {0} is not known")]
+    NoTotalDifficulty(u64),
     /// The run could not be carried out.
     #[error("Resource unavailable: {0}")]
     Execution(CallStop),
@@ -98,7 +102,7 @@ impl Refusal {
         match self {
             Self::TooManyRounds { .. } | Self::TooManyFacts { .. } => -32005,
             Self::Interrupted => -32011,
-            Self::PrecompileNotSimulated(_) => -32004,
+            Self::NotSimulated(_) => -32004,
             _ => -32002,
         }
     }

@@ -1,6 +1,7 @@
 //! What a run knows besides accounts: rules, block facts wider than `revm` holds, reasons to stop.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::convert::Infallible;
 
 use alloy_primitives::{Address, Bytes, B256, U256};
@@ -11,7 +12,9 @@ use revm::primitives::hardfork::SpecId;
 use revm::Database;
 
 use super::inspect::Inspector;
+use super::precompiles::{RunTransaction, Unsimulated};
 use crate::consensus::{Rule, RuleSet};
+use crate::types::{Header, SealedHeader};
 
 /// The rule set in the shape `revm` wants a specification in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,16 @@ pub struct RunContext<'a> {
     pub overdrawn: Option<Address>,
     /// Who watches the run.
     pub inspector: Option<&'a mut dyn Inspector>,
+    /// The transaction that runs; `None` in a local call.
+    pub transaction: Option<RunTransaction<'a>>,
+    /// Methods of native contracts that are not executed fail, as transactions need it, instead of
+    /// ending the run; [`Machine::unsimulated`](super::Machine::unsimulated) names them.
+    pub fail_unsimulated: bool,
+    /// Those methods, in the order of their calls.
+    pub(super) unsimulated: Vec<Unsimulated>,
+    /// Bytes of written cells; transient storage of native contracts holds places in here, one
+    /// more than the index, so that cells roll back with their frames.
+    pub(super) cells: Vec<Bytes>,
     /// Set by an instruction that cannot go on; taken by the frame loop.
     pub(super) abort: Option<Abort>,
     /// A native contract failed under the rules before RSKIP-197: its caller fails too.
@@ -60,6 +73,10 @@ impl<'a> RunContext<'a> {
             interrupt,
             overdrawn: None,
             inspector: None,
+            transaction: None,
+            fail_unsimulated: false,
+            unsimulated: Vec::new(),
+            cells: Vec::new(),
             abort: None,
             fail_caller: false,
             headed_codes: BTreeMap::new(),
@@ -81,8 +98,8 @@ impl<'a> RunContext<'a> {
 pub enum Abort {
     /// The interrupt callback or the database asked for it.
     Stopped,
-    /// A native contract that this version does not execute was called.
-    NotSimulated(Address),
+    /// A method of a native contract that this version does not execute was called.
+    NotSimulated(Unsimulated),
     /// The balance of a sender that spent more than it has was needed.
     OverdrawnBalance(Address),
     /// Output that the rules before RSKIP-150 write far behind a caller's memory, for nothing.
@@ -105,6 +122,14 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn code_overridden(&self, address: Address) -> bool;
     /// All storage words of an account, where they can be listed.
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>>;
+    /// Raw bytes of a cell of a native contract.
+    fn cell(&mut self, contract: Address, slot: U256) -> Bytes;
+    /// The ancestor of the block at a height.
+    fn header(&mut self, number: u64) -> Option<SealedHeader>;
+    /// Its uncles.
+    fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
+    /// Total difficulty up to it.
+    fn total_difficulty(&mut self, number: u64) -> Option<U256>;
     /// Whether the run should end: its result would be thrown away.
     fn exhausted(&self) -> bool;
 }

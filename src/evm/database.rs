@@ -1,6 +1,7 @@
 //! State as the machine asks for it, and its face towards `revm`.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::convert::Infallible;
 
 use alloy_primitives::{Address, Bytes, B256, U256};
@@ -10,6 +11,7 @@ use revm::Database;
 
 use super::code::bytecode;
 use super::context::EvmDatabase;
+use crate::types::{Header, SealedHeader};
 
 /// An account as the machine sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +45,16 @@ pub trait EvmState {
     fn whole_storage(&mut self, _address: Address) -> Option<BTreeMap<U256, U256>> {
         None
     }
+    /// Raw bytes of a cell of a native contract, of any length; none where there are none.
+    fn cell(&mut self, contract: Address, slot: U256) -> Bytes;
     /// Hash of one of the 256 blocks before the one the run sees.
     fn block_hash(&mut self, number: u64) -> B256;
+    /// The ancestor at a height, which is there: below the block the run sees.
+    fn header(&mut self, number: u64) -> Option<SealedHeader>;
+    /// The uncles of that ancestor.
+    fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
+    /// Total difficulty, uncles included, up to that ancestor.
+    fn total_difficulty(&mut self, number: u64) -> Option<U256>;
     /// Whether the run should end now.
     fn exhausted(&self) -> bool;
 }
@@ -93,6 +103,22 @@ impl<S: EvmState> EvmDatabase for Adapter<S> {
 
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
         self.0.whole_storage(address)
+    }
+
+    fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
+        self.0.cell(contract, slot)
+    }
+
+    fn header(&mut self, number: u64) -> Option<SealedHeader> {
+        self.0.header(number)
+    }
+
+    fn uncles(&mut self, number: u64) -> Option<Vec<Header>> {
+        self.0.uncles(number)
+    }
+
+    fn total_difficulty(&mut self, number: u64) -> Option<U256> {
+        self.0.total_difficulty(number)
     }
 
     fn exhausted(&self) -> bool {

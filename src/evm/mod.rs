@@ -27,3 +27,4 @@ pub use gas::intrinsic_gas;
 pub use halt::HaltReason;
 pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, Step, StepEnd};
 pub use machine::{FirstFrame, FrameEnd, Machine, Setting};
+pub use native::{Direct, DirectEnd};

@@ -1,18 +1,23 @@
 //! Calls of native contracts from contracts, and what a call without a frame leaves behind.
 
-use alloy_primitives::Bytes;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, Log, U256};
 use revm::context_interface::JournalTr as _;
 use revm::handler::FrameResult;
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::interpreter_types::ReturnData as _;
-use revm::interpreter::{CallInputs, CallOutcome, CallValue, Gas, InstructionResult, InterpreterResult};
+use revm::interpreter::{
+    CallInputs, CallOutcome, CallScheme, CallValue, Gas, InstructionResult, InterpreterResult,
+};
 
-use super::context::Abort;
+use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::frame::Answer;
-use super::machine::Machine;
-use super::precompiles::{Precompile, Refusal};
+use super::machine::{FirstFrame, Machine};
+use super::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, Unsimulated};
 use crate::consensus::Rule;
+use crate::types::{Header, SealedHeader};
 
 /// Memory in bytes that output may grow to where nobody pays for it (before RSKIP-150).
 const MAX_UNPAID_MEMORY: usize = 1 << 22;
@@ -67,18 +72,121 @@ impl<S: EvmState> Machine<'_, S> {
     ) -> Result<InterpreterResult, Abort> {
         let rules = self.evm.ctx.chain.rules;
         let mut gas = Gas::new(inputs.gas_limit);
-        if !gas.record_regular_cost(precompile.price(input)) {
+        let refused = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
+        let call = native_call(&self.evm.ctx, input, inputs, depth);
+        let mut host = Host(&mut self.evm.ctx);
+        let price = match precompile.price(&call, &mut host) {
+            Ok(price) => price,
+            // Nothing is paid for a price that cannot be found.
+            Err(refusal) => {
+                self.fail_native(precompile, refusal)?;
+                return Ok(refused(gas));
+            }
+        };
+        if !gas.record_regular_cost(price) {
             gas.spend_all();
             return Ok(InterpreterResult::new(InstructionResult::PrecompileOOG, Bytes::new(), gas));
         }
-        match precompile.run(input, depth, rules) {
+        match precompile.run(&call, &mut host) {
             Ok(output) => Ok(InterpreterResult::new(InstructionResult::Return, output, gas)),
-            Err(Refusal::NotSimulated) => Err(Abort::NotSimulated(inputs.bytecode_address)),
-            Err(Refusal::Failed) => {
-                self.evm.ctx.chain.fail_caller = !rules.has(Rule::Rskip197);
-                Ok(InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas))
+            Err(Refusal::Nothing) if !rules.has(Rule::Rskip197) => {
+                Ok(InterpreterResult::new(InstructionResult::Return, Bytes::new(), gas))
+            }
+            Err(refusal) => {
+                self.fail_native(precompile, refusal)?;
+                Ok(refused(gas))
             }
         }
+    }
+
+    /// Notes what is not simulated; before RSKIP-197 the caller fails with the contract.
+    fn fail_native(&mut self, precompile: Precompile, refusal: Refusal) -> Result<(), Abort> {
+        self.note_unsimulated(precompile, refusal)?;
+        let chain = &mut self.evm.ctx.chain;
+        chain.fail_caller = !chain.rules.has(Rule::Rskip197);
+        Ok(())
+    }
+
+    fn note_unsimulated(&mut self, precompile: Precompile, refusal: Refusal) -> Result<(), Abort> {
+        let Refusal::NotSimulated(method) = refusal else { return Ok(()) };
+        let unsimulated = Unsimulated { contract: precompile.address(), method };
+        if !self.evm.ctx.chain.fail_unsimulated {
+            return Err(Abort::NotSimulated(unsimulated));
+        }
+        self.evm.ctx.chain.unsimulated.push(unsimulated);
+        Ok(())
+    }
+
+    /// Calls a native contract as a transaction or local call does, without a frame: nothing rolls
+    /// back when it fails. The value moves after success, in transactions only (nothing reads the
+    /// balances of a local call afterwards).
+    pub fn run_direct(&mut self, precompile: Precompile, first: &FirstFrame) -> Result<DirectEnd, Abort> {
+        let context = &mut self.evm.ctx;
+        let caller = first.from.unwrap_or(Address::ZERO);
+        let call = NativeCall {
+            input: &first.data,
+            caller,
+            value: first.value,
+            kind: CallType::Call,
+            depth: 0,
+            transaction: context.chain.transaction,
+            block: native_block(context),
+            rules: context.chain.rules,
+            chain_id: context.cfg.chain_id,
+        };
+        let price = match precompile.price(&call, &mut Host(context)) {
+            Ok(price) => price,
+            Err(refusal) => {
+                self.note_unsimulated(precompile, refusal)?;
+                return Ok(self.direct_end(0, Direct::Failed));
+            }
+        };
+        if price > first.gas {
+            return Ok(self.direct_end(price, Direct::TooExpensive));
+        }
+        let output = match precompile.run(&call, &mut Host(context)) {
+            Ok(output) => output,
+            Err(Refusal::Nothing) => Bytes::new(),
+            Err(refusal) => {
+                self.note_unsimulated(precompile, refusal)?;
+                return Ok(self.direct_end(price, Direct::Failed));
+            }
+        };
+        if call.transaction.is_some() {
+            match context.journaled_state.transfer(caller, precompile.address(), first.value) {
+                Ok(None) => {}
+                Ok(Some(_)) => return Err(Abort::BalanceOverflow),
+                Err(never) => match never {},
+            }
+        }
+        Ok(self.direct_end(price, Direct::Done(output)))
+    }
+
+    fn direct_end(&mut self, price: u64, outcome: Direct) -> DirectEnd {
+        DirectEnd { price, outcome, logs: self.evm.ctx.journaled_state.take_logs() }
+    }
+
+    /// Cells of native contracts as the run leaves them, those it wrote: contract, slot, bytes. No
+    /// bytes remove a cell. To be asked for before the run is finished.
+    pub fn written_cells(&self) -> Vec<(Address, U256, Bytes)> {
+        let rules = self.evm.ctx.chain.rules;
+        let mut written = Vec::new();
+        for (contract, slots) in &*self.evm.ctx.journaled_state.transient_storage {
+            if Precompile::at(contract, rules).is_none() {
+                continue;
+            }
+            for (slot, place) in slots {
+                let bytes = written_bytes(&self.evm.ctx.chain.cells, *place);
+                written.extend(bytes.map(|bytes| (*contract, *slot, bytes)));
+            }
+        }
+        written.sort_unstable_by_key(|(contract, slot, _)| (*contract, *slot));
+        written
+    }
+
+    /// Methods of native contracts that failed because this version does not execute them.
+    pub fn unsimulated(&self) -> &[Unsimulated] {
+        &self.evm.ctx.chain.unsimulated
     }
 
     /// Hands back the answer of a call that opened no frame. Before RSKIP-171 only a native contract's
@@ -128,5 +236,109 @@ impl<S: EvmState> Machine<'_, S> {
         }
         interpreter.memory.set(at, output);
         Ok(())
+    }
+}
+
+/// How a native contract's direct call ended.
+#[derive(Debug)]
+pub struct DirectEnd {
+    /// Its price in gas.
+    pub price: u64,
+    /// The end.
+    pub outcome: Direct,
+    /// Logs, also those written before a failure.
+    pub logs: Vec<Log>,
+}
+
+/// How a native contract's direct call ended. Cells it wrote stay in every case.
+#[derive(Debug)]
+pub enum Direct {
+    /// It returned this.
+    Done(Bytes),
+    /// It failed: no value moved.
+    Failed,
+    /// The price was above the gas, so it did not run.
+    TooExpensive,
+}
+
+fn native_call<'c, 'a: 'c, DB: EvmDatabase>(
+    context: &EvmContext<'a, DB>,
+    input: &'c [u8],
+    inputs: &CallInputs,
+    depth: usize,
+) -> NativeCall<'c> {
+    let delegate = inputs.scheme == CallScheme::DelegateCall;
+    NativeCall {
+        input,
+        caller: if delegate { inputs.target_address } else { inputs.caller },
+        value: if delegate { U256::ZERO } else { inputs.value.get() },
+        kind: match inputs.scheme {
+            CallScheme::Call => CallType::Call,
+            CallScheme::CallCode => CallType::CallCode,
+            CallScheme::DelegateCall => CallType::DelegateCall,
+            CallScheme::StaticCall => CallType::StaticCall,
+        },
+        depth,
+        transaction: context.chain.transaction,
+        block: native_block(context),
+        rules: context.chain.rules,
+        chain_id: context.cfg.chain_id,
+    }
+}
+
+fn native_block<DB: EvmDatabase>(context: &EvmContext<'_, DB>) -> NativeBlock {
+    NativeBlock {
+        number: context.block.number.saturating_to(),
+        timestamp: context.block.timestamp.saturating_to(),
+        minimum_gas_price: context.chain.minimum_gas_price,
+    }
+}
+
+fn written_bytes(cells: &[Bytes], place: U256) -> Option<Bytes> {
+    cells.get(usize::try_from(place).ok()?.checked_sub(1)?).cloned()
+}
+
+/// The run, as native contracts see it.
+struct Host<'h, 'a, DB: EvmDatabase>(&'h mut EvmContext<'a, DB>);
+
+impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
+    fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
+        let place = self.0.journaled_state.tload(contract, slot);
+        match written_bytes(&self.0.chain.cells, place) {
+            Some(bytes) => bytes,
+            None => self.0.journaled_state.database.cell(contract, slot),
+        }
+    }
+
+    fn set_cell(&mut self, contract: Address, slot: U256, bytes: Bytes) {
+        self.0.chain.cells.push(bytes);
+        let place = U256::from(self.0.chain.cells.len());
+        self.0.journaled_state.tstore(contract, slot, place);
+    }
+
+    fn balance(&mut self, account: Address) -> U256 {
+        let Ok(loaded) = self.0.journaled_state.load_account(account);
+        loaded.data.info.balance
+    }
+
+    fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool {
+        let Ok(failure) = self.0.journaled_state.transfer(from, to, amount);
+        failure.is_none()
+    }
+
+    fn log(&mut self, log: Log) {
+        self.0.journaled_state.log(log);
+    }
+
+    fn header(&mut self, number: u64) -> Option<SealedHeader> {
+        self.0.journaled_state.database.header(number)
+    }
+
+    fn uncles(&mut self, number: u64) -> Option<Vec<Header>> {
+        self.0.journaled_state.database.uncles(number)
+    }
+
+    fn total_difficulty(&mut self, number: u64) -> Option<U256> {
+        self.0.journaled_state.database.total_difficulty(number)
     }
 }

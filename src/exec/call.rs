@@ -1,15 +1,19 @@
 //! `eth_call`: one message on the state behind a block, with the block itself as its environment.
 
+use alloc::vec::Vec;
+
 use alloy_primitives::{Address, Bytes, B256, U256};
 
 use super::limits::RunLimits;
 use super::recorder::Recorder;
 use super::result::{CallOutcome, CallResult, CallStop, OverrideError};
 use crate::consensus::RuleSet;
-use crate::evm::precompiles::{Precompile, Refusal};
-use crate::evm::{intrinsic_gas, Abort, FirstFrame, FrameEnd, HaltReason, Machine, RunContext, Setting};
+use crate::evm::precompiles::Precompile;
+use crate::evm::{
+    intrinsic_gas, Abort, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Machine, RunContext, Setting,
+};
 use crate::state::{OverriddenState, StateOverride, StateReader};
-use crate::types::Header;
+use crate::types::{Header, SealedHeader};
 
 /// A message to execute. Nothing is checked of it: a local call needs neither balance nor nonce.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,10 +63,25 @@ impl From<&Header> for BlockEnvironment {
     }
 }
 
-/// Hashes of the blocks before the one a call sees, on its own branch.
+/// The blocks before the one a call sees, on its own branch. `None` is what is not at hand.
 pub trait BlockHashes {
-    /// Hash of the block at a height, `None` where it is not at hand.
+    /// Hash of the block at a height.
     fn block_hash(&self, number: u64) -> Option<B256>;
+
+    /// Its header.
+    fn header(&self, _number: u64) -> Option<SealedHeader> {
+        None
+    }
+
+    /// Its uncles.
+    fn uncles(&self, _number: u64) -> Option<Vec<Header>> {
+        None
+    }
+
+    /// Total difficulty, uncles included, up to it.
+    fn total_difficulty(&self, _number: u64) -> Option<U256> {
+        None
+    }
 }
 
 /// Where a call runs.
@@ -95,11 +114,6 @@ pub fn call(
     let Some(gas) = limit.checked_sub(intrinsic) else {
         return Ok(CallResult::new(out_of_gas(limit), recorder.finish()?));
     };
-    if let Some((address, precompile)) = native_target(message, context.rules) {
-        let outcome = call_native(precompile, address, &message.data, limit, gas, context.rules)?;
-        return Ok(CallResult::new(outcome, recorder.finish()?));
-    }
-
     let mut machine =
         Machine::new(recorder, setting(context, message), run_context(context, message, limits));
     let first = FirstFrame {
@@ -109,6 +123,11 @@ pub fn call(
         data: message.data.clone(),
         gas,
     };
+    if let Some(precompile) = message.to.and_then(|to| Precompile::at(&to, context.rules)) {
+        let ended = machine.run_direct(precompile, &first);
+        let complete = machine.state().finish()?;
+        return Ok(CallResult::new(settle_direct(ended.map_err(stop)?, limit, gas), complete));
+    }
     let ended = machine.run(first);
     // What is missing comes first: a run on zeros may stop where a run on the state would not.
     let complete = machine.state().finish()?;
@@ -146,30 +165,16 @@ fn run_context<'a>(
     run
 }
 
-fn native_target(message: &CallMessage, rules: RuleSet) -> Option<(Address, Precompile)> {
-    let address = message.to?;
-    Precompile::at(&address, rules).map(|precompile| (address, precompile))
-}
-
 /// A call straight to a native contract. One that refuses its input is a success without output,
 /// as such a transaction's receipt has it; its input is not cut to length.
-fn call_native(
-    precompile: Precompile,
-    address: Address,
-    data: &[u8],
-    limit: u64,
-    gas: u64,
-    rules: RuleSet,
-) -> Result<CallOutcome, CallStop> {
-    let Some(left) = gas.checked_sub(precompile.price(data)) else {
-        return Ok(out_of_gas(limit));
+fn settle_direct(end: DirectEnd, limit: u64, gas: u64) -> CallOutcome {
+    let output = match end.outcome {
+        Direct::Done(output) => output,
+        Direct::Failed => Bytes::new(),
+        Direct::TooExpensive => return out_of_gas(limit),
     };
-    let output = match precompile.run(data, 1, rules) {
-        Ok(output) => output,
-        Err(Refusal::Failed) => Bytes::new(),
-        Err(Refusal::NotSimulated) => return Err(CallStop::NotSimulated(address)),
-    };
-    Ok(CallOutcome::Success { output, gas_used: limit.saturating_sub(left), logs: alloc::vec::Vec::new() })
+    let gas_used = limit.saturating_sub(gas.saturating_sub(end.price));
+    CallOutcome::Success { output, gas_used, logs: end.logs }
 }
 
 fn out_of_gas(limit: u64) -> CallOutcome {
@@ -192,7 +197,7 @@ fn settle(end: FrameEnd, limit: u64) -> CallOutcome {
 fn stop(abort: Abort) -> CallStop {
     match abort {
         Abort::Stopped => CallStop::Interrupted,
-        Abort::NotSimulated(address) => CallStop::NotSimulated(address),
+        Abort::NotSimulated(method) => CallStop::NotSimulated(method),
         Abort::OverdrawnBalance(address) => CallStop::OverdrawnBalance(address),
         Abort::BalanceOverflow => CallStop::BalanceOverflow,
         Abort::TakenAddress(address) => CallStop::TakenAddress(address),

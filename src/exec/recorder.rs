@@ -1,6 +1,7 @@
 //! The state under a run that goes on with zeros where something is missing, and remembers it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, B256, U256};
 
@@ -9,6 +10,7 @@ use super::limits::RunLimits;
 use super::result::CallStop;
 use crate::evm::{EvmAccount, EvmState};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
+use crate::types::{Header, SealedHeader};
 
 /// Proof that a run missed nothing.
 pub(super) struct Complete(());
@@ -62,6 +64,11 @@ impl<'a> Recorder<'a> {
             return Err(CallStop::TooManyKeys { limit: self.max_keys });
         }
         Ok(Complete(()))
+    }
+
+    /// A fact about an ancestor, or nothing and a note.
+    fn note_ancestor<T>(&mut self, read: Option<T>, key: StateKey) -> Option<T> {
+        self.note(read.map(Some).ok_or(StateError::Missing(key)))
     }
 
     /// The value, or zero and a note.
@@ -124,6 +131,23 @@ impl EvmState for Recorder<'_> {
     fn storage(&mut self, address: Address, slot: U256) -> U256 {
         let read = self.state.storage_word(&address, &slot);
         self.note(read)
+    }
+
+    fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
+        let read = self.state.storage(&contract, &slot);
+        self.note(read)
+    }
+
+    fn header(&mut self, number: u64) -> Option<SealedHeader> {
+        self.note_ancestor(self.hashes.header(number), StateKey::Header(number))
+    }
+
+    fn uncles(&mut self, number: u64) -> Option<Vec<Header>> {
+        self.note_ancestor(self.hashes.uncles(number), StateKey::Uncles(number))
+    }
+
+    fn total_difficulty(&mut self, number: u64) -> Option<U256> {
+        self.note_ancestor(self.hashes.total_difficulty(number), StateKey::TotalDifficulty(number))
     }
 
     fn block_hash(&mut self, number: u64) -> B256 {

@@ -8,6 +8,7 @@ use alloy_primitives::{Address, Bytes, Log};
 use thiserror::Error;
 
 use super::recorder::Complete;
+use crate::evm::precompiles::Unsimulated;
 use crate::evm::HaltReason;
 use crate::state::{Corrupt, StateKey};
 
@@ -88,9 +89,9 @@ pub enum CallStop {
         /// What is wrong with it.
         fault: Corrupt,
     },
-    /// A native contract that this version does not execute.
-    #[error("precompile {0} is not simulated yet")]
-    NotSimulated(Address),
+    /// A method of a native contract that this version does not execute.
+    #[error("{0} is not simulated")]
+    NotSimulated(Unsimulated),
     /// The balance of a sender that spends more than it has was read: in the reference it is
     /// negative then.
     #[error("balance of {0} is below zero during this call")]

@@ -60,6 +60,9 @@ impl fmt::Display for Fact {
                     }
                     StateKey::Code(address) => write!(f, "code of {address}")?,
                     StateKey::BlockHash(number) => write!(f, "hash of block {number}")?,
+                    StateKey::Header(number) => write!(f, "header of block {number}")?,
+                    StateKey::Uncles(number) => write!(f, "uncles of block {number}")?,
+                    StateKey::TotalDifficulty(number) => write!(f, "total difficulty of block {number}")?,
                 }
                 write!(f, " at {block}")
             }

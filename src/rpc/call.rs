@@ -1,13 +1,17 @@
 //! `eth_call`: local execution on proven state.
 
-use alloc::{collections::BTreeMap, string::String};
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    string::String,
+    vec::Vec,
+};
 
 use alloy_primitives::{hex, Address, B256, U256};
 use serde::Deserialize;
 
 use super::{
     error::{ParamError, RpcError},
-    lookup::{find, lacking_state},
+    lookup::find,
     method::{optional, required, verified, Done, Failure, Method},
     params::{parse_address, parse_data, parse_number, BlockSelector, Params},
     revert::reason,
@@ -19,7 +23,9 @@ use crate::{
         call as execute, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop,
         OverrideError, RunLimits,
     },
-    state::{AccountOverride, OverrideStorage, StateError, StateOverride},
+    light::{BlockRef, Fact, Facts},
+    state::{AccountOverride, OverrideStorage, StateError, StateKey, StateOverride},
+    types::{Header, SealedHeader},
 };
 
 pub(super) const METHODS: &[Method] = &[Method {
@@ -175,6 +181,56 @@ impl BlockHashes for Ancestors<'_> {
         let header = self.view.header_by_number(number).ok()??;
         Some(header.hash())
     }
+
+    fn header(&self, number: u64) -> Option<SealedHeader> {
+        Some(self.view.header_by_number(number).ok()??.sealed().clone())
+    }
+
+    fn uncles(&self, number: u64) -> Option<Vec<Header>> {
+        let uncles = self.view.uncles(&self.view.header_by_number(number).ok()??).ok()?;
+        Some(uncles.headers().iter().map(|uncle| Header::clone(uncle)).collect())
+    }
+
+    fn total_difficulty(&self, number: u64) -> Option<U256> {
+        let header = self.view.header_by_number(number).ok()??;
+        self.view.total_difficulty(header.hash()).ok()?
+    }
+}
+
+/// Why a run lacks what it does. What it lacks of ancestors the view knows how to get, or refuses.
+fn lacking(view: &dyn View, header: &VerifiedHeader, keys: BTreeSet<StateKey>) -> Failure {
+    let block = BlockRef { number: header.number, hash: header.hash() };
+    let mut facts = Facts::new();
+    for key in keys {
+        match ancestor_stop(view, &key) {
+            None => drop(facts.insert(Fact::State(block, key))),
+            Some(Stop::Lacking(more)) => facts.extend(more),
+            Some(refused) => return Failure::Stop(refused),
+        }
+    }
+    Failure::Stop(Stop::Lacking(facts))
+}
+
+fn ancestor_stop(view: &dyn View, key: &StateKey) -> Option<Stop> {
+    let (StateKey::BlockHash(number)
+    | StateKey::Header(number)
+    | StateKey::Uncles(number)
+    | StateKey::TotalDifficulty(number)) = key
+    else {
+        return None;
+    };
+    let read = view.header_by_number(*number).and_then(|ancestor| {
+        let Some(ancestor) = ancestor else { return Ok(()) };
+        match key {
+            StateKey::Uncles(_) => view.uncles(&ancestor).map(drop),
+            StateKey::TotalDifficulty(_) => match view.total_difficulty(ancestor.hash())? {
+                Some(_) => Ok(()),
+                None => Err(Stop::Refused(Refusal::NoTotalDifficulty(*number))),
+            },
+            _ => Ok(()),
+        }
+    });
+    read.err()
 }
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
@@ -222,7 +278,7 @@ fn run(
     let limits = RunLimits { interrupt: &interrupt, ..RunLimits::default() };
     match execute(&context, message, overrides, &limits) {
         Ok(result) => Ok(result.into_outcome()),
-        Err(CallStop::Lacking(keys)) => Err(lacking_state(header, keys)),
+        Err(CallStop::Lacking(keys)) => Err(lacking(view, header, keys)),
         Err(CallStop::Override(OverrideError::Precompile(_))) => Err(ParamError::OverridePrecompile.into()),
         Err(stop) => Err(Failure::Stop(Stop::Refused(refusal(stop)))),
     }
@@ -231,7 +287,7 @@ fn run(
 fn refusal(stop: CallStop) -> Refusal {
     match stop {
         CallStop::Interrupted => Refusal::Interrupted,
-        CallStop::NotSimulated(address) => Refusal::PrecompileNotSimulated(address),
+        CallStop::NotSimulated(method) => Refusal::NotSimulated(method),
         CallStop::TooManyKeys { limit } => Refusal::TooManyFacts { max: limit },
         CallStop::Corrupt { key, fault } => Refusal::CorruptState(StateError::Corrupt { key, fault }),
         other => Refusal::Execution(other),

@@ -18,6 +18,12 @@ pub enum StateKey {
     Code(Address),
     /// Hash of the block at a height.
     BlockHash(u64),
+    /// Header of the ancestor at a height.
+    Header(u64),
+    /// Uncles of the ancestor at a height.
+    Uncles(u64),
+    /// Total difficulty up to the ancestor at a height.
+    TotalDifficulty(u64),
 }
 
 /// An account as reading it gives it.

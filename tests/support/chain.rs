@@ -69,7 +69,7 @@ impl Chain {
                 slot = keys::slot_key(address, word);
                 (slot, matches!(key, StateKey::StorageBytes(..)))
             }
-            StateKey::BlockHash(_) => return Vec::new(),
+            _ => return Vec::new(),
         };
         let mut facts = prove(&self.nodes, root, &path).unwrap();
         if long {

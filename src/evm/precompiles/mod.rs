@@ -9,6 +9,7 @@ mod bn254;
 mod ecrecover;
 mod environment;
 mod hashes;
+mod host;
 mod modexp;
 mod provider;
 mod secp256k1;
@@ -19,6 +20,7 @@ use alloy_primitives::{Address, Bytes};
 
 use crate::consensus::{Rule, RuleSet};
 
+pub use host::{CallType, NativeBlock, NativeCall, NativeHost, Refusal, RunTransaction, Unsimulated};
 pub(super) use provider::NoPrecompiles;
 
 /// A native contract.
@@ -56,15 +58,6 @@ pub enum Precompile {
     Secp256k1Add,
     /// 0x01000017, multiplication on secp256k1 (RSKIP-516).
     Secp256k1Mul,
-}
-
-/// Why a native contract gave no output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// It failed, as the reference's does.
-    Failed,
-    /// This version does not execute it.
-    NotSimulated,
 }
 
 /// Low four bytes of each address, the contract, and the rule that brought it (`None`: genesis).
@@ -112,8 +105,20 @@ impl Precompile {
         }
     }
 
-    /// Gas of a call with this input, charged before it runs; 0 for what is not simulated.
-    pub fn price(self, input: &[u8]) -> u64 {
+    /// Its address.
+    pub fn address(self) -> Address {
+        let low = TABLE.iter().find(|(_, precompile, _)| *precompile == self).map_or(0, |(low, ..)| *low);
+        Address::left_padding_from(&low.to_be_bytes())
+    }
+
+    /// Gas of a call, charged before it runs. Some prices depend on state, and finding one may
+    /// even write some.
+    pub fn price(self, call: &NativeCall<'_>, _host: &mut dyn NativeHost) -> Result<u64, Refusal> {
+        Ok(self.plain_price(call.input))
+    }
+
+    /// Price of a contract that needs only its input.
+    fn plain_price(self, input: &[u8]) -> u64 {
         let words = input.len().div_ceil(32) as u64;
         match self {
             Self::EcRecover => 3_000,
@@ -131,9 +136,9 @@ impl Precompile {
         }
     }
 
-    /// Runs the contract. `depth` is that of the frame it would be: 1 when the outermost contract
-    /// calls it.
-    pub fn run(self, input: &[u8], depth: usize, rules: RuleSet) -> Result<Bytes, Refusal> {
+    /// Runs the contract.
+    pub fn run(self, call: &NativeCall<'_>, _host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
+        let NativeCall { input, rules, .. } = *call;
         let output: Vec<u8> = match self {
             Self::EcRecover => ecrecover::run(input),
             Self::Sha256 => hashes::sha256(input),
@@ -144,11 +149,11 @@ impl Precompile {
             Self::BnMul => lenient(bn254::mul(input), rules)?,
             Self::BnPairing => lenient(bn254::pairing(input), rules)?,
             Self::Blake2F => blake2f::run(input).ok_or(Refusal::Failed)?,
-            Self::Environment => environment::run(input, depth).ok_or(Refusal::Failed)?,
+            Self::Environment => environment::run(input, call.depth.max(1)).ok_or(Refusal::Failed)?,
             Self::Secp256k1Add => secp256k1::add(input).ok_or(Refusal::Failed)?,
             Self::Secp256k1Mul => secp256k1::mul(input).ok_or(Refusal::Failed)?,
             Self::Bridge | Self::Remasc | Self::HdWalletUtils | Self::BlockHeader => {
-                return Err(Refusal::NotSimulated)
+                return Err(Refusal::NotSimulated("any method"))
             }
         };
         Ok(output.into())
@@ -189,13 +194,5 @@ mod tests {
         assert_eq!(Precompile::at(&address(9), all), Some(Precompile::Blake2F));
         assert_eq!(Precompile::at(&address(10), all), None);
         assert_eq!(Precompile::at(&address(0x1_0000_0005), all), None, "high bytes count");
-    }
-
-    #[test]
-    fn bridge_is_named_not_answered() {
-        assert_eq!(
-            Precompile::Bridge.run(&[], 1, Rule::ALL.iter().copied().collect()),
-            Err(Refusal::NotSimulated)
-        );
     }
 }
