@@ -378,3 +378,20 @@ fn genesis_of_the_recordings_comes_from_the_allocation() {
     assert_eq!(genesis.header(&regtest()).difficulty.value(), U256::from(1));
     assert_eq!(genesis.alloc.iter().map(|a| a.balance).max().unwrap(), u256("0xc9f2c9cd04674edea40000000"));
 }
+
+/// Code and storage of a genesis contract are not in the reference's file format as text: only the root tells them.
+#[test]
+fn a_genesis_with_contracts_needs_its_root() {
+    let file = |root: &str| {
+        format!(
+            r#"{{"alloc": {{"0x00000000000000000000000000000000000000aa": {{"balance": "1", "contract": {{}}}}}},
+            "coinbase": "0x0000000000000000000000000000000000000000", "difficulty": "0x1", "extraData": "0x",
+            "gasLimit": "0x67c280", "nonce": "0x00", "mixhash": "0x00", "timestamp": "0x0", "minimumGasPrice": "0x0",
+            "parentHash": "0x0000000000000000000000000000000000000000000000000000000000000000"{root}}}"#
+        )
+    };
+    let error = Genesis::from_json(&file("")).unwrap_err();
+    assert!(error.to_string().contains("has a contract"), "{error}");
+    let root = r#", "stateRoot": "0x0101010101010101010101010101010101010101010101010101010101010101""#;
+    Genesis::from_json(&file(root)).unwrap();
+}

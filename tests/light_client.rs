@@ -241,6 +241,54 @@ fn changed_facts_never_change_an_answer() {
     assert!(kept > 20 && refused > 300, "same answer {kept}, refused {refused}");
 }
 
+/// A transaction that was recorded by its hash.
+fn mined_before(head: u64) -> Value {
+    let lines = recorded("txs_get").into_iter().map(|line| line["response"]["result"].clone());
+    let mut mined = lines.filter(|tx| tx["blockNumber"].is_string());
+    mined.find(|tx| support::u64_of(text(tx, "blockNumber")) < head).unwrap()
+}
+
+/// A fact that a verified header commits to exists, whatever the upstream says.
+#[test]
+fn what_is_withheld_is_an_error_and_never_an_absence() {
+    let Some(mut recording) = recording(60) else { return };
+    let mined = mined_before(60);
+    let number = &mined["blockNumber"];
+    let questions = [
+        ("eth_getTransactionByBlockNumberAndIndex", serde_json::json!([number, "0x0"])),
+        ("eth_getTransactionReceipt", serde_json::json!([mined["hash"]])),
+        ("eth_getBalance", serde_json::json!([mined["from"], number])),
+    ];
+    let withheld: [&[&'static str]; 3] = [
+        &["eth_getBlockByNumber", "eth_getBlockByHash"],
+        &["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"],
+        &["eth_getProof", "rsk_getProof"],
+    ];
+    for ((method, params), methods) in questions.iter().zip(withheld) {
+        let honest = self::recording(60).unwrap();
+        let harness = synced(&honest);
+        recording.withheld = methods.to_vec();
+        let mut harness = Harness { recording: &recording, ..harness };
+        let error = harness.call(method, params).expect_err(method);
+        assert!(text(&error, "message").contains("the header commits to it"), "{method}: {error}");
+    }
+}
+
+/// Absence by hash cannot be proven: it takes both ways of asking to say so.
+#[test]
+fn a_transaction_is_absent_only_if_both_ways_of_asking_say_so() {
+    let Some(mut recording) = recording(60) else { return };
+    let hash = mined_before(60)["hash"].clone();
+    let honest = self::recording(60).unwrap();
+    recording.withheld = vec!["eth_getTransactionReceipt"];
+    let mut harness = Harness { recording: &recording, ..synced(&honest) };
+    let params = serde_json::json!([hash]);
+    assert_eq!(harness.call("eth_getTransactionByHash", &params).unwrap()["hash"], hash);
+    recording.withheld.push("eth_getTransactionByHash");
+    let mut harness = Harness { recording: &recording, ..synced(&honest) };
+    assert_eq!(harness.call("eth_getTransactionByHash", &params), Ok(Value::Null));
+}
+
 /// The same chain under the rules of today's mainnet headers (version 0).
 #[test]
 fn the_chain_with_version_0_headers() {

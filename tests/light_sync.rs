@@ -2,7 +2,7 @@
 
 mod support;
 
-use rootlight::consensus::Network;
+use rootlight::consensus::{Checkpoint, Network};
 use serde_json::{json, Value};
 use support::{
     chain::{lines, text},
@@ -104,6 +104,65 @@ fn uncles_that_cannot_be_had_leave_the_total_difficulty_open() {
     assert_eq!(above["totalDifficulty"], Value::Null);
     let error = harness.call("eth_getBlockByNumber", &json!(["0x49", false])).unwrap_err();
     assert!(text(&error, "message").contains("no proof of uncles of block 73"), "{error}");
+}
+
+#[test]
+fn a_chain_that_does_not_link_to_the_checkpoint_is_a_fault() {
+    const HEIGHT: u64 = 155;
+    let Some(mut recording) = recording(HEIGHT + 5) else { return };
+    let side = side_blocks().into_iter().find(|block| u64_of(text(block, "number")) == HEIGHT).unwrap();
+    recording.show(&side);
+    let hash = text(&side, "hash").parse().unwrap();
+    let checkpoint = Checkpoint { number: HEIGHT, hash, total_difficulty: None };
+    let mut harness = Harness::from_checkpoint(&recording, Network::regtest(), checkpoint);
+    let fault = harness.sync().unwrap_err();
+    assert!(fault.starts_with("block 156: "), "{fault}");
+}
+
+#[test]
+fn another_header_than_asked_for_is_a_fault() {
+    let Some(mut recording) = recording(30) else { return };
+    let mut other = Harness::new(&recording, Network::regtest());
+    other.sync().unwrap();
+    let block = other.call("eth_getBlockByNumber", &json!(["0x11", true])).unwrap();
+    for full in [true, false] {
+        recording.replace("eth_getBlockByNumber", &json!(["0x10", full]), &block);
+    }
+    recording.forget("rsk_getRawBlockHeaderByNumber", &json!(["0x10"]));
+    let fault = Harness::new(&recording, Network::regtest()).sync().unwrap_err();
+    assert!(fault.starts_with("block 16: ") && fault.contains("17"), "{fault}");
+}
+
+#[test]
+fn uncles_that_are_not_the_blocks_are_a_fault() {
+    let Some(mut recording) = recording(90) else { return };
+    let uncles = lines(&shared().unwrap().join("vectors/chain/uncles.jsonl"));
+    let answered = || uncles.iter().filter(|line| line["response"]["result"].is_object());
+    let last = answered().last().unwrap()["response"]["result"].clone();
+    for line in answered() {
+        recording.replace(text(&line["request"], "method"), &line["request"]["params"], &last);
+    }
+    let fault = Harness::new(&recording, Network::regtest()).sync().unwrap_err();
+    assert!(fault.starts_with("block 73: "), "{fault}");
+}
+
+#[test]
+fn blocks_below_the_checkpoint_are_refused_and_not_denied() {
+    let Some(recording) = recording(60) else { return };
+    let mut whole = Harness::new(&recording, Network::regtest());
+    whole.sync().unwrap();
+    let block = whole.call("eth_getBlockByNumber", &json!(["0x28", false])).unwrap();
+    let hash = text(&block, "hash").parse().unwrap();
+    let checkpoint = Checkpoint { number: 0x28, hash, total_difficulty: None };
+    let mut harness = Harness::from_checkpoint(&recording, Network::regtest(), checkpoint);
+    harness.sync().unwrap();
+    assert_eq!(harness.call("eth_getBlockByNumber", &json!(["0x28", false])).unwrap()["hash"], block["hash"]);
+    for params in [json!(["0x27", false]), json!(["0x0", false])] {
+        let error = harness.call("eth_getBlockByNumber", &params).unwrap_err();
+        assert!(text(&error, "message").contains("older than block 40"), "{error}");
+    }
+    let above = harness.call("eth_getBlockByNumber", &json!(["0x3d", false])).unwrap();
+    assert_eq!(above, Value::Null, "no such block");
 }
 
 fn text_address() -> &'static str {

@@ -180,3 +180,10 @@ fn reports_and_failures_serialize() {
     assert_eq!(failure["rule"], json!("receiptInclusion"));
     assert_eq!(failure["passed"][0]["rule"], json!("document"));
 }
+
+#[test]
+fn a_document_has_a_largest_size() {
+    let huge = format!("{{\"pad\": \"{}\"}}", "x".repeat(32 * 1024 * 1024));
+    let (_, reason) = broken(check_receipt(&huge));
+    assert!(reason.contains("at most 33554432 are taken"), "{reason}");
+}

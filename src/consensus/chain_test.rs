@@ -174,3 +174,30 @@ fn a_header_without_known_parent_waits() {
     let error = chain.insert(Candidate::from(stranger), None).unwrap_err();
     assert!(matches!(error, ChainError::UnknownParent { .. }) && !error.is_misbehaviour(), "{error}");
 }
+
+#[test]
+fn below_the_checkpoint_nothing_branches_off() {
+    let network = network();
+    let below = mine(super::testing::header(&network, START));
+    let first = mine(child(&network, &below));
+    let checkpoint = super::Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
+    let mut chain = HeaderChain::from_checkpoint(network.clone().into(), &checkpoint, first).unwrap();
+    chain.prepend(below.clone()).unwrap();
+    let branch = mine(Header { gas_used: 1, ..child(&network, &below) });
+    let error = chain.insert(Candidate::from(branch), None).unwrap_err();
+    assert!(matches!(error, ChainError::BelowBase { number, .. } if number == START + 1), "{error}");
+}
+
+#[test]
+fn what_is_prepended_is_the_parent_in_hash_and_number() {
+    let network = network();
+    let far = mine(super::testing::header(&network, START - 5));
+    let first = Header { parent_hash: far.hash(), ..super::testing::header(&network, START) };
+    let first = mine(first);
+    let checkpoint = super::Checkpoint { number: START, hash: first.hash(), total_difficulty: None };
+    let mut chain = HeaderChain::from_checkpoint(network.clone().into(), &checkpoint, first).unwrap();
+    for wrong in [far, mine(super::testing::header(&network, START - 1))] {
+        let error = chain.prepend(wrong).unwrap_err();
+        assert!(matches!(error, ChainError::NotTheParent { number: START, .. }), "{error}");
+    }
+}

@@ -157,3 +157,59 @@ pub fn compared_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[
     }
     hash_for_merged_mining.last_chunk().copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NUMBER: u64 = 5_000;
+    const UNCLES: i32 = 9;
+
+    fn context() -> ForkContext {
+        ForkContext { commitments: [1, 2, 3, 4, 5, 6, 7], known: 7, uncles: 0, headers: 500 }
+    }
+
+    fn data() -> [u8; FORK_DETECTION_LEN] {
+        let [.., a, b, c, d] = NUMBER.to_be_bytes();
+        [1, 2, 3, 4, 5, 6, 7, UNCLES as u8, a, b, c, d]
+    }
+
+    fn changed(at: usize) -> Result<ForkDetection, ForkDetectionError> {
+        let mut data = data();
+        data[at] ^= 0x40;
+        context().check(NUMBER, &data, Some(UNCLES))
+    }
+
+    #[test]
+    fn what_the_ancestors_say_is_accepted() {
+        let checked = context().check(NUMBER, &data(), Some(UNCLES)).unwrap();
+        assert!(checked.is_complete());
+    }
+
+    #[test]
+    fn each_commitment_is_compared() {
+        for at in 0..COMMITMENTS {
+            let error = changed(at).unwrap_err();
+            assert!(matches!(error, ForkDetectionError::Commitment { index, .. } if index == at), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_number_is_compared() {
+        for at in 8..FORK_DETECTION_LEN {
+            let error = changed(at).unwrap_err();
+            assert!(matches!(error, ForkDetectionError::Number { expected: 5_000, .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_uncle_count_is_compared() {
+        let error = changed(7).unwrap_err();
+        assert_eq!(error, ForkDetectionError::Uncles { expected: UNCLES, found: 0x49 });
+        assert!(context().check(NUMBER, &data(), Some(-1)).is_err(), "a negative sum fits nothing");
+        let mut full = data();
+        full[7] = 255;
+        assert!(context().check(NUMBER, &full, Some(256)).is_ok(), "at most 255 are written");
+        assert!(context().check(NUMBER, &data(), None).is_ok_and(|checked| !checked.is_complete()));
+    }
+}

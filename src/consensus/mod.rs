@@ -12,6 +12,8 @@
 
 pub mod bitcoin;
 pub mod body;
+#[cfg(test)]
+mod body_test;
 pub mod builtin;
 pub mod chain;
 #[cfg(test)]

@@ -240,3 +240,31 @@ fn the_branch_must_lead_to_the_bitcoin_header() {
     let errors = broken(&network, &parent, header.seal(), false);
     assert!(matches!(errors.as_slice(), [RuleError::Work(_)]), "{errors:?}");
 }
+
+#[test]
+fn a_coinbase_must_be_there() {
+    let network = network();
+    let parent = parent(&network);
+    let mut header = mine(child(&network, &parent)).into_header();
+    header.coinbase_tx = Default::default();
+    let errors = broken(&network, &parent, header.seal(), false);
+    assert_eq!(errors, [RuleError::Work(PowError::NoCoinbase)]);
+}
+
+/// Before RSKIP-92 the proof is a partial Merkle tree; a coinbase that is only there as a hash is not proven.
+#[test]
+fn the_coinbase_must_be_a_matched_leaf() {
+    let network = easy_network(&[], &[(Rule::Rskip110, u64::MAX), (Rule::Rskip92, u64::MAX)]);
+    let parent = parent(&network);
+    let bitcoin = Bitcoin { branch: vec![B256::repeat_byte(8)], ..Bitcoin::for_header([0; 12]) };
+    let header = bitcoin.mine(child(&network, &parent));
+    assert_eq!(broken(&network, &parent, header.clone(), false), []);
+    // Root matched, first leaf (the coinbase) not, second one matched: bits 1, 0, 1.
+    let mut header = header.into_header();
+    let mut tree = header.merkle_proof.to_vec();
+    *tree.last_mut().unwrap() = 0b101;
+    header.merkle_proof = tree.into();
+    let errors = broken(&network, &parent, header.seal(), false);
+    let not_proven = matches!(errors.as_slice(), [RuleError::Work(PowError::CoinbaseNotProven { .. })]);
+    assert!(not_proven, "{errors:?}");
+}

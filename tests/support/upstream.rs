@@ -35,6 +35,8 @@ pub struct Recording {
     pub head: u64,
     /// The height that is announced, if it is not the head.
     pub announced: Option<u64>,
+    /// Methods answered with `null`, whatever is asked.
+    pub withheld: Vec<&'static str>,
 }
 
 fn question(method: &str, params: &Value) -> String {
@@ -50,6 +52,7 @@ impl Recording {
             roots: BTreeMap::new(),
             head,
             announced: None,
+            withheld: Vec::new(),
         };
         for name in FILES {
             let path = folder.join(format!("{name}.jsonl"));
@@ -83,6 +86,7 @@ impl Recording {
     pub fn answer(&self, call: &UpstreamCall) -> Option<String> {
         let params: Value = serde_json::from_str(&call.params).unwrap();
         match call.method {
+            method if self.withheld.contains(&method) => Some("null".into()),
             "eth_blockNumber" => Some(format!("\"{:#x}\"", self.announced.unwrap_or(self.head))),
             "eth_getProof" => self.proof(&params),
             "eth_getCode" => self.code(&params),
@@ -128,6 +132,11 @@ impl Recording {
         self.answers.insert(question("eth_getBlockByNumber", &params), block.to_string());
     }
 
+    /// Gives another answer to a question.
+    pub fn replace(&mut self, method: &str, params: &Value, answer: &Value) {
+        self.answers.insert(question(method, params), answer.to_string());
+    }
+
     /// Takes the answer to a question away.
     pub fn forget(&mut self, method: &str, params: &Value) {
         self.answers.remove(&question(method, params));
@@ -163,6 +172,11 @@ impl<'a> Harness<'a> {
     pub fn new(recording: &'a Recording, network: Network) -> Self {
         let total_difficulty = Some(U256::from(1));
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
+        Self::from_checkpoint(recording, network, checkpoint)
+    }
+
+    /// A client that trusts a block.
+    pub fn from_checkpoint(recording: &'a Recording, network: Network, checkpoint: Checkpoint) -> Self {
         let identity = Identity { version: "Rootlight/test".into(), upstreams: vec!["recording".into()] };
         let client = Client::new(Arc::new(network), checkpoint, identity);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
