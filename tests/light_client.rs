@@ -248,6 +248,16 @@ fn mined_before(head: u64) -> Value {
     mined.find(|tx| support::u64_of(text(tx, "blockNumber")) < head).unwrap()
 }
 
+/// The first contract of the recording.
+fn contract_before(head: u64) -> Value {
+    let mut receipts = recorded("receipts").into_iter().map(|line| line["response"]["result"].clone());
+    let created =
+        receipts.find(|receipt| receipt["contractAddress"].is_string() && receipt["status"] == "0x1");
+    let receipt = created.unwrap();
+    assert!(support::u64_of(text(&receipt, "blockNumber")) < head);
+    receipt["contractAddress"].clone()
+}
+
 /// A fact that a verified header commits to exists, whatever the upstream says.
 #[test]
 fn what_is_withheld_is_an_error_and_never_an_absence() {
@@ -258,11 +268,13 @@ fn what_is_withheld_is_an_error_and_never_an_absence() {
         ("eth_getTransactionByBlockNumberAndIndex", serde_json::json!([number, "0x0"])),
         ("eth_getTransactionReceipt", serde_json::json!([mined["hash"]])),
         ("eth_getBalance", serde_json::json!([mined["from"], number])),
+        ("eth_getCode", serde_json::json!([contract_before(60), "0x3c"])),
     ];
-    let withheld: [&[&'static str]; 3] = [
+    let withheld: [&[&'static str]; 4] = [
         &["eth_getBlockByNumber", "eth_getBlockByHash"],
         &["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"],
         &["eth_getProof", "rsk_getProof"],
+        &["eth_getCode"],
     ];
     for ((method, params), methods) in questions.iter().zip(withheld) {
         let honest = self::recording(60).unwrap();
@@ -287,6 +299,17 @@ fn a_transaction_is_absent_only_if_both_ways_of_asking_say_so() {
     recording.withheld.push("eth_getTransactionByHash");
     let mut harness = Harness { recording: &recording, ..synced(&honest) };
     assert_eq!(harness.call("eth_getTransactionByHash", &params), Ok(Value::Null));
+}
+
+#[test]
+fn state_from_before_the_unitrie_is_refused() {
+    let Some(recording) = recording(20) else { return };
+    let network = Network::from_json(r#"{"name":"old","rules":{"rskip126":-1}}"#).unwrap();
+    let mut harness = Harness::new(&recording, network);
+    harness.sync().unwrap();
+    let params = serde_json::json!(["0x0000000000000000000000000000000001000006", "0x5"]);
+    let error = harness.call("eth_getBalance", &params).unwrap_err();
+    assert!(text(&error, "message").contains("state proofs unavailable: block 5"), "{error}");
 }
 
 /// The same chain under the rules of today's mainnet headers (version 0).

@@ -97,6 +97,16 @@ fn uncles_that_cannot_be_had_leave_the_total_difficulty_open() {
     }
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
+    unknown_from_the_first_uncle_on(&mut harness);
+
+    let mut recording = self::recording(90).unwrap();
+    recording.withheld = vec!["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"];
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    unknown_from_the_first_uncle_on(&mut harness);
+}
+
+fn unknown_from_the_first_uncle_on(harness: &mut Harness<'_>) {
     // Block 0x49 has the first uncle: below it totals are exact, from it on they are not known.
     let below = harness.call("eth_getBlockByNumber", &json!(["0x48", false])).unwrap();
     assert_eq!(below["totalDifficulty"], "0x49");

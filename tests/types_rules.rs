@@ -554,6 +554,7 @@ fn json_fields_keep_their_rules() {
         ("miner", json!(null), "block.miner", FieldRule::Missing),
         ("miner", json!("0x00"), "block.miner", length(20, 1)),
         ("extraData", json!("0x0"), "block.extraData", FieldRule::NotHex),
+        ("extraData", json!("00"), "block.extraData", FieldRule::NotHex),
         ("extraData", json!("0x0x00"), "block.extraData", FieldRule::NotHex),
         (
             "extraData",
