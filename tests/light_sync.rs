@@ -148,7 +148,7 @@ fn uncles_that_are_not_the_blocks_are_a_fault() {
     let Some(mut recording) = recording(90) else { return };
     let uncles = lines(&shared().unwrap().join("vectors/chain/uncles.jsonl"));
     let answered = || uncles.iter().filter(|line| line["response"]["result"].is_object());
-    let last = answered().last().unwrap()["response"]["result"].clone();
+    let last = answered().next_back().unwrap()["response"]["result"].clone();
     for line in answered() {
         recording.replace(text(&line["request"], "method"), &line["request"]["params"], &last);
     }
