@@ -10,11 +10,15 @@ use super::{
 };
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    exec::CallPolicy,
     light::{BlockRef, Fact, Facts, Known, Location, Pin},
     state::{StateReader, TrieState},
     trie::NodeSource,
     types::EMPTY_UNCLES_HASH,
 };
+
+/// Blocks one question about logs may look at: each that may have some has to be fetched and proven.
+const MAX_LIGHT_LOG_BLOCKS: u64 = 2_000;
 
 /// A light client's chain as of a pinned head.
 pub struct LightView<'a> {
@@ -182,6 +186,14 @@ impl View for LightView<'_> {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
         Ok(Box::new(TrieState::new(self.known, header.state_root)))
+    }
+
+    fn policy(&self) -> CallPolicy {
+        self.pin.identity.policy
+    }
+
+    fn max_log_blocks(&self) -> u64 {
+        MAX_LIGHT_LOG_BLOCKS
     }
 
     fn interrupted(&self) -> bool {

@@ -3,12 +3,16 @@
 //! A handler is a pure function of a [`View`]. What the view does not hold, it reports as [`Stop::Lacking`]; the host
 //! fetches it, the light client proves it, and the handler runs again on more facts.
 
+mod filters;
 mod light_view;
+mod logs;
 mod refusal;
 mod selector;
 mod view;
 
+pub use filters::{Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING};
 pub use light_view::LightView;
+pub use logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS};
 pub use refusal::Refusal;
 pub use selector::{resolve, BlockId, Resolved};
 pub(crate) use view::both;

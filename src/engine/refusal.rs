@@ -69,6 +69,20 @@ pub enum Refusal {
     /// A method of a native contract that is not simulated: no answer is better than a wrong one.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
+    /// A trace, where blocks are verified but not executed.
+    #[error(
+        "Resource unavailable: traces need a chain that is executed here; block {number} is only verified"
+    )]
+    NotExecuted {
+        /// The block.
+        number: u64,
+    },
+    /// A trace that is too large to be kept, let alone sent.
+    #[error("Limit exceeded: the trace is larger than {max} bytes")]
+    TraceTooLarge {
+        /// The limit.
+        max: usize,
+    },
     /// The call ran longer than allowed.
     #[error("Execution has got timeout out.")]
     Interrupted,
@@ -100,7 +114,7 @@ impl Refusal {
     /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference's `-32011` (time).
     pub fn code(&self) -> i32 {
         match self {
-            Self::TooManyRounds { .. } | Self::TooManyFacts { .. } => -32005,
+            Self::TooManyRounds { .. } | Self::TooManyFacts { .. } | Self::TraceTooLarge { .. } => -32005,
             Self::Interrupted => -32011,
             Self::NotSimulated(_) => -32004,
             _ => -32002,

@@ -7,6 +7,7 @@ use alloy_primitives::{B256, U256};
 use super::Refusal;
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    exec::{BlockEnvironment, BlockObserver, CallPolicy},
     light::{BlockRef, Facts},
     state::StateReader,
     trie::NodeSource,
@@ -147,6 +148,35 @@ pub trait View {
     /// # Errors
     /// Refused for blocks without provable state.
     fn state<'a>(&'a self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>>;
+
+    /// Executes a block again on its parent's state, watched: what traces are made of.
+    ///
+    /// # Errors
+    /// Refused where blocks are not executed, or the parent's state is not kept.
+    fn replay(&self, header: &VerifiedHeader, _observer: &mut dyn BlockObserver) -> Need<()> {
+        Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
+    }
+
+    /// What the host decides about calls.
+    fn policy(&self) -> CallPolicy {
+        CallPolicy::default()
+    }
+
+    /// The block that would come after this one, as its transactions would see it.
+    ///
+    /// # Errors
+    /// As the other look-ups.
+    fn next_environment(&self, header: &VerifiedHeader) -> Need<BlockEnvironment> {
+        let mut next = BlockEnvironment::from(header.header());
+        next.number = next.number.saturating_add(1);
+        next.timestamp = next.timestamp.saturating_add(1);
+        Ok(next)
+    }
+
+    /// Blocks that one question about logs may look at.
+    fn max_log_blocks(&self) -> u64 {
+        u64::MAX
+    }
 
     /// Whether the present run has used up its time.
     fn interrupted(&self) -> bool;

@@ -10,7 +10,8 @@ use super::result::{CallOutcome, CallResult, CallStop, OverrideError};
 use crate::consensus::RuleSet;
 use crate::evm::precompiles::Precompile;
 use crate::evm::{
-    intrinsic_gas, Abort, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Machine, RunContext, Setting,
+    intrinsic_gas, Abort, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
+    RunContext, Setting,
 };
 use crate::state::{OverriddenState, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};
@@ -106,6 +107,18 @@ pub fn call(
     overrides: &StateOverride,
     limits: &RunLimits<'_>,
 ) -> Result<CallResult, CallStop> {
+    call_watched(context, message, overrides, limits, None)
+}
+
+/// As [`call`], watched. A call straight to a native contract, and one with less gas than its
+/// intrinsic price, shows no frame.
+pub fn call_watched<'a>(
+    context: &CallContext<'_>,
+    message: &CallMessage,
+    overrides: &StateOverride,
+    limits: &'a RunLimits<'_>,
+    inspector: Option<&'a mut dyn Inspector>,
+) -> Result<CallResult, CallStop> {
     check_overrides(overrides, context.rules)?;
     let limit = message.gas.unwrap_or(u64::MAX).min(limits.gas_cap);
     let state = OverriddenState::new(context.state, overrides);
@@ -114,8 +127,9 @@ pub fn call(
     let Some(gas) = limit.checked_sub(intrinsic) else {
         return Ok(CallResult::new(out_of_gas(limit), recorder.finish()?));
     };
-    let mut machine =
-        Machine::new(recorder, setting(context, message), run_context(context, message, limits));
+    let mut run = run_context(context, message, limits);
+    run.inspector = inspector;
+    let mut machine = Machine::new(recorder, setting(context, message), run);
     let first = FirstFrame {
         from: message.from,
         to: message.to,
@@ -156,7 +170,7 @@ fn setting(context: &CallContext<'_>, message: &CallMessage) -> Setting {
 fn run_context<'a>(
     context: &CallContext<'_>,
     message: &CallMessage,
-    limits: &RunLimits<'a>,
+    limits: &'a RunLimits<'_>,
 ) -> RunContext<'a> {
     let mut run = RunContext::new(context.rules, limits.interrupt);
     run.gas_limit = context.block.gas_limit;

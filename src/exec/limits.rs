@@ -25,3 +25,18 @@ impl Default for RunLimits<'_> {
         Self { gas_cap: CALL_GAS_CAP, max_missing: MAX_MISSING, max_keys: MAX_KEYS, interrupt: &|| false }
     }
 }
+
+/// What a host decides about calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallPolicy {
+    /// Gas of one run at most.
+    pub gas_cap: u64,
+    /// Answer `0x` to a call that halts, as the reference does, instead of an error.
+    pub silent_halts: bool,
+}
+
+impl Default for CallPolicy {
+    fn default() -> Self {
+        Self { gas_cap: CALL_GAS_CAP, silent_halts: false }
+    }
+}

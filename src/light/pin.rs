@@ -3,7 +3,10 @@
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 use super::{fault::SyncFault, sync::Sync};
-use crate::consensus::{ChainView, Network};
+use crate::{
+    consensus::{ChainView, Network},
+    exec::CallPolicy,
+};
 
 /// How an instance of the client presents itself.
 #[derive(Debug, Clone, Default)]
@@ -12,6 +15,8 @@ pub struct Identity {
     pub version: String,
     /// Names of the upstreams, credentials removed.
     pub upstreams: Vec<String>,
+    /// What the host decides about calls.
+    pub policy: CallPolicy,
 }
 
 /// The chain as of one moment.

@@ -1,182 +1,119 @@
-//! `eth_call`: local execution on proven state.
+//! `eth_call` and `eth_estimateGas`: local execution on proven state.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    string::String,
-    vec::Vec,
-};
+use alloc::{collections::BTreeSet, vec::Vec};
 
-use alloy_primitives::{hex, Address, B256, U256};
-use serde::Deserialize;
+use alloy_primitives::{hex, B256, U256};
 
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
+    message::{overrides, CallObject},
     method::{optional, required, verified, Done, Failure, Method},
-    params::{parse_address, parse_data, parse_number, BlockSelector, Params},
+    params::{BlockSelector, Params},
     revert::reason,
 };
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, View},
     exec::{
-        call as execute, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop,
-        OverrideError, RunLimits,
+        call, estimate, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop,
+        Estimate, HaltReason, OverrideError, RunLimits,
     },
     light::{BlockRef, Fact, Facts},
-    state::{AccountOverride, OverrideStorage, StateError, StateKey, StateOverride},
-    types::{Header, SealedHeader},
+    state::{StateError, StateKey, StateOverride},
+    types::{json::Quantity, Header, SealedHeader},
 };
 
-pub(super) const METHODS: &[Method] = &[Method {
-    name: "eth_call",
-    aliases: &[],
-    params: &[required("call", "CALL"), optional("block", "BLOCK"), optional("stateOverride", "OVERRIDE")],
-    result: "DATA",
-    level: Level::Verified,
-    cost: 50,
-    doc: "Runs a message on the state after a block, without a transaction.",
-    handler: eth_call,
-}];
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "eth_call",
+        aliases: &[],
+        params: &[
+            required("call", "CALL"),
+            optional("block", "BLOCK"),
+            optional("stateOverride", "OVERRIDE"),
+        ],
+        result: "DATA",
+        level: Level::Verified,
+        cost: 50,
+        doc: "Runs a message on the state after a block, without a transaction.",
+        handler: eth_call,
+    },
+    Method {
+        name: "eth_estimateGas",
+        aliases: &[],
+        params: &[
+            required("call", "CALL"),
+            optional("block", "BLOCK"),
+            optional("stateOverride", "OVERRIDE"),
+        ],
+        result: "QUANTITY",
+        level: Level::Verified,
+        cost: 200,
+        doc: "The least gas limit with which a transaction would succeed in the next block.",
+        handler: eth_estimate_gas,
+    },
+];
 
-/// A transaction call object; unknown fields are ignored, `input` wins over `data`.
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase")]
-struct CallObject {
-    #[serde(default)]
-    from: Option<String>,
-    #[serde(default)]
-    to: Option<String>,
-    #[serde(default)]
-    gas: Option<Number>,
-    #[serde(default)]
-    gas_price: Option<Number>,
-    #[serde(default)]
-    value: Option<Number>,
-    /// Checked and ignored: a call has no nonce.
-    #[serde(default)]
-    nonce: Option<Number>,
-    /// Checked and ignored: the chain is this one.
-    #[serde(default)]
-    chain_id: Option<Number>,
-    #[serde(default)]
-    data: Option<String>,
-    #[serde(default)]
-    input: Option<String>,
+/// Where a message runs: on the state behind a block, as part of it or of the one after it.
+struct Place {
+    header: VerifiedHeader,
+    environment: BlockEnvironment,
+    parent: B256,
 }
 
-/// A number as a string or as a JSON number.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Number {
-    Text(String),
-    Integer(u64),
-}
-
-impl Number {
-    /// An empty string, which the reference takes for a missing field.
-    fn is_empty(&self) -> bool {
-        matches!(self, Self::Text(text) if text.is_empty())
+impl Place {
+    fn inside(header: VerifiedHeader) -> Self {
+        Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
 
-    fn value(&self) -> Result<U256, ParamError> {
-        match self {
-            Self::Text(text) => parse_number(text),
-            Self::Integer(number) => Ok(U256::from(*number)),
-        }
+    fn after(view: &dyn View, header: VerifiedHeader) -> Result<Self, Failure> {
+        Ok(Self { environment: view.next_environment(&header)?, parent: header.hash(), header })
     }
-}
 
-impl CallObject {
-    fn message(&self) -> Result<CallMessage, ParamError> {
-        let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
-        let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
-        let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
-        number(&self.nonce)?;
-        number(&self.chain_id)?;
-        let data = self.input.as_deref().or(self.data.as_deref());
-        Ok(CallMessage {
-            from: address(&self.from)?,
-            to: address(&self.to)?,
-            // More than fits is more than the cap.
-            gas: gas.map(|gas| u64::try_from(gas).unwrap_or(u64::MAX)),
-            gas_price: number(&self.gas_price)?,
-            value: number(&self.value)?,
-            data: data.map(parse_data).transpose()?.unwrap_or_default(),
-        })
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OverrideObject {
-    #[serde(default)]
-    balance: Option<String>,
-    #[serde(default)]
-    nonce: Option<String>,
-    #[serde(default)]
-    code: Option<String>,
-    #[serde(default)]
-    state: Option<BTreeMap<String, String>>,
-    #[serde(default)]
-    state_diff: Option<BTreeMap<String, String>>,
-    #[serde(default)]
-    move_precompile_to_address: Option<String>,
-}
-
-impl OverrideObject {
-    fn account(&self, address: Address) -> Result<AccountOverride, ParamError> {
-        if self.move_precompile_to_address.is_some() {
-            return Err(ParamError::MovePrecompile);
-        }
-        let storage = match (&self.state, &self.state_diff) {
-            (Some(_), Some(_)) => return Err(ParamError::OverrideBoth(address)),
-            (Some(slots), None) => OverrideStorage::Replace(slot_map(slots)?),
-            (None, Some(slots)) => OverrideStorage::Patch(slot_map(slots)?),
-            (None, None) => OverrideStorage::Keep,
+    /// Runs something here; what it lacks is asked for.
+    fn run<T>(
+        &self,
+        view: &dyn View,
+        run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
+    ) -> Result<T, Failure> {
+        let state = view.state(&self.header)?;
+        let number = self.environment.number;
+        let context = CallContext {
+            state: &*state,
+            hashes: &Ancestors { view, number, parent: self.parent },
+            block: &self.environment,
+            rules: view.network().rules(number),
+            chain_id: view.network().chain_id,
         };
-        let nonce = self.nonce.as_deref().map(parse_number).transpose()?;
-        Ok(AccountOverride {
-            balance: self.balance.as_deref().map(parse_number).transpose()?,
-            nonce: nonce
-                .map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}"))))
-                .transpose()?,
-            code: self.code.as_deref().map(parse_data).transpose()?,
-            storage,
-        })
+        let interrupt = || view.interrupted();
+        let gas_cap = view.policy().gas_cap;
+        let limits = RunLimits { interrupt: &interrupt, gas_cap, ..RunLimits::default() };
+        run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
-}
 
-fn slot_map(slots: &BTreeMap<String, String>) -> Result<BTreeMap<U256, U256>, ParamError> {
-    slots.iter().map(|(slot, value)| Ok((hex_word(slot)?, hex_word(value)?))).collect()
-}
-
-/// Up to 32 bytes in hex, `0x` optional.
-fn hex_word(text: &str) -> Result<U256, ParamError> {
-    U256::try_from_be_slice(&parse_data(text)?).ok_or(ParamError::Data)
-}
-
-fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
-    let given: BTreeMap<String, OverrideObject> =
-        params.object(2, "a map of addresses to overrides")?.unwrap_or_default();
-    let mut accounts = BTreeMap::new();
-    for (address, object) in &given {
-        let address = parse_address(address)?;
-        accounts.insert(address, object.account(address)?);
+    fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
+        match stop {
+            CallStop::Lacking(keys) => lacking(view, &self.header, keys),
+            CallStop::Override(OverrideError::Precompile(_)) => ParamError::OverridePrecompile.into(),
+            stop => Failure::Stop(Stop::Refused(refusal(stop))),
+        }
     }
-    Ok(StateOverride { accounts })
 }
 
 /// Hashes of ancestors, from the verified chain. What the view cannot give is missing, and named by the run.
 struct Ancestors<'a> {
     view: &'a dyn View,
-    block: &'a VerifiedHeader,
+    /// Height of the block that the run sees.
+    number: u64,
+    /// Hash of its parent.
+    parent: B256,
 }
 
 impl BlockHashes for Ancestors<'_> {
     fn block_hash(&self, number: u64) -> Option<B256> {
-        if number.checked_add(1)? == self.block.number {
-            return Some(self.block.parent_hash);
+        if number.checked_add(1)? == self.number {
+            return Some(self.parent);
         }
         let header = self.view.header_by_number(number).ok()??;
         Some(header.hash())
@@ -233,18 +170,43 @@ fn ancestor_stop(view: &dyn View, key: &StateKey) -> Option<Stop> {
     read.err()
 }
 
-fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+/// Message, block selector and overrides.
+fn arguments(params: Params<'_>) -> Result<(CallMessage, BlockSelector, StateOverride), Failure> {
     let object: CallObject = params.object(0, "a call object")?.unwrap_or_default();
-    let message = object.message()?;
-    let selector = params.call_block(1)?;
-    let overrides = overrides(params)?;
-    let header = block(view, &selector)?;
-    match run(view, &header, &message, &overrides)? {
+    Ok((object.message()?, params.call_block(1)?, overrides(params)?))
+}
+
+fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let (message, selector, overrides) = arguments(params)?;
+    let place = Place::inside(block(view, &selector)?);
+    let result = place.run(view, |context, limits| call(context, &message, &overrides, limits))?;
+    match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
         CallOutcome::Revert { output, .. } => {
             Err(RpcError::Reverted { reason: reason(&output), data: output }.into())
         }
+        CallOutcome::Halt { .. } if view.policy().silent_halts => verified(&"0x"),
         CallOutcome::Halt { reason, .. } => Err(RpcError::Halted(alloc::format!("{reason}")).into()),
+    }
+}
+
+/// On the newest block the next one is meant, which a transaction would get into; on an older one that
+/// block itself, as in a call.
+fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let (message, selector, overrides) = arguments(params)?;
+    let header = block(view, &selector)?;
+    let place = match selector {
+        BlockSelector::Latest | BlockSelector::Pending => Place::after(view, header)?,
+        _ => Place::inside(header),
+    };
+    match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
+        Estimate::Gas(gas) => verified(&Quantity::from(gas)),
+        Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),
+        Estimate::Revert { output } => {
+            Err(RpcError::Reverted { reason: reason(&output), data: output }.into())
+        }
+        Estimate::Halt { reason: HaltReason::OutOfGas, cap } => Err(RpcError::GasAllowance(cap).into()),
+        Estimate::Halt { reason, .. } => Err(RpcError::EstimateHalted(alloc::format!("{reason}")).into()),
     }
 }
 
@@ -256,32 +218,9 @@ fn block(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Fa
     Err(Failure::Error(match selector {
         BlockSelector::Hash { hash, .. } => RpcError::BlockHashNotFound(*hash),
         BlockSelector::Number(Some(number), _) => RpcError::CallBlockNumber(*number),
-        other => RpcError::BlockNotFound(alloc::format!("{other:?}")),
+        BlockSelector::Number(None, text) => RpcError::BlockNotFound(text.clone()),
+        tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_lowercase()),
     }))
-}
-
-fn run(
-    view: &dyn View,
-    header: &VerifiedHeader,
-    message: &CallMessage,
-    overrides: &StateOverride,
-) -> Result<CallOutcome, Failure> {
-    let state = view.state(header)?;
-    let context = CallContext {
-        state: &*state,
-        hashes: &Ancestors { view, block: header },
-        block: &environment(header),
-        rules: view.network().rules(header.number),
-        chain_id: view.network().chain_id,
-    };
-    let interrupt = || view.interrupted();
-    let limits = RunLimits { interrupt: &interrupt, ..RunLimits::default() };
-    match execute(&context, message, overrides, &limits) {
-        Ok(result) => Ok(result.into_outcome()),
-        Err(CallStop::Lacking(keys)) => Err(lacking(view, header, keys)),
-        Err(CallStop::Override(OverrideError::Precompile(_))) => Err(ParamError::OverridePrecompile.into()),
-        Err(stop) => Err(Failure::Stop(Stop::Refused(refusal(stop)))),
-    }
 }
 
 fn refusal(stop: CallStop) -> Refusal {
@@ -291,16 +230,5 @@ fn refusal(stop: CallStop) -> Refusal {
         CallStop::TooManyKeys { limit } => Refusal::TooManyFacts { max: limit },
         CallStop::Corrupt { key, fault } => Refusal::CorruptState(StateError::Corrupt { key, fault }),
         other => Refusal::Execution(other),
-    }
-}
-
-fn environment(header: &VerifiedHeader) -> BlockEnvironment {
-    BlockEnvironment {
-        number: header.number,
-        timestamp: header.timestamp,
-        coinbase: header.coinbase.unwrap_or_default(),
-        difficulty: header.difficulty.value(),
-        gas_limit: header.gas_limit.value(),
-        minimum_gas_price: header.minimum_gas_price.value(),
     }
 }

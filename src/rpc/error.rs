@@ -120,6 +120,39 @@ pub enum ParamError {
     /// `movePrecompileToAddress`, which the specification excludes.
     #[error("movePrecompileToAddress is not supported")]
     MovePrecompile,
+    /// A log filter with a block hash and a range.
+    #[error("Cannot specify both blockHash and fromBlock/toBlock")]
+    HashAndRange,
+    /// A filter id that is not hex.
+    #[error("Invalid data format: invalid hex value.")]
+    FilterId,
+    /// More traces asked for than one answer may have.
+    #[error("Count value too big. Maximum {0} traces allowed.")]
+    TraceCount(usize),
+    /// A count of traces below zero.
+    #[error("Count value cannot be negative.")]
+    TraceCountNegative,
+    /// More traces to skip than allowed.
+    #[error("After value too big. Maximum {0} traces allowed.")]
+    TraceAfter(usize),
+    /// A number of traces to skip below zero.
+    #[error("After value cannot be negative.")]
+    TraceAfterNegative,
+    /// No trace filter, or one with an unknown field.
+    #[error("Invalid trace_filter parameters.")]
+    TraceFilter,
+    /// A range of blocks that ends before it starts.
+    #[error("fromBlock cannot be greater than toBlock")]
+    BlockRange,
+    /// No position of a trace.
+    #[error("'positions' cannot be null or empty")]
+    NoPosition,
+    /// More than one position of a trace.
+    #[error("'positions' accepts only one index")]
+    Positions,
+    /// A tracer that does not exist.
+    #[error("unknown tracer '{0}': rskTracer and callTracer exist")]
+    Tracer(String),
     /// `state` and `stateDiff` for the same account.
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
@@ -167,6 +200,27 @@ pub enum RpcError {
     /// The call halted without a result (out of gas, invalid opcode ...).
     #[error("VM Exception while processing transaction: {0}")]
     Halted(String),
+    /// An estimate for a sender that has less than the value.
+    #[error("insufficient funds for transfer")]
+    InsufficientFunds,
+    /// An estimate that ran out of all the gas it may have.
+    #[error("gas required exceeds allowance ({0})")]
+    GasAllowance(u64),
+    /// An estimate of a message that fails whatever gas it gets.
+    #[error("VM Exception while processing transaction: {0}")]
+    EstimateHalted(String),
+    /// More logs than a long range may have.
+    #[error("Filter returned more than {0} logs.")]
+    TooManyLogs(usize),
+    /// A longer range than allowed here.
+    #[error("Cannot query more than {0} blocks at once")]
+    TooManyBlocks(u64),
+    /// No such filter, or it was idle too long.
+    #[error("filter not found")]
+    FilterNotFound,
+    /// More filters than are kept at once.
+    #[error("Limit exceeded: {0} filters are installed")]
+    TooManyFilters(usize),
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -196,6 +250,10 @@ impl RpcError {
             Self::MethodNotFound | Self::NotAvailable(_) => -32601,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
+            Self::TooManyLogs(_) | Self::TooManyBlocks(_) => -32012,
+            Self::TooManyFilters(_) => -32005,
+            Self::FilterNotFound => -32000,
+            Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { .. } | Self::Halted(_) => -32015,
             Self::ResponseSize(_) => -32011,
             Self::Refused(refusal) => refusal.code(),

@@ -151,11 +151,7 @@ impl<'a> Params<'a> {
     /// The block variants of [`ParamError`].
     pub fn block(&self, position: usize) -> Result<BlockSelector, ParamError> {
         let Some(raw) = self.raw(position) else { return Ok(BlockSelector::Latest) };
-        match raw.get().as_bytes().first() {
-            Some(b'"') => parse_selector(&self.string(position).ok_or(ParamError::BlockType)?, false),
-            Some(b'{') => parse_selector_map(raw),
-            _ => Err(ParamError::BlockType),
-        }
+        block_selector(raw, false)
     }
 
     /// As [`Self::block`], but decimal numbers are taken too, as `eth_call` does.
@@ -164,11 +160,7 @@ impl<'a> Params<'a> {
     /// The block variants of [`ParamError`].
     pub fn call_block(&self, position: usize) -> Result<BlockSelector, ParamError> {
         let Some(raw) = self.raw(position) else { return Ok(BlockSelector::Latest) };
-        match raw.get().as_bytes().first() {
-            Some(b'"') => parse_selector(&self.string(position).ok_or(ParamError::BlockType)?, true),
-            Some(b'{') => parse_selector_map(raw),
-            _ => Err(ParamError::BlockType),
-        }
+        block_selector(raw, true)
     }
 
     /// Bytes that must start with `0x`, for `web3_sha3`.
@@ -179,6 +171,18 @@ impl<'a> Params<'a> {
         let text = self.string(position).ok_or(ParamError::Sha3)?;
         let digits = text.strip_prefix("0x").ok_or(ParamError::Sha3)?;
         decode_hex(digits).ok_or(ParamError::Sha3)
+    }
+}
+
+/// A block selector that is not null; `decimal` also takes decimal numbers.
+pub(super) fn block_selector(raw: &RawValue, decimal: bool) -> Result<BlockSelector, ParamError> {
+    match raw.get().as_bytes().first() {
+        Some(b'"') => {
+            let text: String = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockType)?;
+            parse_selector(&text, decimal)
+        }
+        Some(b'{') => parse_selector_map(raw),
+        _ => Err(ParamError::BlockType),
     }
 }
 
@@ -212,11 +216,15 @@ pub(crate) fn parse_address(text: &str) -> Result<Address, ParamError> {
     Address::try_from(&bytes[..]).map_err(|_| ParamError::AddressLength)
 }
 
-fn parse_hash(text: &str, what: &'static str) -> Result<B256, ParamError> {
+/// A 32-byte hash as the reference reads it.
+pub(super) fn parse_hash(text: &str, what: &'static str) -> Result<B256, ParamError> {
     if !(64..=66).contains(&text.len()) {
         return Err(ParamError::HashLength(what));
     }
     let digits = text.strip_prefix("0x").unwrap_or(text);
+    if digits.len() > 64 {
+        return Err(ParamError::HashHex(what));
+    }
     if digits.len() != 64 {
         return Err(ParamError::HashLength(what));
     }

@@ -1,10 +1,19 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
-use super::{blocks, call, chain, headers, method::Method, state, transactions};
+use super::{blocks, call, chain, debug, headers, logs, method::Method, state, trace, transactions};
 
 /// All rows, by namespace file.
-static METHODS: [&[Method]; 6] =
-    [chain::METHODS, blocks::METHODS, transactions::METHODS, state::METHODS, call::METHODS, headers::METHODS];
+static METHODS: &[&[Method]] = &[
+    chain::METHODS,
+    blocks::METHODS,
+    transactions::METHODS,
+    state::METHODS,
+    call::METHODS,
+    headers::METHODS,
+    logs::METHODS,
+    trace::METHODS,
+    debug::METHODS,
+];
 
 /// Methods that exist in the reference but never here: compilers, ethash work, message stores.
 pub const UNAVAILABLE: &[&str] = &[

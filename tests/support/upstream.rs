@@ -177,7 +177,11 @@ impl<'a> Harness<'a> {
 
     /// A client that trusts a block.
     pub fn from_checkpoint(recording: &'a Recording, network: Network, checkpoint: Checkpoint) -> Self {
-        let identity = Identity { version: "Rootlight/test".into(), upstreams: vec!["recording".into()] };
+        let identity = Identity {
+            version: "Rootlight/test".into(),
+            upstreams: vec!["recording".into()],
+            ..Identity::default()
+        };
         let client = Client::new(Arc::new(network), checkpoint, identity);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }

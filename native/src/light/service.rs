@@ -75,7 +75,11 @@ impl LightService {
         upstream: SharedUpstream,
         options: LightOptions,
     ) -> Self {
-        let identity = Identity { version: client_version(), upstreams: vec![upstream.name().to_owned()] };
+        let identity = Identity {
+            version: client_version(),
+            upstreams: vec![upstream.name().to_owned()],
+            ..Identity::default()
+        };
         let client = Arc::new(Shared::new(network, checkpoint, identity));
         let syncing = tokio::spawn(sync::run(client.clone(), upstream.clone(), options.clone()));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);

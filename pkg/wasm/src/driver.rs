@@ -19,7 +19,8 @@ impl Driver {
     /// A client that has not asked anything yet.
     pub(crate) fn new(config: &Config, upstream: Upstream) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
-        let identity = Identity { version: version.into(), upstreams: vec!["upstream".into()] };
+        let identity =
+            Identity { version: version.into(), upstreams: vec!["upstream".into()], ..Identity::default() };
         let mut client = Client::new(config.network.clone(), config.checkpoint, identity);
         client.set_batch(config.batch);
         Self { client: RefCell::new(client), upstream }

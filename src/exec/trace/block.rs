@@ -1,0 +1,137 @@
+//! Traces of the transactions of a block.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::calls::{CallTrace, CallTracer};
+use super::steps::{StepOptions, StepTrace, StepTracer};
+use super::Room;
+use crate::evm::Inspector;
+use crate::exec::{BlockObserver, Executed};
+use crate::types::{Receipt, Transaction, REMASC_ADDRESS};
+
+/// What to trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracer {
+    /// Calls, with or without logs.
+    Calls {
+        /// Whether logs are collected too.
+        with_logs: bool,
+    },
+    /// Instructions.
+    Steps(StepOptions),
+}
+
+/// The trace of one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionTrace {
+    /// Its index in the block.
+    pub index: usize,
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its hash.
+    pub hash: B256,
+    /// Its sender; the zero address for REMASC's.
+    pub sender: Address,
+    /// Its receipt.
+    pub receipt: Receipt,
+    /// Number of logs in the block before its own.
+    pub first_log: usize,
+    /// Whether its logs were wanted with its calls.
+    pub with_logs: bool,
+    /// Its calls, where these were traced.
+    pub calls: Option<CallTrace>,
+    /// Its instructions, where these were traced.
+    pub steps: Option<StepTrace>,
+}
+
+/// Traces a block, or one transaction of it, while it is executed.
+#[derive(Clone, Debug)]
+pub struct BlockTracer {
+    tracer: Tracer,
+    only: Option<usize>,
+    running: Option<Running>,
+    first_log: usize,
+    room: Room,
+    traces: Vec<TransactionTrace>,
+}
+
+#[derive(Clone, Debug)]
+enum Running {
+    Calls(CallTracer),
+    Steps(StepTracer),
+}
+
+impl BlockTracer {
+    /// Traces all transactions, or the one at an index.
+    pub fn new(tracer: Tracer, only: Option<usize>) -> Self {
+        Self { tracer, only, running: None, first_log: 0, room: Room::default(), traces: Vec::new() }
+    }
+
+    /// The traces in block order, or `None` where they were too large to keep.
+    pub fn finish(self) -> Option<Vec<TransactionTrace>> {
+        (!self.room.exceeded()).then_some(self.traces)
+    }
+
+    fn start(&self) -> Running {
+        match self.tracer {
+            Tracer::Calls { with_logs } => {
+                let mut tracer = CallTracer::new(with_logs);
+                tracer.room = self.room;
+                Running::Calls(tracer)
+            }
+            Tracer::Steps(options) => {
+                let mut tracer = StepTracer::new(options);
+                tracer.room = self.room;
+                Running::Steps(tracer)
+            }
+        }
+    }
+}
+
+impl BlockObserver for BlockTracer {
+    fn inspector(&mut self, index: usize) -> Option<&mut dyn Inspector> {
+        if self.only.is_some_and(|only| only != index) {
+            return None;
+        }
+        self.running = Some(self.start());
+        match self.running.as_mut()? {
+            Running::Calls(tracer) => Some(tracer),
+            Running::Steps(tracer) => Some(tracer),
+        }
+    }
+
+    fn remasc_payment(&mut self, to: Address, value: U256) {
+        if let Some(Running::Calls(tracer)) = &mut self.running {
+            tracer.payment(REMASC_ADDRESS, to, value);
+        }
+    }
+
+    fn executed(&mut self, index: usize, executed: &Executed<'_>) {
+        let first_log = self.first_log;
+        self.first_log = first_log.saturating_add(executed.receipt.logs.len());
+        let Some(running) = self.running.take() else { return };
+        let (calls, steps) = match running {
+            Running::Calls(tracer) => {
+                self.room = tracer.room;
+                (Some(tracer.finish(executed)), None)
+            }
+            Running::Steps(tracer) => {
+                self.room = tracer.room;
+                (None, Some(tracer.finish(executed)))
+            }
+        };
+        self.traces.push(TransactionTrace {
+            index,
+            transaction: executed.transaction.clone(),
+            hash: executed.transaction.hash(),
+            with_logs: matches!(self.tracer, Tracer::Calls { with_logs: true }),
+            sender: executed.sender,
+            receipt: executed.receipt.clone(),
+            first_log,
+            calls,
+            steps,
+        });
+    }
+}

@@ -1,0 +1,225 @@
+//! The tree of calls of a transaction.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Log, U256};
+
+use super::Room;
+use crate::evm::{FrameClose, FrameKind, FrameStart, Inspector};
+use crate::exec::Executed;
+
+/// Bytes that a node takes besides its input and output, as JSON shows it.
+const NODE_BYTES: usize = 600;
+
+/// One entry of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceNode {
+    /// Index of the entry it belongs to; `None` for the first one.
+    pub parent: Option<usize>,
+    /// What was done.
+    pub action: TraceAction,
+    /// How it ended; a destruction has no end of its own.
+    pub close: Option<FrameClose>,
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceAction {
+    /// A call or creation.
+    Frame(FrameStart),
+    /// SELFDESTRUCT.
+    Destruction {
+        /// The contract that goes.
+        contract: Address,
+        /// Who gets its balance.
+        beneficiary: Address,
+        /// The balance in wei.
+        balance: U256,
+    },
+}
+
+impl TraceNode {
+    /// Whether it failed by itself.
+    pub fn failed(&self) -> bool {
+        self.close.as_ref().is_some_and(|close| close.failure.is_some())
+    }
+
+    /// The call or creation, unless it is a destruction.
+    pub fn frame(&self) -> Option<&FrameStart> {
+        match &self.action {
+            TraceAction::Frame(start) => Some(start),
+            TraceAction::Destruction { .. } => None,
+        }
+    }
+}
+
+/// What a transaction did, the transaction itself first, each entry before those it caused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallTrace {
+    /// The entries.
+    pub nodes: Vec<TraceNode>,
+    /// Logs in order, each with the entry that wrote it; those of failed entries are left out.
+    pub logs: Vec<(usize, Log)>,
+}
+
+impl CallTrace {
+    /// The entries directly below one.
+    pub fn children(&self, parent: usize) -> impl Iterator<Item = usize> + '_ {
+        let of_parent =
+            move |(index, node): (usize, &TraceNode)| (node.parent == Some(parent)).then_some(index);
+        self.nodes.iter().enumerate().filter_map(of_parent)
+    }
+
+    /// Whether the entry or one it belongs to failed.
+    fn undone(&self, index: usize) -> bool {
+        let mut at = Some(index);
+        while let Some(node) = at.and_then(|index| self.nodes.get(index)) {
+            if node.failed() {
+                return true;
+            }
+            at = node.parent;
+        }
+        false
+    }
+}
+
+/// Collects the calls of one transaction.
+#[derive(Clone, Debug, Default)]
+pub struct CallTracer {
+    trace: CallTrace,
+    open: Vec<usize>,
+    with_logs: bool,
+    /// Room left.
+    pub room: Room,
+}
+
+impl CallTracer {
+    /// A tracer; `with_logs` also collects logs, which slows the run down.
+    pub fn new(with_logs: bool) -> Self {
+        Self { with_logs, ..Self::default() }
+    }
+
+    fn push(&mut self, action: TraceAction, bytes: usize) -> Option<usize> {
+        if !self.room.take(bytes.saturating_mul(2).saturating_add(NODE_BYTES)) {
+            return None;
+        }
+        let index = self.trace.nodes.len();
+        let parent = self.open.last().copied();
+        self.trace.nodes.push(TraceNode { parent, action, close: None });
+        Some(index)
+    }
+
+    /// A payment of REMASC's: shown as a call without gas.
+    pub fn payment(&mut self, from: Address, to: Address, value: U256) {
+        self.frame(plain_frame(from, Some(to), value));
+        self.frame_end(FrameClose { failure: None, output: Default::default(), gas_used: 0, created: None });
+    }
+
+    /// The finished trace. The first entry shows the transaction as it was sent and the gas of its
+    /// receipt; without any frame it stands alone.
+    pub fn finish(self, executed: &Executed<'_>) -> CallTrace {
+        let Self { trace, .. } = self;
+        let mut trace = rooted(trace, executed);
+        if let Some(root) = trace.nodes.first_mut() {
+            complete_root(root, executed);
+        }
+        let logs = core::mem::take(&mut trace.logs);
+        trace.logs = logs.into_iter().filter(|(node, _)| !trace.undone(*node)).collect();
+        trace
+    }
+}
+
+/// A frame without gas and data.
+fn plain_frame(from: Address, to: Option<Address>, value: U256) -> FrameStart {
+    FrameStart {
+        kind: if to.is_some() { FrameKind::Call } else { FrameKind::Create },
+        depth: 0,
+        from,
+        to,
+        context: to,
+        gas: 0,
+        value,
+        input: Default::default(),
+        native: false,
+        has_code: false,
+        storage: None,
+    }
+}
+
+/// The trace with an entry for the transaction in front, where the run reported none.
+fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
+    let outermost = |node: &TraceNode| node.parent.is_none();
+    let tops = trace.nodes.iter().filter(|node| outermost(node)).count();
+    let reported = trace
+        .nodes
+        .first()
+        .and_then(TraceNode::frame)
+        .is_some_and(|start| start.from == executed.sender && start.to == executed.transaction.to);
+    if tops == 1 && reported {
+        return trace;
+    }
+    let start = plain_frame(executed.sender, executed.transaction.to, U256::ZERO);
+    for node in &mut trace.nodes {
+        node.parent = Some(node.parent.map_or(0, |parent| parent.saturating_add(1)));
+    }
+    for (node, _) in &mut trace.logs {
+        *node = node.saturating_add(1);
+    }
+    trace.nodes.insert(0, TraceNode { parent: None, action: TraceAction::Frame(start), close: None });
+    trace
+}
+
+fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
+    let Executed { transaction, sender, receipt, output } = *executed;
+    let closed = root.close.take();
+    if let TraceAction::Frame(start) = &mut root.action {
+        start.gas = u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX);
+        start.value = transaction.value;
+        start.input = transaction.data.clone();
+    }
+    let failure = match (receipt.success, closed.as_ref().and_then(|close| close.failure)) {
+        (true, _) => None,
+        (false, Some(reason)) => Some(reason),
+        (false, None) => Some(Some(crate::evm::HaltReason::Other)),
+    };
+    root.close = Some(FrameClose {
+        failure,
+        output: closed.as_ref().map_or_else(|| output.to_vec().into(), |close| close.output.clone()),
+        gas_used: receipt.gas_used,
+        created: transaction.contract_address(&sender),
+    });
+}
+
+impl Inspector for CallTracer {
+    fn wants_steps(&self) -> bool {
+        self.with_logs && !self.room.exceeded()
+    }
+
+    fn frame(&mut self, start: FrameStart) {
+        let bytes = start.input.len();
+        // What does not fit is lost with everything else; the index then names the last entry.
+        let index = self.push(TraceAction::Frame(start), bytes);
+        self.open.push(index.unwrap_or(self.trace.nodes.len().saturating_sub(1)));
+    }
+
+    fn frame_end(&mut self, close: FrameClose) {
+        let Some(index) = self.open.pop() else { return };
+        if !self.room.take(close.output.len().saturating_mul(2)) {
+            return;
+        }
+        if let Some(node) = self.trace.nodes.get_mut(index) {
+            node.close = Some(close);
+        }
+    }
+
+    fn self_destruct(&mut self, contract: Address, beneficiary: Address, balance: U256) {
+        self.push(TraceAction::Destruction { contract, beneficiary, balance }, 0);
+    }
+
+    fn log(&mut self, log: &Log) {
+        let Some(index) = self.open.last().copied().filter(|_| self.with_logs) else { return };
+        if self.room.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
+            self.trace.logs.push((index, log.clone()));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The call tracer's objects.
+
+use alloc::{string::String, vec::Vec};
+
+use alloy_primitives::{Address, B256};
+use serde::Serialize;
+
+use crate::{
+    exec::{
+        trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
+        FrameKind, HaltReason,
+    },
+    rpc::revert::reason,
+    types::json::{Data, Quantity},
+};
+
+/// A call, creation or destruction with what it caused.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Call {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    from: Address,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gas: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gas_used: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Data>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Data>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revert_reason: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<Call>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logs: Vec<CallLog>,
+}
+
+#[derive(Debug, Serialize)]
+struct CallLog {
+    index: usize,
+    address: Address,
+    topics: Vec<B256>,
+    data: Data,
+}
+
+/// The tree of a transaction, or only its root.
+pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<Call> {
+    let calls = trace.calls.as_ref()?;
+    let mut shown: Vec<Option<Call>> =
+        calls.nodes.iter().map(|node| (!left_out(node)).then(|| call(node))).collect();
+    add_logs(trace, calls, &mut shown);
+    // From the last entry to the first: each is whole when it moves into the one it belongs to.
+    for index in (1..calls.nodes.len()).rev() {
+        let (Some(parent), Some(call)) = (
+            calls.nodes.get(index).and_then(|node| node.parent),
+            shown.get_mut(index).and_then(Option::take),
+        ) else {
+            continue;
+        };
+        if let Some(Some(above)) = shown.get_mut(parent).filter(|_| !only_top) {
+            above.calls.push(in_order(call));
+        }
+    }
+    shown.into_iter().next().flatten().map(in_order)
+}
+
+/// A call whose parts were added last first.
+fn in_order(mut call: Call) -> Call {
+    call.calls.reverse();
+    call
+}
+
+/// Calls of native contracts are not shown, as in the reference.
+fn left_out(node: &TraceNode) -> bool {
+    node.parent.is_some() && node.frame().is_some_and(|start| start.native)
+}
+
+/// Logs under the call that wrote them, a native contract's under its caller, counted by block.
+fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Call>]) {
+    let told = calls.logs.len();
+    for (count, (node, log)) in calls.logs.iter().enumerate() {
+        let Some(writer) = writer(calls, shown, *node) else { continue };
+        writer.logs.push(CallLog {
+            index: trace.first_log.saturating_add(count),
+            address: log.address,
+            topics: log.data.topics().to_vec(),
+            data: Data(log.data.data.clone()),
+        });
+    }
+    if told > 0 {
+        return;
+    }
+    // Logs of a transaction straight to a native contract are known from the receipt only.
+    if let Some(Some(root)) = shown.first_mut().filter(|_| trace.with_logs) {
+        root.logs.extend(trace.receipt.logs.iter().enumerate().map(|(count, log)| CallLog {
+            index: trace.first_log.saturating_add(count),
+            address: log.address,
+            topics: log.topics.clone(),
+            data: Data(log.data.clone()),
+        }));
+    }
+}
+
+/// The nearest shown call that holds an entry.
+fn writer<'a>(calls: &CallTrace, shown: &'a mut [Option<Call>], mut node: usize) -> Option<&'a mut Call> {
+    while shown.get(node)?.is_none() {
+        node = calls.nodes.get(node)?.parent?;
+    }
+    shown.get_mut(node)?.as_mut()
+}
+
+fn call(node: &TraceNode) -> Call {
+    let (kind, from) = match &node.action {
+        TraceAction::Frame(start) => (kind(start.kind), start.from),
+        TraceAction::Destruction { contract, .. } => ("SELFDESTRUCT", *contract),
+    };
+    let (to, value) = match &node.action {
+        TraceAction::Frame(start) => (start.to, Some(start.value)),
+        TraceAction::Destruction { beneficiary, balance, .. } => (Some(*beneficiary), Some(*balance)),
+    };
+    let (start, close) = (node.frame(), node.close.as_ref());
+    let failure = close.and_then(|close| close.failure);
+    let created = close.and_then(|close| close.created).filter(|_| failure.is_none());
+    Call {
+        kind,
+        from,
+        to: to.or(created),
+        value: value.map(Quantity),
+        gas: start.map(|start| start.gas.into()),
+        gas_used: close.map(|close| close.gas_used.into()),
+        input: start.map(|start| start.input.clone().into()),
+        output: close.map(|close| close.output.clone()).filter(|output| !output.is_empty()).map(Data),
+        error: failure.map(error),
+        revert_reason: match (failure, close) {
+            (Some(None), Some(close)) => reason(&close.output),
+            _ => None,
+        },
+        calls: Vec::new(),
+        logs: Vec::new(),
+    }
+}
+
+fn kind(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Call => "CALL",
+        FrameKind::CallCode => "CALLCODE",
+        FrameKind::DelegateCall => "DELEGATECALL",
+        FrameKind::StaticCall => "STATICCALL",
+        FrameKind::Create => "CREATE",
+        FrameKind::Create2 => "CREATE2",
+    }
+}
+
+fn error(failure: Option<HaltReason>) -> String {
+    match failure {
+        None => "execution reverted".into(),
+        Some(reason) => alloc::format!("{reason}"),
+    }
+}

@@ -1,0 +1,167 @@
+//! `debug_trace*`: every instruction of transactions, or their calls as a tree.
+
+mod calls;
+mod opcodes;
+mod steps;
+
+use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, vec::Vec};
+
+use alloy_primitives::B256;
+use serde::Serialize;
+use serde_json::value::{to_raw_value, RawValue};
+
+use super::{
+    error::{ParamError, RpcError},
+    lookup::find,
+    method::{absent, optional, required, verified, Done, Failure, Method},
+    params::Params,
+    trace::{traced_block, traces},
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Level, TransactionPlace, View},
+    exec::trace::{StepOptions, Tracer, TransactionTrace},
+};
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "debug_traceTransaction",
+        aliases: &[],
+        params: &[required("transactionHash", "HASH"), optional("options", "TRACE_OPTIONS")],
+        result: "trace object or null",
+        level: Level::Verified,
+        cost: 500,
+        doc: "Every instruction a transaction ran (rskTracer), or its calls as a tree (callTracer).",
+        handler: transaction,
+    },
+    Method {
+        name: "debug_traceBlockByHash",
+        aliases: &[],
+        params: &[required("blockHash", "HASH"), optional("options", "TRACE_OPTIONS")],
+        result: "array of trace objects or null",
+        level: Level::Verified,
+        cost: 1_000,
+        doc: "As debug_traceTransaction, for all transactions of a block.",
+        handler: |view, params| {
+            let hash = params.hash(0, "block hash")?;
+            block(view, view.header_by_hash(hash)?, params)
+        },
+    },
+    Method {
+        name: "debug_traceBlockByNumber",
+        aliases: &[],
+        params: &[required("block", "BLOCK"), optional("options", "TRACE_OPTIONS")],
+        result: "array of trace objects or null",
+        level: Level::Verified,
+        cost: 1_000,
+        doc: "As debug_traceTransaction, for all transactions of a block.",
+        handler: |view, params| {
+            let selector = traced_block(params.block(0))?;
+            block(view, find(view, &selector)?, params)
+        },
+    },
+    Method {
+        name: "debug_wireProtocolQueueSize",
+        aliases: &[],
+        params: &[],
+        result: "QUANTITY",
+        level: Level::Local,
+        cost: 1,
+        doc: "Messages waiting to be sent to peers: none, there is no peer-to-peer network here.",
+        handler: |_, _| super::method::done(&"0x0", Level::Local),
+    },
+];
+
+/// What a caller wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Options {
+    Steps(StepOptions),
+    Calls { only_top: bool, with_log: bool },
+}
+
+impl Options {
+    /// Reads the options of the second parameter; unknown ones are ignored, as in the reference.
+    fn read(params: Params<'_>) -> Result<Self, ParamError> {
+        let given: BTreeMap<String, Box<RawValue>> = params.object(1, "trace options")?.unwrap_or_default();
+        let config: BTreeMap<String, Box<RawValue>> = match given.get("tracerConfig") {
+            Some(config) => serde_json::from_str(config.get()).unwrap_or_default(),
+            None => BTreeMap::new(),
+        };
+        let set =
+            |name: &str| [&config, &given].iter().any(|map| map.get(name).is_some_and(|raw| is_true(raw)));
+        match tracer(given.get("tracer"))?.as_str() {
+            "rsktracer" => Ok(Self::Steps(StepOptions {
+                disable_storage: set("disableStorage"),
+                disable_memory: set("disableMemory"),
+                disable_stack: set("disableStack"),
+            })),
+            "calltracer" => Ok(Self::Calls { only_top: set("onlyTopCall"), with_log: set("withLog") }),
+            other => Err(ParamError::Tracer(other.to_owned())),
+        }
+    }
+
+    fn tracer(self) -> Tracer {
+        match self {
+            Self::Steps(options) => Tracer::Steps(options),
+            Self::Calls { with_log, .. } => Tracer::Calls { with_logs: with_log },
+        }
+    }
+}
+
+fn is_true(raw: &RawValue) -> bool {
+    matches!(raw.get(), "true" | "\"true\"")
+}
+
+/// The tracer's name in lower case.
+fn tracer(given: Option<&Box<RawValue>>) -> Result<String, ParamError> {
+    match given.map(|raw| raw.get()) {
+        None | Some("null") => Ok("rsktracer".into()),
+        Some(text) => {
+            let name: String = serde_json::from_str(text).map_err(|_| ParamError::Tracer(text.to_owned()))?;
+            let known = ["rskTracer", "callTracer"].iter().find(|known| known.eq_ignore_ascii_case(&name));
+            known.map(|known| known.to_lowercase()).ok_or(ParamError::Tracer(name))
+        }
+    }
+}
+
+fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let hash = params.hash(0, "transaction hash")?;
+    let options = Options::read(params)?;
+    let TransactionPlace::Mined(header, index) = view.locate(hash)? else { return absent() };
+    let traces = traces(view, &header, options.tracer(), Some(index))?;
+    match traces.first() {
+        Some(trace) => verified(&shown(trace, options)?),
+        None => absent(),
+    }
+}
+
+fn block(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+    let options = Options::read(params)?;
+    let Some(header) = header else { return absent() };
+    let traces = traces(view, &header, options.tracer(), None)?;
+    let shown: Result<Vec<_>, RpcError> = traces.iter().map(|trace| in_block(trace, options)).collect();
+    verified(&shown?)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InBlock {
+    tx_hash: B256,
+    result: Box<RawValue>,
+}
+
+/// A trace in a list: those of the call tracer name their transaction.
+fn in_block(trace: &TransactionTrace, options: Options) -> Result<Box<RawValue>, RpcError> {
+    let result = shown(trace, options)?;
+    match options {
+        Options::Steps(_) => Ok(result),
+        Options::Calls { .. } => Ok(to_raw_value(&InBlock { tx_hash: trace.hash, result })?),
+    }
+}
+
+fn shown(trace: &TransactionTrace, options: Options) -> Result<Box<RawValue>, RpcError> {
+    Ok(match options {
+        Options::Steps(hidden) => steps::shown(trace, hidden)?,
+        Options::Calls { only_top, .. } => to_raw_value(&calls::tree(trace, only_top))?,
+    })
+}

@@ -1,0 +1,147 @@
+//! The default tracer's (`rskTracer`) objects. Words have no `0x` in them.
+
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+
+use alloy_primitives::{hex, Address, B256, U256};
+use serde::Serialize;
+use serde_json::value::{to_raw_value, RawValue};
+
+use super::opcodes;
+use crate::{
+    exec::trace::{StepLog, StepOptions, StepTrace, TransactionTrace},
+    rpc::trace::halt_text,
+};
+
+/// Storage cells up to which a contract's whole storage is shown, as the reference's `vm.structured.initStorageLimit`.
+const WHOLE_STORAGE: usize = 10_000;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Run<'a> {
+    contract_address: String,
+    init_storage: BTreeMap<String, String>,
+    struct_logs: Vec<Op<'a>>,
+    result: String,
+    error: &'static str,
+    reverted: bool,
+    storage_size: usize,
+    current_storage: BTreeMap<String, String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Op<'a> {
+    op: Option<&'static str>,
+    depth: usize,
+    pc: usize,
+    gas: u64,
+    gas_cost: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    storage: Option<Slots<'a>>,
+}
+
+/// Storage, written as it is serialized: it is repeated with each instruction.
+struct Slots<'a>(&'a BTreeMap<U256, U256>);
+
+impl Serialize for Slots<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(slot, value)| (word(slot), word(value))))
+    }
+}
+
+/// What the reference shows of a transaction that ran no code.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Plain {
+    program_invoke: (),
+    transfer_invoke: Transfer,
+    subtraces: [(); 0],
+    result: (),
+    error: (),
+    reverted: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Transfer {
+    owner_address: String,
+    caller_address: String,
+    gas: u64,
+    call_value: String,
+    msg_data: Option<String>,
+}
+
+fn word(value: &U256) -> String {
+    hex::encode(value.to_be_bytes::<32>())
+}
+
+fn address_word(address: &Address) -> String {
+    hex::encode(B256::left_padding_from(address.as_slice()))
+}
+
+fn slots(storage: &BTreeMap<U256, U256>) -> BTreeMap<String, String> {
+    storage.iter().map(|(slot, value)| (word(slot), word(value))).collect()
+}
+
+/// The object of a transaction.
+///
+/// # Errors
+/// None in practice.
+pub(super) fn shown(trace: &TransactionTrace, hidden: StepOptions) -> serde_json::Result<Box<RawValue>> {
+    match trace.steps.as_ref().and_then(|steps| Some((steps, steps.contract?))) {
+        Some((steps, contract)) => to_raw_value(&run(steps, contract, hidden)),
+        None => to_raw_value(&plain(trace)),
+    }
+}
+
+fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> Run<'_> {
+    let whole = trace.first_storage.len() <= WHOLE_STORAGE;
+    let failure = trace.failure;
+    Run {
+        contract_address: hex::encode(contract),
+        init_storage: if whole { slots(&trace.first_storage) } else { BTreeMap::new() },
+        struct_logs: trace.steps.iter().map(|step| op(step, hidden)).collect(),
+        result: hex::encode(&trace.output),
+        error: failure.flatten().map_or("", halt_text),
+        reverted: failure == Some(None),
+        storage_size: trace.last_storage.len(),
+        current_storage: slots(&trace.last_storage),
+    }
+}
+
+fn op(step: &StepLog, hidden: StepOptions) -> Op<'_> {
+    let chunks = || step.memory.chunks(32).map(hex::encode).collect();
+    Op {
+        op: opcodes::name(step.opcode),
+        depth: step.depth,
+        pc: step.pc,
+        gas: step.gas,
+        gas_cost: step.gas_cost,
+        memory: (!hidden.disable_memory).then(chunks),
+        stack: (!hidden.disable_stack).then(|| step.stack.iter().map(word).collect()),
+        storage: (!hidden.disable_storage).then(|| Slots(&step.storage)),
+    }
+}
+
+fn plain(trace: &TransactionTrace) -> Plain {
+    let data = &trace.transaction.data;
+    let to = trace.transaction.to.or_else(|| trace.transaction.contract_address(&trace.sender));
+    Plain {
+        program_invoke: (),
+        transfer_invoke: Transfer {
+            owner_address: address_word(&to.unwrap_or_default()),
+            caller_address: address_word(&trace.sender),
+            gas: 0,
+            call_value: format!("{:064x}", trace.transaction.value),
+            msg_data: (!data.is_empty()).then(|| hex::encode(data)),
+        },
+        subtraces: [],
+        result: (),
+        error: (),
+        reverted: false,
+    }
+}

@@ -1,0 +1,155 @@
+//! `eth_getLogs`, and log filters as callers write them.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use alloy_primitives::{Address, B256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{
+    error::{ParamError, RpcError},
+    lookup::find,
+    method::{required, verified, Done, Failure, Method},
+    params::{block_selector, parse_address, parse_hash, BlockSelector, Params},
+};
+use crate::{
+    engine::{block_logs, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS},
+    types::json::{Location, RpcLog},
+};
+
+pub(super) const METHODS: &[Method] = &[Method {
+    name: "eth_getLogs",
+    aliases: &[],
+    params: &[required("filter", "LOG_FILTER")],
+    result: "array of log objects",
+    level: Level::Verified,
+    cost: 100,
+    doc: "Logs of a range of blocks, or of one block, by contract and topics.",
+    handler: get_logs,
+}];
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct FilterObject<'a> {
+    #[serde(default, borrow)]
+    from_block: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    to_block: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    block_hash: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    address: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    topics: Option<&'a RawValue>,
+}
+
+/// A value, a list of values or nulls, or neither.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    None,
+    One(String),
+    Many(Vec<Option<String>>),
+}
+
+/// Reads the first parameter as a log filter on the view's chain. `latest` is fixed as a start and open
+/// as an end.
+///
+/// # Errors
+/// As the parameters' own, and those of [`find`].
+pub(super) fn watch(view: &dyn View, params: Params<'_>) -> Result<Watch, Failure> {
+    let given: FilterObject<'_> = params.object(0, "a log filter")?.unwrap_or_default();
+    let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
+    if let Some(hash) = given.block_hash {
+        if given.from_block.is_some() || given.to_block.is_some() {
+            return Err(ParamError::HashAndRange.into());
+        }
+        let text: String =
+            serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
+        return Ok(Watch::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
+    }
+    let head = view.head()?.number;
+    let from = height(view, given.from_block)?.unwrap_or(head);
+    let to = height(view, given.to_block)?;
+    if to.is_some_and(|to| from > to) {
+        return Err(ParamError::BlockRange.into());
+    }
+    Ok(Watch::Logs { filter, from, to })
+}
+
+/// The height that an end of a range means; `None` for the head.
+fn height(view: &dyn View, raw: Option<&RawValue>) -> Result<Option<u64>, Failure> {
+    let Some(raw) = raw else { return Ok(None) };
+    match block_selector(raw, false)? {
+        BlockSelector::Latest | BlockSelector::Pending => Ok(None),
+        BlockSelector::Earliest => Ok(Some(0)),
+        // Above the head nothing is there, which is no error.
+        BlockSelector::Number(number, _) => Ok(Some(number.unwrap_or(u64::MAX))),
+        other => match find(view, &other)? {
+            Some(header) => Ok(Some(header.number)),
+            None => Err(RpcError::BlockNotFound(raw.get().trim_matches('"').into()).into()),
+        },
+    }
+}
+
+fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
+    match one_or_many(raw).ok_or(ParamError::AddressLength)? {
+        OneOrMany::None => Ok(Vec::new()),
+        OneOrMany::One(one) => Ok(vec![parse_address(&one)?]),
+        OneOrMany::Many(many) => {
+            let parse = |text: &Option<String>| parse_address(text.as_deref().unwrap_or_default());
+            many.iter().map(parse).collect()
+        }
+    }
+}
+
+/// Topics by place. `null` at a place, an empty list, or a list with `null` in it means any.
+fn topics(raw: Option<&RawValue>) -> Result<Vec<Vec<B256>>, ParamError> {
+    const WHAT: &str = "topic";
+    let Some(raw) = raw else { return Ok(Vec::new()) };
+    let places: Vec<Option<&RawValue>> =
+        serde_json::from_str(raw.get()).map_err(|_| ParamError::HashLength(WHAT))?;
+    let place = |raw: &Option<&RawValue>| match one_or_many(*raw).ok_or(ParamError::HashLength(WHAT))? {
+        OneOrMany::None => Ok(Vec::new()),
+        OneOrMany::One(one) => Ok(vec![parse_hash(&one, WHAT)?]),
+        OneOrMany::Many(many) => many.iter().flatten().map(|text| parse_hash(text, WHAT)).collect(),
+    };
+    places.iter().map(place).collect()
+}
+
+fn one_or_many(raw: Option<&RawValue>) -> Option<OneOrMany> {
+    raw.map_or(Some(OneOrMany::None), |raw| serde_json::from_str(raw.get()).ok())
+}
+
+fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let logs = match watch(view, params)? {
+        Watch::Logs { filter, from, to } => {
+            range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?
+        }
+        Watch::BlockLogs { filter, block } => match view.header_by_hash(block)? {
+            Some(header) => block_logs(view, &header, &filter)?,
+            None => Vec::new(),
+        },
+        Watch::Blocks | Watch::Pending => Vec::new(),
+    };
+    verified(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>())
+}
+
+/// Why a range of logs has no answer, in JSON-RPC's terms.
+pub(super) fn range_failure(stop: RangeStop) -> Failure {
+    match stop {
+        RangeStop::Stop(stop) => Failure::Stop(stop),
+        RangeStop::TooMany => RpcError::TooManyLogs(MAX_LOGS).into(),
+        RangeStop::TooWide { max } => RpcError::TooManyBlocks(max).into(),
+    }
+}
+
+/// A log object.
+pub(super) fn shown(found: &FoundLog, removed: bool) -> RpcLog {
+    let at = Location {
+        block_hash: found.block.hash,
+        block_number: found.block.number,
+        index: found.transaction_index,
+    };
+    RpcLog::new(&found.log, found.transaction, &at, found.log_index).with_removed(removed)
+}

@@ -1,0 +1,145 @@
+//! Call objects and state overrides as callers write them.
+
+use alloc::{collections::BTreeMap, string::String};
+
+use alloy_primitives::{Address, U256};
+use serde::Deserialize;
+
+use super::{
+    error::ParamError,
+    method::Failure,
+    params::{parse_address, parse_data, parse_number, Params},
+};
+use crate::{
+    exec::CallMessage,
+    state::{AccountOverride, OverrideStorage, StateOverride},
+};
+
+/// A transaction call object; unknown fields are ignored, `input` wins over `data`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallObject {
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    to: Option<String>,
+    #[serde(default)]
+    gas: Option<Number>,
+    #[serde(default)]
+    gas_price: Option<Number>,
+    #[serde(default)]
+    value: Option<Number>,
+    /// Checked and ignored: a call has no nonce.
+    #[serde(default)]
+    nonce: Option<Number>,
+    /// Checked and ignored: the chain is this one.
+    #[serde(default)]
+    chain_id: Option<Number>,
+    #[serde(default)]
+    data: Option<String>,
+    #[serde(default)]
+    input: Option<String>,
+}
+
+/// A number as a string or as a JSON number.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Text(String),
+    Integer(u64),
+}
+
+impl Number {
+    /// An empty string, which the reference takes for a missing field.
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(text) if text.is_empty())
+    }
+
+    fn value(&self) -> Result<U256, ParamError> {
+        match self {
+            Self::Text(text) => parse_number(text),
+            Self::Integer(number) => Ok(U256::from(*number)),
+        }
+    }
+}
+
+impl CallObject {
+    pub(super) fn message(&self) -> Result<CallMessage, ParamError> {
+        let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
+        let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
+        let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
+        number(&self.nonce)?;
+        number(&self.chain_id)?;
+        let data = self.input.as_deref().or(self.data.as_deref());
+        Ok(CallMessage {
+            from: address(&self.from)?,
+            to: address(&self.to)?,
+            // More than fits is more than the cap.
+            gas: gas.map(|gas| u64::try_from(gas).unwrap_or(u64::MAX)),
+            gas_price: number(&self.gas_price)?,
+            value: number(&self.value)?,
+            data: data.map(parse_data).transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OverrideObject {
+    #[serde(default)]
+    balance: Option<String>,
+    #[serde(default)]
+    nonce: Option<String>,
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    state: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    state_diff: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    move_precompile_to_address: Option<String>,
+}
+
+impl OverrideObject {
+    fn account(&self, address: Address) -> Result<AccountOverride, ParamError> {
+        if self.move_precompile_to_address.is_some() {
+            return Err(ParamError::MovePrecompile);
+        }
+        let storage = match (&self.state, &self.state_diff) {
+            (Some(_), Some(_)) => return Err(ParamError::OverrideBoth(address)),
+            (Some(slots), None) => OverrideStorage::Replace(slot_map(slots)?),
+            (None, Some(slots)) => OverrideStorage::Patch(slot_map(slots)?),
+            (None, None) => OverrideStorage::Keep,
+        };
+        let nonce = self.nonce.as_deref().map(parse_number).transpose()?;
+        Ok(AccountOverride {
+            balance: self.balance.as_deref().map(parse_number).transpose()?,
+            nonce: nonce
+                .map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}"))))
+                .transpose()?,
+            code: self.code.as_deref().map(parse_data).transpose()?,
+            storage,
+        })
+    }
+}
+
+fn slot_map(slots: &BTreeMap<String, String>) -> Result<BTreeMap<U256, U256>, ParamError> {
+    slots.iter().map(|(slot, value)| Ok((hex_word(slot)?, hex_word(value)?))).collect()
+}
+
+/// Up to 32 bytes in hex, `0x` optional.
+fn hex_word(text: &str) -> Result<U256, ParamError> {
+    U256::try_from_be_slice(&parse_data(text)?).ok_or(ParamError::Data)
+}
+
+/// The overrides in the third parameter.
+pub(super) fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
+    let given: BTreeMap<String, OverrideObject> =
+        params.object(2, "a map of addresses to overrides")?.unwrap_or_default();
+    let mut accounts = BTreeMap::new();
+    for (address, object) in &given {
+        let address = parse_address(address)?;
+        accounts.insert(address, object.account(address)?);
+    }
+    Ok(StateOverride { accounts })
+}

@@ -1,0 +1,160 @@
+//! `trace_filter`: a fold over a range of blocks.
+
+use alloc::{string::String, vec, vec::Vec};
+
+use alloy_primitives::Address;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{shape, traced_block, traces, CALLS};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::View,
+    exec::trace::TransactionTrace,
+    rpc::{
+        error::ParamError,
+        lookup::find,
+        method::{verified, Done, Failure},
+        params::{block_selector, parse_address, BlockSelector, Params},
+    },
+};
+
+/// Traces of one answer at most, and to skip at most, as the reference's `rpc.trace.maxTracesPerRequest`.
+const MAX_TRACES: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FilterObject<'a> {
+    #[serde(default, borrow)]
+    from_block: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    to_block: Option<&'a RawValue>,
+    #[serde(default)]
+    from_address: Option<Addresses>,
+    #[serde(default)]
+    to_address: Option<Addresses>,
+    #[serde(default)]
+    after: Option<i64>,
+    #[serde(default)]
+    count: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Addresses {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Addresses {
+    /// None at all is any.
+    fn parse(given: Option<&Self>) -> Result<Option<Vec<Address>>, ParamError> {
+        let list = match given {
+            None => return Ok(None),
+            Some(Self::One(one)) => vec![parse_address(one)?],
+            Some(Self::Many(many)) => {
+                many.iter().map(|text| parse_address(text)).collect::<Result<_, _>>()?
+            }
+        };
+        Ok(Some(list).filter(|list| !list.is_empty()))
+    }
+}
+
+/// A filter that was understood.
+struct Filter {
+    from: BlockSelector,
+    to: BlockSelector,
+    senders: Option<Vec<Address>>,
+    receivers: Option<Vec<Address>>,
+    after: usize,
+    count: usize,
+}
+
+impl Filter {
+    fn read(params: Params<'_>) -> Result<Self, ParamError> {
+        let given: Option<FilterObject<'_>> =
+            params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
+        let given = given.ok_or(ParamError::TraceFilter)?;
+        let count = number(given.count, MAX_TRACES, ParamError::TraceCountNegative, ParamError::TraceCount)?;
+        let after = number(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
+        let selector = |raw: Option<&RawValue>, default| match raw {
+            None => Ok(default),
+            Some(raw) => traced_block(block_selector(raw, false)),
+        };
+        Ok(Self {
+            from: selector(given.from_block, BlockSelector::Earliest)?,
+            to: selector(given.to_block, BlockSelector::Latest)?,
+            senders: Addresses::parse(given.from_address.as_ref())?,
+            receivers: Addresses::parse(given.to_address.as_ref())?,
+            after: after.unwrap_or(0),
+            count: count.unwrap_or(MAX_TRACES),
+        })
+    }
+
+    /// Sender and receiver are the transaction's; with it come all its traces.
+    fn wants(&self, trace: &TransactionTrace) -> bool {
+        let listed = |list: &Option<Vec<Address>>, address: Option<Address>| match list {
+            None => true,
+            Some(list) => address.is_some_and(|address| list.contains(&address)),
+        };
+        let receiver =
+            trace.calls.as_ref().and_then(|calls| calls.nodes.first()).and_then(|node| node.frame()?.to);
+        // REMASC's transaction has no sender that could be named.
+        let sender = Some(trace.sender).filter(|sender| !sender.is_zero());
+        listed(&self.senders, sender) && listed(&self.receivers, receiver)
+    }
+}
+
+fn number(
+    given: Option<i64>,
+    max: usize,
+    negative: ParamError,
+    too_big: fn(usize) -> ParamError,
+) -> Result<Option<usize>, ParamError> {
+    let Some(given) = given else { return Ok(None) };
+    if given < 0 {
+        return Err(negative);
+    }
+    match usize::try_from(given) {
+        Ok(number) if number <= max => Ok(Some(number)),
+        _ => Err(too_big(max)),
+    }
+}
+
+pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let filter = Filter::read(params)?;
+    let Some(from) = find(view, &filter.from)? else { return verified(&[(); 0]) };
+    let to = match find(view, &filter.to)? {
+        Some(to) => to,
+        None => view.head()?,
+    };
+    if from.number > to.number {
+        return Err(ParamError::BlockRange.into());
+    }
+    verified(&collect(view, &filter, from, to.number)?)
+}
+
+fn collect(
+    view: &dyn View,
+    filter: &Filter,
+    from: VerifiedHeader,
+    to: u64,
+) -> Result<Vec<shape::RpcTrace>, Failure> {
+    let (mut found, mut skip) = (Vec::new(), filter.after);
+    let mut next = Some(from);
+    while let Some(header) = next {
+        let block = traces(view, &header, CALLS, None)?;
+        for trace in block.iter().filter(|trace| filter.wants(trace)) {
+            let shown = shape::transaction(&header, trace);
+            let skipped = skip.min(shown.len());
+            skip = skip.saturating_sub(skipped);
+            let room = filter.count.saturating_sub(found.len());
+            found.extend(shown.into_iter().skip(skipped).take(room));
+        }
+        if found.len() >= filter.count || header.number >= to {
+            break;
+        }
+        next = view.header_by_number(header.number.saturating_add(1))?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,136 @@
+//! `trace_*`: the calls of transactions, in the reference's (Parity's) shape.
+
+mod filter;
+mod shape;
+
+use alloc::{string::String, vec::Vec};
+
+use super::{
+    error::ParamError,
+    lookup::find,
+    method::{absent, required, verified, Done, Failure, Method},
+    params::{BlockSelector, Params},
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Level, Refusal, Stop, TransactionPlace, View},
+    exec::trace::{BlockTracer, Tracer, TransactionTrace, MAX_TRACE_BYTES},
+};
+
+pub(super) use shape::halt_text;
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "trace_transaction",
+        aliases: &[],
+        params: &[required("transactionHash", "HASH")],
+        result: "array of trace objects or null",
+        level: Level::Verified,
+        cost: 100,
+        doc: "What a transaction called, created and destroyed.",
+        handler: transaction,
+    },
+    Method {
+        name: "trace_block",
+        aliases: &[],
+        params: &[required("block", "BLOCK")],
+        result: "array of trace objects or null",
+        level: Level::Verified,
+        cost: 200,
+        doc: "The traces of all transactions of a block, REMASC's included.",
+        handler: block,
+    },
+    Method {
+        name: "trace_filter",
+        aliases: &[],
+        params: &[required("filter", "TRACE_FILTER")],
+        result: "array of trace objects",
+        level: Level::Verified,
+        cost: 1_000,
+        doc: "The traces of transactions by range of blocks, sender and receiver.",
+        handler: filter::filter,
+    },
+    Method {
+        name: "trace_get",
+        aliases: &[],
+        params: &[required("transactionHash", "HASH"), required("positions", "array of one QUANTITY")],
+        result: "trace object or null",
+        level: Level::Verified,
+        cost: 100,
+        doc: "One trace of a transaction, by its index.",
+        handler: get,
+    },
+];
+
+/// Runs a block again and gives the traces of all its transactions, or of one.
+///
+/// # Errors
+/// As [`View::replay`]; refused when they are too large to keep.
+pub(super) fn traces(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    tracer: Tracer,
+    only: Option<usize>,
+) -> Result<Vec<TransactionTrace>, Failure> {
+    if header.number == 0 {
+        return Ok(Vec::new());
+    }
+    let mut observer = BlockTracer::new(tracer, only);
+    view.replay(header, &mut observer)?;
+    let too_large = Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }));
+    observer.finish().ok_or(too_large)
+}
+
+const CALLS: Tracer = Tracer::Calls { with_logs: false };
+
+/// Traces of the transaction named by the first parameter, with its block; `None` if it is not mined.
+fn of_transaction(
+    view: &dyn View,
+    params: Params<'_>,
+) -> Result<Option<(VerifiedHeader, Vec<TransactionTrace>)>, Failure> {
+    match view.locate(params.hash(0, "transaction hash")?)? {
+        TransactionPlace::Mined(header, index) => {
+            let traces = traces(view, &header, CALLS, Some(index))?;
+            Ok(Some((header, traces)))
+        }
+        TransactionPlace::Pending(_) | TransactionPlace::Unknown => Ok(None),
+    }
+}
+
+fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let Some((header, traces)) = of_transaction(view, params)? else { return absent() };
+    verified(&shape::traces(&header, &traces))
+}
+
+fn get(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let positions: Vec<String> = params.object(1, "an array of positions")?.unwrap_or_default();
+    let position = match positions.as_slice() {
+        [] => return Err(ParamError::NoPosition.into()),
+        [position] => position_index(position)?,
+        _ => return Err(ParamError::Positions.into()),
+    };
+    let Some((header, traces)) = of_transaction(view, params)? else { return absent() };
+    verified(&shape::traces(&header, &traces).get(position))
+}
+
+fn position_index(text: &str) -> Result<usize, ParamError> {
+    let digits = text.strip_prefix("0x").ok_or_else(|| ParamError::Index(text.into()))?;
+    match u32::from_str_radix(digits, 16) {
+        Ok(index) if !digits.starts_with('+') => usize::try_from(index).map_err(|_| ParamError::IndexRange),
+        _ => Err(ParamError::Index(text.into())),
+    }
+}
+
+fn block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let selector = traced_block(params.block(0))?;
+    let Some(header) = find(view, &selector)? else { return absent() };
+    verified(&shape::traces(&header, &traces(view, &header, CALLS, None)?))
+}
+
+/// A selector with the words that the reference's tracing methods have for a bad one.
+pub(super) fn traced_block(selector: Result<BlockSelector, ParamError>) -> Result<BlockSelector, ParamError> {
+    selector.map_err(|error| match error {
+        ParamError::BlockId(text) => ParamError::BlockNumber(text),
+        other => other,
+    })
+}

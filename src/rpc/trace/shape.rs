@@ -1,0 +1,214 @@
+//! Trace objects.
+
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
+
+use alloy_primitives::{Address, B256};
+use serde::Serialize;
+
+use crate::{
+    consensus::VerifiedHeader,
+    exec::{
+        trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
+        FrameClose, FrameKind, FrameStart, HaltReason,
+    },
+    types::json::{Data, Quantity},
+};
+
+/// One entry of a trace.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RpcTrace {
+    action: Action,
+    block_hash: B256,
+    block_number: u64,
+    transaction_hash: B256,
+    transaction_position: usize,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    subtraces: usize,
+    trace_address: Vec<usize>,
+    result: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Action {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call_type: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gas: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Data>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    init: Option<Data>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    creation_method: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refund_address: Option<Address>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    balance: Option<Quantity>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    gas_used: Quantity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Data>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<Data>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<Address>,
+}
+
+/// The trace objects of transactions, in order.
+pub(super) fn traces(header: &VerifiedHeader, traces: &[TransactionTrace]) -> Vec<RpcTrace> {
+    traces.iter().flat_map(|trace| transaction(header, trace)).collect()
+}
+
+/// The trace objects of one transaction.
+pub(super) fn transaction(header: &VerifiedHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
+    let Some(calls) = &trace.calls else { return Vec::new() };
+    let places = places(calls);
+    let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((places.get(&index)?, node)));
+    shown
+        .map(|(place, node)| RpcTrace {
+            action: action(node),
+            block_hash: header.hash(),
+            block_number: header.number,
+            transaction_hash: trace.hash,
+            transaction_position: trace.index,
+            kind: kind(node),
+            subtraces: place.children,
+            trace_address: place.address.clone(),
+            result: node.close.as_ref().filter(|_| !node.failed()).map(|close| outcome(node, close)),
+            error: node.close.as_ref().and_then(error),
+        })
+        .collect()
+}
+
+/// Where a shown entry is in the tree of shown entries.
+#[derive(Debug, Default)]
+struct Place {
+    address: Vec<usize>,
+    children: usize,
+}
+
+/// Places of the entries that are shown. As in the reference, calls of native contracts and inner
+/// creations that failed or had nothing to run are left out with all they caused.
+fn places(calls: &CallTrace) -> BTreeMap<usize, Place> {
+    let mut places = BTreeMap::<usize, Place>::new();
+    for (index, node) in calls.nodes.iter().enumerate() {
+        let Some(parent) = node.parent else {
+            places.insert(index, Place::default());
+            continue;
+        };
+        let Some(above) = places.get_mut(&parent).filter(|_| !left_out(node)) else { continue };
+        let mut address = above.address.clone();
+        address.push(above.children);
+        above.children = above.children.saturating_add(1);
+        places.insert(index, Place { address, children: 0 });
+    }
+    places
+}
+
+fn left_out(node: &TraceNode) -> bool {
+    node.frame()
+        .is_some_and(|start| start.native || (start.kind.creates() && (node.failed() || !start.has_code)))
+}
+
+fn kind(node: &TraceNode) -> &'static str {
+    match &node.action {
+        TraceAction::Frame(start) if start.kind.creates() => "create",
+        TraceAction::Frame(_) => "call",
+        TraceAction::Destruction { .. } => "suicide",
+    }
+}
+
+fn action(node: &TraceNode) -> Action {
+    match &node.action {
+        TraceAction::Destruction { contract, beneficiary, balance } => Action {
+            address: Some(*contract),
+            refund_address: Some(*beneficiary),
+            balance: Some(Quantity(*balance)),
+            ..Action::default()
+        },
+        TraceAction::Frame(start) if start.kind.creates() => creation(start, node.parent.is_some()),
+        TraceAction::Frame(start) => Action {
+            call_type: call_type(start.kind),
+            from: Some(start.from),
+            to: start.to,
+            gas: Some(start.gas.into()),
+            input: Some(start.input.clone().into()),
+            value: Some(Quantity(start.value)),
+            ..Action::default()
+        },
+    }
+}
+
+/// A creation; only those by contracts say by which opcode.
+fn creation(start: &FrameStart, inner: bool) -> Action {
+    let method = if start.kind == FrameKind::Create2 { "create2" } else { "create" };
+    Action {
+        from: Some(start.from),
+        gas: Some(start.gas.into()),
+        init: Some(start.input.clone().into()),
+        creation_method: inner.then_some(method),
+        value: Some(Quantity(start.value)),
+        ..Action::default()
+    }
+}
+
+fn call_type(kind: FrameKind) -> Option<&'static str> {
+    match kind {
+        FrameKind::Call => Some("call"),
+        FrameKind::CallCode => Some("callcode"),
+        FrameKind::DelegateCall => Some("delegatecall"),
+        FrameKind::StaticCall => Some("staticcall"),
+        FrameKind::Create | FrameKind::Create2 => None,
+    }
+}
+
+fn outcome(node: &TraceNode, close: &FrameClose) -> Outcome {
+    let creates = node.frame().is_some_and(|start| start.kind.creates());
+    let data = Data(close.output.clone());
+    Outcome {
+        gas_used: close.gas_used.into(),
+        output: (!creates).then(|| data.clone()),
+        code: creates.then_some(data),
+        address: close.created,
+    }
+}
+
+fn error(close: &FrameClose) -> Option<String> {
+    close.failure.map(|failure| failure.map_or("Reverted", halt_text).into())
+}
+
+/// A halt in the words that Parity's traces have for it.
+pub(in crate::rpc) fn halt_text(reason: HaltReason) -> &'static str {
+    match reason {
+        HaltReason::OutOfGas => "Out of gas",
+        HaltReason::InvalidOpcode => "Bad instruction",
+        HaltReason::InvalidJump => "Bad jump destination",
+        HaltReason::StackUnderflow => "Stack underflow",
+        HaltReason::StackOverflow => "Out of stack",
+        HaltReason::StaticViolation => "Mutable Call In Static Context",
+        HaltReason::ReturnDataOutOfBounds => "Out of bounds",
+        HaltReason::AddressCollision => "Contract address collision",
+        HaltReason::CodeTooLong => "Contract code too long",
+        HaltReason::CodePrefix => "Contract code starts with 0xef",
+        HaltReason::InitCodeTooLong => "Init code too long",
+        HaltReason::NativeContract => "Built-in failed",
+        _ => "Execution failed",
+    }
+}
