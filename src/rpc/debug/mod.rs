@@ -89,7 +89,7 @@ impl Options {
         };
         let set =
             |name: &str| [&config, &given].iter().any(|map| map.get(name).is_some_and(|raw| is_true(raw)));
-        match tracer(given.get("tracer"))?.as_str() {
+        match tracer(given.get("tracer").map(|raw| &**raw))?.as_str() {
             "rsktracer" => Ok(Self::Steps(StepOptions {
                 disable_storage: set("disableStorage"),
                 disable_memory: set("disableMemory"),
@@ -113,8 +113,8 @@ fn is_true(raw: &RawValue) -> bool {
 }
 
 /// The tracer's name in lower case.
-fn tracer(given: Option<&Box<RawValue>>) -> Result<String, ParamError> {
-    match given.map(|raw| raw.get()) {
+fn tracer(given: Option<&RawValue>) -> Result<String, ParamError> {
+    match given.map(RawValue::get) {
         None | Some("null") => Ok("rsktracer".into()),
         Some(text) => {
             let name: String = serde_json::from_str(text).map_err(|_| ParamError::Tracer(text.to_owned()))?;
