@@ -7,5 +7,6 @@ pub mod record;
 pub mod replay;
 pub mod server;
 pub mod service;
+pub mod store;
 pub mod upstream;
 pub mod verify;

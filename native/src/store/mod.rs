@@ -1,0 +1,269 @@
+//! An executed chain on disk: blocks, receipts, and the trie nodes of their states, in one redb file.
+//!
+//! Each block is one transaction of the database, state nodes included, so a crash at any point leaves the
+//! chain up to the last complete block. Nodes are written once and shared by all states; nothing is removed.
+
+mod error;
+mod tables;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::{Bytes, B256};
+use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use rootlight::trie::{NodeSource, Trie};
+
+pub use error::StoreError;
+use tables::{BLOCKS, FORMAT, GENESIS, HEAD, META, NODES, NOTES, RECEIPTS};
+
+/// Version of the layout; a file of another one is refused, since it can be made again.
+const FORMAT_VERSION: &[u8] = b"1";
+
+/// File inside `--data-dir`.
+const FILE: &str = "chain.redb";
+
+/// A block as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlock {
+    /// Hash of the block.
+    pub hash: B256,
+    /// Header, transactions and uncles, as `types::Block` encodes them.
+    pub block: Vec<u8>,
+    /// Encoded receipts in order.
+    pub receipts: Vec<Vec<u8>>,
+}
+
+/// The open database.
+#[derive(Clone)]
+pub struct Store {
+    database: Arc<Database>,
+}
+
+impl Store {
+    /// Opens the database in a folder, or makes both, for the chain of this genesis.
+    ///
+    /// # Errors
+    /// Another chain's folder, another program's or version's file, or one that another process has open.
+    pub fn open(folder: &Path, genesis: B256) -> Result<Self, StoreError> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
+        let database = Database::create(folder.join(FILE))?;
+        let store = Self { database: Arc::new(database) };
+        store.check(genesis)?;
+        Ok(store)
+    }
+
+    fn check(&self, genesis: B256) -> Result<(), StoreError> {
+        let write = self.write()?;
+        {
+            let mut meta = write.open_table(META)?;
+            let read = |key: &str| -> Result<Option<Vec<u8>>, StoreError> {
+                Ok(meta.get(key)?.map(|value| value.value().to_vec()))
+            };
+            match (read(FORMAT)?, read(GENESIS)?) {
+                (None, _) => {
+                    meta.insert(FORMAT, FORMAT_VERSION)?;
+                    meta.insert(GENESIS, genesis.as_slice())?;
+                }
+                (Some(format), _) if format != FORMAT_VERSION => {
+                    return Err(StoreError::Format(String::from_utf8_lossy(&format).into_owned()));
+                }
+                (_, Some(found)) if found == genesis.as_slice() => {}
+                (_, found) => {
+                    let found = B256::try_from(found.unwrap_or_default().as_slice()).unwrap_or_default();
+                    return Err(StoreError::OtherChain { expected: genesis, found });
+                }
+            }
+            // All tables exist from the start, so that reading needs no special case.
+            write.open_table(BLOCKS)?;
+            write.open_table(RECEIPTS)?;
+            write.open_table(NODES)?;
+            write.open_table(NOTES)?;
+        }
+        Ok(write.commit()?)
+    }
+
+    fn write(&self) -> Result<WriteTransaction, StoreError> {
+        Ok(self.database.begin_write()?)
+    }
+
+    fn read(&self) -> Result<ReadTransaction, StoreError> {
+        Ok(self.database.begin_read()?)
+    }
+
+    /// Adds blocks with their states and names the new head, all or nothing.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn append(&self, blocks: &[(StoredBlock, Trie)], head: B256) -> Result<(), StoreError> {
+        let write = self.write()?;
+        for (block, state) in blocks {
+            put_block(&write, block)?;
+            put_state(&write, state)?;
+        }
+        write.open_table(META)?.insert(HEAD, head.as_slice())?;
+        Ok(write.commit()?)
+    }
+
+    /// The block that was named last.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn head(&self) -> Result<Option<B256>, StoreError> {
+        let meta = self.read()?.open_table(META)?;
+        let head = meta.get(HEAD)?;
+        Ok(head.and_then(|value| B256::try_from(value.value()).ok()))
+    }
+
+    /// A block by hash.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn block(&self, hash: B256) -> Result<Option<StoredBlock>, StoreError> {
+        let read = self.read()?;
+        let blocks = read.open_table(BLOCKS)?;
+        let Some(block) = blocks.get(&hash.0)? else { return Ok(None) };
+        let table = read.open_table(RECEIPTS)?;
+        let mut receipts = Vec::new();
+        for entry in table.range((hash.0, 0)..=(hash.0, u32::MAX))? {
+            receipts.push(entry?.1.value().to_vec());
+        }
+        Ok(Some(StoredBlock { hash, block: block.value().to_vec(), receipts }))
+    }
+
+    /// The trie nodes as of now.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn nodes(&self) -> Result<StoredNodes, StoreError> {
+        Ok(StoredNodes { table: self.read()?.open_table(NODES)? })
+    }
+
+    /// A note under a name: what is neither block nor state (keys, clock).
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let notes = self.read()?.open_table(NOTES)?;
+        let note = notes.get(name)?;
+        Ok(note.map(|value| value.value().to_vec()))
+    }
+
+    /// Sets a note.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn set_note(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
+        let write = self.write()?;
+        write.open_table(NOTES)?.insert(name, value)?;
+        Ok(write.commit()?)
+    }
+}
+
+fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), StoreError> {
+    let mut blocks = write.open_table(BLOCKS)?;
+    blocks.insert(&block.hash.0, block.block.as_slice())?;
+    let mut receipts = write.open_table(RECEIPTS)?;
+    for (index, receipt) in (0u32..).zip(&block.receipts) {
+        receipts.insert((block.hash.0, index), receipt.as_slice())?;
+    }
+    Ok(())
+}
+
+/// Writes the nodes that no earlier state has.
+fn put_state(write: &WriteTransaction, state: &Trie) -> Result<(), StoreError> {
+    let mut nodes = write.open_table(NODES)?;
+    let mut new = Vec::new();
+    let mut failure = None;
+    state.for_each_new(
+        &mut |hash| match nodes.get(&hash.0) {
+            Ok(found) => found.is_some(),
+            Err(error) => {
+                failure = Some(error);
+                true
+            }
+        },
+        &mut |hash, bytes| new.push((hash, bytes)),
+    );
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    for (hash, bytes) in new {
+        nodes.insert(&hash.0, bytes.as_ref())?;
+    }
+    Ok(())
+}
+
+/// Trie nodes and long values by hash, at one point in time.
+pub struct StoredNodes {
+    table: redb::ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
+}
+
+impl NodeSource for StoredNodes {
+    /// A read that fails looks like a missing node: whoever loads a trie names it.
+    fn node(&self, hash: &B256) -> Option<Bytes> {
+        let found = self.table.get(&hash.0).ok()?;
+        found.map(|value| Bytes::copy_from_slice(value.value()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rootlight::trie::Loader;
+
+    const GENESIS: B256 = B256::repeat_byte(1);
+
+    fn block(number: u8) -> StoredBlock {
+        let receipts = vec![vec![number, 1], vec![number, 2]];
+        StoredBlock { hash: B256::repeat_byte(number), block: vec![number; 10], receipts }
+    }
+
+    fn state(entries: u8) -> Trie {
+        let mut trie = Trie::new();
+        for i in 0..entries {
+            trie.put(&[i; 31], vec![i + 1; 40]);
+        }
+        trie
+    }
+
+    #[test]
+    fn blocks_and_states_survive() {
+        let folder = tempfile::tempdir().unwrap();
+        {
+            let store = Store::open(folder.path(), GENESIS).unwrap();
+            assert_eq!(store.head().unwrap(), None);
+            store.append(&[(block(1), state(5))], block(1).hash).unwrap();
+            store.append(&[(block(2), state(9)), (block(3), state(9))], block(3).hash).unwrap();
+            store.set_note("clock", b"12").unwrap();
+        }
+        let store = Store::open(folder.path(), GENESIS).unwrap();
+        assert_eq!(store.head().unwrap(), Some(block(3).hash));
+        for number in 1..=3 {
+            assert_eq!(store.block(B256::repeat_byte(number)).unwrap(), Some(block(number)));
+        }
+        assert_eq!(store.block(B256::ZERO).unwrap(), None);
+        assert_eq!(store.note("clock").unwrap().as_deref(), Some(&b"12"[..]));
+        let nodes = store.nodes().unwrap();
+        let mut loader = Loader::new(&nodes);
+        for entries in [5, 9] {
+            let root = state(entries).root();
+            assert_eq!(loader.load(root).unwrap().root(), root);
+        }
+    }
+
+    #[test]
+    fn another_chains_folder_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(Store::open(folder.path(), GENESIS).unwrap());
+        let error = Store::open(folder.path(), B256::repeat_byte(2)).err().unwrap();
+        assert!(matches!(error, StoreError::OtherChain { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(FILE), [7; 4096]).unwrap();
+        assert!(Store::open(folder.path(), GENESIS).is_err());
+    }
+}
