@@ -8,8 +8,9 @@ use rootlight::{engine::Level, rpc};
 fn page() -> String {
     let mut page = String::from(
         "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test method_docs`.\n\
-         Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\n\
-         | method | parameters | result | level | what it does |\n|---|---|---|---|---|\n",
+         Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
+         What changes something works on a local chain only; a light client refuses it with -32601.\n\n\
+         | method | parameters | result | level | where | what it does |\n|---|---|---|---|---|---|\n",
     );
     let mut methods: Vec<_> = rpc::methods().collect();
     methods.sort_by_key(|method| method.name);
@@ -24,9 +25,16 @@ fn page() -> String {
             Level::Verified => "verified",
             Level::UnprovenAbsence => "unproven absence",
         };
+        let place = if method.writes() { "local chain" } else { "everywhere" };
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
-        writeln!(page, "| {} | {params} | {} | {level} | {} |", names.join(", "), method.result, method.doc)
-            .unwrap();
+        writeln!(
+            page,
+            "| {} | {params} | {} | {level} | {place} | {} |",
+            names.join(", "),
+            method.result,
+            method.doc
+        )
+        .unwrap();
     }
     writeln!(page, "\nKnown elsewhere, never served here: {}.", rpc::UNAVAILABLE.join(", ")).unwrap();
     page

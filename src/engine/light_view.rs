@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{Bytes, B256, U256};
 
 use super::{
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
@@ -13,7 +13,7 @@ use crate::{
     exec::CallPolicy,
     light::{BlockRef, Fact, Facts, Known, Location, Pin},
     state::{StateReader, TrieState},
-    trie::NodeSource,
+    trie::{self, WalkError},
     types::EMPTY_UNCLES_HASH,
 };
 
@@ -200,7 +200,11 @@ impl View for LightView<'_> {
         (self.interrupt)()
     }
 
-    fn nodes(&self) -> &dyn NodeSource {
-        &self.known
+    fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+        trie::prove(&self.known, header.state_root, key)
+    }
+
+    fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
+        Ok(trie::lookup_node(&self.known, header.state_root, key)?.map(|node| node.hash))
     }
 }

@@ -6,6 +6,7 @@
 mod filters;
 mod light_view;
 mod logs;
+mod node;
 mod refusal;
 mod selector;
 mod view;
@@ -13,6 +14,7 @@ mod view;
 pub use filters::{Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING};
 pub use light_view::LightView;
 pub use logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS};
+pub use node::{Moment, Node, Snapshot};
 pub use refusal::Refusal;
 pub use selector::{resolve, BlockId, Resolved};
 pub(crate) use view::both;

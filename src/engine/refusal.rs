@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{
     evm::precompiles::Unsimulated,
     exec::CallStop,
-    light::{BlockRef, FactFailure, SyncFault},
+    light::{BlockRef, FactFailure, Facts, SyncFault},
     state::StateError,
     types::SenderError,
 };
@@ -52,6 +52,9 @@ pub enum Refusal {
         /// The limit.
         max: usize,
     },
+    /// A local chain does not hold what the answer needs: its state is older than the history kept.
+    #[error("Resource unavailable: not held by this chain: {}", list(.0))]
+    NotHeld(Facts),
     /// State roots before the Unitrie (RSKIP-126) commit to a trie nobody can serve proofs of any more.
     #[error("state proofs unavailable: block {number} is older than the Unitrie (RSKIP-126)")]
     NoStateProofs {
@@ -108,6 +111,12 @@ pub enum Refusal {
     /// What the state root commits to is not what it must be.
     #[error("Resource unavailable: {0}")]
     CorruptState(StateError),
+}
+
+/// The first facts by name.
+fn list(facts: &Facts) -> alloc::string::String {
+    let names: alloc::vec::Vec<_> = facts.iter().take(3).map(|fact| alloc::format!("{fact}")).collect();
+    names.join(", ")
 }
 
 impl Refusal {

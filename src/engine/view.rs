@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::{B256, U256};
+use alloy_primitives::{Bytes, B256, U256};
 
 use super::Refusal;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
     light::{BlockRef, Facts},
     state::StateReader,
-    trie::NodeSource,
+    trie::WalkError,
     types::Transaction,
 };
 
@@ -181,8 +181,22 @@ pub trait View {
     /// Whether the present run has used up its time.
     fn interrupted(&self) -> bool;
 
-    /// Trie nodes by hash, for making proofs of what [`Self::state`] reads.
-    fn nodes(&self) -> &dyn NodeSource;
+    /// Root of what [`Self::state`] reads; the header's, unless the state was changed by hand on a development chain.
+    fn state_root(&self, header: &VerifiedHeader) -> B256 {
+        header.state_root
+    }
+
+    /// The way of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
+    ///
+    /// # Errors
+    /// When a node is not at hand; [`Self::state`] says so in terms that can be asked for.
+    fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError>;
+
+    /// Hash of the node that a key of the state after a block ends at, if there is one.
+    ///
+    /// # Errors
+    /// As [`Self::prove`].
+    fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
 }
 
 /// Joins the needs of several parts, so that one round fetches all of them.

@@ -5,7 +5,7 @@ use alloc::format;
 use super::{
     error::RpcError,
     lookup::{find, require},
-    method::{absent, optional, required, verified, Done, Failure, Method, Param},
+    method::{absent, optional, required, verified, Done, Failure, Handler, Method, Param},
     params::{BlockSelector, Params},
     render,
 };
@@ -30,7 +30,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "A block by hash, also off the canonical chain.",
-        handler: |view, params| block(view, by_hash(view, params)?, params),
+        handler: Handler::Read(|view, params| block(view, by_hash(view, params)?, params)),
     },
     Method {
         name: "eth_getBlockByNumber",
@@ -40,7 +40,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "A block of the canonical chain.",
-        handler: |view, params| block(view, by_selector(view, params)?, params),
+        handler: Handler::Read(|view, params| block(view, by_selector(view, params)?, params)),
     },
     Method {
         name: "eth_getBlockTransactionCountByHash",
@@ -50,10 +50,10 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         doc: "Number of transactions of a block.",
-        handler: |view, params| match by_hash(view, params)? {
+        handler: Handler::Read(|view, params| match by_hash(view, params)? {
             Some(header) => transaction_count(view, &header),
             None => absent(),
-        },
+        }),
     },
     Method {
         name: "eth_getBlockTransactionCountByNumber",
@@ -63,7 +63,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         doc: "Number of transactions of a block.",
-        handler: |view, params| transaction_count(view, &require(view, &params.block(0)?)?),
+        handler: Handler::Read(|view, params| transaction_count(view, &require(view, &params.block(0)?)?)),
     },
     Method {
         name: "eth_getUncleCountByBlockHash",
@@ -73,11 +73,11 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         doc: "Number of uncles of a block.",
-        handler: |view, params| {
+        handler: Handler::Read(|view, params| {
             let hash = params.hash(0, "block hash")?;
             let header = by_hash(view, params)?.ok_or(RpcError::BlockHashNotFound(hash))?;
             uncle_count(view, &header)
-        },
+        }),
     },
     Method {
         name: "eth_getUncleCountByBlockNumber",
@@ -87,7 +87,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         doc: "Number of uncles of a block.",
-        handler: |view, params| uncle_count(view, &require(view, &params.block(0)?)?),
+        handler: Handler::Read(|view, params| uncle_count(view, &require(view, &params.block(0)?)?)),
     },
     Method {
         name: "eth_getUncleByBlockHashAndIndex",
@@ -97,7 +97,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "An uncle of a block.",
-        handler: |view, params| uncle(view, by_hash(view, params)?, params),
+        handler: Handler::Read(|view, params| uncle(view, by_hash(view, params)?, params)),
     },
     Method {
         name: "eth_getUncleByBlockNumberAndIndex",
@@ -107,7 +107,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "An uncle of a block.",
-        handler: |view, params| uncle(view, by_selector(view, params)?, params),
+        handler: Handler::Read(|view, params| uncle(view, by_selector(view, params)?, params)),
     },
 ];
 

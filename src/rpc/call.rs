@@ -8,7 +8,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     message::{overrides, CallObject},
-    method::{optional, required, verified, Done, Failure, Method},
+    method::{optional, required, verified, Done, Failure, Handler, Method},
     params::{BlockSelector, Params},
     revert::reason,
 };
@@ -37,7 +37,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 50,
         doc: "Runs a message on the state after a block, without a transaction.",
-        handler: eth_call,
+        handler: Handler::Read(eth_call),
     },
     Method {
         name: "eth_estimateGas",
@@ -51,7 +51,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 200,
         doc: "The least gas limit with which a transaction would succeed in the next block.",
-        handler: eth_estimate_gas,
+        handler: Handler::Read(eth_estimate_gas),
     },
 ];
 

@@ -6,7 +6,7 @@ use alloy_primitives::keccak256;
 use serde::Serialize;
 
 use super::{
-    method::{done, required, verified, Done, Failure, Method},
+    method::{done, required, verified, Done, Failure, Handler, Method},
     params::Params,
     table,
 };
@@ -24,7 +24,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Name, version, host and language of this client.",
-        handler: |view, _| done(&view.client_version(), Level::Local),
+        handler: Handler::Read(|view, _| done(&view.client_version(), Level::Local)),
     },
     Method {
         name: "web3_sha3",
@@ -34,7 +34,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Keccak-256 of the data.",
-        handler: |_, params| done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local),
+        handler: Handler::Read(|_, params| {
+            done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local)
+        }),
     },
     Method {
         name: "net_version",
@@ -44,7 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "The chain id in decimal.",
-        handler: |view, _| done(&format!("{}", view.network().chain_id), Level::Local),
+        handler: Handler::Read(|view, _| done(&format!("{}", view.network().chain_id), Level::Local)),
     },
     Method {
         name: "net_listening",
@@ -54,7 +56,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Whether the client can answer.",
-        handler: |_, _| done(&true, Level::Local),
+        handler: Handler::Read(|_, _| done(&true, Level::Local)),
     },
     Method {
         name: "net_peerCount",
@@ -64,7 +66,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Number of upstreams in use.",
-        handler: |view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local),
+        handler: Handler::Read(|view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local)),
     },
     Method {
         name: "net_peerList",
@@ -74,7 +76,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "The upstreams in use, credentials removed.",
-        handler: |view, _| done(&view.upstreams(), Level::Local),
+        handler: Handler::Read(|view, _| done(&view.upstreams(), Level::Local)),
     },
     Method {
         name: "eth_chainId",
@@ -84,7 +86,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "The chain id (EIP-695).",
-        handler: |view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local),
+        handler: Handler::Read(|view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local)),
     },
     Method {
         name: "eth_protocolVersion",
@@ -94,7 +96,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Protocol version of the chain's nodes.",
-        handler: |_, _| done(&PROTOCOL_VERSION, Level::Local),
+        handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
     },
     Method {
         name: "ext_protocolVersion",
@@ -104,7 +106,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Protocol version of the chain's nodes.",
-        handler: |_, _| done(&PROTOCOL_VERSION, Level::Local),
+        handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
     },
     Method {
         name: "eth_syncing",
@@ -114,7 +116,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Progress of header verification, or false when the head is current.",
-        handler: syncing,
+        handler: Handler::Read(syncing),
     },
     Method {
         name: "eth_accounts",
@@ -124,7 +126,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Accounts of this client: none, it holds no keys.",
-        handler: |_, _| done(&Vec::<String>::new(), Level::Local),
+        handler: Handler::Read(|_, _| done(&Vec::<String>::new(), Level::Local)),
     },
     Method {
         name: "eth_blockNumber",
@@ -134,7 +136,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1,
         doc: "Height of the newest verified block.",
-        handler: |view, _| verified(&format!("{:#x}", view.head()?.number)),
+        handler: Handler::Read(|view, _| verified(&format!("{:#x}", view.head()?.number))),
     },
     Method {
         name: "rpc_modules",
@@ -144,7 +146,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "The namespaces served.",
-        handler: modules,
+        handler: Handler::Read(modules),
     },
 ];
 

@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use super::{
     envelope::Call,
     error::RpcError,
-    method::{Done, Failure, Method},
+    method::{Done, Failure, Handler, Method},
     params::Params,
     table,
 };
-use crate::engine::View;
+use crate::engine::{Node, View};
 
 /// The method table with look-up by name.
 #[derive(Debug, Clone)]
@@ -46,14 +46,52 @@ impl Dispatcher {
         self.index.get(position).map(|(_, method)| *method)
     }
 
-    /// Runs one call on the view.
+    /// The row that a call means.
+    ///
+    /// # Errors
+    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`].
+    fn row(&self, call: &Call) -> Result<&'static Method, RpcError> {
+        self.find(&call.method).ok_or_else(|| unknown(&call.method))
+    }
+
+    /// Whether a call changes a local chain.
+    pub fn writes(&self, call: &Call) -> bool {
+        self.find(&call.method).is_some_and(Method::writes)
+    }
+
+    /// Runs one call on the view; a method that changes a chain is refused.
     ///
     /// # Errors
     /// [`Failure::Stop`] when the view lacks facts or refuses, [`Failure::Error`] when the answer is an error.
     pub fn run(&self, view: &dyn View, call: &Call) -> Result<Done, Failure> {
-        let method = self.find(&call.method).ok_or_else(|| unknown(&call.method))?;
+        let method = self.row(call)?;
         let params = params(method, &call.params)?;
-        (method.handler)(view, params)
+        match method.handler {
+            Handler::Read(read) => read(view, params),
+            Handler::Write(_) => Err(RpcError::NeedsLocalChain(method.name).into()),
+        }
+    }
+
+    /// Runs one call on a local chain: what reads on the node's present snapshot, what writes on the node.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_on(
+        &self,
+        node: &mut dyn Node,
+        interrupt: &dyn Fn() -> bool,
+        call: &Call,
+    ) -> Result<Done, Failure> {
+        let method = self.row(call)?;
+        let params = params(method, &call.params)?;
+        match method.handler {
+            Handler::Read(read) => {
+                let (snapshot, now) = (node.snapshot(), node.now());
+                let view = snapshot.view(now, interrupt);
+                read(&*view, params)
+            }
+            Handler::Write(write) => write(node, params),
+        }
     }
 }
 

@@ -171,6 +171,9 @@ pub enum RpcError {
     /// The method exists elsewhere, but not here.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
+    /// The method changes a chain, and there is none here that could be changed.
+    #[error("the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)")]
+    NeedsLocalChain(&'static str),
     /// Too few, too many or named parameters.
     #[error("method parameters invalid")]
     ParameterCount,
@@ -247,7 +250,7 @@ impl RpcError {
             | Self::BlockNotFound(_)
             | Self::BlockHashNotFound(_)
             | Self::NotCanonical(_) => -32600,
-            Self::MethodNotFound | Self::NotAvailable(_) => -32601,
+            Self::MethodNotFound | Self::NotAvailable(_) | Self::NeedsLocalChain(_) => -32601,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
             Self::TooManyLogs(_) | Self::TooManyBlocks(_) => -32012,

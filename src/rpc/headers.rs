@@ -6,7 +6,7 @@ use alloy_primitives::{hex, Bytes};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{absent, required, verified, Done, Failure, Method},
+    method::{absent, required, verified, Done, Failure, Handler, Method},
     params::Params,
     render,
 };
@@ -26,7 +26,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         doc: "RLP of a header as its hash covers it; from RSKIP-92 on without Merkle proof and coinbase.",
-        handler: |view, params| raw(by_hash(view, params)?),
+        handler: Handler::Read(|view, params| raw(by_hash(view, params)?)),
     },
     Method {
         name: "ext_getRawBlockHeaderByNumber",
@@ -36,7 +36,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         doc: "RLP of a header of the canonical chain.",
-        handler: |view, params| raw(by_selector(view, params)?),
+        handler: Handler::Read(|view, params| raw(by_selector(view, params)?)),
     },
     Method {
         name: "ext_getRawTransactionReceiptByHash",
@@ -46,7 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         doc: "RLP of a receipt.",
-        handler: raw_receipt,
+        handler: Handler::Read(raw_receipt),
     },
     Method {
         name: "ext_getTransactionReceiptNodesByHash",
@@ -56,7 +56,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         doc: "Trie nodes from the receipt up to the receipts root, the reference's order.",
-        handler: receipt_nodes,
+        handler: Handler::Read(receipt_nodes),
     },
 ];
 

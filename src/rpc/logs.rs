@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{required, verified, Done, Failure, Method},
+    method::{required, verified, Done, Failure, Handler, Method},
     params::{block_selector, parse_address, parse_hash, BlockSelector, Params},
 };
 use crate::{
@@ -25,7 +25,7 @@ pub(super) const METHODS: &[Method] = &[Method {
     level: Level::Verified,
     cost: 100,
     doc: "Logs of a range of blocks, or of one block, by contract and topics.",
-    handler: get_logs,
+    handler: Handler::Read(get_logs),
 }];
 
 #[derive(Deserialize, Default)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{error::RpcError, params::Params};
-use crate::engine::{Level, Stop, View};
+use crate::engine::{Level, Node, Stop, View};
 
 /// A JSON-RPC method: everything the dispatcher, the catalogue and the docs say about it.
 #[derive(Debug, Clone, Copy)]
@@ -40,8 +40,20 @@ pub struct Param {
     pub required: bool,
 }
 
-/// A handler: a pure function of the view and the parameters.
-pub type Handler = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
+/// A handler that only reads: a pure function of the view and the parameters.
+pub type Read = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
+
+/// A handler that changes a local chain, its pool, keys, clock or filters.
+pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
+
+/// The implementation of a method.
+#[derive(Debug, Clone, Copy)]
+pub enum Handler {
+    /// Runs on any view, in every mode, beside others.
+    Read(Read),
+    /// Runs alone on the node of a local chain; a light client refuses it.
+    Write(Write),
+}
 
 /// A finished answer.
 #[derive(Debug)]
@@ -77,6 +89,11 @@ impl Method {
     /// How many parameters must be given.
     pub fn required(&self) -> usize {
         self.params.iter().filter(|p| p.required).count()
+    }
+
+    /// Whether it changes a local chain.
+    pub fn writes(&self) -> bool {
+        matches!(self.handler, Handler::Write(_))
     }
 
     /// The part of the name before `_`.

@@ -16,8 +16,8 @@ use alloc::{
 
 use super::{
     dispatch::Dispatcher,
-    envelope::{write_answer, Call, Entry, Id, Message, Outcome, MAX_BATCH},
     error::RpcError,
+    exchange::{Exchange, State},
     method::Failure,
 };
 use crate::{
@@ -60,8 +60,7 @@ pub struct Reply {
 pub struct Session {
     dispatcher: Arc<Dispatcher>,
     pin: Pin,
-    members: Vec<Member>,
-    kind: Kind,
+    exchange: Exchange,
     own: FactStore,
     tasks: Vec<Task>,
     fetched: BTreeSet<Fact>,
@@ -69,42 +68,13 @@ pub struct Session {
     rounds: usize,
 }
 
-#[derive(Debug)]
-struct Member {
-    id: Id,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    Pending(Call),
-    Finished(Outcome),
-}
-
-#[derive(Debug)]
-enum Kind {
-    Single,
-    Batch,
-    /// Answered without running anything.
-    Fixed(Reply),
-}
-
 impl Session {
     /// Reads a message; its calls will see the chain as pinned.
     pub fn new(dispatcher: Arc<Dispatcher>, pin: Pin, message: &[u8]) -> Self {
-        let (members, kind) = match Message::parse(message, MAX_BATCH) {
-            Ok(Message::Single(entry)) => (alloc::vec![Member::new(entry)], Kind::Single),
-            Ok(Message::Batch(entries)) => (entries.into_iter().map(Member::new).collect(), Kind::Batch),
-            Ok(Message::EmptyBatch) => {
-                (Vec::new(), Kind::Fixed(Reply { body: "[]".into(), unusable: false }))
-            }
-            Err(error) => (Vec::new(), Kind::Fixed(Reply { body: error.to_answer(), unusable: true })),
-        };
         Self {
             dispatcher,
             pin,
-            members,
-            kind,
+            exchange: Exchange::new(message),
             own: FactStore::default(),
             tasks: Vec::new(),
             fetched: BTreeSet::new(),
@@ -123,7 +93,7 @@ impl Session {
             }
             let lacking = self.run_pending(cache, interrupt);
             if lacking.is_empty() {
-                return Step::Done(self.reply());
+                return Step::Done(self.exchange.reply());
             }
             self.rounds = self.rounds.saturating_add(1);
             self.start_tasks(&lacking, cache);
@@ -151,7 +121,7 @@ impl Session {
     fn run_pending(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Facts {
         let mut lacking = Facts::new();
         let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
-        for member in &mut self.members {
+        for member in &mut self.exchange.members {
             let State::Pending(call) = &member.state else { continue };
             let outcome = match self.dispatcher.run(&view, call) {
                 Ok(done) => Ok(done.value),
@@ -203,31 +173,6 @@ impl Session {
             }
         }
     }
-
-    fn reply(&mut self) -> Option<Reply> {
-        let answers = self.members.iter().filter_map(|member| match &member.state {
-            State::Finished(outcome) => write_answer(&member.id, &limited(outcome)),
-            State::Pending(_) => None,
-        });
-        let mut answers: Vec<String> = answers.collect();
-        let body = match &self.kind {
-            Kind::Fixed(reply) => return Some(reply.clone()),
-            Kind::Single => answers.pop()?,
-            Kind::Batch if answers.is_empty() => return None,
-            Kind::Batch => alloc::format!("[{}]", answers.join(",")),
-        };
-        Some(Reply { body, unusable: false })
-    }
-}
-
-impl Member {
-    fn new(entry: Entry) -> Self {
-        let state = match entry.call {
-            Ok(call) => State::Pending(call),
-            Err(error) => State::Finished(Err(error)),
-        };
-        Self { id: entry.id, state }
-    }
 }
 
 /// Why fetching these facts is pointless, if it is.
@@ -251,11 +196,4 @@ fn obstacle(
     let cause = Cause::Refuted("what was proven leaves it open".into());
     let attempts = alloc::vec![AttemptFailure { method: "-", cause }];
     Some(Refusal::Unproven(FactFailure { wanted: alloc::format!("{open}"), attempts }))
-}
-
-fn limited(outcome: &Outcome) -> Outcome {
-    match outcome {
-        Ok(value) if value.get().len() > MAX_RESPONSE => Err(RpcError::ResponseSize(MAX_RESPONSE)),
-        other => other.clone(),
-    }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{optional, required, verified, Done, Failure, Method, Param},
+    method::{optional, required, verified, Done, Failure, Handler, Method, Param},
     params::Params,
 };
 use crate::{
@@ -32,7 +32,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "Balance of an account in wei.",
-        handler: |view, params| verified(&format!("{:#x}", account(view, params)?.balance)),
+        handler: Handler::Read(|view, params| verified(&format!("{:#x}", account(view, params)?.balance))),
     },
     Method {
         name: "eth_getTransactionCount",
@@ -42,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "Nonce of an account.",
-        handler: |view, params| verified(&format!("{:#x}", account(view, params)?.nonce)),
+        handler: Handler::Read(|view, params| verified(&format!("{:#x}", account(view, params)?.nonce))),
     },
     Method {
         name: "eth_getCode",
@@ -52,7 +52,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         doc: "Code of a contract.",
-        handler: code,
+        handler: Handler::Read(code),
     },
     Method {
         name: "eth_getStorageAt",
@@ -62,7 +62,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "A storage cell of a contract.",
-        handler: storage,
+        handler: Handler::Read(storage),
     },
     Method {
         name: "eth_getProof",
@@ -72,7 +72,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 30,
         doc: "Account and storage cells with their trie nodes (EIP-1186), absence included.",
-        handler: proof,
+        handler: Handler::Read(proof),
     },
 ];
 
@@ -143,14 +143,14 @@ fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let address = params.address(0)?;
     let slots = params.storage_keys(1)?;
     let header = require(view, &params.block(2)?)?;
-    let answer = read(view, &header, |state| account_proof(view, state, header.state_root, address, &slots))?;
+    let answer = read(view, &header, |state| account_proof(view, state, &header, address, &slots))?;
     verified(&answer)
 }
 
 fn account_proof(
     view: &dyn View,
     state: &dyn StateReader,
-    root: B256,
+    header: &VerifiedHeader,
     address: Address,
     slots: &[U256],
 ) -> Result<AccountProof, StateError> {
@@ -160,34 +160,38 @@ fn account_proof(
     for slot in slots {
         let value = state.storage(&address, slot)?;
         let missing = StateKey::Storage(address, *slot);
-        let proof = nodes(view, root, &keys::slot_key(&address, slot), missing)?;
+        let proof = nodes(view, header, &keys::slot_key(&address, slot), missing)?;
         storage_proof.push(StorageProof { key: format!("{slot:#x}"), value: quantity(&value), proof });
     }
     Ok(AccountProof {
         address: format!("{address:#x}"),
-        account_proof: nodes(view, root, &keys::account_key(&address), StateKey::Account(address))?,
+        account_proof: nodes(view, header, &keys::account_key(&address), StateKey::Account(address))?,
         balance: format!("{:#x}", account.balance),
         code_hash: format!("{}", account.code_hash),
         nonce: format!("{:#x}", account.nonce),
-        storage_hash: format!("{}", storage_hash(view, root, &address)?),
+        storage_hash: format!("{}", storage_hash(view, header, &address)?),
         storage_proof,
     })
 }
 
 /// The way of a key, root first, each node an RLP string as the specification wants it.
-fn nodes(view: &dyn View, root: B256, key: &[u8], missing: StateKey) -> Result<Vec<String>, StateError> {
-    let nodes = trie::prove(view.nodes(), root, key).map_err(|_| StateError::Missing(missing))?;
+fn nodes(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    key: &[u8],
+    missing: StateKey,
+) -> Result<Vec<String>, StateError> {
+    let nodes = view.prove(header, key).map_err(|_| StateError::Missing(missing))?;
     Ok(nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect())
 }
 
 /// Hash of the node at the account's storage marker, which has no meaning in consensus; that of the empty trie where
 /// there is no storage.
-fn storage_hash(view: &dyn View, root: B256, address: &Address) -> Result<B256, StateError> {
+fn storage_hash(view: &dyn View, header: &VerifiedHeader, address: &Address) -> Result<B256, StateError> {
     // Any slot's way leads through the marker; slot 0 stands for all.
     let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
-    let found =
-        trie::lookup_node(view.nodes(), root, &keys::storage_root_key(address)).map_err(|_| missing)?;
-    Ok(found.map_or(trie::EMPTY_ROOT, |node| node.hash))
+    let found = view.node_hash(header, &keys::storage_root_key(address)).map_err(|_| missing)?;
+    Ok(found.unwrap_or(trie::EMPTY_ROOT))
 }
 
 fn quantity(value: &[u8]) -> String {

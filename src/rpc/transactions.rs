@@ -2,7 +2,7 @@
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{absent, done, required, verified, Done, Failure, Method, Param},
+    method::{absent, done, required, verified, Done, Failure, Handler, Method, Param},
     params::Params,
     render,
 };
@@ -25,7 +25,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "A transaction of the canonical chain, or a pending one.",
-        handler: by_transaction_hash,
+        handler: Handler::Read(by_transaction_hash),
     },
     Method {
         name: "eth_getTransactionByBlockHashAndIndex",
@@ -35,7 +35,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "A transaction by its place in a block.",
-        handler: |view, params| at_index(view, by_hash(view, params)?, params),
+        handler: Handler::Read(|view, params| at_index(view, by_hash(view, params)?, params)),
     },
     Method {
         name: "eth_getTransactionByBlockNumberAndIndex",
@@ -45,7 +45,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "A transaction by its place in a block.",
-        handler: |view, params| at_index(view, by_selector(view, params)?, params),
+        handler: Handler::Read(|view, params| at_index(view, by_selector(view, params)?, params)),
     },
     Method {
         name: "eth_getTransactionReceipt",
@@ -55,7 +55,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         doc: "The receipt of a mined transaction, proven with all receipts of its block.",
-        handler: receipt,
+        handler: Handler::Read(receipt),
     },
     Method {
         name: "eth_getBlockReceipts",
@@ -65,7 +65,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 30,
         doc: "All receipts of a block.",
-        handler: block_receipts,
+        handler: Handler::Read(block_receipts),
     },
 ];
 

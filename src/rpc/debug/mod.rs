@@ -13,7 +13,7 @@ use serde_json::value::{to_raw_value, RawValue};
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{absent, optional, required, verified, Done, Failure, Method},
+    method::{absent, optional, required, verified, Done, Failure, Handler, Method},
     params::Params,
     trace::{traced_block, traces},
 };
@@ -32,7 +32,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 500,
         doc: "Every instruction a transaction ran (rskTracer), or its calls as a tree (callTracer).",
-        handler: transaction,
+        handler: Handler::Read(transaction),
     },
     Method {
         name: "debug_traceBlockByHash",
@@ -42,10 +42,10 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1_000,
         doc: "As debug_traceTransaction, for all transactions of a block.",
-        handler: |view, params| {
+        handler: Handler::Read(|view, params| {
             let hash = params.hash(0, "block hash")?;
             block(view, view.header_by_hash(hash)?, params)
-        },
+        }),
     },
     Method {
         name: "debug_traceBlockByNumber",
@@ -55,10 +55,10 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1_000,
         doc: "As debug_traceTransaction, for all transactions of a block.",
-        handler: |view, params| {
+        handler: Handler::Read(|view, params| {
             let selector = traced_block(params.block(0))?;
             block(view, find(view, &selector)?, params)
-        },
+        }),
     },
     Method {
         name: "debug_wireProtocolQueueSize",
@@ -68,7 +68,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         doc: "Messages waiting to be sent to peers: none, there is no peer-to-peer network here.",
-        handler: |_, _| super::method::done(&"0x0", Level::Local),
+        handler: Handler::Read(|_, _| super::method::done(&"0x0", Level::Local)),
     },
 ];
 

@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{absent, required, verified, Done, Failure, Method},
+    method::{absent, required, verified, Done, Failure, Handler, Method},
     params::{BlockSelector, Params},
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 100,
         doc: "What a transaction called, created and destroyed.",
-        handler: transaction,
+        handler: Handler::Read(transaction),
     },
     Method {
         name: "trace_block",
@@ -38,7 +38,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 200,
         doc: "The traces of all transactions of a block, REMASC's included.",
-        handler: block,
+        handler: Handler::Read(block),
     },
     Method {
         name: "trace_filter",
@@ -48,7 +48,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1_000,
         doc: "The traces of transactions by range of blocks, sender and receiver.",
-        handler: filter::filter,
+        handler: Handler::Read(filter::filter),
     },
     Method {
         name: "trace_get",
@@ -58,7 +58,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 100,
         doc: "One trace of a transaction, by its index.",
-        handler: get,
+        handler: Handler::Read(get),
     },
 ];
 
