@@ -87,9 +87,9 @@ impl CallObject {
 #[serde(rename_all = "camelCase")]
 struct OverrideObject {
     #[serde(default)]
-    balance: Option<String>,
+    balance: Option<Number>,
     #[serde(default)]
-    nonce: Option<String>,
+    nonce: Option<Number>,
     #[serde(default)]
     code: Option<String>,
     #[serde(default)]
@@ -111,9 +111,9 @@ impl OverrideObject {
             (None, Some(slots)) => OverrideStorage::Patch(slot_map(slots)?),
             (None, None) => OverrideStorage::Keep,
         };
-        let nonce = self.nonce.as_deref().map(parse_number).transpose()?;
+        let nonce = self.nonce.as_ref().map(Number::value).transpose()?;
         Ok(AccountOverride {
-            balance: self.balance.as_deref().map(parse_number).transpose()?,
+            balance: self.balance.as_ref().map(Number::value).transpose()?,
             nonce: nonce
                 .map(|n| u64::try_from(n).map_err(|_| ParamError::Number(alloc::format!("{n}"))))
                 .transpose()?,
