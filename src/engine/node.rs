@@ -4,7 +4,7 @@ use alloc::{boxed::Box, sync::Arc};
 
 use alloy_primitives::B256;
 
-use super::View;
+use super::{Filters, View};
 
 /// What the outside world adds to a message: the core has neither a clock nor a source of randomness.
 #[derive(Debug, Clone, Copy)]
@@ -36,4 +36,8 @@ pub trait Node: Send {
 
     /// The chain as readers see it now.
     fn snapshot(&self) -> Arc<dyn Snapshot>;
+
+    /// The filters that callers poll. The node tells them of each transaction that enters the pool
+    /// ([`Filters::pending`]); blocks and logs they find by themselves.
+    fn filters(&mut self) -> &mut Filters;
 }

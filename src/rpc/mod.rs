@@ -9,6 +9,7 @@ mod dispatch;
 pub mod envelope;
 mod error;
 mod exchange;
+mod filters;
 mod headers;
 mod local_client;
 mod logs;

@@ -1,6 +1,6 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
-use super::{blocks, call, chain, debug, headers, logs, method::Method, state, trace, transactions};
+use super::{blocks, call, chain, debug, filters, headers, logs, method::Method, state, trace, transactions};
 
 /// All rows, by namespace file.
 static METHODS: &[&[Method]] = &[
@@ -11,6 +11,7 @@ static METHODS: &[&[Method]] = &[
     call::METHODS,
     headers::METHODS,
     logs::METHODS,
+    filters::METHODS,
     trace::METHODS,
     debug::METHODS,
 ];
