@@ -15,7 +15,7 @@ use alloy_primitives::{keccak256, Address, U256};
 /// First byte of every account key.
 const DOMAIN: u8 = 0x00;
 /// Hash bytes in front of an address or slot.
-const BALANCING: usize = 10;
+pub(super) const BALANCING: usize = 10;
 /// Bytes of an account key.
 pub const ACCOUNT_KEY_LEN: usize = 31;
 /// Last byte of a code key.

@@ -5,9 +5,11 @@ mod account;
 pub mod keys;
 mod overrides;
 mod reader;
+mod storage_walk;
 mod trie_state;
 
 pub use account::{Account, AccountError};
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
+pub use storage_walk::storage_words;
 pub use trie_state::TrieState;

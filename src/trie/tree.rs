@@ -124,6 +124,27 @@ impl Trie {
             each(top, &mut BitPath::default(), visit);
         }
     }
+
+    /// As [`Self::for_each`], for the keys that begin with `prefix`.
+    pub fn for_each_below(&self, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &Bytes)) {
+        let (mut key, mut rest) = (BitPath::default(), Bits::of_key(prefix));
+        let mut link = self.top.as_deref();
+        while let Some(node) = link {
+            let path = node.path.bits();
+            let shared = rest.common_prefix(path);
+            rest = rest.skip(shared);
+            let Some((bit, after)) = rest.split_first() else {
+                each(node, &mut key, visit);
+                return;
+            };
+            if shared < path.len() {
+                return;
+            }
+            key.extend(path);
+            key.push(bit);
+            (link, rest) = (node.child(bit).as_deref(), after);
+        }
+    }
 }
 
 /// In-order walk below `node`, with `key` the bits above it.

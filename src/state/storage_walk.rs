@@ -1,0 +1,66 @@
+//! All storage of an account, from a trie that is whole.
+
+use alloc::collections::BTreeMap;
+
+use alloy_primitives::{Address, U256};
+
+use super::keys::{storage_root_key, BALANCING};
+use crate::trie::Trie;
+
+/// Every storage word of an account that is not zero. Values of more than 32 bytes, which only native
+/// contracts keep, are left out.
+pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
+    let prefix = storage_root_key(address);
+    let start = prefix.len().saturating_add(BALANCING);
+    let mut words = BTreeMap::new();
+    trie.for_each_below(&prefix, &mut |key, value| {
+        let slot = key.get(start..).and_then(U256::try_from_be_slice);
+        if let (Some(slot), Some(word)) = (slot, U256::try_from_be_slice(value)) {
+            words.insert(slot, word);
+        }
+    });
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{vec, vec::Vec};
+
+    use super::*;
+    use crate::state::keys::{account_key, code_key, slot_key};
+
+    #[test]
+    fn words_of_one_account() {
+        let (mine, other) = (Address::repeat_byte(1), Address::repeat_byte(2));
+        let mut trie = Trie::new();
+        for address in [mine, other] {
+            trie.put(&account_key(&address), vec![1]);
+            trie.put(&code_key(&address), vec![0x60; 40]);
+            trie.put(&storage_root_key(&address), vec![1]);
+            trie.put(&slot_key(&address, &U256::from(7)), vec![9; 33]);
+        }
+        let want = BTreeMap::from([(U256::ZERO, U256::from(5)), (U256::MAX, U256::from(0x0102))]);
+        trie.put(&slot_key(&mine, &U256::ZERO), vec![5]);
+        trie.put(&slot_key(&mine, &U256::MAX), vec![1, 2]);
+        assert_eq!(storage_words(&trie, &mine), want);
+        assert!(storage_words(&trie, &Address::ZERO).is_empty());
+        assert!(storage_words(&trie, &other).is_empty());
+    }
+
+    #[test]
+    fn a_prefix_that_ends_inside_a_path() {
+        let mut trie = Trie::new();
+        trie.put(&[1, 2, 3], vec![1]);
+        trie.put(&[1, 2, 4], vec![2]);
+        trie.put(&[1, 9], vec![3]);
+        let below = |prefix: &[u8]| {
+            let mut keys = Vec::new();
+            trie.for_each_below(prefix, &mut |key, _| keys.push(key.to_vec()));
+            keys
+        };
+        assert_eq!(below(&[1, 2]), [vec![1, 2, 3], vec![1, 2, 4]]);
+        assert_eq!(below(&[1, 2, 4]), [vec![1, 2, 4]]);
+        assert_eq!(below(&[]).len(), 3);
+        assert!(below(&[1, 3]).is_empty() && below(&[1, 2, 4, 0]).is_empty());
+    }
+}
