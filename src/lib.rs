@@ -21,6 +21,7 @@
 extern crate alloc;
 
 pub mod consensus;
+pub mod dev;
 pub mod engine;
 pub mod evm;
 pub mod exec;

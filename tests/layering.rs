@@ -8,7 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lowest first: a layer may name itself and those before it.
-const LAYERS: [&str; 9] = ["types", "trie", "consensus", "state", "evm", "exec", "light", "engine", "rpc"];
+const LAYERS: [&str; 10] =
+    ["types", "trie", "consensus", "state", "evm", "exec", "light", "dev", "engine", "rpc"];
 
 /// The longest a source file may be, in lines; test files are exempt.
 const MAX_LINES: usize = 600;

@@ -115,6 +115,17 @@ impl ForkContext {
         complete.then(|| self.uncles.wrapping_sub(before) as i32)
     }
 
+    /// What a child of this header has to carry; commitments that are not known are zero. `uncle_sum` is
+    /// [`Self::uncle_sum`] of this header.
+    #[must_use]
+    pub fn data(&self, number: u64, uncle_sum: Option<i32>) -> [u8; FORK_DETECTION_LEN] {
+        let uncles = uncle_sum.map_or(0, |sum| u8::try_from(sum.max(0)).unwrap_or(u8::MAX));
+        let parts = self.commitments.into_iter().chain([uncles]).chain((number as u32).to_be_bytes());
+        let mut data = [0; FORK_DETECTION_LEN];
+        data.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
+        data
+    }
+
     /// Compares a child's data, as far as known. `uncle_sum` is [`Self::uncle_sum`] of the parent.
     pub fn check(
         &self,
@@ -184,6 +195,13 @@ mod tests {
     fn what_the_ancestors_say_is_accepted() {
         let checked = context().check(NUMBER, &data(), Some(UNCLES)).unwrap();
         assert!(checked.is_complete());
+    }
+
+    #[test]
+    fn what_is_made_for_a_child_is_what_it_is_checked_for() {
+        assert_eq!(context().data(NUMBER, Some(UNCLES)), data());
+        assert_eq!(context().data(NUMBER, Some(300))[7], 255);
+        assert_eq!(context().data(NUMBER, None)[7], 0);
     }
 
     #[test]

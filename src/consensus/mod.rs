@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `rule`, `network`, `builtin`, `custom` | rules, hard forks and networks as data |
 //! | `bitcoin`, `merkle`, `partial_merkle`, `coinbase`, `fallback`, `pow` | merged mining in every era |
+//! | `mining` | the other way round: making a merge-mining proof |
 //! | `difficulty`, `fork_detection`, `rules` | header rules |
 //! | `verified` | headers that were checked, and how |
 //! | `uncles`, `fork_choice`, `chain` | uncles, total difficulty, the header chain |
@@ -27,9 +28,10 @@ pub mod fork_choice;
 pub mod fork_detection;
 pub mod genesis;
 pub mod merkle;
+pub mod mining;
 pub mod network;
 pub mod partial_merkle;
-mod persistent;
+pub(crate) mod persistent;
 pub mod pow;
 pub mod rule;
 pub mod rules;
@@ -41,7 +43,7 @@ pub mod uncles;
 pub mod verified;
 
 pub use body::{BodyError, VerifiedBody, VerifiedReceipts};
-pub use chain::{Base, ChainError, ChainView, Change, HeaderChain, Inserted, Reorganisation};
+pub use chain::{Base, ChainError, ChainView, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;
 pub use custom::NetworkFileError;
 pub use fork_detection::ForkDetection;

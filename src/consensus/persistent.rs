@@ -1,22 +1,29 @@
 //! A persistent map: a clone shares everything, so that readers keep an old state while the writer goes on.
 //!
-//! A 16-way trie over the key's nibbles. Keys are block hashes or block numbers: both spread evenly, the latter from
+//! A 16-way trie over the key's nibbles. Keys are hashes, addresses or block numbers: all spread evenly, the latter from
 //! their low nibble on.
 
 use alloc::sync::Arc;
 
-use crate::types::B256;
+use crate::types::{Address, B256};
 
 /// Children of a branch.
 const WIDTH: usize = 16;
 
 /// A key as a sequence of nibbles; equal sequences mean equal keys.
-pub(super) trait Key: Copy + Eq {
+pub(crate) trait Key: Copy + Eq {
     /// The nibble at a level, below [`WIDTH`].
     fn nibble(&self, level: usize) -> usize;
 }
 
 impl Key for B256 {
+    fn nibble(&self, level: usize) -> usize {
+        let byte = self.0.get(level / 2).copied().unwrap_or(0);
+        usize::from(if level.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
+    }
+}
+
+impl Key for Address {
     fn nibble(&self, level: usize) -> usize {
         let byte = self.0.get(level / 2).copied().unwrap_or(0);
         usize::from(if level.is_multiple_of(2) { byte >> 4 } else { byte & 15 })
@@ -36,9 +43,9 @@ enum Node<K, V> {
     Branch([Option<Arc<Node<K, V>>>; WIDTH]),
 }
 
-/// The map. Depth is at most the key's number of nibbles: 64 for hashes, 16 for numbers.
+/// The map. Depth is at most the key's number of nibbles: 64 for hashes, 40 for addresses, 16 for numbers.
 #[derive(Debug, Clone)]
-pub(super) struct Map<K, V> {
+pub(crate) struct Map<K, V> {
     root: Option<Arc<Node<K, V>>>,
     len: usize,
 }
@@ -51,12 +58,12 @@ impl<K, V> Default for Map<K, V> {
 
 impl<K: Key, V: Clone> Map<K, V> {
     /// Number of keys.
-    pub(super) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
     /// Looks a key up.
-    pub(super) fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let mut node = self.root.as_ref()?;
         let mut level = 0usize;
         loop {
@@ -68,15 +75,26 @@ impl<K: Key, V: Clone> Map<K, V> {
         }
     }
 
+    /// Hands out every key with its value, in no particular order.
+    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&K, &V)) {
+        let mut waiting: alloc::vec::Vec<&Node<K, V>> = self.root.as_deref().into_iter().collect();
+        while let Some(node) = waiting.pop() {
+            match node {
+                Node::Leaf(key, value) => visit(key, value),
+                Node::Branch(children) => waiting.extend(children.iter().flatten().map(|child| &**child)),
+            }
+        }
+    }
+
     /// Sets a key's value.
-    pub(super) fn insert(&mut self, key: K, value: V) {
+    pub(crate) fn insert(&mut self, key: K, value: V) {
         if insert_at(&mut self.root, key, value, 0) {
             self.len = self.len.saturating_add(1);
         }
     }
 
     /// Drops a key.
-    pub(super) fn remove(&mut self, key: &K) {
+    pub(crate) fn remove(&mut self, key: &K) {
         if remove_at(&mut self.root, key, 0) {
             self.len = self.len.saturating_sub(1);
         }

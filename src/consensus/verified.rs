@@ -71,6 +71,8 @@ pub enum Origin {
     Mined(Seal),
     /// Known by its hash, with its own proof of work, but not connected to the chain.
     Alone(Seal),
+    /// Built here on top of the head and not mined: the pending block.
+    Pending,
 }
 
 /// What was checked of a header.
@@ -102,6 +104,18 @@ impl VerifiedHeader {
     pub fn alone(candidate: Candidate, network: &Network) -> Result<Self, RuleError> {
         let seal = verify_standalone(&candidate, network, None)?;
         Ok(Self::new(candidate.into_header(), Origin::Alone(seal), ForkDetection::NotRequired))
+    }
+
+    /// The header of the block that would come next; it has no proof of work.
+    #[must_use]
+    pub fn pending(header: SealedHeader) -> Self {
+        Self::new(header, Origin::Pending, ForkDetection::NotRequired)
+    }
+
+    /// Whether it is the header of the pending block.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        self.evidence.origin == Origin::Pending
     }
 
     /// The same header with more of its fork detection data compared.

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use super::entry::{no_uncles, Entry, Proven};
 use super::view::uncle_work_between;
-use super::{ChainError, Change, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
+use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
 use crate::consensus::fork_choice::{replaces, Contender};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection, UNCLE_BLOCKS};
 use crate::consensus::rules::Check;
 use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
-use crate::types::{B256, U256};
+use crate::types::{Header, B256, FORK_DETECTION_LEN, U256};
 
 impl HeaderChain {
     /// Checks a header as the child of a kept one by every header rule and takes it in.
@@ -26,7 +26,38 @@ impl HeaderChain {
             self.refresh_contexts();
         }
         let entry = self.check(candidate, number, now)?;
-        let header = entry.header.clone();
+        Ok(self.take(entry))
+    }
+
+    /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without taking it in: for
+    /// whoever has more to check before the head may move.
+    pub fn check_block(
+        &self,
+        candidate: Candidate,
+        uncles: Vec<Header>,
+        now: Option<u64>,
+    ) -> Result<CheckedBlock, ChainError> {
+        let number = candidate.header().number;
+        let mut entry = self.check(candidate, number, now)?;
+        let uncles =
+            self.check_uncles(&entry, uncles, now).map_err(|error| ChainError::Uncles { number, error })?;
+        entry.uncles = Some(Arc::new(uncles));
+        if let Some(parent) = self.view.entries.get(&entry.parent()) {
+            entry.proven = entry.proven_after(&parent.proven);
+        }
+        Ok(CheckedBlock(entry))
+    }
+
+    /// Takes in what [`Self::check_block`] has checked on this chain; nothing else may have been taken in between.
+    pub fn accept(&mut self, block: CheckedBlock) -> Inserted {
+        match self.view.by_hash(&block.0.hash()) {
+            Some(known) => Inserted { header: known.clone(), change: Change::Known },
+            None => self.take(block.0),
+        }
+    }
+
+    fn take(&mut self, entry: Entry) -> Inserted {
+        let (hash, header) = (entry.hash(), entry.header.clone());
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());
         self.children.entry(entry.parent()).or_default().push(hash);
@@ -39,7 +70,19 @@ impl HeaderChain {
             }
         });
         self.prune();
-        Ok(Inserted { header, change })
+        Inserted { header, change }
+    }
+
+    /// Fork detection data that a child of this header has to commit to (RSKIP-110); `None` if it is not kept.
+    #[must_use]
+    pub fn fork_detection_after(&self, parent: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
+        let parent = self.view.entries.get(parent)?;
+        Some(parent.context.data(parent.number().saturating_add(1), self.stated_uncles(parent)))
+    }
+
+    /// Headers kept whose parent this is, in the order they came.
+    pub fn children(&self, parent: &B256) -> impl Iterator<Item = &VerifiedHeader> {
+        self.children.get(parent).into_iter().flatten().filter_map(|hash| self.view.by_hash(hash))
     }
 
     /// The new entry, fully checked.

@@ -158,6 +158,18 @@ pub struct Inserted {
     pub change: Change,
 }
 
+/// A header with its uncles, checked but not taken in; see [`HeaderChain::check_block`].
+#[derive(Debug, Clone)]
+pub struct CheckedBlock(Entry);
+
+impl CheckedBlock {
+    /// The header.
+    #[must_use]
+    pub const fn header(&self) -> &VerifiedHeader {
+        &self.0.header
+    }
+}
+
 /// The writer's side of the chain.
 #[derive(Debug, Clone)]
 pub struct HeaderChain {

@@ -42,7 +42,7 @@ impl HeaderChain {
         Ok(self.reconsider_all())
     }
 
-    fn check_uncles(
+    pub(super) fn check_uncles(
         &self,
         entry: &Entry,
         uncles: Vec<Header>,

@@ -1,0 +1,164 @@
+//! Accounts from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44).
+
+use alloc::string::String;
+
+use alloy_primitives::B256;
+use hmac::{Hmac, Mac};
+use k256::elliptic_curve::ops::Reduce;
+use k256::elliptic_curve::sec1::ToEncodedPoint;
+use k256::{NonZeroScalar, Scalar, SecretKey, U256};
+use sha2::Sha512;
+
+use super::key::PrivateKey;
+
+/// The phrase of anvil's and hardhat's accounts.
+pub const DEFAULT_MNEMONIC: &str = "test test test test test test test test test test test junk";
+
+/// Rounds of PBKDF2 in BIP-39.
+const ROUNDS: u32 = 2_048;
+/// The bit that marks a hardened step.
+const HARDENED: u32 = 1 << 31;
+/// `44'/60'/0'/0`.
+const ACCOUNT_PATH: [u32; 4] = [44 | HARDENED, 60 | HARDENED, HARDENED, 0];
+/// Key of the root's HMAC.
+const ROOT: &[u8] = b"Bitcoin seed";
+
+type HmacSha512 = Hmac<Sha512>;
+
+/// An extended private key.
+#[derive(Clone)]
+struct Extended {
+    key: SecretKey,
+    chain: [u8; 32],
+}
+
+/// The keys that a mnemonic stands for.
+#[derive(Clone)]
+pub struct Mnemonic {
+    account: Extended,
+}
+
+impl core::fmt::Debug for Mnemonic {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Mnemonic")
+    }
+}
+
+impl Mnemonic {
+    /// Derives the account key of a phrase without a passphrase. Words are separated by any white space; neither they
+    /// nor the checksum are looked up, so any text gives keys. `None` for a phrase whose keys are out of range, which
+    /// nobody will ever find.
+    #[must_use]
+    pub fn new(phrase: &str) -> Option<Self> {
+        let words: alloc::vec::Vec<&str> = phrase.split_whitespace().collect();
+        let phrase: String = words.join(" ");
+        let seed = pbkdf2(phrase.as_bytes(), b"mnemonic");
+        let mut account = Extended::from_hmac(&hmac(ROOT, &[&seed]), None)?;
+        for step in ACCOUNT_PATH {
+            account = account.child(step)?;
+        }
+        Some(Self { account })
+    }
+
+    /// The key at `m/44'/60'/0'/0/index`.
+    #[must_use]
+    pub fn key(&self, index: u32) -> Option<PrivateKey> {
+        let key = self.account.child(index)?.key;
+        PrivateKey::new(&B256::from(<[u8; 32]>::from(key.to_bytes())))
+    }
+}
+
+impl Extended {
+    /// From 64 bytes: a key (or what is added to the parent's) and a chain code.
+    #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
+    fn from_hmac(bytes: &[u8; 64], parent: Option<&SecretKey>) -> Option<Self> {
+        let (key, chain) = bytes.split_first_chunk::<32>()?;
+        // A number not below the group order is out of range.
+        let mut scalar = *SecretKey::from_slice(key).ok()?.to_nonzero_scalar();
+        if let Some(parent) = parent {
+            let own = <Scalar as Reduce<U256>>::reduce_bytes(&parent.to_bytes());
+            scalar += own;
+        }
+        let scalar = Option::<NonZeroScalar>::from(NonZeroScalar::new(scalar))?;
+        Some(Self { key: SecretKey::from(scalar), chain: chain.try_into().ok()? })
+    }
+
+    fn child(&self, step: u32) -> Option<Self> {
+        let index = step.to_be_bytes();
+        let bytes = if step >= HARDENED {
+            hmac(&self.chain, &[&[0], &self.key.to_bytes(), &index])
+        } else {
+            let point = self.key.public_key().to_encoded_point(true);
+            hmac(&self.chain, &[point.as_bytes(), &index])
+        };
+        Self::from_hmac(&bytes, Some(&self.key))
+    }
+}
+
+/// HMAC-SHA-512 of the parts one after the other.
+fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
+    // Any length of key will do.
+    let Ok(mut mac) = HmacSha512::new_from_slice(key) else { return [0; 64] };
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
+/// PBKDF2 with HMAC-SHA-512: 2,048 rounds, 64 bytes (the one block that BIP-39 needs).
+pub(super) fn pbkdf2(password: &[u8], salt: &[u8]) -> [u8; 64] {
+    let Ok(keyed) = HmacSha512::new_from_slice(password) else { return [0; 64] };
+    let run = |parts: &[&[u8]]| -> [u8; 64] {
+        let mut mac = keyed.clone();
+        parts.iter().for_each(|part| mac.update(part));
+        mac.finalize().into_bytes().into()
+    };
+    let mut last = run(&[salt, &1u32.to_be_bytes()]);
+    let mut out = last;
+    for _ in 1..ROUNDS {
+        last = run(&[&last]);
+        out.iter_mut().zip(last).for_each(|(to, from)| *to ^= from);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::{address, hex};
+
+    /// What anvil and hardhat print at their start.
+    #[test]
+    fn the_default_accounts_are_anvils() {
+        let mnemonic = Mnemonic::new(DEFAULT_MNEMONIC).unwrap();
+        let expected = [
+            address!("f39fd6e51aad88f6f4ce6ab8827279cfffb92266"),
+            address!("70997970c51812dc3a010c7d01b50e0d17dc79c8"),
+            address!("3c44cdddb6a900fa2b585dd299e03d12fa4293bc"),
+        ];
+        for (index, address) in expected.into_iter().enumerate() {
+            assert_eq!(mnemonic.key(index as u32).unwrap().address(), address);
+        }
+        assert_eq!(mnemonic.key(9).unwrap().address(), address!("a0ee7a142d267c1f36714e4a8f75612f20a79720"));
+        assert_eq!(
+            hex::encode(mnemonic.key(0).unwrap().to_bytes()),
+            "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+        );
+    }
+
+    /// BIP-39's first test vector has the passphrase TREZOR; the hash is the same with another salt.
+    #[test]
+    fn the_seed_is_bip_39s() {
+        let words =
+            "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about";
+        assert_eq!(
+            hex::encode(pbkdf2(words.as_bytes(), b"mnemonicTREZOR")),
+            "c55257c360c07c72029aebc1b53c05ed0362ada38ead3e3e9efa3708e53495531f09a6987599d18264c1e1c92f2cf141630c7a3c4ab7c81b2f001698e7463b04"
+        );
+    }
+
+    #[test]
+    fn white_space_does_not_matter() {
+        let spaced =
+            Mnemonic::new(" test  test test test test test test test\ttest test test junk\n").unwrap();
+        assert_eq!(spaced.key(0).unwrap().address(), address!("f39fd6e51aad88f6f4ce6ab8827279cfffb92266"));
+    }
+}

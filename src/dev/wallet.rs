@@ -1,0 +1,191 @@
+//! The accounts whose keys this node holds: always open ones, and ones behind a passphrase (`personal_*`).
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use alloy_primitives::{keccak256, Address, B256};
+
+use super::key::PrivateKey;
+use super::mnemonic::pbkdf2;
+
+/// Milliseconds that an account stays open when nothing else is said, as in the reference.
+pub const DEFAULT_UNLOCK_MS: u64 = 30 * 60 * 1000;
+
+/// A key behind a passphrase. The right passphrase is told by the address that comes out.
+#[derive(Debug, Clone, Copy)]
+struct Sealed {
+    salt: B256,
+    masked: B256,
+}
+
+impl Sealed {
+    fn new(key: &PrivateKey, passphrase: &str, salt: B256) -> Self {
+        Self { salt, masked: mask(key.to_bytes(), passphrase, &salt) }
+    }
+
+    fn open(&self, address: Address, passphrase: &str) -> Option<PrivateKey> {
+        let key = PrivateKey::new(&mask(self.masked, passphrase, &self.salt))?;
+        (key.address() == address).then_some(key)
+    }
+}
+
+/// The bytes combined with what the passphrase gives; twice gives them back.
+fn mask(bytes: B256, passphrase: &str, salt: &B256) -> B256 {
+    bytes ^ keccak256(pbkdf2(passphrase.as_bytes(), salt.as_slice()))
+}
+
+/// An account that can sign now.
+#[derive(Debug, Clone)]
+struct Open {
+    key: PrivateKey,
+    /// Milliseconds since 1970 after which it is locked again.
+    until: Option<u64>,
+}
+
+/// Why a passphrase did not open an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnlockError {
+    /// No such account is kept behind a passphrase.
+    #[error("account {0} is not in the key store")]
+    Unknown(Address),
+    /// Not its passphrase.
+    #[error("wrong passphrase for account {0}")]
+    Passphrase(Address),
+}
+
+/// Keys of accounts, in memory only.
+#[derive(Debug, Clone, Default)]
+pub struct Wallet {
+    /// In the order they came: those named first in `eth_accounts`.
+    initial: Vec<Address>,
+    open: BTreeMap<Address, Open>,
+    sealed: BTreeMap<Address, Sealed>,
+    /// Accounts without a key that may send nevertheless.
+    impersonated: BTreeSet<Address>,
+    impersonate_all: bool,
+}
+
+impl Wallet {
+    /// Takes in a key that is always open; accounts are listed in the order they come.
+    pub fn add(&mut self, key: PrivateKey) -> Address {
+        let address = key.address();
+        if !self.initial.contains(&address) {
+            self.initial.push(address);
+        }
+        self.open.insert(address, Open { key, until: None });
+        address
+    }
+
+    /// Keeps a key behind a passphrase, open for the usual time from `now_ms` on; `salt` is random.
+    pub fn add_sealed(&mut self, key: PrivateKey, passphrase: &str, salt: B256, now_ms: u64) -> Address {
+        let address = key.address();
+        self.sealed.insert(address, Sealed::new(&key, passphrase, salt));
+        let until = Some(now_ms.saturating_add(DEFAULT_UNLOCK_MS));
+        self.open.insert(address, Open { key, until });
+        address
+    }
+
+    /// Every account, open or not; those from the start first.
+    pub fn addresses(&self) -> Vec<Address> {
+        let others = self.open.keys().chain(self.sealed.keys()).copied().collect::<BTreeSet<_>>();
+        let others = others.into_iter().filter(|address| !self.initial.contains(address));
+        self.initial.iter().copied().chain(others).collect()
+    }
+
+    /// The key of an account that is open at `now_ms` (milliseconds since 1970).
+    pub fn key(&self, address: &Address, now_ms: u64) -> Option<&PrivateKey> {
+        let open = self.open.get(address)?;
+        open.until.is_none_or(|until| now_ms <= until).then_some(&open.key)
+    }
+
+    /// The key behind a passphrase, without opening the account.
+    ///
+    /// # Errors
+    /// [`UnlockError`].
+    pub fn key_with(&self, address: Address, passphrase: &str) -> Result<PrivateKey, UnlockError> {
+        let sealed = self.sealed.get(&address).ok_or(UnlockError::Unknown(address))?;
+        sealed.open(address, passphrase).ok_or(UnlockError::Passphrase(address))
+    }
+
+    /// Opens an account until `until_ms`.
+    ///
+    /// # Errors
+    /// [`UnlockError`].
+    pub fn unlock(&mut self, address: Address, passphrase: &str, until_ms: u64) -> Result<(), UnlockError> {
+        let key = self.key_with(address, passphrase)?;
+        self.open.insert(address, Open { key, until: Some(until_ms) });
+        Ok(())
+    }
+
+    /// Locks an account; `false` if it was not open. One that is behind no passphrase is gone from then on, as in the
+    /// reference.
+    pub fn lock(&mut self, address: &Address) -> bool {
+        self.open.remove(address).is_some()
+    }
+
+    /// Lets an account send without a signature; `false` if that was so already.
+    pub fn impersonate(&mut self, address: Address) -> bool {
+        self.impersonated.insert(address)
+    }
+
+    /// Ends that; `false` if it was not so.
+    pub fn stop_impersonating(&mut self, address: &Address) -> bool {
+        self.impersonated.remove(address)
+    }
+
+    /// Lets every account send without a signature, or no longer.
+    pub fn set_impersonate_all(&mut self, all: bool) {
+        self.impersonate_all = all;
+    }
+
+    /// Whether an account may send without a signature.
+    pub fn is_impersonated(&self, address: &Address) -> bool {
+        self.impersonate_all || self.impersonated.contains(address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(seed: &str) -> PrivateKey {
+        PrivateKey::from_seed(seed).unwrap()
+    }
+
+    #[test]
+    fn accounts_behind_a_passphrase_open_and_close() {
+        let mut wallet = Wallet::default();
+        let address = wallet.add_sealed(key("a"), "pass", B256::repeat_byte(1), 1_000);
+        assert!(wallet.key(&address, 1_000 + DEFAULT_UNLOCK_MS).is_some());
+        assert!(wallet.key(&address, 1_001 + DEFAULT_UNLOCK_MS).is_none());
+        assert!(wallet.lock(&address) && !wallet.lock(&address));
+        assert!(wallet.key(&address, 1_000).is_none());
+        assert_eq!(wallet.unlock(address, "other", 5_000), Err(UnlockError::Passphrase(address)));
+        assert_eq!(wallet.unlock(address, "pass", 5_000), Ok(()));
+        assert!(wallet.key(&address, 5_000).is_some() && wallet.key(&address, 5_001).is_none());
+        let stranger = Address::repeat_byte(9);
+        assert_eq!(wallet.unlock(stranger, "x", 0), Err(UnlockError::Unknown(stranger)));
+        assert_eq!(wallet.key_with(address, "pass").unwrap().to_bytes(), key("a").to_bytes());
+    }
+
+    #[test]
+    fn accounts_are_listed_in_the_order_they_came() {
+        let mut wallet = Wallet::default();
+        let first: Vec<Address> = ["z", "y", "x", "z"].map(|seed| wallet.add(key(seed))).to_vec();
+        let sealed = wallet.add_sealed(key("w"), "", B256::ZERO, 0);
+        assert_eq!(wallet.addresses(), [first[0], first[1], first[2], sealed]);
+        wallet.lock(&sealed);
+        assert_eq!(wallet.addresses().len(), 4, "a locked account is still there");
+    }
+
+    #[test]
+    fn impersonation() {
+        let mut wallet = Wallet::default();
+        let address = Address::repeat_byte(7);
+        assert!(wallet.impersonate(address) && wallet.is_impersonated(&address));
+        assert!(wallet.stop_impersonating(&address) && !wallet.is_impersonated(&address));
+        wallet.set_impersonate_all(true);
+        assert!(wallet.is_impersonated(&address));
+    }
+}
