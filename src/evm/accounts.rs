@@ -9,16 +9,14 @@ use super::context::{abort, charge, pop, push, Abort, EvmContext, EvmDatabase, S
 use super::gas::NEW_ACCOUNT;
 use super::precompiles::Precompile;
 use crate::consensus::Rule;
-
-/// Refund for each contract destroyed.
-const SELFDESTRUCT_REFUND: i64 = 24_000;
+use crate::state::Account;
 
 /// The address in the low 20 bytes of a word.
 pub(super) fn to_address(word: U256) -> Address {
     Address::from_word(B256::from(word))
 }
 
-/// Balance in wei, or the end of the run where the true one is below zero.
+/// Wei that an account can spend, or the end of the run where a local call overdrew it.
 pub(super) fn balance_of<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
@@ -26,7 +24,20 @@ pub(super) fn balance_of<DB: EvmDatabase>(
     if context.chain.overdrawn == Some(address) {
         return Err(abort(context, Abort::OverdrawnBalance(address)));
     }
-    Ok(context.load_account_info_skip_cold_load(address, false, false)?.account.balance)
+    let balance = context.load_account_info_skip_cold_load(address, false, false)?.account.balance;
+    Ok(balance.saturating_sub(context.journaled_state.database.debt(address)))
+}
+
+/// What BALANCE shows. The reference pads the shortest form of a balance below zero with zeros.
+fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<U256> {
+    let spendable = balance_of(context, address)?;
+    let debt = context.journaled_state.database.debt(address);
+    if debt.is_zero() || !spendable.is_zero() {
+        return Ok(spendable);
+    }
+    let received = context.load_account_info_skip_cold_load(address, false, false)?.account.balance;
+    let account = Account { debt: debt.saturating_sub(received), ..Account::default() };
+    Ok(U256::try_from_be_slice(&account.balance_bytes()).unwrap_or_default())
 }
 
 /// Whether the account is in the state, empty or not.
@@ -40,14 +51,14 @@ pub(super) fn exists<DB: EvmDatabase>(
 /// BALANCE.
 pub(super) fn balance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let [address] = pop(step.interpreter)?;
-    let balance = balance_of(step.host, to_address(address))?;
+    let balance = shown_balance(step.host, to_address(address))?;
     push(step.interpreter, balance)
 }
 
 /// SELFBALANCE (RSKIP-151).
 pub(super) fn selfbalance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let own = step.interpreter.input.target_address();
-    let balance = balance_of(step.host, own)?;
+    let balance = shown_balance(step.host, own)?;
     push(step.interpreter, balance)
 }
 
@@ -148,10 +159,7 @@ pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResul
             return Err(abort(step.host, Abort::BalanceOverflow));
         }
     }
-    let destroyed = step.host.selfdestruct(own, target, false)?;
-    if !destroyed.data.previously_destroyed {
-        step.interpreter.gas.record_refund(SELFDESTRUCT_REFUND);
-    }
+    step.host.selfdestruct(own, target, false)?;
     if let Some(inspector) = step.host.chain.inspector.as_deref_mut() {
         inspector.self_destruct(own, beneficiary, balance);
     }

@@ -1,6 +1,6 @@
 //! What a run knows besides accounts: rules, block facts wider than `revm` holds, reasons to stop.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
@@ -130,6 +130,10 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty up to it.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
+    /// Wei by which the account's balance lies below zero.
+    fn debt(&self, address: Address) -> U256;
+    /// Contracts that earlier transactions of the block destroyed.
+    fn destroyed_before(&self) -> Option<&BTreeSet<Address>>;
     /// Whether the run should end: its result would be thrown away.
     fn exhausted(&self) -> bool;
 }

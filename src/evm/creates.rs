@@ -1,16 +1,23 @@
 //! CREATE and CREATE2.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 
 use alloy_primitives::{Bytes, U256};
-use revm::context_interface::CreateScheme;
-use revm::interpreter::interpreter_action::FrameInput;
+use revm::context_interface::journaled_state::account::JournaledAccountTr as _;
+use revm::context_interface::{CreateScheme, JournalTr as _};
+use revm::handler::FrameResult;
+use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::interpreter_types::{InputsTr as _, LoopControl as _, RuntimeFlag as _};
-use revm::interpreter::{CreateInputs, InstructionResult, InterpreterAction};
+use revm::interpreter::{
+    CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterAction, InterpreterResult,
+};
 
 use super::accounts::balance_of;
 use super::context::{charge, pop, push, EvmDatabase, Step, StepResult};
+use super::database::EvmState;
 use super::gas::MAX_INIT_CODE;
+use super::machine::Machine;
 use crate::consensus::Rule;
 
 /// CREATE, or CREATE2 (RSKIP-125). All gas goes to the constructor.
@@ -48,6 +55,38 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB
     let action = InterpreterAction::NewFrame(FrameInput::Create(Box::new(inputs)));
     step.interpreter.bytecode.set_action(action);
     Err(InstructionResult::Suspend)
+}
+
+impl<S: EvmState> Machine<'_, S> {
+    /// Refuses a contract's creation where an earlier transaction of the block destroyed one
+    /// (RSKIP-125): all its gas is gone, and the creator's nonce has moved on.
+    pub(super) fn refuse_destroyed(&mut self, init: &FrameInit) -> Option<FrameResult> {
+        let FrameInput::Create(inputs) = &init.frame_input else { return None };
+        let journal = &mut self.evm.ctx.journaled_state;
+        let bound = self.evm.ctx.chain.rules.has(Rule::Rskip125) && init.depth > 0;
+        if !bound || journal.database.destroyed_before().is_none_or(BTreeSet::is_empty) {
+            return None;
+        }
+        let creator = inputs.caller();
+        let Ok(account) = journal.load_account_mut(creator);
+        let address = match inputs.scheme() {
+            CreateScheme::Create => creator.create(account.data.nonce()),
+            CreateScheme::Create2 { salt } => {
+                creator.create2_from_code(salt.to_be_bytes::<32>(), inputs.init_code())
+            }
+            CreateScheme::Custom { .. } => return None,
+        };
+        let nonce = account.data.nonce().saturating_add(1);
+        if !journal.database.destroyed_before()?.contains(&address) {
+            return None;
+        }
+        let Ok(mut account) = journal.load_account_mut(creator);
+        account.data.set_nonce(nonce);
+        let mut gas = Gas::new(inputs.gas_limit());
+        gas.spend_all();
+        let result = InterpreterResult::new(InstructionResult::CreateCollision, Bytes::new(), gas);
+        Some(FrameResult::Create(CreateOutcome::new(result, None)))
+    }
 }
 
 fn read_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, offset: U256, len: usize) -> StepResult<Bytes> {

@@ -1,6 +1,6 @@
 //! State as the machine asks for it, and its face towards `revm`.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
@@ -55,9 +55,28 @@ pub trait EvmState {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty, uncles included, up to that ancestor.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
+    /// Wei by which the account's balance lies below zero; [`EvmAccount::balance`] is 0 then.
+    fn debt(&self, _address: Address) -> U256 {
+        U256::ZERO
+    }
+    /// Contracts that earlier transactions of the block destroyed: nothing can be created at their
+    /// addresses (RSKIP-125).
+    fn destroyed_before(&self) -> Option<&BTreeSet<Address>> {
+        None
+    }
+    /// Code that was made ready to run before.
+    fn ready_code(&self, _code_hash: B256) -> Option<ReadyCode> {
+        None
+    }
+    /// Keeps code that was made ready, to be asked for again.
+    fn keep_code(&mut self, _code_hash: B256, _code: ReadyCode) {}
     /// Whether the run should end now.
     fn exhausted(&self) -> bool;
 }
+
+/// Code with its jump targets worked out; a clone is one reference count.
+#[derive(Clone, Debug)]
+pub struct ReadyCode(Bytecode);
 
 /// [`EvmState`] in `revm`'s shape.
 pub(super) struct Adapter<S>(pub(super) S);
@@ -76,7 +95,12 @@ impl<S: EvmState> Database for Adapter<S> {
     }
 
     fn code_by_hash(&mut self, code_hash: B256) -> Result<Bytecode, Infallible> {
-        Ok(bytecode(self.0.code(code_hash)))
+        if let Some(ready) = self.0.ready_code(code_hash) {
+            return Ok(ready.0);
+        }
+        let code = bytecode(self.0.code(code_hash));
+        self.0.keep_code(code_hash, ReadyCode(code.clone()));
+        Ok(code)
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
@@ -119,6 +143,14 @@ impl<S: EvmState> EvmDatabase for Adapter<S> {
 
     fn total_difficulty(&mut self, number: u64) -> Option<U256> {
         self.0.total_difficulty(number)
+    }
+
+    fn debt(&self, address: Address) -> U256 {
+        self.0.debt(address)
+    }
+
+    fn destroyed_before(&self) -> Option<&BTreeSet<Address>> {
+        self.0.destroyed_before()
     }
 
     fn exhausted(&self) -> bool {

@@ -62,6 +62,9 @@ impl<S: EvmState> Machine<'_, S> {
             }
         }
         self.report_frame(&init, false);
+        if let Some(result) = self.refuse_destroyed(&init) {
+            return Ok(Some(Answer { result, native: false }));
+        }
         let opened = match self.evm.frame_init(init).map_err(unexpected)? {
             ItemOrResult::Result(result)
                 if result.instruction_result() == InstructionResult::OverflowPayment =>

@@ -22,8 +22,10 @@ pub(super) const STIPEND: u64 = 2_300;
 pub(super) const VALUE_TRANSFER: u64 = 9_000;
 /// Gas of a CALL to, or a SELFDESTRUCT in favour of, an account that does not exist.
 pub(super) const NEW_ACCOUNT: u64 = 25_000;
-/// Longest initialisation code in bytes that CREATE accepts (RSKIP-438).
-pub(super) const MAX_INIT_CODE: usize = 0xc000;
+/// Refund for each contract destroyed, given at the end.
+pub(super) const SELFDESTRUCT_REFUND: u64 = 24_000;
+/// Longest initialisation code in bytes that a creation accepts (RSKIP-438).
+pub const MAX_INIT_CODE: usize = 0xc000;
 /// Longest code in bytes that a contract may have, since genesis.
 pub(super) const MAX_CODE: usize = 0x6000;
 

@@ -17,15 +17,19 @@ use revm::primitives::hardfork::SpecId;
 use super::context::{Abort, EvmContext, RunContext, Spec};
 use super::database::{Adapter, EvmState};
 use super::frame::Answer;
-use super::gas::{gas_params, MAX_CODE};
+use super::gas::{gas_params, MAX_CODE, SELFDESTRUCT_REFUND};
 use super::halt::HaltReason;
 use super::opcodes::{instructions, Instructions};
 use super::precompiles::NoPrecompiles;
+use crate::consensus::Rule;
 
 type Inner<'a, DB> =
     Evm<EvmContext<'a, DB>, (), Instructions<'a, DB>, NoPrecompiles, EthFrame<EthInterpreter>>;
 
 /// One machine for one message.
+///
+/// [`Self::run`] makes a local call, [`Self::run_transaction`] a transaction; after the latter,
+/// [`Self::into_changes`] has what it changed.
 pub struct Machine<'a, S: EvmState> {
     pub(super) evm: Inner<'a, Adapter<S>>,
 }
@@ -110,6 +114,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
     }
 
     /// Runs to the end of the outermost frame.
+    ///
+    /// A local call: nothing is checked of its sender, who is left alone.
     pub fn run(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
         self.fund(&first);
         let (from, to) = (first.from, first.to);
@@ -117,6 +123,25 @@ impl<'a, S: EvmState> Machine<'a, S> {
             Some(to) => self.first_call(first, to),
             None => self.first_creation(first)?,
         };
+        self.run_first(frame_input, from, to)
+    }
+
+    /// Runs a transaction whose sender has paid: his nonce has been raised and he has the value.
+    pub fn run_transaction(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
+        let (from, to) = (first.from, first.to);
+        let frame_input = match to {
+            Some(to) => self.first_call(first, to),
+            None => self.transaction_creation(first),
+        };
+        self.run_first(frame_input, from, to)
+    }
+
+    fn run_first(
+        &mut self,
+        frame_input: FrameInput,
+        from: Option<Address>,
+        to: Option<Address>,
+    ) -> Result<FrameEnd, Abort> {
         let memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
             Some(Answer { result, .. }) => {
@@ -191,6 +216,28 @@ impl<'a, S: EvmState> Machine<'a, S> {
         Ok(FrameInput::Create(Box::new(inputs)))
     }
 
+    /// A transaction's creation takes over whatever account is there; before RSKIP-174 it even lost
+    /// its balance. Its address comes from the nonce before the transaction raised it.
+    fn transaction_creation(&mut self, first: FirstFrame) -> FrameInput {
+        let keeps_balance = self.evm.ctx.chain.rules.has(Rule::Rskip174);
+        let journal = &mut self.evm.ctx.journaled_state;
+        let from = first.from.unwrap_or(Address::ZERO);
+        let Ok(sender) = journal.load_account(from);
+        let address = from.create(sender.data.info.nonce.saturating_sub(1));
+        let Ok(_) = journal.load_account(address);
+        if let Some(taken) = journal.state.get_mut(&address) {
+            taken.info.nonce = 0;
+            taken.info.code_hash = KECCAK256_EMPTY;
+            taken.info.code = None;
+            if !keeps_balance {
+                taken.info.balance = U256::ZERO;
+            }
+        }
+        let scheme = CreateScheme::Custom { address };
+        let inputs = CreateInputs::new(from, scheme, first.value, first.data, first.gas, 0);
+        FrameInput::Create(Box::new(inputs))
+    }
+
     /// A local call leaves its sender alone: no nonce step, and the null sender stays no account
     /// (unless account 0 is the callee).
     fn restore_sender(&mut self, from: Option<Address>, to: Option<Address>) {
@@ -206,11 +253,19 @@ impl<'a, S: EvmState> Machine<'a, S> {
         }
     }
 
+    /// What destroyed contracts refund; each counts once, also those destroyed in constructors.
+    fn destruction_refund(&self) -> u64 {
+        let accounts = self.evm.ctx.journaled_state.state.values();
+        let destroyed = accounts.filter(|account| account.is_selfdestructed()).count() as u64;
+        destroyed.saturating_mul(SELFDESTRUCT_REFUND)
+    }
+
     fn end(&mut self, result: FrameResult) -> FrameEnd {
         let result = result.into_interpreter_result();
         let logs = self.evm.ctx.journaled_state.take_logs();
         if result.result.is_ok() {
-            let refund = u64::try_from(result.gas.refunded()).unwrap_or(0);
+            let cleared = u64::try_from(result.gas.refunded()).unwrap_or(0);
+            let refund = cleared.saturating_add(self.destruction_refund());
             let gas_left = result.gas.remaining();
             return FrameEnd { failure: None, output: result.output, gas_left, refund, logs };
         }

@@ -7,6 +7,7 @@
 
 mod accounts;
 mod calls;
+mod changes;
 mod code;
 mod context;
 mod creates;
@@ -21,9 +22,10 @@ mod native;
 mod opcodes;
 pub mod precompiles;
 
+pub use changes::{ChangedAccount, Changes};
 pub use context::{Abort, RunContext};
-pub use database::{EvmAccount, EvmState};
-pub use gas::intrinsic_gas;
+pub use database::{EvmAccount, EvmState, ReadyCode};
+pub use gas::{intrinsic_gas, MAX_INIT_CODE};
 pub use halt::HaltReason;
 pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, Step, StepEnd};
 pub use machine::{FirstFrame, FrameEnd, Machine, Setting};

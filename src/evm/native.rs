@@ -200,7 +200,9 @@ impl<S: EvmState> Machine<'_, S> {
         if answered && !rules.has(Rule::Rskip150) {
             return self.hand_back_unsized(result);
         }
-        if rules.has(Rule::Rskip171) || answered || matches!(result, FrameResult::Create(_)) {
+        // A creation without a frame hit a taken address: the buffer outlives that in every era.
+        let collided = matches!(result, FrameResult::Create(_));
+        if !collided && (rules.has(Rule::Rskip171) || answered) {
             return self.hand_back(result);
         }
         let buffer = self.evm.frame_stack.get().interpreter.return_data.buffer().clone();

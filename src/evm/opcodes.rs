@@ -194,5 +194,6 @@ fn stack_count(interpreter: &mut Interpreter) -> StepResult<usize> {
 
 /// TXINDEX: position of the transaction in its block; a local call is the first one.
 fn txindex<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    push(step.interpreter, U256::ZERO)
+    let index = step.host.chain.transaction.map_or(0, |transaction| transaction.index);
+    push(step.interpreter, U256::from(index))
 }

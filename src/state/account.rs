@@ -11,8 +11,10 @@ use thiserror::Error;
 pub struct Account {
     /// Transactions sent, or contracts created.
     pub nonce: u64,
-    /// Balance in wei.
+    /// Balance in wei; 0 where there is a debt.
     pub balance: U256,
+    /// Wei below zero: a free Bridge transaction that fails is charged without looking at the balance.
+    pub debt: U256,
     /// Bit 0: hibernated. Never set so far.
     pub flags: u32,
 }
@@ -30,8 +32,8 @@ pub enum AccountError {
     /// A nonce of more than 8 bytes or with leading zeros.
     #[error("account nonce is not a minimal number below 2^64")]
     Nonce,
-    /// A balance that is not in minimal two's complement, negative, or of 2^256 wei and more.
-    #[error("account balance is not a minimal non-negative number below 2^256")]
+    /// A balance that is not in minimal two's complement, or of 2^256 wei and more.
+    #[error("account balance is not a minimal number below 2^256")]
     Balance,
     /// Flags that are zero (they must then be absent) or not minimal.
     #[error("account flags are not a minimal non-zero number below 2^32")]
@@ -52,9 +54,11 @@ impl Account {
             ([nonce, balance, flags], true) => (*nonce, *balance, Some(*flags)),
             (other, _) => return Err(AccountError::Fields(other.len())),
         };
+        let (balance, debt) = signed(balance).ok_or(AccountError::Balance)?;
         Ok(Self {
             nonce: unsigned(nonce).ok_or(AccountError::Nonce)?,
-            balance: signed(balance).ok_or(AccountError::Balance)?,
+            balance,
+            debt,
             flags: match flags {
                 None => 0,
                 Some(flags) => non_zero_flags(flags).ok_or(AccountError::Flags)?,
@@ -66,12 +70,7 @@ impl Account {
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         self.nonce.encode(&mut fields);
-        let mut balance = self.balance.to_be_bytes_trimmed_vec();
-        if balance.first().is_none_or(|top| *top >= 0x80) {
-            // Two's complement: a leading zero keeps the number positive, and is zero itself.
-            balance.insert(0, 0);
-        }
-        balance.as_slice().encode(&mut fields);
+        self.balance_bytes().as_slice().encode(&mut fields);
         if self.flags != 0 {
             self.flags.encode(&mut fields);
         }
@@ -79,6 +78,40 @@ impl Account {
         Header { list: true, payload_length: fields.len() }.encode(&mut out);
         out.extend_from_slice(&fields);
         out
+    }
+}
+
+impl Account {
+    /// Adds wei; a debt is paid first.
+    pub fn credit(&mut self, amount: U256) {
+        let paid = self.debt.min(amount);
+        self.debt = self.debt.saturating_sub(paid);
+        self.balance = self.balance.saturating_add(amount.saturating_sub(paid));
+    }
+
+    /// Takes wei away; what is not there becomes a debt.
+    pub fn charge(&mut self, amount: U256) {
+        let paid = self.balance.min(amount);
+        self.balance = self.balance.saturating_sub(paid);
+        self.debt = self.debt.saturating_add(amount.saturating_sub(paid));
+    }
+
+    /// The balance in minimal two's complement; zero is one byte.
+    pub fn balance_bytes(&self) -> Vec<u8> {
+        if self.debt.is_zero() {
+            let mut bytes = self.balance.to_be_bytes_trimmed_vec();
+            if bytes.first().is_none_or(|top| *top >= 0x80) {
+                bytes.insert(0, 0);
+            }
+            return bytes;
+        }
+        // -d is the complement of d - 1; a leading ff keeps the number negative.
+        let below = self.debt.saturating_sub(U256::from(1));
+        let mut bytes: Vec<u8> = below.to_be_bytes_trimmed_vec().iter().map(|byte| !byte).collect();
+        if bytes.first().is_none_or(|top| *top < 0x80) {
+            bytes.insert(0, 0xff);
+        }
+        bytes
     }
 }
 
@@ -93,10 +126,16 @@ fn non_zero_flags(bytes: &[u8]) -> Option<u32> {
     unsigned(bytes).and_then(|flags| u32::try_from(flags).ok()).filter(|flags| *flags != 0)
 }
 
-fn signed(bytes: &[u8]) -> Option<U256> {
+/// Balance and debt.
+fn signed(bytes: &[u8]) -> Option<(U256, U256)> {
     match bytes {
-        [] | [0x80..=0xff, ..] | [0, 0..=0x7f, ..] => None,
-        [0, rest @ ..] | rest => U256::try_from_be_slice(rest),
+        [] | [0, 0..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => None,
+        [0x80..=0xff, ..] => {
+            let below: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+            let below = U256::try_from_be_slice(&below)?;
+            Some((U256::ZERO, below.checked_add(U256::from(1))?))
+        }
+        [0, rest @ ..] | rest => Some((U256::try_from_be_slice(rest)?, U256::ZERO)),
     }
 }
 
@@ -116,11 +155,25 @@ mod tests {
         for balance in [U256::from(1), U256::from(0x7f), U256::from(0x80), U256::from(0xff00), U256::MAX] {
             for nonce in [0, 1, 0x7f, 0x80, u64::MAX] {
                 for flags in [0, 1, 0x80] {
-                    let account = Account { nonce, balance, flags };
+                    let account = Account { nonce, balance, debt: U256::ZERO, flags };
+                    assert_eq!(Account::decode(&account.encode()), Ok(account));
+                    let account = Account { nonce, balance: U256::ZERO, debt: balance, flags };
                     assert_eq!(Account::decode(&account.encode()), Ok(account));
                 }
             }
         }
+    }
+
+    /// Recorded in block 17 of the edge chain: a failed free Bridge transaction with a price.
+    #[test]
+    fn balances_below_zero() {
+        let account = Account { nonce: 1, balance: U256::ZERO, debt: U256::from(99_838), flags: 0 };
+        assert_eq!(hex::encode(account.encode()), "c50183fe7a02");
+        let mut account = Account { balance: U256::from(162), debt: U256::ZERO, ..account };
+        account.charge(U256::from(100_000));
+        assert_eq!(account.debt, U256::from(99_838));
+        account.credit(U256::from(99_840));
+        assert_eq!((account.balance, account.debt), (U256::from(2), U256::ZERO));
     }
 
     #[test]
@@ -133,7 +186,7 @@ mod tests {
         assert_eq!(refused("c20000"), AccountError::Nonce, "zero must be the empty string");
         assert_eq!(refused("cb8901000000000000000000"), AccountError::Nonce);
         assert_eq!(refused("c28080"), AccountError::Balance, "empty balance");
-        assert_eq!(refused("c38081ff"), AccountError::Balance, "negative balance");
+        assert_eq!(refused("c48082ffff"), AccountError::Balance, "negative, not minimal");
         assert_eq!(refused("c480820001"), AccountError::Balance, "not minimal");
         assert_eq!(refused("c3800080"), AccountError::Flags, "flags of zero");
         assert!(matches!(refused("8080"), AccountError::Rlp(_)));

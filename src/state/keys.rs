@@ -39,30 +39,46 @@ pub fn account_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
 
 /// Key of the code.
 pub fn code_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN + 1] {
-    with_suffix(address, CODE)
+    code_key_below(&account_key(address))
+}
+
+/// Key of the code of the account with this key.
+pub fn code_key_below(account: &[u8; ACCOUNT_KEY_LEN]) -> [u8; ACCOUNT_KEY_LEN + 1] {
+    with_suffix(account, CODE)
 }
 
 /// Key of the marker that makes an account a contract; storage lies below it.
 pub fn storage_root_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN + 1] {
-    with_suffix(address, STORAGE)
+    storage_root_key_below(&account_key(address))
+}
+
+/// Key of the marker of the account with this key.
+pub fn storage_root_key_below(account: &[u8; ACCOUNT_KEY_LEN]) -> [u8; ACCOUNT_KEY_LEN + 1] {
+    with_suffix(account, STORAGE)
 }
 
 /// Key of a storage slot.
 pub fn slot_key(address: &Address, slot: &U256) -> Vec<u8> {
+    slot_key_below(&account_key(address), slot)
+}
+
+/// Key of a storage slot of the account with this key.
+pub fn slot_key_below(account: &[u8; ACCOUNT_KEY_LEN], slot: &U256) -> Vec<u8> {
     let word = slot.to_be_bytes::<32>();
     let hash = keccak256(word);
     // The zero slot keeps one byte.
     let zeros = word.iter().take_while(|byte| **byte == 0).count().min(31);
     let mut key = Vec::with_capacity(ACCOUNT_KEY_LEN + 1 + BALANCING + 32);
-    key.extend_from_slice(&storage_root_key(address));
+    key.extend_from_slice(account);
+    key.push(STORAGE);
     key.extend(hash.0.iter().take(BALANCING));
     key.extend(word.iter().skip(zeros));
     key
 }
 
-fn with_suffix(address: &Address, suffix: u8) -> [u8; ACCOUNT_KEY_LEN + 1] {
+fn with_suffix(account: &[u8; ACCOUNT_KEY_LEN], suffix: u8) -> [u8; ACCOUNT_KEY_LEN + 1] {
     let mut key = [suffix; ACCOUNT_KEY_LEN + 1];
-    key.iter_mut().zip(account_key(address)).for_each(|(to, from)| *to = from);
+    key.iter_mut().zip(account).for_each(|(to, from)| *to = *from);
     key
 }
 

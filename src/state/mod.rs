@@ -1,15 +1,20 @@
-//! Accounts, code and storage: how they lie in the state trie, and how to read them from a trie of
-//! which only proven parts are at hand.
+//! Accounts, code and storage: how they lie in the state trie, how to read them from a trie of which
+//! only proven parts are at hand, and how a block changes them.
 
+mod access;
 mod account;
 pub mod keys;
 mod overrides;
 mod reader;
 mod storage_walk;
+mod trie_reader;
 mod trie_state;
+mod world;
 
+pub use access::{Access, AccessKey};
 pub use account::{Account, AccountError};
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
 pub use storage_walk::storage_words;
 pub use trie_state::TrieState;
+pub use world::World;

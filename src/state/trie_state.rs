@@ -120,7 +120,7 @@ mod tests {
 
     /// A contract with code, a word and a long value, beside another account; and its nodes.
     fn sample(code: &[u8]) -> (Nodes, B256) {
-        let account = Account { nonce: 3, balance: U256::from(7), flags: 0 };
+        let account = Account { nonce: 3, balance: U256::from(7), debt: U256::ZERO, flags: 0 };
         let mut trie = Trie::new();
         let mut put = |key: &[u8], value: &[u8]| trie.put(key, value.to_vec());
         put(&account_key(&Address::repeat_byte(0x22)), &Account::default().encode());

@@ -32,6 +32,14 @@ impl Trie {
         node.value.as_ref().map(|stored| &stored.bytes)
     }
 
+    /// keccak-256 and length in bytes of the value under `key`. A value of more than 32 bytes is not
+    /// hashed again: its node holds the hash.
+    pub fn value_hash(&self, key: &[u8]) -> Option<(B256, usize)> {
+        let stored = self.top.as_deref()?.find(Bits::of_key(key))?.value.as_ref()?;
+        let hash = stored.long_hash.unwrap_or_else(|| alloy_primitives::keccak256(&stored.bytes));
+        Some((hash, stored.bytes.len()))
+    }
+
     /// Sets the value under `key`; an empty value deletes it. The node format has room for values of less than
     /// 2^24 bytes.
     pub fn put(&mut self, key: &[u8], value: impl Into<Bytes>) {

@@ -1,0 +1,64 @@
+//! What a transaction's run changed, out of the journal.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, U256};
+
+use super::database::EvmState;
+use super::machine::Machine;
+
+/// What a transaction's run changed, for the state to take over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Accounts that exist from now on, whether or not anything of them changed.
+    pub accounts: Vec<ChangedAccount>,
+    /// Contracts to delete, with everything they have.
+    pub destroyed: Vec<Address>,
+}
+
+/// An account as the run leaves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedAccount {
+    /// Its address.
+    pub address: Address,
+    /// Nonce.
+    pub nonce: u64,
+    /// Balance in wei, debts not taken off.
+    pub balance: U256,
+    /// Code of a contract that the run created, empty if it returned none; `None` for all others.
+    pub created: Option<Bytes>,
+    /// Storage words that changed; zero removes one.
+    pub words: Vec<(U256, U256)>,
+}
+
+impl<S: EvmState> Machine<'_, S> {
+    /// What the run changed, in the order of addresses, and the state it stood on.
+    pub fn into_changes(self) -> (Changes, S) {
+        let journal = self.evm.ctx.journaled_state;
+        let mut changes = Changes::default();
+        for (address, account) in journal.inner.state {
+            if account.is_selfdestructed() {
+                changes.destroyed.push(address);
+                continue;
+            }
+            if !account.is_touched() {
+                continue;
+            }
+            let created = account.is_created().then(|| {
+                let code = account.info.code.as_ref();
+                code.map(|code| code.original_bytes()).unwrap_or_default()
+            });
+            let words = account.storage.iter().filter(|(_, word)| word.is_changed());
+            changes.accounts.push(ChangedAccount {
+                address,
+                nonce: account.info.nonce,
+                balance: account.info.balance,
+                created,
+                words: words.map(|(slot, word)| (*slot, word.present_value)).collect(),
+            });
+        }
+        changes.accounts.sort_unstable_by_key(|account| account.address);
+        changes.destroyed.sort_unstable();
+        (changes, journal.database.0)
+    }
+}

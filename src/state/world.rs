@@ -1,0 +1,332 @@
+//! The write side of the state: what a block changes, over the trie it starts from.
+
+use alloy_primitives::map::{AddressMap, HashMap};
+use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
+
+use super::access::{Access, AccessKey};
+use super::account::Account;
+use super::keys::{
+    account_key, code_key_below, slot_key_below, storage_root_key_below, ACCOUNT_KEY_LEN, REMASC_SENDER_KEY,
+};
+use crate::trie::Trie;
+
+/// A state that can be changed: an overlay that remembers what was read and holds what is new, until
+/// [`World::commit`] writes it into the trie in one go.
+///
+/// Nothing here fails. A trie made by this crate holds only accounts that decode; one from elsewhere
+/// that does not reads as empty accounts there, and gives another root.
+#[derive(Clone, Debug)]
+pub struct World {
+    base: Trie,
+    held: AddressMap<Held>,
+    /// Nonce of the REMASC transaction's sender, which has no address of 20 bytes.
+    remasc_nonce: Option<u64>,
+    /// Who asks, where somebody does.
+    access: Option<Access>,
+}
+
+/// Hash and length of a code.
+type CodeId = (B256, usize);
+
+/// What is known of one account.
+#[derive(Clone, Debug)]
+struct Held {
+    key: [u8; ACCOUNT_KEY_LEN],
+    account: Option<Account>,
+    account_written: bool,
+    /// The account was deleted with everything below it: the base has nothing of it any more.
+    wiped: bool,
+    code: Option<CodeId>,
+    new_code: Option<Bytes>,
+    marker: Option<bool>,
+    marker_written: bool,
+    cells: HashMap<U256, Cell>,
+}
+
+#[derive(Clone, Debug)]
+struct Cell {
+    value: Bytes,
+    written: bool,
+}
+
+impl Held {
+    fn load(base: &Trie, address: &Address) -> Self {
+        let key = account_key(address);
+        let account = base.get(&key).map(|bytes| Account::decode(bytes).unwrap_or_default());
+        Self {
+            key,
+            account,
+            account_written: false,
+            wiped: false,
+            code: None,
+            new_code: None,
+            marker: None,
+            marker_written: false,
+            cells: HashMap::default(),
+        }
+    }
+
+    fn account_mut(&mut self) -> &mut Account {
+        self.account_written = true;
+        self.account.get_or_insert_default()
+    }
+
+    fn code_id(&mut self, base: &Trie) -> CodeId {
+        let (wiped, key) = (self.wiped, self.key);
+        *self.code.get_or_insert_with(|| {
+            let stored = if wiped { None } else { base.value_hash(&code_key_below(&key)) };
+            stored.unwrap_or((KECCAK256_EMPTY, 0))
+        })
+    }
+
+    fn marker(&mut self, base: &Trie) -> bool {
+        let (wiped, key) = (self.wiped, self.key);
+        *self.marker.get_or_insert_with(|| !wiped && base.get(&storage_root_key_below(&key)).is_some())
+    }
+
+    fn cell(&mut self, base: &Trie, slot: &U256) -> &Bytes {
+        let (wiped, key) = (self.wiped, self.key);
+        let cell = self.cells.entry(*slot).or_insert_with(|| {
+            let stored = if wiped { None } else { base.get(&slot_key_below(&key, slot)) };
+            Cell { value: stored.cloned().unwrap_or_default(), written: false }
+        });
+        &cell.value
+    }
+}
+
+impl World {
+    /// The state of a trie, nothing changed yet.
+    pub fn new(base: Trie) -> Self {
+        Self { base, held: AddressMap::default(), remasc_nonce: None, access: None }
+    }
+
+    /// From now on remembers which keys are read and written; forgets what it has remembered.
+    pub fn track_access(&mut self) {
+        self.access = Some(Access::default());
+    }
+
+    /// What was read and written since [`World::track_access`].
+    pub fn take_access(&mut self) -> Access {
+        self.access.take().unwrap_or_default()
+    }
+
+    /// Notes a read that went past this overlay.
+    pub fn note_read(&mut self, key: AccessKey) {
+        if let Some(access) = &mut self.access {
+            access.reads.insert(key);
+        }
+    }
+
+    /// Notes a write that was rolled back, or is about to come.
+    pub fn note_write(&mut self, key: AccessKey) {
+        if let Some(access) = &mut self.access {
+            access.writes.insert(key);
+        }
+    }
+
+    fn held(&mut self, address: &Address) -> (&mut Held, &Trie) {
+        let base = &self.base;
+        (self.held.entry(*address).or_insert_with(|| Held::load(base, address)), base)
+    }
+
+    fn held_to_read(&mut self, address: &Address) -> (&mut Held, &Trie) {
+        self.note_read(AccessKey::Account(*address));
+        self.held(address)
+    }
+
+    fn held_to_write(&mut self, address: &Address) -> &mut Held {
+        self.note_write(AccessKey::Account(*address));
+        self.held(address).0
+    }
+
+    /// Nonce and balance; `None` where there is no account.
+    pub fn account(&mut self, address: &Address) -> Option<Account> {
+        self.held_to_read(address).0.account
+    }
+
+    /// Sets nonce and balance, creating the account.
+    pub fn set_account(&mut self, address: &Address, account: Account) {
+        *self.held_to_write(address).account_mut() = account;
+    }
+
+    /// Creates the account if there is none.
+    pub fn create(&mut self, address: &Address) {
+        if self.account(address).is_none() {
+            self.held_to_write(address).account_mut();
+        }
+    }
+
+    /// Adds wei, creating the account.
+    pub fn credit(&mut self, address: &Address, amount: U256) {
+        if amount.is_zero() {
+            return self.create(address);
+        }
+        self.note_read(AccessKey::Account(*address));
+        self.held_to_write(address).account_mut().credit(amount);
+    }
+
+    /// Takes wei away, creating the account; the balance may fall below zero.
+    pub fn charge(&mut self, address: &Address, amount: U256) {
+        if amount.is_zero() {
+            return self.create(address);
+        }
+        self.note_read(AccessKey::Account(*address));
+        self.held_to_write(address).account_mut().charge(amount);
+    }
+
+    /// Adds one to the nonce, creating the account.
+    pub fn bump_nonce(&mut self, address: &Address) {
+        self.note_read(AccessKey::Account(*address));
+        let account = self.held_to_write(address).account_mut();
+        account.nonce = account.nonce.saturating_add(1);
+    }
+
+    /// Hash and length in bytes of the code; those of no bytes where there is none.
+    pub fn code_id(&mut self, address: &Address) -> (B256, usize) {
+        let (held, base) = self.held_to_read(address);
+        held.code_id(base)
+    }
+
+    /// The code, empty where there is none.
+    pub fn code_of(&mut self, address: &Address) -> Bytes {
+        let (held, base) = self.held_to_read(address);
+        match &held.new_code {
+            Some(code) => code.clone(),
+            None if held.wiped => Bytes::new(),
+            None => base.get(&code_key_below(&held.key)).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Sets the code.
+    pub fn set_code(&mut self, address: &Address, code: Bytes) {
+        let held = self.held_to_write(address);
+        held.code = Some((keccak256(&code), code.len()));
+        held.new_code = Some(code);
+    }
+
+    /// Whether the account has the storage-root marker.
+    pub fn marker(&mut self, address: &Address) -> bool {
+        let (held, base) = self.held_to_read(address);
+        held.marker(base)
+    }
+
+    /// Sets the storage-root marker.
+    pub fn set_marker(&mut self, address: &Address) {
+        let held = self.held_to_write(address);
+        held.marker = Some(true);
+        held.marker_written = true;
+    }
+
+    /// Bytes of a storage cell, empty where there are none.
+    pub fn cell(&mut self, address: &Address, slot: &U256) -> Bytes {
+        self.note_read(AccessKey::Cell(*address, *slot));
+        let (held, base) = self.held(address);
+        held.cell(base, slot).clone()
+    }
+
+    /// A storage cell as a word; longer values, which only native contracts keep, give their end.
+    pub fn word(&mut self, address: &Address, slot: &U256) -> U256 {
+        self.note_read(AccessKey::Cell(*address, *slot));
+        let (held, base) = self.held(address);
+        let bytes = held.cell(base, slot);
+        let tail = bytes.len().saturating_sub(32);
+        U256::try_from_be_slice(bytes.get(tail..).unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Writes a storage cell; no bytes remove it. A missing account comes to be, as a contract.
+    pub fn set_cell(&mut self, address: &Address, slot: &U256, value: Bytes) {
+        if self.account(address).is_none() {
+            self.create(address);
+            self.set_marker(address);
+        }
+        self.note_write(AccessKey::Cell(*address, *slot));
+        self.held(address).0.cells.insert(*slot, Cell { value, written: true });
+    }
+
+    /// Writes a word to a storage cell; zero removes it.
+    pub fn set_word(&mut self, address: &Address, slot: &U256, word: U256) {
+        self.set_cell(address, slot, word.to_be_bytes_trimmed_vec().into());
+    }
+
+    /// Deletes an account with its code, marker and storage.
+    pub fn remove(&mut self, address: &Address) {
+        let held = self.held_to_write(address);
+        *held = Held {
+            key: held.key,
+            account: None,
+            account_written: false,
+            wiped: true,
+            code: None,
+            new_code: None,
+            marker: None,
+            marker_written: false,
+            cells: HashMap::default(),
+        };
+    }
+
+    /// Nonce of the REMASC transaction's sender: the number of REMASC transactions so far.
+    pub fn remasc_nonce(&self) -> u64 {
+        self.remasc_nonce.unwrap_or_else(|| {
+            let stored = self.base.get(&REMASC_SENDER_KEY).map(|bytes| Account::decode(bytes));
+            stored.and_then(Result::ok).map_or(0, |account| account.nonce)
+        })
+    }
+
+    /// Adds one to it.
+    pub fn bump_remasc_nonce(&mut self) {
+        self.remasc_nonce = Some(self.remasc_nonce().saturating_add(1));
+    }
+
+    /// Takes over what another overlay of the same base has written; for parallel lists, which have
+    /// nothing in common.
+    pub fn merge(&mut self, other: Self) {
+        for (address, theirs) in other.held {
+            let written = theirs.is_written();
+            if written || !self.held.contains_key(&address) {
+                self.held.insert(address, theirs);
+            }
+        }
+    }
+
+    /// The trie with everything that was written.
+    pub fn commit(self) -> Trie {
+        let mut trie = self.base;
+        for held in self.held.into_values() {
+            held.write(&mut trie);
+        }
+        if let Some(nonce) = self.remasc_nonce {
+            trie.put(&REMASC_SENDER_KEY, Account { nonce, ..Account::default() }.encode());
+        }
+        trie
+    }
+}
+
+impl Held {
+    fn is_written(&self) -> bool {
+        self.account_written
+            || self.wiped
+            || self.new_code.is_some()
+            || self.marker_written
+            || self.cells.values().any(|cell| cell.written)
+    }
+
+    fn write(self, trie: &mut Trie) {
+        if self.wiped {
+            trie.delete_subtree(&self.key);
+        }
+        if let (true, Some(account)) = (self.account_written, &self.account) {
+            trie.put(&self.key, account.encode());
+        }
+        if let Some(code) = self.new_code {
+            trie.put(&code_key_below(&self.key), code);
+        }
+        if self.marker_written {
+            trie.put(&storage_root_key_below(&self.key), Bytes::from_static(&[1]));
+        }
+        for (slot, cell) in self.cells {
+            if cell.written {
+                trie.put(&slot_key_below(&self.key, &slot), cell.value);
+            }
+        }
+    }
+}
