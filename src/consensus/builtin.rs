@@ -1,6 +1,6 @@
 //! The networks that are built in. Heights and parameters are those of rskj 9.1 (June 2026).
 
-use alloy_primitives::{b256, hex};
+use alloy_primitives::{address, b256, hex};
 
 use super::network::{Network, NetworkSpec, Params, NEVER};
 use super::rule::{Fork, Rule};
@@ -120,6 +120,8 @@ const fn testnet_params() -> Params {
         btc_time_bound: 300,
         btc_time_bound_rskip297: 7_200,
         remasc_maturity: 50,
+        remasc_span: 10,
+        labs: [address!("dabadabadabadabadabadabadabadabadaba0003"); 2],
         pegin_confirmations: 10,
         pegout_confirmations: 10,
         min_sequential_gas_limit: 10_000_000,
@@ -142,6 +144,10 @@ impl Network {
                 future_bound: 60,
                 btc_time_bound_rskip297: 300,
                 remasc_maturity: 4_000,
+                labs: [
+                    address!("14d3065c8eb89895f4df12450ec6b130049f8034"),
+                    address!("dcb12179ba4697350f66224c959bdd9c282818df"),
+                ],
                 pegin_confirmations: 100,
                 pegout_confirmations: 4_000,
                 ..testnet_params()
@@ -177,7 +183,10 @@ impl Network {
             name: "testnet2",
             chain_id: 34,
             genesis_hash: TESTNET_GENESIS,
-            params: testnet_params(),
+            params: Params {
+                labs: [address!("dabadabadabadabadabadabadabadabadaba0004"); 2],
+                ..testnet_params()
+            },
             known_until: None,
             forks: &TESTNET_COMMON_FORKS,
             overrides: &TESTNET_COMMON_OVERRIDES,
@@ -196,6 +205,7 @@ impl Network {
                 minimum_difficulty_rskip290: u256(131_072),
                 btc_time_bound_rskip297: 300,
                 remasc_maturity: 20,
+                labs: [address!("dabadabadabadabadabadabadabadabadaba0002"); 2],
                 pegin_confirmations: 1,
                 ..testnet_params()
             },
@@ -224,6 +234,8 @@ impl Network {
                 future_bound: 0,
                 btc_time_bound_rskip297: 300,
                 remasc_maturity: 10,
+                remasc_span: 5,
+                labs: [address!("dabadabadabadabadabadabadabadabadaba0001"); 2],
                 pegin_confirmations: 3,
                 pegout_confirmations: 3,
                 min_sequential_gas_limit: 6_800_000,

@@ -34,7 +34,7 @@ use thiserror::Error;
 use super::genesis::{Genesis, GenesisError};
 use super::network::{Network, NetworkSpec, Params, NEVER};
 use super::rule::{Fork, Rule};
-use crate::types::{B256, U256};
+use crate::types::{Address, B256, U256};
 
 /// Why a file is no network.
 #[derive(Debug, Error)]
@@ -184,6 +184,8 @@ fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkF
             params.btc_time_bound_rskip297 = params.btc_time_bound;
         }
         "remascMaturity" => params.remasc_maturity = small()?,
+        "remascSpan" => params.remasc_span = divisor()?,
+        "labsAddress" if value.bit_len() <= 160 => params.labs = [Address::from_word(value.into()); 2],
         "peginConfirmations" => params.pegin_confirmations = small()?,
         "pegoutConfirmations" => params.pegout_confirmations = small()?,
         "minSequentialGasLimit" => params.min_sequential_gas_limit = small()?,

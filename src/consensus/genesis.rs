@@ -5,16 +5,15 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use alloy_primitives::{address, uint};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::network::Network;
-use super::rule::Rule;
-use crate::trie::{Trie, EMPTY_ROOT};
+use crate::trie::EMPTY_ROOT;
 use crate::types::{
-    keccak256, Address, Bloom, Bytes, Header, RawUint, SealedHeader, SignedUint, B256, EMPTY_UNCLES_HASH,
-    U256,
+    Address, Bloom, Bytes, Header, RawUint, SealedHeader, SignedUint, B256, EMPTY_UNCLES_HASH, U256,
 };
 
 /// Why a text is no genesis.
@@ -34,21 +33,7 @@ pub enum GenesisError {
         /// What it should be.
         expected: &'static str,
     },
-    /// An account with code or storage: the state root must be given then.
-    #[error("genesis: account {0} has a contract, and there is no stateRoot")]
-    Contract(Address),
 }
-
-/// The native contracts that get an account at the start, with the rule that brings each (evm addresses, low bytes).
-const NATIVE_CONTRACTS: &[(Rule, &[u64])] = &[
-    (Rule::Rskip126, &[1, 2, 3, 4, 5, 0x0100_0006, 0x0100_0008]),
-    (Rule::Rskip106, &[0x0100_0009]),
-    (Rule::Rskip119, &[0x0100_0010]),
-    (Rule::Rskip137, &[6, 7, 8]),
-    (Rule::Rskip153, &[9]),
-    (Rule::Rskip203, &[0x0100_0011]),
-    (Rule::Rskip516, &[0x0100_0016, 0x0100_0017]),
-];
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -86,11 +71,19 @@ struct AllocFile<'a> {
     #[serde(borrow, default)]
     nonce: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    contract: Option<&'a RawValue>,
+    contract: Option<ContractFile<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ContractFile<'a> {
+    #[serde(borrow, default)]
+    code: Cow<'a, str>,
+    #[serde(borrow, default)]
+    data: BTreeMap<Cow<'a, str>, Cow<'a, str>>,
 }
 
 /// An account of the allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// The account.
     pub address: Address,
@@ -98,6 +91,17 @@ pub struct Allocation {
     pub balance: U256,
     /// Nonce.
     pub nonce: u64,
+    /// Code and storage, of a contract.
+    pub contract: Option<AllocatedContract>,
+}
+
+/// A contract of the allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllocatedContract {
+    /// Its code.
+    pub code: Bytes,
+    /// Its storage cells, bytes as they are.
+    pub storage: Vec<(U256, Bytes)>,
 }
 
 /// Block 0's contents.
@@ -119,7 +123,52 @@ pub struct Genesis {
     mining: [Bytes; 3],
 }
 
+/// Accounts of regtest's genesis, besides the Bridge: private keys are keccak-256 of `cow`, `cow1` .. `cow9`.
+const COWS: [Address; 10] = [
+    address!("cd2a3d9f938e13cd947ec05abc7fe734df8dd826"),
+    address!("7986b3df570230288501eea3d890bd66948c9b79"),
+    address!("0a3aa774752ec2042c46548456c094a76c7f3a79"),
+    address!("cf7cdbbb5f7ba79d3ffe74a0bba13fc0295f6036"),
+    address!("39b12c05e8503356e3a7df0b7b33efa4c054c409"),
+    address!("c354d97642faa06781b76ffb6786f72cd7746c97"),
+    address!("debe71e1de41fc77c44df4b6db940026e31b0e71"),
+    address!("7857288e171c6159c5576d1bd9ac40c0c48a771c"),
+    address!("a4dea4d5c954f5fd9e87f0e9752911e83a3d18b3"),
+    address!("09a1eda29f664ac8f68106f6567276df0c65d859"),
+];
+/// What each of them starts with: 10^12 RBTC, in wei.
+const COW_BALANCE: U256 = uint!(1_000_000_000_000_000_000_000_000_000_000_U256);
+/// The Bridge starts with all 21 million RBTC, in wei.
+const BRIDGE_BALANCE: U256 = uint!(21_000_000_000_000_000_000_000_000_U256);
+const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
+
 impl Genesis {
+    /// The reference's own regtest genesis (`rsk-dev.json`).
+    #[must_use]
+    pub fn regtest() -> Self {
+        let account = |address, balance| Allocation { address, balance, ..Allocation::default() };
+        let mut alloc = alloc::vec![account(BRIDGE, BRIDGE_BALANCE)];
+        alloc.extend(COWS.map(|cow| account(cow, COW_BALANCE)));
+        Self {
+            alloc,
+            state_root: None,
+            timestamp: 0,
+            extra_data: Bytes::from_static(b"horse"),
+            gas_limit: RawUint::minimal(U256::from(10_000_000)),
+            difficulty: SignedUint::padded(U256::from(1), 5),
+            coinbase: Address::repeat_byte(0x33),
+            minimum_gas_price: SignedUint::new(U256::ZERO),
+            parent_hash: B256::ZERO,
+            mining: [const { Bytes::from_static(&[0]) }; 3],
+        }
+    }
+
+    /// Sets the accounts that start with a balance; the Bridge is to be among them.
+    #[must_use]
+    pub fn with_alloc(self, alloc: Vec<Allocation>) -> Self {
+        Self { alloc, state_root: None, ..self }
+    }
+
     /// Reads an allocation file.
     pub fn from_json(text: &str) -> Result<Self, GenesisError> {
         let file: File<'_> = serde_json::from_str(text)?;
@@ -134,11 +183,11 @@ impl Genesis {
         let minimum_gas_price = U256::try_from_be_slice(&bytes("minimumGasPrice", &file.minimum_gas_price)?);
         let out_of_range = |field, text: &str| wrong(field, text, "a number in range");
         Ok(Self {
-            alloc: allocation(&file.alloc, state_root.is_some())?,
+            alloc: allocation(&file.alloc)?,
             state_root,
             timestamp: small("timestamp", &file.timestamp)?,
             extra_data: bytes("extraData", &file.extra_data)?.into(),
-            gas_limit: RawUint::minimal(uint("gasLimit", &file.gas_limit)?),
+            gas_limit: RawUint::minimal(number("gasLimit", &file.gas_limit)?),
             difficulty: SignedUint::from_be_slice(&difficulty, true, "genesis.difficulty")
                 .map_err(|_| out_of_range("difficulty", &file.difficulty))?,
             coinbase: Address::from(fixed("coinbase", &file.coinbase)?),
@@ -189,62 +238,32 @@ impl Genesis {
         };
         header.seal()
     }
-
-    /// The state of the allocation and of the native contracts that exist from block 0 (Unitrie networks).
-    #[must_use]
-    pub fn computed_state(&self, network: &Network) -> Trie {
-        let mut state = Trie::new();
-        for account in &self.alloc {
-            put_account(&mut state, &account.address, account.nonce, account.balance);
-        }
-        let natives = NATIVE_CONTRACTS.iter().filter(|(rule, _)| network.activation(*rule) == Some(0));
-        for low in natives.flat_map(|(_, addresses)| addresses.iter()) {
-            let address = Address::left_padding_from(&low.to_be_bytes());
-            if !self.alloc.iter().any(|account| account.address == address) {
-                put_account(&mut state, &address, 0, U256::ZERO);
-            }
-            let mut marker = account_key(&address);
-            marker.push(0);
-            state.put(&marker, Bytes::from_static(&[1]));
-        }
-        state
-    }
 }
 
-/// Key of an account in the state trie: `00 | keccak(address)[0..10] | address`.
-fn account_key(address: &Address) -> Vec<u8> {
-    let mut key = alloc::vec![0];
-    key.extend(keccak256(address).iter().take(10));
-    key.extend(address.iter());
-    key
-}
-
-/// `RLP([nonce, balance])`, the balance signed with 00 for zero.
-fn put_account(state: &mut Trie, address: &Address, nonce: u64, balance: U256) {
-    let mut items = Vec::new();
-    RawUint::from(nonce).put(&mut items);
-    SignedUint::new(balance).put(&mut items);
-    let mut value = Vec::new();
-    alloy_rlp::Header { list: true, payload_length: items.len() }.encode(&mut value);
-    value.extend(items);
-    state.put(&account_key(address), value);
-}
-
-fn allocation(
-    accounts: &BTreeMap<Cow<'_, str>, AllocFile<'_>>,
-    root_given: bool,
-) -> Result<Vec<Allocation>, GenesisError> {
+fn allocation(accounts: &BTreeMap<Cow<'_, str>, AllocFile<'_>>) -> Result<Vec<Allocation>, GenesisError> {
     let mut out = Vec::new();
-    for (address, account) in accounts {
-        let address = Address::from(fixed("alloc", address)?);
-        if account.contract.is_some() && !root_given {
-            return Err(GenesisError::Contract(address));
-        }
+    // The reference passes over the key 00.
+    for (address, account) in accounts.iter().filter(|(address, _)| address.as_ref() != "00") {
         let balance = account.balance.as_deref().unwrap_or("0");
         let nonce = account.nonce.map_or("0", |raw| raw.get().trim_matches('"'));
-        out.push(Allocation { address, balance: uint("balance", balance)?, nonce: small("nonce", nonce)? });
+        out.push(Allocation {
+            address: Address::from(fixed("alloc", address)?),
+            balance: number("balance", balance)?,
+            nonce: small("nonce", nonce)?,
+            contract: account.contract.as_ref().map(contract).transpose()?,
+        });
     }
     Ok(out)
+}
+
+fn contract(file: &ContractFile<'_>) -> Result<AllocatedContract, GenesisError> {
+    let mut storage = Vec::new();
+    for (slot, value) in &file.data {
+        let slot = U256::try_from_be_slice(&bytes("contract.data", slot)?)
+            .ok_or_else(|| wrong("contract.data", slot, "a word"))?;
+        storage.push((slot, bytes("contract.data", value)?.into()));
+    }
+    Ok(AllocatedContract { code: bytes("contract.code", &file.code)?.into(), storage })
 }
 
 fn wrong(field: &'static str, value: &str, expected: &'static str) -> GenesisError {
@@ -267,7 +286,7 @@ fn fixed<const N: usize>(field: &'static str, text: &str) -> Result<[u8; N], Gen
 }
 
 /// Decimal, or hex with 0x.
-fn uint(field: &'static str, text: &str) -> Result<U256, GenesisError> {
+fn number(field: &'static str, text: &str) -> Result<U256, GenesisError> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) if !digits.is_empty() => U256::from_str_radix(digits, 16).ok(),
         None if !text.is_empty() => U256::from_str_radix(text, 10).ok(),
@@ -278,6 +297,6 @@ fn uint(field: &'static str, text: &str) -> Result<U256, GenesisError> {
 
 fn small(field: &'static str, text: &str) -> Result<u64, GenesisError> {
     // Times and nonces fit 63 bits.
-    let value = u64::try_from(uint(field, text)?).ok().filter(|value| *value <= i64::MAX as u64);
+    let value = u64::try_from(number(field, text)?).ok().filter(|value| *value <= i64::MAX as u64);
     value.ok_or_else(|| wrong(field, text, "a number in range"))
 }

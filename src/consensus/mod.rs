@@ -9,7 +9,7 @@
 //! | `verified` | headers that were checked, and how |
 //! | `uncles`, `fork_choice`, `chain` | uncles, total difficulty, the header chain |
 //! | `body` | transactions and receipts of verified blocks |
-//! | `checkpoint`, `genesis` | blocks known beforehand |
+//! | `checkpoint`, `genesis`, `genesis_state` | blocks known beforehand |
 
 pub mod bitcoin;
 pub mod body;
@@ -27,6 +27,7 @@ pub mod fallback;
 pub mod fork_choice;
 pub mod fork_detection;
 pub mod genesis;
+pub mod genesis_state;
 pub mod merkle;
 pub mod mining;
 pub mod network;
@@ -47,7 +48,7 @@ pub use chain::{Base, ChainError, ChainView, Change, CheckedBlock, HeaderChain, 
 pub use checkpoint::Checkpoint;
 pub use custom::NetworkFileError;
 pub use fork_detection::ForkDetection;
-pub use genesis::{Genesis, GenesisError};
+pub use genesis::{AllocatedContract, Allocation, Genesis, GenesisError};
 pub use network::{Network, NetworkSpec, Params};
 pub use pow::{verify_merged_mining, PowError, Seal};
 pub use rule::{Fork, Rule, RuleSet};

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::types::{HeaderShape, HeaderVersion, B256, U256};
+use crate::types::{Address, HeaderShape, HeaderVersion, B256, U256};
 
 use super::rule::{Fork, Rule, RuleSet};
 
@@ -37,6 +37,10 @@ pub struct Params {
     pub btc_time_bound_rskip297: u64,
     /// Depth at which REMASC pays a block's fees, in blocks.
     pub remasc_maturity: u64,
+    /// REMASC spreads a block's fees over this many payments; at least 1.
+    pub remasc_span: u64,
+    /// Who gets RSK Labs' share of the fees, before and from RSKIP-218 on.
+    pub labs: [Address; 2],
     /// Bitcoin blocks above a peg-in before it is accepted.
     pub pegin_confirmations: u64,
     /// Rootstock blocks above a peg-out before it is signed.

@@ -9,7 +9,7 @@ use super::context::{abort, charge, pop, push, Abort, EvmContext, EvmDatabase, S
 use super::gas::NEW_ACCOUNT;
 use super::precompiles::Precompile;
 use crate::consensus::Rule;
-use crate::state::Account;
+use crate::state::{AccessKey, Account};
 
 /// The address in the low 20 bytes of a word.
 pub(super) fn to_address(word: U256) -> Address {
@@ -158,6 +158,10 @@ pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResul
         if theirs.checked_add(balance).is_none() {
             return Err(abort(step.host, Abort::BalanceOverflow));
         }
+    }
+    if target != own {
+        step.host.journaled_state.database.note_write(AccessKey::Account(own));
+        step.host.journaled_state.database.note_write(AccessKey::Account(target));
     }
     step.host.selfdestruct(own, target, false)?;
     if let Some(inspector) = step.host.chain.inspector.as_deref_mut() {

@@ -23,6 +23,7 @@ use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResul
 use super::gas::{NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
 use crate::consensus::Rule;
+use crate::state::AccessKey;
 
 /// Largest memory size in bytes the reference accepts; gas runs out long before.
 const MAX_MEMORY: usize = 1 << 30;
@@ -105,6 +106,9 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) 
         charge(step.interpreter, NEW_ACCOUNT)?;
     }
     let gas_limit = forwarded_gas(&step, &request)?;
+    if let Some(native) = precompile {
+        note_native(step.host, native);
+    }
 
     let too_deep = step.interpreter.input.depth() >= step.host.chain.max_depth();
     let own = step.interpreter.input.target_address();
@@ -115,10 +119,35 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) 
         return no_frame(step, too_deep);
     }
     charge(step.interpreter, gas_limit)?;
+    note_access(step.host, own, &request, precompile.is_some());
     let inputs = call_inputs::<KIND, DB>(&step, request, callee, gas_limit);
     let action = InterpreterAction::NewFrame(FrameInput::Call(Box::new(inputs)));
     step.interpreter.bytecode.set_action(action);
     Err(InstructionResult::Suspend)
+}
+
+/// Remembers who was called, whatever comes of it.
+fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precompile) {
+    if !context.chain.natives.contains(&native) {
+        context.chain.natives.push(native);
+    }
+}
+
+/// What moving the value reads and writes, even if it is rolled back.
+fn note_access<DB: EvmDatabase>(
+    context: &mut EvmContext<'_, DB>,
+    own: Address,
+    request: &Request,
+    native: bool,
+) {
+    let database = &mut context.journaled_state.database;
+    if native {
+        database.note_read(AccessKey::Account(request.to));
+    }
+    if !request.value.is_zero() {
+        database.note_write(AccessKey::Account(own));
+        database.note_write(AccessKey::Account(request.to));
+    }
 }
 
 fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> StepResult<Request> {

@@ -6,6 +6,7 @@ use alloy_primitives::{Address, Bytes, U256};
 
 use super::database::EvmState;
 use super::machine::Machine;
+use super::precompiles::Precompile;
 
 /// What a transaction's run changed, for the state to take over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,11 @@ pub struct ChangedAccount {
 }
 
 impl<S: EvmState> Machine<'_, S> {
+    /// Native contracts that contracts called, also in frames that were rolled back.
+    pub fn natives_called(&self) -> &[Precompile] {
+        &self.evm.ctx.chain.natives
+    }
+
     /// What the run changed, in the order of addresses, and the state it stood on.
     pub fn into_changes(self) -> (Changes, S) {
         let journal = self.evm.ctx.journaled_state;

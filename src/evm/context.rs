@@ -12,8 +12,9 @@ use revm::primitives::hardfork::SpecId;
 use revm::Database;
 
 use super::inspect::Inspector;
-use super::precompiles::{RunTransaction, Unsimulated};
+use super::precompiles::{Precompile, RunTransaction, Unsimulated};
 use crate::consensus::{Rule, RuleSet};
+use crate::state::AccessKey;
 use crate::types::{Header, SealedHeader};
 
 /// The rule set in the shape `revm` wants a specification in.
@@ -54,6 +55,8 @@ pub struct RunContext<'a> {
     /// Bytes of written cells; transient storage of native contracts holds places in here, one
     /// more than the index, so that cells roll back with their frames.
     pub(super) cells: Vec<Bytes>,
+    /// Native contracts that were called, also in frames that were rolled back.
+    pub(super) natives: Vec<Precompile>,
     /// Set by an instruction that cannot go on; taken by the frame loop.
     pub(super) abort: Option<Abort>,
     /// A native contract failed under the rules before RSKIP-197: its caller fails too.
@@ -77,6 +80,7 @@ impl<'a> RunContext<'a> {
             fail_unsimulated: false,
             unsimulated: Vec::new(),
             cells: Vec::new(),
+            natives: Vec::new(),
             abort: None,
             fail_caller: false,
             headed_codes: BTreeMap::new(),
@@ -130,6 +134,10 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty up to it.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
+    /// Notes a read that needed no state.
+    fn note_read(&mut self, key: AccessKey);
+    /// Notes a write, which may be rolled back.
+    fn note_write(&mut self, key: AccessKey);
     /// Wei by which the account's balance lies below zero.
     fn debt(&self, address: Address) -> U256;
     /// Contracts that earlier transactions of the block destroyed.

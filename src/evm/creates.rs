@@ -19,6 +19,7 @@ use super::database::EvmState;
 use super::gas::MAX_INIT_CODE;
 use super::machine::Machine;
 use crate::consensus::Rule;
+use crate::state::AccessKey;
 
 /// CREATE, or CREATE2 (RSKIP-125). All gas goes to the constructor.
 pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
@@ -48,6 +49,7 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB
         // No frame opens: gas and nonce stay, and so does the return buffer.
         return push(step.interpreter, U256::ZERO);
     }
+    step.host.journaled_state.database.note_write(AccessKey::Account(own));
     let gas = step.interpreter.gas.remaining();
     charge(step.interpreter, gas)?;
     let reservoir = step.interpreter.gas.reservoir();

@@ -11,6 +11,7 @@ use revm::Database;
 
 use super::code::bytecode;
 use super::context::EvmDatabase;
+use crate::state::AccessKey;
 use crate::types::{Header, SealedHeader};
 
 /// An account as the machine sees it.
@@ -55,6 +56,10 @@ pub trait EvmState {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty, uncles included, up to that ancestor.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
+    /// Notes a read of what the machine knew without asking; only lists of RSKIP-144 care.
+    fn note_read(&mut self, _key: AccessKey) {}
+    /// Notes a write, also one that will be rolled back; only lists of RSKIP-144 care.
+    fn note_write(&mut self, _key: AccessKey) {}
     /// Wei by which the account's balance lies below zero; [`EvmAccount::balance`] is 0 then.
     fn debt(&self, _address: Address) -> U256 {
         U256::ZERO
@@ -143,6 +148,14 @@ impl<S: EvmState> EvmDatabase for Adapter<S> {
 
     fn total_difficulty(&mut self, number: u64) -> Option<U256> {
         self.0.total_difficulty(number)
+    }
+
+    fn note_read(&mut self, key: AccessKey) {
+        self.0.note_read(key);
+    }
+
+    fn note_write(&mut self, key: AccessKey) {
+        self.0.note_write(key);
     }
 
     fn debt(&self, address: Address) -> U256 {

@@ -20,6 +20,7 @@ use super::inspect_hooks::watched_steps;
 use super::machine::Machine;
 use super::precompiles::Precompile;
 use crate::consensus::Rule;
+use crate::state::AccessKey;
 
 /// Instructions between two looks at the interrupt callback: well under a millisecond.
 const PIECE: usize = 4_096;
@@ -84,6 +85,9 @@ impl<S: EvmState> Machine<'_, S> {
         };
         // A contract created by a transaction starts with nonce 0, one created by a contract with
         // 1 (RSKIP-125).
+        if let Some(address) = created {
+            self.evm.ctx.journaled_state.database.note_write(AccessKey::Account(address));
+        }
         if let Some(address) = created.filter(|_| depth == 0 || !rules.has(Rule::Rskip125)) {
             self.clear_nonce(address);
         }

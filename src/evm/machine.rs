@@ -129,6 +129,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
     /// Runs a transaction whose sender has paid: his nonce has been raised and he has the value.
     pub fn run_transaction(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
         let (from, to) = (first.from, first.to);
+        // Moving the value takes it for granted that the sender is at hand.
+        let Ok(_) = self.evm.ctx.journaled_state.load_account(from.unwrap_or(Address::ZERO));
         let frame_input = match to {
             Some(to) => self.first_call(first, to),
             None => self.transaction_creation(first),

@@ -3,17 +3,18 @@
 use alloy_primitives::U256;
 use revm::bytecode::opcode as op;
 use revm::handler::instructions::EthInstructions;
-use revm::interpreter::instructions::{gas_table_spec, instruction_table};
+use revm::interpreter::instructions::{gas_table_spec, host, instruction_table};
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::interpreter_types::{
     InputsTr as _, Jumps as _, LegacyBytecode as _, RuntimeFlag as _,
 };
-use revm::interpreter::{Host as _, Instruction, InstructionResult, Interpreter};
+use revm::interpreter::{Host as _, Instruction, InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
 use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
 use super::{accounts, calls, creates};
 use crate::consensus::{Rule, RuleSet};
+use crate::state::AccessKey;
 
 pub(super) type Instructions<'a, DB> = EthInstructions<EthInterpreter, EvmContext<'a, DB>>;
 
@@ -71,6 +72,7 @@ fn always<DB: EvmDatabase>(table: &mut Instructions<'_, DB>) {
     table.insert_instruction(op::EXTCODECOPY, Instruction::new(accounts::extcodecopy::<DB>), 700);
     table.insert_instruction(op::CODECOPY, Instruction::new(accounts::codecopy::<DB>), 3);
     table.insert_instruction(op::SELFDESTRUCT, Instruction::new(accounts::selfdestruct::<DB>), 5_000);
+    table.insert_instruction(op::SSTORE, Instruction::new(sstore::<DB>), 0);
     table.insert_instruction(op::GASPRICE, Instruction::new(gasprice::<DB>), 2);
     table.insert_instruction(op::GASLIMIT, Instruction::new(gaslimit::<DB>), 2);
     table.insert_instruction(op::CREATE, Instruction::new(creates::create::<false, DB>), 0);
@@ -103,6 +105,17 @@ fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
     gate(DUPN, old, Instruction::new(dupn::<DB>), 3);
     gate(SWAPN, old, Instruction::new(swapn::<DB>), 3);
     gate(TXINDEX, old, Instruction::new(txindex::<DB>), 2);
+}
+
+/// SSTORE as Petersburg has it; whoever runs lists in parallel hears of it.
+fn sstore<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+    let slot = step.interpreter.stack.peek(0);
+    let own = step.interpreter.input.target_address();
+    host::sstore(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
+    if let Ok(slot) = slot {
+        step.host.journaled_state.database.note_write(AccessKey::Cell(own, slot));
+    }
+    Ok(())
 }
 
 fn gasprice<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {

@@ -1,16 +1,51 @@
-//! Execution on proven state: calls that answer, or say what they lack.
+//! Execution: local calls on proven state, which answer or say what they lack; transactions and blocks
+//! on whole states, to the last root.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `call`, `recorder`, `result`, `limits`, `estimate` | local calls |
+//! | `transaction`, `transaction_state`, `transaction_error`, `free_bridge` | one transaction: rules, run, fee, receipt |
+//! | `block`, `block_context`, `block_error`, `sublists`, `activation` | a block, executed and compared |
+//! | `remasc`, `remasc_share`, `federation` | the fee distribution that ends every block |
+//! | `build`, `schedule` | a new block |
+//! | `genesis` | block 0 with its state |
+//! | `observer`, `trace` | watching |
 
+mod activation;
+mod block;
+mod block_context;
+mod block_error;
+mod build;
 mod call;
 mod estimate;
+mod federation;
+mod free_bridge;
+mod genesis;
 mod limits;
 mod observer;
 mod recorder;
+mod remasc;
+mod remasc_share;
 mod result;
+mod schedule;
+mod sublists;
 pub mod trace;
+mod transaction;
+mod transaction_error;
+mod transaction_state;
 
 pub use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector, Step, StepEnd};
+pub use block::{check_block, execute_block, execute_in, BlockInput, ExecutedBlock};
+pub use block_context::{Ancestry, BlockContext};
+pub use block_error::{BlockError, Mismatch};
+pub use build::{build_block, build_in, Built, Candidate};
 pub use call::{call, call_watched, BlockEnvironment, BlockHashes, CallContext, CallMessage};
 pub use estimate::{estimate, Estimate};
+pub use genesis::GenesisBlock;
 pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_MISSING};
 pub use observer::{BlockObserver, Executed, NoObserver};
+pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult, CallStop, OverrideError};
+pub use sublists::{EdgeError, ListLimits};
+pub use transaction::{Item, TransactionEnd, TransactionList};
+pub use transaction_error::{NotExecuted, TxError};

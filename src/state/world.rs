@@ -1,6 +1,6 @@
 //! The write side of the state: what a block changes, over the trie it starts from.
 
-use alloy_primitives::map::{AddressMap, HashMap};
+use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
 
 use super::access::{Access, AccessKey};
@@ -144,9 +144,22 @@ impl World {
         self.held_to_read(address).0.account
     }
 
+    /// Wei by which the balance of an account that was read lies below zero.
+    pub fn debt(&self, address: &Address) -> U256 {
+        self.held.get(address).and_then(|held| held.account).map_or(U256::ZERO, |account| account.debt)
+    }
+
     /// Sets nonce and balance, creating the account.
     pub fn set_account(&mut self, address: &Address, account: Account) {
         *self.held_to_write(address).account_mut() = account;
+    }
+
+    /// Puts nonce and balance back as [`World::account`] gave them, or takes the account away again.
+    pub fn restore(&mut self, address: &Address, account: Option<Account>) {
+        if let Some(held) = self.held.get_mut(address) {
+            held.account = account;
+            held.account_written = account.is_some();
+        }
     }
 
     /// Creates the account if there is none.
@@ -281,9 +294,11 @@ impl World {
     /// nothing in common.
     pub fn merge(&mut self, other: Self) {
         for (address, theirs) in other.held {
-            let written = theirs.is_written();
-            if written || !self.held.contains_key(&address) {
-                self.held.insert(address, theirs);
+            match self.held.entry(address) {
+                Entry::Occupied(mut ours) => ours.get_mut().merge(theirs),
+                Entry::Vacant(free) => {
+                    free.insert(theirs);
+                }
             }
         }
     }
@@ -302,12 +317,23 @@ impl World {
 }
 
 impl Held {
-    fn is_written(&self) -> bool {
-        self.account_written
-            || self.wiped
-            || self.new_code.is_some()
-            || self.marker_written
-            || self.cells.values().any(|cell| cell.written)
+    /// Takes over what the other one has written. Both may have written cells of the same contract,
+    /// other things only one of them.
+    fn merge(&mut self, theirs: Self) {
+        if theirs.wiped && !self.wiped {
+            *self = theirs;
+            return;
+        }
+        if theirs.account_written {
+            (self.account, self.account_written) = (theirs.account, true);
+        }
+        if theirs.new_code.is_some() {
+            (self.code, self.new_code) = (theirs.code, theirs.new_code);
+        }
+        if theirs.marker_written {
+            (self.marker, self.marker_written) = (theirs.marker, true);
+        }
+        self.cells.extend(theirs.cells.into_iter().filter(|(_, cell)| cell.written));
     }
 
     fn write(self, trie: &mut Trie) {

@@ -1,0 +1,348 @@
+//! A block: its lists of transactions executed on its parent's state, and compared with its header.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use alloy_primitives::{Address, Bloom, U256};
+
+use super::activation::activate;
+use super::block_context::{Ancestry, BlockContext};
+use super::block_error::{BlockError, Mismatch};
+use super::observer::{BlockObserver, Executed};
+use super::remasc::distribute;
+use super::sublists::{are_parallel, split, ListLimits};
+use super::transaction::{Item, TransactionEnd, TransactionList};
+use super::transaction_error::{gas_price, TxError, MAX_GAS};
+use crate::consensus::body::{receipts_root, root_format, transactions_root};
+use crate::consensus::{Network, Rule};
+use crate::evm::precompiles::Unsimulated;
+use crate::state::{Access, World};
+use crate::trie::Trie;
+use crate::types::{Header, Receipt, SenderError, Transaction, REMASC_ADDRESS};
+
+/// A transaction's price is at most this many times the block's minimum (RSKIP-252).
+const PRICE_CAP: u64 = 100;
+
+/// A block to execute.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockInput<'a> {
+    /// Its header; only what instructions see of it, its number, edges and transactions root are used.
+    pub header: &'a Header,
+    /// Its transactions, REMASC's last.
+    pub transactions: &'a [Transaction],
+    /// Their senders, where they were recovered before; otherwise they are recovered here.
+    pub senders: Option<&'a [Address]>,
+}
+
+/// What the execution of a block gives.
+#[derive(Clone, Debug)]
+pub struct ExecutedBlock {
+    /// The state behind it.
+    pub state: Trie,
+    /// Receipts in block order.
+    pub receipts: Vec<Receipt>,
+    /// Senders in block order; the zero address for REMASC's transaction.
+    pub senders: Vec<Address>,
+    /// Addresses of created contracts, by transaction.
+    pub contract_addresses: Vec<Option<Address>>,
+    /// Gas used by all transactions.
+    pub gas_used: u64,
+    /// Fees of all transactions, in wei.
+    pub paid_fees: U256,
+    /// Bloom of all logs.
+    pub logs_bloom: Bloom,
+    /// Methods of native contracts that failed because this version does not execute them, with the
+    /// index of the transaction.
+    pub unsimulated: Vec<(usize, Unsimulated)>,
+}
+
+/// Executes a block on its parent's state. Its transactions and lists are checked here, and nothing of
+/// its header; [`check_block`] compares the outcome with the header.
+///
+/// # Errors
+/// The first rule the transactions break.
+pub fn execute_block(
+    network: &Network,
+    parent_state: &Trie,
+    block: &BlockInput<'_>,
+    ancestry: &dyn Ancestry,
+    observer: &mut dyn BlockObserver,
+) -> Result<ExecutedBlock, BlockError> {
+    let context = BlockContext::new(network, block.header.into(), ancestry);
+    execute_in(&context, parent_state, block, observer)
+}
+
+/// [`execute_block`] in a context that may interrupt it.
+///
+/// # Errors
+/// The first rule the transactions break.
+pub fn execute_in(
+    context: &BlockContext<'_>,
+    parent_state: &Trie,
+    block: &BlockInput<'_>,
+    observer: &mut dyn BlockObserver,
+) -> Result<ExecutedBlock, BlockError> {
+    check_transactions(context, block)?;
+    let edges = if are_parallel(context.rules) { block.header.edges.as_slice() } else { &[] };
+    let (lists, start) = split(edges, block.transactions.len())?;
+    let mut world = World::new(parent_state.clone());
+    activate(&mut world, context.network, context.environment.number);
+    let limits = ListLimits::new(
+        block_gas(context.environment.gas_limit),
+        context.network.params.min_sequential_gas_limit,
+        context.rules,
+    );
+    let mut run = BlockRun {
+        context,
+        block,
+        observer,
+        receipts: Vec::with_capacity(block.transactions.len()),
+        senders: Vec::with_capacity(block.transactions.len()),
+        gas_used: 0,
+        unsimulated: Vec::new(),
+    };
+    let mut sequential = run.parallel(world, &lists, limits)?;
+    let remasc = block.transactions.len().saturating_sub(1);
+    run.list(&mut sequential, start..remasc, false)?;
+    run.remasc(&mut sequential, remasc)?;
+    let fees = sequential.fees;
+    Ok(run.finish(sequential.world.commit(), fees))
+}
+
+/// Compares what execution gave with the header.
+///
+/// # Errors
+/// Every field that differs.
+pub fn check_block(
+    executed: &ExecutedBlock,
+    header: &Header,
+    network: &Network,
+) -> Result<(), Vec<Mismatch>> {
+    let format = root_format(network, header.number);
+    let mismatches: Vec<Mismatch> = [
+        // Before RSKIP-126 headers hold the root of another trie.
+        network
+            .active(Rule::Rskip126, header.number)
+            .then(|| Mismatch::between("stateRoot", header.state_root, executed.state.root()))
+            .flatten(),
+        Mismatch::between("receiptsRoot", header.receipts_root, receipts_root(&executed.receipts, format)),
+        Mismatch::between("logsBloom", header.logs_bloom, executed.logs_bloom),
+        Mismatch::between("gasUsed", header.gas_used, executed.gas_used),
+        Mismatch::between("paidFees", header.paid_fees, executed.paid_fees),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if mismatches.is_empty() {
+        Ok(())
+    } else {
+        Err(mismatches)
+    }
+}
+
+/// Gas limit of a block in the reference's 63 bits.
+pub(super) fn block_gas(limit: U256) -> u64 {
+    u64::try_from(limit).unwrap_or(MAX_GAS).min(MAX_GAS)
+}
+
+/// Rules that need no state.
+fn check_transactions(context: &BlockContext<'_>, block: &BlockInput<'_>) -> Result<(), BlockError> {
+    let number = context.environment.number;
+    let Some((last, others)) = block.transactions.split_last() else { return Err(BlockError::Remasc) };
+    if let Some(senders) = block.senders.filter(|senders| senders.len() != block.transactions.len()) {
+        let transactions = block.transactions.len();
+        return Err(BlockError::Senders { senders: senders.len(), transactions });
+    }
+    let refused = |index: usize, transaction: &Transaction, error| BlockError::Transaction {
+        index,
+        hash: transaction.hash(),
+        error,
+    };
+    for (index, transaction) in others.iter().enumerate() {
+        check_price(context, transaction).map_err(|error| refused(index, transaction, error))?;
+        if transaction.is_remasc() {
+            return Err(refused(index, transaction, TxError::Remasc));
+        }
+    }
+    let expected = block.header.transactions_root;
+    let found = transactions_root(block.transactions, root_format(context.network, number));
+    if expected != found {
+        return Err(BlockError::TransactionsRoot { expected, found });
+    }
+    if !last.is_remasc() {
+        return Err(BlockError::Remasc);
+    }
+    Ok(())
+}
+
+/// The block's rules about prices.
+pub(super) fn check_price(context: &BlockContext<'_>, transaction: &Transaction) -> Result<(), TxError> {
+    let minimum = context.environment.minimum_gas_price;
+    let price = gas_price(transaction);
+    if price < minimum {
+        return Err(TxError::MinimumGasPrice { price, minimum });
+    }
+    let cap = minimum.saturating_mul(U256::from(PRICE_CAP));
+    if context.rules.has(Rule::Rskip252) && !minimum.is_zero() && price > cap {
+        return Err(TxError::GasPriceCap { price, cap });
+    }
+    Ok(())
+}
+
+/// The sender of a transaction, where the network accepts its signature. The reference looks at the
+/// signature after all else, which only decides what is reported.
+pub(super) fn sender_of(network: &Network, transaction: &Transaction) -> Result<Address, SenderError> {
+    transaction.recover_sender(network.chain_id)
+}
+
+struct BlockRun<'a, 'b> {
+    context: &'a BlockContext<'b>,
+    block: &'a BlockInput<'a>,
+    observer: &'a mut dyn BlockObserver,
+    receipts: Vec<Receipt>,
+    senders: Vec<Address>,
+    gas_used: u64,
+    unsimulated: Vec<(usize, Unsimulated)>,
+}
+
+impl BlockRun<'_, '_> {
+    /// Executes the parallel lists, each on the state before them, and gives the sequential list
+    /// that goes on where they end.
+    fn parallel(
+        &mut self,
+        world: World,
+        lists: &[Range<usize>],
+        limits: ListLimits,
+    ) -> Result<TransactionList, BlockError> {
+        if lists.is_empty() {
+            return Ok(TransactionList::new(world, limits.sequential));
+        }
+        let mut after = world.clone();
+        let mut sequential = TransactionList::new(World::new(Trie::new()), limits.sequential);
+        let mut used: Vec<Access> = Vec::new();
+        for (index, range) in lists.iter().enumerate() {
+            let mut list = TransactionList::new(world.clone(), limits.parallel);
+            list.codes = core::mem::take(&mut sequential.codes);
+            list.world.track_access();
+            self.list(&mut list, range.clone(), true)?;
+            let access = list.world.take_access();
+            for (earlier, other) in used.iter().enumerate() {
+                if let Some(key) = access.conflict(other) {
+                    return Err(BlockError::Conflict { lists: (earlier, index), key });
+                }
+            }
+            used.push(access);
+            after.merge(list.world);
+            sequential.codes = list.codes;
+            sequential.destroyed.extend(list.destroyed);
+            sequential.fees = sequential.fees.saturating_add(list.fees);
+        }
+        sequential.world = after;
+        Ok(sequential)
+    }
+
+    fn list(
+        &mut self,
+        list: &mut TransactionList,
+        range: Range<usize>,
+        parallel: bool,
+    ) -> Result<(), BlockError> {
+        for index in range {
+            let Some(transaction) = self.block.transactions.get(index) else { continue };
+            self.transaction(list, index, transaction, parallel)?;
+        }
+        Ok(())
+    }
+
+    fn transaction(
+        &mut self,
+        list: &mut TransactionList,
+        index: usize,
+        transaction: &Transaction,
+        parallel: bool,
+    ) -> Result<(), BlockError> {
+        let refused = |error| BlockError::Transaction { index, hash: transaction.hash(), error };
+        let known = self.block.senders.and_then(|senders| senders.get(index)).copied();
+        let sender = match known {
+            Some(sender) => sender,
+            None => sender_of(self.context.network, transaction).map_err(|error| refused(error.into()))?,
+        };
+        let item = Item { index, transaction, sender };
+        let inspector = self.observer.inspector(index);
+        let end = list.execute(self.context, item, inspector).map_err(refused)?;
+        if parallel && end.called_shared {
+            return Err(BlockError::SharedContract { index, hash: transaction.hash() });
+        }
+        if !are_parallel(self.context.rules) {
+            list.world.credit(&REMASC_ADDRESS, end.fee);
+        }
+        self.take(item, end);
+        Ok(())
+    }
+
+    fn take(&mut self, item: Item<'_>, end: TransactionEnd) {
+        let TransactionEnd { receipt, output, unsimulated, .. } = end;
+        self.gas_used = self.gas_used.saturating_add(receipt.gas_used);
+        self.observer.executed(
+            item.index,
+            &Executed {
+                transaction: item.transaction,
+                sender: item.sender,
+                receipt: &receipt,
+                output: &output,
+            },
+        );
+        self.unsimulated.extend(unsimulated.into_iter().map(|method| (item.index, method)));
+        self.receipts.push(receipt);
+        self.senders.push(item.sender);
+    }
+
+    fn remasc(&mut self, list: &mut TransactionList, index: usize) -> Result<(), BlockError> {
+        let Some(transaction) = self.block.transactions.get(index) else { return Err(BlockError::Remasc) };
+        let end = run_remasc(self.context, list, (index, transaction), self.observer)?;
+        self.take(Item { index, transaction, sender: Address::ZERO }, end);
+        Ok(())
+    }
+
+    fn finish(self, state: Trie, paid_fees: U256) -> ExecutedBlock {
+        let created = |(transaction, sender): (&Transaction, &Address)| transaction.contract_address(sender);
+        let contract_addresses = self.block.transactions.iter().zip(&self.senders).map(created).collect();
+        let logs_bloom = self.receipts.iter().fold(Bloom::ZERO, |all, receipt| all | receipt.logs_bloom);
+        ExecutedBlock {
+            state,
+            receipts: self.receipts,
+            senders: self.senders,
+            contract_addresses,
+            gas_used: self.gas_used,
+            paid_fees,
+            logs_bloom,
+            unsimulated: self.unsimulated,
+        }
+    }
+}
+
+/// The REMASC transaction: its fees come first, where they were not paid one by one.
+pub(super) fn run_remasc(
+    context: &BlockContext<'_>,
+    list: &mut TransactionList,
+    (index, transaction): (usize, &Transaction),
+    observer: &mut dyn BlockObserver,
+) -> Result<TransactionEnd, BlockError> {
+    let required = list.world.remasc_nonce();
+    let found = transaction.nonce.value();
+    if found != U256::from(required) {
+        let error = TxError::Nonce { required, found };
+        return Err(BlockError::Transaction { index, hash: transaction.hash(), error });
+    }
+    if are_parallel(context.rules) && !list.fees.is_zero() {
+        list.world.credit(&REMASC_ADDRESS, list.fees);
+    }
+    let _ = observer.inspector(index);
+    list.world.bump_remasc_nonce();
+    list.world.create(&REMASC_ADDRESS);
+    if !list.world.marker(&REMASC_ADDRESS) {
+        list.world.set_marker(&REMASC_ADDRESS);
+    }
+    let logs = distribute(context, &mut list.world, observer)?;
+    Ok(TransactionEnd::quiet(Receipt::new(true, list.gas_used, 0, logs)))
+}

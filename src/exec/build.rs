@@ -1,0 +1,208 @@
+//! A new block from candidates: what fits and follows the rules, in the lists of RSKIP-144.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bloom, B256, U256};
+
+use super::activation::activate;
+use super::block::{block_gas, check_price, run_remasc, ExecutedBlock};
+use super::block_context::{Ancestry, BlockContext};
+use super::block_error::BlockError;
+use super::call::BlockEnvironment;
+use super::observer::NoObserver;
+use super::schedule::{edges, Placed, Schedule, SEQUENTIAL};
+use super::sublists::{are_parallel, ListLimits};
+use super::transaction::{Item, TransactionEnd, TransactionList};
+use super::transaction_error::{gas_limit, TxError};
+use crate::consensus::Network;
+use crate::evm::precompiles::Unsimulated;
+use crate::state::World;
+use crate::trie::Trie;
+use crate::types::{Receipt, Transaction, REMASC_ADDRESS};
+
+/// A transaction that may go into a block, with the sender its signature was checked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its sender.
+    pub sender: Address,
+}
+
+/// A block without header.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Its transactions in order, REMASC's last.
+    pub transactions: Vec<Transaction>,
+    /// Ends of the parallel lists, for the header.
+    pub edges: Vec<u16>,
+    /// What its execution gives.
+    pub executed: ExecutedBlock,
+    /// Candidates that are not in it: hash and reason.
+    pub dropped: Vec<(B256, TxError)>,
+}
+
+/// Builds a block on a state from candidates, in their order as far as lists allow.
+///
+/// # Errors
+/// An ancestor that REMASC needs is missing; candidates that break a rule are dropped.
+pub fn build_block(
+    network: &Network,
+    parent_state: &Trie,
+    template: &BlockEnvironment,
+    candidates: &[Candidate],
+    ancestry: &dyn Ancestry,
+) -> Result<Built, BlockError> {
+    build_in(&BlockContext::new(network, template.clone(), ancestry), parent_state, candidates)
+}
+
+/// [`build_block`] in a context that may interrupt it; a transaction that is interrupted is dropped.
+///
+/// # Errors
+/// An ancestor that REMASC needs is missing.
+pub fn build_in(
+    context: &BlockContext<'_>,
+    parent_state: &Trie,
+    candidates: &[Candidate],
+) -> Result<Built, BlockError> {
+    let mut world = World::new(parent_state.clone());
+    activate(&mut world, context.network, context.environment.number);
+    let minimum = context.network.params.min_sequential_gas_limit;
+    let limits = ListLimits::new(block_gas(context.environment.gas_limit), minimum, context.rules);
+    let mut builder = Builder {
+        context,
+        parallel: are_parallel(context.rules),
+        list: TransactionList::new(world, limits.largest()),
+        schedule: Schedule::new(limits),
+        lists: Default::default(),
+        dropped: Vec::new(),
+    };
+    for (index, candidate) in candidates.iter().enumerate() {
+        if let Err(error) = builder.add(index, candidate) {
+            builder.dropped.push((candidate.transaction.hash(), error));
+        }
+    }
+    builder.finish()
+}
+
+/// A transaction in its list.
+struct Taken<'a> {
+    candidate: &'a Candidate,
+    end: TransactionEnd,
+}
+
+struct Builder<'a, 'b> {
+    context: &'a BlockContext<'b>,
+    parallel: bool,
+    list: TransactionList,
+    schedule: Schedule,
+    lists: [Vec<Taken<'a>>; SEQUENTIAL + 1],
+    dropped: Vec<(B256, TxError)>,
+}
+
+impl<'a> Builder<'a, '_> {
+    fn add(&mut self, index: usize, candidate: &'a Candidate) -> Result<(), TxError> {
+        let transaction = &candidate.transaction;
+        if transaction.is_remasc() {
+            return Err(TxError::Remasc);
+        }
+        check_price(self.context, transaction)?;
+        let gas_limit = gas_limit(transaction);
+        // Only a transaction that may not fit the sequential list can be dropped after it ran.
+        let backup = (!self.schedule.fits(SEQUENTIAL, gas_limit)).then(|| self.backup());
+        self.list.gas_used = self.schedule.used(SEQUENTIAL);
+        if self.parallel {
+            self.list.world.track_access();
+        }
+        let item = Item { index, transaction, sender: candidate.sender };
+        let end = self.list.execute(self.context, item, None)?;
+        let access = self.list.world.take_access();
+        let placed = Placed {
+            sender: candidate.sender,
+            gas_limit,
+            gas_used: end.receipt.gas_used,
+            access: &access,
+            shared: end.called_shared || !self.parallel,
+        };
+        let Some(list) = self.schedule.place(&placed) else {
+            if let Some(backup) = backup {
+                (self.list.world, self.list.destroyed, self.list.fees) = backup;
+            }
+            let limit = self.list.gas_limit.saturating_sub(self.schedule.used(SEQUENTIAL));
+            return Err(TxError::ListGas { limit, sent: gas_limit });
+        };
+        if !self.parallel {
+            self.list.world.credit(&REMASC_ADDRESS, end.fee);
+        }
+        if let Some(list) = self.lists.get_mut(list) {
+            list.push(Taken { candidate, end });
+        }
+        Ok(())
+    }
+
+    fn backup(&self) -> (World, alloc::collections::BTreeSet<Address>, U256) {
+        (self.list.world.clone(), self.list.destroyed.clone(), self.list.fees)
+    }
+
+    fn finish(mut self) -> Result<Built, BlockError> {
+        let remasc = Transaction::remasc(self.context.environment.number);
+        let mut executed = Parts::default();
+        let [first, second, sequential] = self.lists;
+        let edges = edges([first.len(), second.len()]);
+        for list in [first, second, sequential] {
+            executed.take_list(list);
+        }
+        self.list.gas_used = self.schedule.used(SEQUENTIAL);
+        let index = executed.transactions.len();
+        let end = run_remasc(self.context, &mut self.list, (index, &remasc), &mut NoObserver)?;
+        executed.push(remasc, Address::ZERO, end);
+        let Parts { transactions, senders, receipts, unsimulated, gas_used } = executed;
+        let created = transactions.iter().zip(&senders).map(|(tx, sender)| tx.contract_address(sender));
+        Ok(Built {
+            edges,
+            dropped: self.dropped,
+            executed: ExecutedBlock {
+                state: self.list.world.commit(),
+                logs_bloom: receipts.iter().fold(Bloom::ZERO, |all, receipt| all | receipt.logs_bloom),
+                contract_addresses: created.collect(),
+                senders,
+                receipts,
+                gas_used,
+                paid_fees: self.list.fees,
+                unsimulated,
+            },
+            transactions,
+        })
+    }
+}
+
+/// The block so far.
+#[derive(Default)]
+struct Parts {
+    transactions: Vec<Transaction>,
+    senders: Vec<Address>,
+    receipts: Vec<Receipt>,
+    unsimulated: Vec<(usize, Unsimulated)>,
+    gas_used: u64,
+}
+
+impl Parts {
+    /// Cumulative gas starts again in each list.
+    fn take_list(&mut self, list: Vec<Taken<'_>>) {
+        let mut cumulative = 0u64;
+        for Taken { candidate, mut end } in list {
+            cumulative = cumulative.saturating_add(end.receipt.gas_used);
+            end.receipt.cumulative_gas_used = cumulative;
+            self.push(candidate.transaction.clone(), candidate.sender, end);
+        }
+    }
+
+    fn push(&mut self, transaction: Transaction, sender: Address, end: TransactionEnd) {
+        let index = self.transactions.len();
+        self.gas_used = self.gas_used.saturating_add(end.receipt.gas_used);
+        self.unsimulated.extend(end.unsimulated.into_iter().map(|method| (index, method)));
+        self.receipts.push(end.receipt);
+        self.transactions.push(transaction);
+        self.senders.push(sender);
+    }
+}

@@ -1,0 +1,122 @@
+//! The REMASC transaction: shares the fees of a block that has matured.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+use thiserror::Error;
+
+use super::block_context::{Ancestry, BlockContext};
+use super::federation::active_federation;
+use super::observer::BlockObserver;
+use super::remasc_share::{shares, Candidate, Ledger, Share, Sibling};
+use crate::consensus::network::UNCLE_GENERATIONS;
+use crate::state::World;
+use crate::types::rlp::{put_str, put_u256, ListBuf};
+use crate::types::{Header, Log, REMASC_ADDRESS};
+
+/// An ancestor, or its uncles, that REMASC needs is not at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("ancestor block {0} or its uncles are not known")]
+pub struct UnknownAncestor(pub u64);
+
+/// First topic of a payment's log.
+const TOPIC: &[u8] = b"mining_fee_topic";
+
+/// Slot of a cell: its name in ASCII at the end of the word.
+fn slot(name: &str) -> U256 {
+    U256::try_from_be_slice(name.as_bytes()).unwrap_or_default()
+}
+
+/// Runs the fee distribution of a block on the state before it; the logs of its payments.
+pub(super) fn distribute(
+    context: &BlockContext<'_>,
+    world: &mut World,
+    observer: &mut dyn BlockObserver,
+) -> Result<Vec<Log>, UnknownAncestor> {
+    let mut logs = Vec::new();
+    let mature = context.environment.number.saturating_sub(context.network.params.remasc_maturity);
+    if mature >= 1 {
+        let candidate = candidate(context.ancestry, mature)?;
+        let mut ledger = read_ledger(world);
+        let federation = active_federation(world, context, mature);
+        for Share { to, amount } in shares(context, &candidate, &federation, &mut ledger) {
+            world.charge(&REMASC_ADDRESS, amount);
+            world.credit(&to, amount);
+            logs.push(payment_log(candidate.hash, to, amount));
+            observer.remasc_payment(to, amount);
+        }
+        write_ledger(world, &ledger);
+    }
+    world.set_cell(&REMASC_ADDRESS, &slot("siblings"), Bytes::from_static(&[0xc0]));
+    Ok(logs)
+}
+
+/// The block whose fees are shared, with the uncles of its height that its descendants name.
+fn candidate(ancestry: &dyn Ancestry, number: u64) -> Result<Candidate, UnknownAncestor> {
+    let header = ancestry.header(number).ok_or(UnknownAncestor(number))?;
+    let mut siblings = Vec::new();
+    for later in number.saturating_add(1)..=number.saturating_add(UNCLE_GENERATIONS) {
+        let descendant = ancestry.header(later).ok_or(UnknownAncestor(later))?;
+        if descendant.uncle_count == 0 {
+            continue;
+        }
+        let uncles = ancestry.uncles(later).ok_or(UnknownAncestor(later))?;
+        for uncle in uncles.iter().filter(|uncle| uncle.number == number) {
+            siblings.push(Sibling {
+                hash: uncle.hash(),
+                fees: uncle.paid_fees,
+                uncles: uncle.uncle_count,
+                coinbase: miner(uncle),
+                publisher: miner(&descendant),
+                late: later.saturating_sub(number).saturating_sub(1),
+            });
+        }
+    }
+    Ok(Candidate {
+        number,
+        hash: header.hash(),
+        fees: header.paid_fees,
+        uncles: header.uncle_count,
+        coinbase: miner(&header),
+        siblings,
+    })
+}
+
+fn miner(header: &Header) -> Address {
+    header.coinbase.unwrap_or_default()
+}
+
+fn read_ledger(world: &mut World) -> Ledger {
+    let mut number = |name| world.word(&REMASC_ADDRESS, &slot(name));
+    Ledger {
+        reward: number("rewardBalance"),
+        burned: number("burnedBalance"),
+        federation: number("federationBalance"),
+        broken: !number("brokenSelectionRule").is_zero(),
+        ..Ledger::default()
+    }
+}
+
+/// Numbers lose their zeros and vanish at zero; the flag is always one byte.
+fn write_ledger(world: &mut World, ledger: &Ledger) {
+    let mut put = |name, value: U256| world.set_word(&REMASC_ADDRESS, &slot(name), value);
+    put("rewardBalance", ledger.reward);
+    if ledger.burned_written {
+        put("burnedBalance", ledger.burned);
+    }
+    if ledger.federation_written {
+        put("federationBalance", ledger.federation);
+    }
+    if ledger.broken_written {
+        let flag = Bytes::copy_from_slice(&[u8::from(ledger.broken)]);
+        world.set_cell(&REMASC_ADDRESS, &slot("brokenSelectionRule"), flag);
+    }
+}
+
+fn payment_log(block: B256, to: Address, amount: U256) -> Log {
+    let mut data = ListBuf::with_capacity(72);
+    put_str(data.items(), block.as_slice());
+    put_u256(data.items(), &amount);
+    let topics = alloc::vec![B256::left_padding_from(TOPIC), to.into_word()];
+    Log { address: REMASC_ADDRESS, topics, data: data.into_list().into() }
+}

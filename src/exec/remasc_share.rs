@@ -1,0 +1,209 @@
+//! Who gets how much of a matured block's fees: pure arithmetic. All divisions round down.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::block_context::BlockContext;
+use crate::consensus::Rule;
+
+/// RSK Labs get one part in this many of a reward.
+const LABS_DIVISOR: u64 = 5;
+/// The federation gets one part in this many of what is left.
+const FEDERATION_DIVISOR: u64 = 100;
+/// Those who named uncles get one part in this many.
+const PUBLISHERS_DIVISOR: u64 = 10;
+/// A miner loses one part in this many after a broken selection rule.
+const PUNISHMENT_DIVISOR: u64 = 10;
+/// An uncle's miner loses one part in this many per block it was named late.
+const LATE_DIVISOR: u64 = 20;
+/// A reward is paid from this many gas at the minimum price on (RSKIP-85).
+const MINIMUM_PAYABLE_GAS: u64 = 200_000;
+/// The same for each member of the federation.
+const MEMBER_MINIMUM_PAYABLE_GAS: u64 = 50_000;
+
+/// The block whose fees are shared.
+pub(super) struct Candidate {
+    pub(super) number: u64,
+    pub(super) hash: B256,
+    pub(super) fees: U256,
+    pub(super) uncles: u32,
+    pub(super) coinbase: Address,
+    /// Uncles of its height, in the order in which its descendants name them.
+    pub(super) siblings: Vec<Sibling>,
+}
+
+/// An uncle beside it.
+pub(super) struct Sibling {
+    pub(super) hash: B256,
+    pub(super) fees: U256,
+    pub(super) uncles: u32,
+    pub(super) coinbase: Address,
+    /// Miner of the block that names it.
+    pub(super) publisher: Address,
+    /// Blocks later than possible that it was named.
+    pub(super) late: u64,
+}
+
+/// What REMASC keeps between blocks, in wei, and which of it was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ledger {
+    pub(super) reward: U256,
+    pub(super) burned: U256,
+    pub(super) federation: U256,
+    /// The last candidate's siblings broke the selection rule.
+    pub(super) broken: bool,
+    pub(super) burned_written: bool,
+    pub(super) federation_written: bool,
+    pub(super) broken_written: bool,
+}
+
+impl Ledger {
+    fn burn(&mut self, amount: U256) {
+        self.burned = self.burned.saturating_add(amount);
+        self.burned_written = true;
+    }
+}
+
+/// One payment, in wei; zero is paid too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) to: Address,
+    pub(super) amount: U256,
+}
+
+/// The payments of one block, in order.
+pub(super) fn shares(
+    context: &BlockContext<'_>,
+    candidate: &Candidate,
+    federation: &[Address],
+    ledger: &mut Ledger,
+) -> Vec<Share> {
+    let params = &context.network.params;
+    let mut out = Vec::new();
+    ledger.reward = ledger.reward.saturating_add(candidate.fees);
+    if candidate.number < params.remasc_span {
+        return out;
+    }
+    let punished = core::mem::replace(&mut ledger.broken, candidate.breaks_selection());
+    ledger.broken_written = true;
+    let mut reward = part(ledger.reward, params.remasc_span);
+    let minimum = context.environment.minimum_gas_price;
+    let bounded = context.rules.has(Rule::Rskip85);
+    if bounded && reward < times(minimum, MINIMUM_PAYABLE_GAS) {
+        return out;
+    }
+    ledger.reward = ledger.reward.saturating_sub(reward);
+
+    let [early, late] = params.labs;
+    let labs = if context.rules.has(Rule::Rskip218) { late } else { early };
+    let cut = part(reward, LABS_DIVISOR);
+    out.push(Share { to: labs, amount: cut });
+    reward = reward.saturating_sub(cut);
+
+    let cut = part(reward, FEDERATION_DIVISOR);
+    let least = bounded.then(|| times(minimum, MEMBER_MINIMUM_PAYABLE_GAS));
+    pay_federation(cut, federation, least, ledger, &mut out);
+    reward = reward.saturating_sub(cut);
+
+    if candidate.siblings.is_empty() {
+        pay_alone(reward, candidate, punished, ledger, &mut out);
+    } else {
+        pay_with_siblings(reward, candidate, punished, ledger, &mut out);
+    }
+    out
+}
+
+/// The last member gets the rest of the division. Shares below the minimum wait in the ledger.
+fn pay_federation(
+    cut: U256,
+    members: &[Address],
+    least: Option<U256>,
+    ledger: &mut Ledger,
+    out: &mut Vec<Share>,
+) {
+    let total = ledger.federation.saturating_add(cut);
+    let each = part(total, members.len() as u64);
+    if let Some(least) = least {
+        ledger.federation_written = true;
+        if each < least {
+            ledger.federation = total;
+            return;
+        }
+        ledger.federation = U256::ZERO;
+    }
+    let rest = total.saturating_sub(times(each, members.len() as u64));
+    let last = members.len().saturating_sub(1);
+    for (index, to) in members.iter().enumerate() {
+        let amount = if index == last { each.saturating_add(rest) } else { each };
+        out.push(Share { to: *to, amount });
+    }
+}
+
+fn pay_alone(
+    mut reward: U256,
+    candidate: &Candidate,
+    punished: bool,
+    ledger: &mut Ledger,
+    out: &mut Vec<Share>,
+) {
+    if punished {
+        let punishment = part(reward, PUNISHMENT_DIVISOR);
+        reward = reward.saturating_sub(punishment);
+        ledger.burn(punishment);
+    }
+    out.push(Share { to: candidate.coinbase, amount: reward });
+}
+
+fn pay_with_siblings(
+    reward: U256,
+    candidate: &Candidate,
+    punished: bool,
+    ledger: &mut Ledger,
+    out: &mut Vec<Share>,
+) {
+    let siblings = candidate.siblings.len() as u64;
+    let miners = siblings.saturating_add(1);
+    let publishing = part(reward, PUBLISHERS_DIVISOR);
+    let mining = reward.saturating_sub(publishing);
+    let per_publisher = part(publishing, siblings);
+    let mut per_miner = part(mining, miners);
+    let lost = publishing.saturating_sub(times(per_publisher, siblings));
+    let lost_too = mining.saturating_sub(times(per_miner, miners));
+    let punishment = if punished { part(per_miner, PUNISHMENT_DIVISOR) } else { U256::ZERO };
+    per_miner = per_miner.saturating_sub(punishment);
+
+    out.extend(candidate.siblings.iter().map(|s| Share { to: s.publisher, amount: per_publisher }));
+    ledger.burn(lost);
+    ledger.burn(lost_too);
+    for sibling in &candidate.siblings {
+        let late = part(times(per_miner, sibling.late), LATE_DIVISOR);
+        out.push(Share { to: sibling.coinbase, amount: per_miner.saturating_sub(late) });
+        ledger.burn(late);
+    }
+    if punished {
+        ledger.burn(times(punishment, miners));
+    }
+    out.push(Share { to: candidate.coinbase, amount: per_miner });
+}
+
+impl Candidate {
+    /// A sibling should have been the main block: twice the fees, or nearly as many and the lower
+    /// hash, or more uncles.
+    fn breaks_selection(&self) -> bool {
+        let better = |sibling: &Sibling| {
+            sibling.fees > times(self.fees, 2)
+                || (self.fees < times(sibling.fees, 2) && sibling.hash < self.hash)
+        };
+        self.siblings.iter().any(better) || self.siblings.iter().any(|s| s.uncles > self.uncles)
+    }
+}
+
+/// `amount / divisor`; nothing for a divisor of zero.
+fn part(amount: U256, divisor: u64) -> U256 {
+    amount.checked_div(U256::from(divisor)).unwrap_or_default()
+}
+
+fn times(amount: U256, factor: u64) -> U256 {
+    amount.saturating_mul(U256::from(factor))
+}

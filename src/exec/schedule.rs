@@ -1,0 +1,161 @@
+//! Which list of a new block a transaction goes to (RSKIP-144), decided from what it read and wrote.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use alloy_primitives::Address;
+
+use super::sublists::ListLimits;
+use crate::consensus::network::EXECUTION_THREADS;
+use crate::state::{Access, AccessKey};
+
+/// Number of the sequential list; the parallel ones are numbered below it.
+pub(super) const SEQUENTIAL: usize = EXECUTION_THREADS;
+
+/// The lists of a block that is being built.
+pub(super) struct Schedule {
+    limits: ListLimits,
+    /// Gas used in each list.
+    used: [u64; SEQUENTIAL + 1],
+    writers: BTreeMap<AccessKey, usize>,
+    readers: BTreeMap<AccessKey, BTreeSet<usize>>,
+    senders: BTreeMap<Address, usize>,
+}
+
+/// A transaction that was executed.
+pub(super) struct Placed<'a> {
+    pub(super) sender: Address,
+    pub(super) gas_limit: u64,
+    pub(super) gas_used: u64,
+    pub(super) access: &'a Access,
+    /// It called the Bridge or REMASC.
+    pub(super) shared: bool,
+}
+
+impl Schedule {
+    pub(super) fn new(limits: ListLimits) -> Self {
+        Self {
+            limits,
+            used: [0; SEQUENTIAL + 1],
+            writers: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            senders: BTreeMap::new(),
+        }
+    }
+
+    /// Gas used in a list.
+    pub(super) fn used(&self, list: usize) -> u64 {
+        self.used.get(list).copied().unwrap_or(0)
+    }
+
+    /// Whether a transaction with this gas limit fits into a list.
+    pub(super) fn fits(&self, list: usize, gas_limit: u64) -> bool {
+        let limit = if list == SEQUENTIAL { self.limits.sequential } else { self.limits.parallel };
+        self.used(list).saturating_add(gas_limit) <= limit
+    }
+
+    /// Puts a transaction into its list; `None` where it fits into none that is open to it.
+    pub(super) fn place(&mut self, placed: &Placed<'_>) -> Option<usize> {
+        let wanted = if placed.shared { SEQUENTIAL } else { self.candidate(placed) };
+        let list = [wanted, SEQUENTIAL].into_iter().find(|list| self.fits(*list, placed.gas_limit))?;
+        if let Some(used) = self.used.get_mut(list) {
+            *used = used.saturating_add(placed.gas_used);
+        }
+        for key in &placed.access.reads {
+            self.readers.entry(*key).or_default().insert(list);
+        }
+        for key in &placed.access.writes {
+            self.writers.insert(*key, list);
+        }
+        if list == SEQUENTIAL {
+            self.senders.insert(placed.sender, list);
+        } else {
+            self.senders.entry(placed.sender).or_insert(list);
+        }
+        Some(list)
+    }
+
+    /// The one list that the transaction depends on; the sequential one if there are several; the
+    /// emptiest parallel one if there is none.
+    fn candidate(&self, placed: &Placed<'_>) -> usize {
+        let sender = self.senders.get(&placed.sender).copied();
+        let mut lists: BTreeSet<usize> = sender.into_iter().collect();
+        for key in &placed.access.reads {
+            lists.extend(self.writers.get(key));
+        }
+        for key in &placed.access.writes {
+            lists.extend(self.writers.get(key));
+            lists.extend(self.readers.get(key).into_iter().flatten());
+        }
+        match (lists.len(), lists.first()) {
+            (0, _) => self.emptiest(placed.gas_limit),
+            (1, Some(list)) => *list,
+            _ => SEQUENTIAL,
+        }
+    }
+
+    fn emptiest(&self, gas_limit: u64) -> usize {
+        let open = (0..SEQUENTIAL).filter(|list| self.fits(*list, gas_limit));
+        open.min_by_key(|list| (self.used(*list), *list)).unwrap_or(SEQUENTIAL)
+    }
+}
+
+/// Ends of the parallel lists of these sizes; empty lists have none.
+pub(super) fn edges(sizes: [usize; SEQUENTIAL]) -> Vec<u16> {
+    let mut edges = Vec::new();
+    let mut end = 0usize;
+    for size in sizes.into_iter().filter(|size| *size > 0) {
+        end = end.saturating_add(size);
+        edges.push(u16::try_from(end).unwrap_or(u16::MAX));
+    }
+    edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloy_primitives::U256;
+
+    const LIMITS: ListLimits = ListLimits { parallel: 100, sequential: 200 };
+
+    fn access(reads: &[u64], writes: &[u64]) -> Access {
+        let key = |slot: &u64| AccessKey::Cell(Address::ZERO, U256::from(*slot));
+        Access { reads: reads.iter().map(key).collect(), writes: writes.iter().map(key).collect() }
+    }
+
+    fn place(schedule: &mut Schedule, sender: u8, gas: u64, access: &Access) -> Option<usize> {
+        let sender = Address::repeat_byte(sender);
+        schedule.place(&Placed { sender, gas_limit: gas, gas_used: gas, access, shared: false })
+    }
+
+    #[test]
+    fn independent_transactions_spread_and_dependent_ones_follow() {
+        let mut schedule = Schedule::new(LIMITS);
+        assert_eq!(place(&mut schedule, 1, 30, &access(&[], &[1])), Some(0));
+        assert_eq!(place(&mut schedule, 2, 20, &access(&[], &[2])), Some(1));
+        assert_eq!(place(&mut schedule, 3, 10, &access(&[1], &[3])), Some(0), "reads what list 0 wrote");
+        assert_eq!(place(&mut schedule, 4, 10, &access(&[1, 2], &[])), Some(SEQUENTIAL), "needs both");
+        assert_eq!(place(&mut schedule, 2, 10, &access(&[], &[9])), Some(1), "its sender's list");
+        assert_eq!(place(&mut schedule, 4, 10, &access(&[], &[8])), Some(SEQUENTIAL), "its sender's list");
+        assert_eq!(place(&mut schedule, 5, 10, &access(&[], &[1])), Some(SEQUENTIAL), "read sequentially");
+        assert_eq!(place(&mut schedule, 6, 65, &access(&[], &[7])), Some(1), "the emptier list");
+        assert_eq!(place(&mut schedule, 7, 65, &access(&[], &[6])), Some(SEQUENTIAL), "both are full");
+        assert_eq!(place(&mut schedule, 8, 150, &access(&[], &[5])), None);
+    }
+
+    #[test]
+    fn shared_contracts_are_called_in_sequence() {
+        let mut schedule = Schedule::new(LIMITS);
+        let access = access(&[], &[1]);
+        let placed =
+            Placed { sender: Address::ZERO, gas_limit: 1, gas_used: 1, access: &access, shared: true };
+        assert_eq!(schedule.place(&placed), Some(SEQUENTIAL));
+    }
+
+    #[test]
+    fn empty_lists_have_no_edge() {
+        assert_eq!(edges([0, 0]), Vec::<u16>::new());
+        assert_eq!(edges([0, 3]), [3]);
+        assert_eq!(edges([2, 3]), [2, 5]);
+    }
+}

@@ -1,0 +1,389 @@
+//! One transaction of a block: its rules, its run, its fee and its receipt.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, U256};
+
+use super::block_context::BlockContext;
+use super::free_bridge::is_free;
+use super::transaction_error::{gas_limit, gas_price, NotExecuted, TxError, MAX_GAS};
+use super::transaction_state::{ReadyCodes, TransactionState};
+use crate::consensus::{Rule, RuleSet};
+use crate::evm::precompiles::{Precompile, RunTransaction, Unsimulated};
+use crate::evm::{
+    intrinsic_gas, Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason,
+    Inspector, Machine, MAX_INIT_CODE,
+};
+use crate::state::{Account, World};
+use crate::types::{Log, Receipt, Transaction};
+
+/// A transaction in its place.
+#[derive(Clone, Copy)]
+pub struct Item<'a> {
+    /// Index in the block.
+    pub index: usize,
+    /// The transaction.
+    pub transaction: &'a Transaction,
+    /// Its sender, as its signature says.
+    pub sender: Address,
+}
+
+/// A list of transactions that is being executed: the whole block, or one of the lists of RSKIP-144.
+pub struct TransactionList {
+    /// The state as the list leaves it.
+    pub world: World,
+    /// Gas limit of the list.
+    pub gas_limit: u64,
+    /// Gas used so far.
+    pub gas_used: u64,
+    /// Contracts that its transactions destroyed, or that lists before it did.
+    pub destroyed: BTreeSet<Address>,
+    /// Fees so far, in wei.
+    pub fees: U256,
+    /// Codes that ran before.
+    pub(super) codes: ReadyCodes,
+}
+
+/// How a transaction ended.
+#[derive(Clone, Debug)]
+pub struct TransactionEnd {
+    /// Its receipt.
+    pub receipt: Receipt,
+    /// The fee in wei; not always gas used times price.
+    pub fee: U256,
+    /// Return data, revert data, or the code of the new contract.
+    pub output: Bytes,
+    /// How it failed: `None` on success, `Some(None)` on REVERT.
+    pub failure: Option<Option<HaltReason>>,
+    /// Whether it called the Bridge or REMASC, which no parallel list may.
+    pub called_shared: bool,
+    /// Methods of native contracts that failed because this version does not execute them.
+    pub unsimulated: Vec<Unsimulated>,
+}
+
+impl TransactionEnd {
+    /// A success without fee, output or calls.
+    pub(super) fn quiet(receipt: Receipt) -> Self {
+        Self {
+            receipt,
+            fee: U256::ZERO,
+            output: Bytes::new(),
+            failure: None,
+            called_shared: false,
+            unsimulated: Vec::new(),
+        }
+    }
+}
+
+/// What a run leaves besides the state.
+struct Ended {
+    success: bool,
+    failure: Option<Option<HaltReason>>,
+    output: Bytes,
+    logs: Vec<Log>,
+    gas_used: u64,
+    /// Gas that is paid for: all of it where a native contract threw, which the receipt does not say.
+    gas_paid: u64,
+    called_shared: bool,
+    unsimulated: Vec<Unsimulated>,
+}
+
+impl Ended {
+    fn plain(gas_used: u64) -> Self {
+        Self {
+            success: true,
+            failure: None,
+            output: Bytes::new(),
+            logs: Vec::new(),
+            gas_used,
+            gas_paid: gas_used,
+            called_shared: false,
+            unsimulated: Vec::new(),
+        }
+    }
+}
+
+impl TransactionList {
+    /// A list that starts on this state.
+    pub fn new(world: World, gas_limit: u64) -> Self {
+        Self {
+            world,
+            gas_limit,
+            gas_used: 0,
+            destroyed: BTreeSet::new(),
+            fees: U256::ZERO,
+            codes: ReadyCodes::default(),
+        }
+    }
+
+    /// Checks a transaction, executes it, and takes its fee; where it is refused, nothing changed.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn execute(
+        &mut self,
+        context: &BlockContext<'_>,
+        item: Item<'_>,
+        inspector: Option<&mut dyn Inspector>,
+    ) -> Result<TransactionEnd, TxError> {
+        let intrinsic = self.check(context, item)?;
+        let limit = gas_limit(item.transaction);
+        let price = gas_price(item.transaction);
+        let before = self.world.account(&item.sender);
+        self.world.bump_nonce(&item.sender);
+        self.world.charge(&item.sender, price.saturating_mul(U256::from(limit)));
+        let ended = match self.run(context, item, intrinsic, inspector) {
+            Ok(ended) => ended,
+            Err(abort) => {
+                self.world.restore(&item.sender, before);
+                return Err(TxError::NotExecuted(NotExecuted(abort)));
+            }
+        };
+        let unpaid = limit.saturating_sub(ended.gas_paid);
+        self.world.credit(&item.sender, price.saturating_mul(U256::from(unpaid)));
+        let fee = price.saturating_mul(U256::from(ended.gas_paid));
+        self.fees = self.fees.saturating_add(fee);
+        self.gas_used = self.gas_used.saturating_add(ended.gas_used);
+        Ok(TransactionEnd {
+            receipt: Receipt::new(ended.success, self.gas_used, ended.gas_used, ended.logs),
+            fee,
+            output: ended.output,
+            failure: ended.failure,
+            called_shared: ended.called_shared,
+            unsimulated: ended.unsimulated,
+        })
+    }
+
+    /// The rules of transactions, in the reference's order; the intrinsic gas.
+    fn check(&mut self, context: &BlockContext<'_>, item: Item<'_>) -> Result<u64, TxError> {
+        let Item { transaction, sender, .. } = item;
+        let (rules, size) = (context.rules, transaction.data.len());
+        if transaction.to.is_none() && rules.has(Rule::Rskip438) && size > MAX_INIT_CODE {
+            return Err(TxError::InitCodeSize { size, hash: transaction.hash() });
+        }
+        let free = is_free(transaction, &sender, context.network, rules);
+        let needed = if free { 0 } else { intrinsic_gas(&transaction.data, transaction.to.is_none(), rules) };
+        let sent = gas_limit(transaction);
+        let all = self.gas_used.saturating_add(sent).min(MAX_GAS);
+        if all > self.gas_limit || all == MAX_GAS {
+            return Err(TxError::ListGas { limit: self.gas_limit, sent });
+        }
+        if sent < needed {
+            return Err(TxError::Intrinsic { needed, sent });
+        }
+        let account = self.world.account(&sender).unwrap_or_default();
+        let found = transaction.nonce.value();
+        if found != U256::from(account.nonce) {
+            return Err(TxError::Nonce { required: account.nonce, found });
+        }
+        let gas_cost = match needed {
+            0 => U256::ZERO,
+            _ => gas_price(transaction).saturating_mul(U256::from(sent)),
+        };
+        let required = transaction.value.saturating_add(gas_cost);
+        let below_zero = !account.debt.is_zero();
+        if account.balance < required || below_zero {
+            let balance = if below_zero { account.debt } else { account.balance };
+            return Err(TxError::Cash { required, balance, below_zero });
+        }
+        Ok(needed)
+    }
+
+    fn run(
+        &mut self,
+        context: &BlockContext<'_>,
+        item: Item<'_>,
+        intrinsic: u64,
+        inspector: Option<&mut dyn Inspector>,
+    ) -> Result<Ended, Abort> {
+        let Item { transaction, sender, .. } = item;
+        let gas = gas_limit(transaction).saturating_sub(intrinsic);
+        match transaction.to {
+            Some(to) => {
+                if let Some(precompile) = Precompile::at(&to, context.rules) {
+                    return self.run_direct(context, item, precompile, gas);
+                }
+                let (_, code_size) = self.world.code_id(&to);
+                if code_size == 0 {
+                    self.transfer(&sender, &to, transaction.value);
+                    return Ok(Ended::plain(intrinsic));
+                }
+            }
+            None if transaction.data.is_empty() => {
+                self.create_bare(context.rules, item);
+                return Ok(Ended::plain(intrinsic));
+            }
+            None => {}
+        }
+        self.run_code(context, item, gas, inspector)
+    }
+
+    fn transfer(&mut self, from: &Address, to: &Address, value: U256) {
+        self.world.charge(from, value);
+        self.world.credit(to, value);
+    }
+
+    /// A creation without data makes an account, neither contract nor code.
+    fn create_bare(&mut self, rules: RuleSet, item: Item<'_>) {
+        let Some(address) = item.transaction.contract_address(&item.sender) else { return };
+        let held = self.world.account(&address).unwrap_or_default();
+        let kept = if rules.has(Rule::Rskip174) { held } else { Account::default() };
+        self.world.set_account(&address, Account { nonce: 0, flags: 0, ..kept });
+        self.transfer(&item.sender, &address, item.transaction.value);
+    }
+
+    fn machine<'a, 'b: 'a, 'i: 'a>(
+        &'a mut self,
+        context: &'a BlockContext<'b>,
+        item: Item<'a>,
+        inspector: Option<&'i mut (dyn Inspector + 'i)>,
+    ) -> Machine<'a, TransactionState<'a, 'b>> {
+        let state = TransactionState {
+            world: &mut self.world,
+            context,
+            destroyed: &self.destroyed,
+            codes: &mut self.codes,
+            owners: BTreeMap::new(),
+        };
+        let mut run = context.run_context(gas_price(item.transaction));
+        run.inspector = inspector.map(|inspector| -> &'a mut dyn Inspector { inspector });
+        let index = u32::try_from(item.index).unwrap_or(u32::MAX);
+        run.transaction = Some(RunTransaction { index, transaction: item.transaction });
+        Machine::new(state, context.setting(item.sender), run)
+    }
+
+    fn run_code(
+        &mut self,
+        context: &BlockContext<'_>,
+        item: Item<'_>,
+        gas: u64,
+        inspector: Option<&mut dyn Inspector>,
+    ) -> Result<Ended, Abort> {
+        let limit = gas_limit(item.transaction);
+        let mut machine = self.machine(context, item, inspector);
+        let end = machine.run_transaction(first_frame(item, gas))?;
+        let cells = machine.written_cells();
+        let called_shared = machine.natives_called().iter().any(is_shared);
+        let natives: Vec<Address> = machine.natives_called().iter().map(|native| native.address()).collect();
+        let unsimulated = machine.unsimulated().to_vec();
+        let (changes, _) = machine.into_changes();
+        self.apply(changes, &cells, &natives);
+        Ok(settle(end, limit, called_shared, unsimulated))
+    }
+
+    /// A transaction straight to a native contract. What it wrote stays whatever happens; one that
+    /// throws counts as a success that costs the whole gas limit, and its value does not move.
+    fn run_direct(
+        &mut self,
+        context: &BlockContext<'_>,
+        item: Item<'_>,
+        precompile: Precompile,
+        gas: u64,
+    ) -> Result<Ended, Abort> {
+        let limit = gas_limit(item.transaction);
+        let mut machine = self.machine(context, item, None);
+        let DirectEnd { price, outcome, logs } = machine.run_direct(precompile, &first_frame(item, gas))?;
+        let cells = machine.written_cells();
+        let unsimulated = machine.unsimulated().to_vec();
+        let (changes, _) = machine.into_changes();
+        let done = matches!(outcome, Direct::Done(_));
+        let address = precompile.address();
+        self.apply(changes, &cells, if done { core::slice::from_ref(&address) } else { &[] });
+        let gas_used = limit.saturating_sub(gas.saturating_sub(price));
+        let logs = logs.into_iter().map(receipt_log).collect();
+        let plain =
+            Ended { logs, called_shared: is_shared(&precompile), unsimulated, ..Ended::plain(gas_used) };
+        Ok(match outcome {
+            Direct::Done(output) => Ended { output, ..plain },
+            Direct::Failed => Ended { gas_paid: limit, ..plain },
+            Direct::TooExpensive => Ended {
+                success: false,
+                failure: Some(Some(HaltReason::OutOfGas)),
+                gas_used: limit,
+                gas_paid: limit,
+                ..plain
+            },
+        })
+    }
+
+    /// Takes over what a run changed. Native contracts that were called become contracts.
+    fn apply(&mut self, changes: Changes, cells: &[(Address, U256, Bytes)], natives: &[Address]) {
+        for account in changes.accounts {
+            let called = natives.contains(&account.address);
+            let address = account.address;
+            self.apply_account(account);
+            if called && !self.world.marker(&address) {
+                self.world.set_marker(&address);
+            }
+        }
+        for (contract, slot, bytes) in cells {
+            self.world.set_cell(contract, slot, bytes.clone());
+        }
+        for address in changes.destroyed {
+            self.world.remove(&address);
+            self.destroyed.insert(address);
+        }
+    }
+
+    fn apply_account(&mut self, changed: ChangedAccount) {
+        let address = &changed.address;
+        match self.world.account(address) {
+            Some(held) if held.nonce == changed.nonce && held.balance == changed.balance => {}
+            Some(mut held) => {
+                held.nonce = changed.nonce;
+                match changed.balance.checked_sub(held.balance) {
+                    Some(gain) => held.credit(gain),
+                    None => held.charge(held.balance.saturating_sub(changed.balance)),
+                }
+                self.world.set_account(address, held);
+            }
+            None => {
+                let (nonce, balance) = (changed.nonce, changed.balance);
+                self.world.set_account(address, Account { nonce, balance, ..Account::default() });
+            }
+        }
+        if let Some(code) = changed.created {
+            self.world.set_marker(address);
+            self.world.set_code(address, code);
+        }
+        for (slot, word) in &changed.words {
+            self.world.set_word(address, slot, *word);
+        }
+    }
+}
+
+fn first_frame(item: Item<'_>, gas: u64) -> FirstFrame {
+    FirstFrame {
+        from: Some(item.sender),
+        to: item.transaction.to,
+        value: item.transaction.value,
+        data: item.transaction.data.clone(),
+        gas,
+    }
+}
+
+/// Whether no parallel list may call it.
+fn is_shared(precompile: &Precompile) -> bool {
+    matches!(precompile, Precompile::Bridge | Precompile::Remasc)
+}
+
+fn settle(end: FrameEnd, limit: u64, called_shared: bool, unsimulated: Vec<Unsimulated>) -> Ended {
+    let spent = limit.saturating_sub(end.gas_left);
+    let gas_used = spent.saturating_sub(end.refund.min(spent / 2));
+    Ended {
+        success: end.failure.is_none(),
+        failure: end.failure,
+        output: end.output,
+        logs: end.logs.into_iter().map(receipt_log).collect(),
+        gas_used,
+        gas_paid: gas_used,
+        called_shared,
+        unsimulated,
+    }
+}
+
+fn receipt_log(log: alloy_primitives::Log) -> Log {
+    let (topics, data) = log.data.split();
+    Log { address: log.address, topics, data }
+}

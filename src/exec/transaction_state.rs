@@ -1,0 +1,107 @@
+//! The state under a transaction's run.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+
+use alloy_primitives::map::B256Map;
+use alloy_primitives::{Address, Bytes, B256, U256};
+
+use super::block_context::BlockContext;
+use crate::evm::{EvmAccount, EvmState, ReadyCode};
+use crate::state::{AccessKey, World};
+use crate::types::{Header, SealedHeader};
+
+/// Codes that ran before, ready to run again.
+pub(super) type ReadyCodes = B256Map<ReadyCode>;
+
+/// World, ancestors and code of one run.
+pub(super) struct TransactionState<'a, 'b> {
+    pub(super) world: &'a mut World,
+    pub(super) context: &'a BlockContext<'b>,
+    pub(super) destroyed: &'a BTreeSet<Address>,
+    pub(super) codes: &'a mut ReadyCodes,
+    /// Whose code a hash is, and its length; filled as accounts are read.
+    pub(super) owners: BTreeMap<B256, (Address, usize)>,
+}
+
+impl EvmState for TransactionState<'_, '_> {
+    fn account(&mut self, address: Address) -> Option<EvmAccount> {
+        let account = self.world.account(&address)?;
+        let (code_hash, size) = self.world.code_id(&address);
+        if size > 0 {
+            self.owners.insert(code_hash, (address, size));
+        }
+        Some(EvmAccount { nonce: account.nonce, balance: account.balance, code_hash, code: None })
+    }
+
+    fn code(&mut self, code_hash: B256) -> Bytes {
+        match self.owners.get(&code_hash) {
+            Some((address, _)) => self.world.code_of(address),
+            None => Bytes::new(),
+        }
+    }
+
+    fn code_size(&mut self, code_hash: B256) -> usize {
+        self.owners.get(&code_hash).map_or(0, |(_, size)| *size)
+    }
+
+    fn is_contract(&mut self, address: Address) -> bool {
+        self.world.marker(&address)
+    }
+
+    fn code_overridden(&self, _: Address) -> bool {
+        false
+    }
+
+    fn storage(&mut self, address: Address, slot: U256) -> U256 {
+        self.world.word(&address, &slot)
+    }
+
+    fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
+        self.world.cell(&contract, &slot)
+    }
+
+    fn block_hash(&mut self, number: u64) -> B256 {
+        self.context.ancestry.hash(number).unwrap_or_default()
+    }
+
+    fn header(&mut self, number: u64) -> Option<SealedHeader> {
+        self.context.ancestry.header(number)
+    }
+
+    fn uncles(&mut self, number: u64) -> Option<Vec<Header>> {
+        self.context.ancestry.uncles(number)
+    }
+
+    fn total_difficulty(&mut self, number: u64) -> Option<U256> {
+        self.context.ancestry.total_difficulty(number)
+    }
+
+    fn note_read(&mut self, key: AccessKey) {
+        self.world.note_read(key);
+    }
+
+    fn note_write(&mut self, key: AccessKey) {
+        self.world.note_write(key);
+    }
+
+    fn debt(&self, address: Address) -> U256 {
+        self.world.debt(&address)
+    }
+
+    fn destroyed_before(&self) -> Option<&BTreeSet<Address>> {
+        Some(self.destroyed)
+    }
+
+    fn ready_code(&self, code_hash: B256) -> Option<ReadyCode> {
+        self.codes.get(&code_hash).cloned()
+    }
+
+    fn keep_code(&mut self, code_hash: B256, code: ReadyCode) {
+        self.codes.insert(code_hash, code);
+    }
+
+    fn exhausted(&self) -> bool {
+        false
+    }
+}
