@@ -131,7 +131,7 @@ fn signed(bytes: &[u8]) -> Option<(U256, U256)> {
     match bytes {
         [] | [0, 0..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => None,
         [0x80..=0xff, ..] => {
-            let below: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+            let below: Vec<u8> = bytes.iter().map(|byte| !byte).skip_while(|byte| *byte == 0).collect();
             let below = U256::try_from_be_slice(&below)?;
             Some((U256::ZERO, below.checked_add(U256::from(1))?))
         }
