@@ -32,12 +32,7 @@ fn header_of(built: &Built, block: &RecordedBlock, network: &Network) -> Header 
 }
 
 /// Builds from these candidates and executes the outcome.
-fn build(
-    recording: &Recording,
-    parent: &Trie,
-    block: &RecordedBlock,
-    from: &[Candidate],
-) -> Built {
+fn build(recording: &Recording, parent: &Trie, block: &RecordedBlock, from: &[Candidate]) -> Built {
     let network = &recording.network;
     let branch = Branch::canonical(recording);
     let template = BlockEnvironment::from(block.header.header());
@@ -74,8 +69,7 @@ fn rebuilt(folder: &str, network: Network) {
         let backwards: Vec<Candidate> = from.iter().rev().cloned().collect();
         let other = build(&recording, &state, block, &backwards);
         assert!(other.dropped.iter().all(|(_, error)| matches!(error, TxError::Nonce { .. })));
-        let input =
-            BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
+        let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
         let branch = Branch::canonical(&recording);
         state = execute_block(&recording.network, &state, &input, &branch, &mut NoObserver).unwrap().state;
     }
