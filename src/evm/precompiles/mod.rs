@@ -4,14 +4,19 @@
 //! Bridge, REMASC, HDWalletUtils and BlockHeader are known but not executed yet; a run that
 //! reaches one stops with their address.
 
+mod abi;
+mod bitcoin;
 mod blake2f;
+mod block_header;
 mod bn254;
 mod ecrecover;
 mod environment;
 mod hashes;
+mod hd_wallet;
 mod host;
 mod modexp;
 mod provider;
+mod remasc;
 mod secp256k1;
 
 use alloc::vec::Vec;
@@ -114,7 +119,11 @@ impl Precompile {
     /// Gas of a call, charged before it runs. Some prices depend on state, and finding one may
     /// even write some.
     pub fn price(self, call: &NativeCall<'_>, _host: &mut dyn NativeHost) -> Result<u64, Refusal> {
-        Ok(self.plain_price(call.input))
+        Ok(match self {
+            Self::HdWalletUtils => hd_wallet::price(call.input),
+            Self::BlockHeader => block_header::price(call.input, call.rules),
+            _ => self.plain_price(call.input),
+        })
     }
 
     /// Price of a contract that needs only its input.
@@ -137,7 +146,7 @@ impl Precompile {
     }
 
     /// Runs the contract.
-    pub fn run(self, call: &NativeCall<'_>, _host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
+    pub fn run(self, call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
         let NativeCall { input, rules, .. } = *call;
         let output: Vec<u8> = match self {
             Self::EcRecover => ecrecover::run(input),
@@ -152,9 +161,10 @@ impl Precompile {
             Self::Environment => environment::run(input, call.depth.max(1)).ok_or(Refusal::Failed)?,
             Self::Secp256k1Add => secp256k1::add(input).ok_or(Refusal::Failed)?,
             Self::Secp256k1Mul => secp256k1::mul(input).ok_or(Refusal::Failed)?,
-            Self::Bridge | Self::Remasc | Self::HdWalletUtils | Self::BlockHeader => {
-                return Err(Refusal::NotSimulated("any method"))
-            }
+            Self::HdWalletUtils => return hd_wallet::run(input).ok_or(Refusal::Failed),
+            Self::BlockHeader => return block_header::run(call, host),
+            Self::Remasc => return remasc::run(input, host),
+            Self::Bridge => return Err(Refusal::NotSimulated("any method")),
         };
         Ok(output.into())
     }
