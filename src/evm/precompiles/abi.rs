@@ -50,6 +50,11 @@ impl<'a> Arg<'a> {
         signed(&self.word())
     }
 
+    /// The word's low 32 bits, signed.
+    pub(super) fn int(&self) -> i32 {
+        self.word().as_limbs().first().map_or(0, |limb| *limb as i32)
+    }
+
     /// The bytes; none for anything else.
     pub(super) fn bytes(&self) -> &'a [u8] {
         match self {
@@ -67,9 +72,14 @@ impl<'a> Arg<'a> {
     }
 }
 
+/// Whether a word is negative in two's complement.
+pub(super) fn is_negative(word: &U256) -> bool {
+    word.bit(255)
+}
+
 /// A word in two's complement, if it fits 64 bits.
 pub(super) fn signed(word: &U256) -> Option<i64> {
-    if word.bit(255) {
+    if is_negative(word) {
         let magnitude = u64::try_from(word.wrapping_neg()).ok()?;
         return 0i64.checked_sub_unsigned(magnitude);
     }
@@ -166,6 +176,7 @@ pub(super) fn int_result(number: i64) -> Bytes {
 }
 
 /// Log data or results of several values, `None` in `words` standing for the next of `tails`.
+#[cfg(any(feature = "bridge-write", test))]
 pub(super) fn encode(words: &[Option<U256>], tails: &[&[u8]]) -> Vec<u8> {
     let mut heads = Vec::new();
     let mut behind = Vec::new();
