@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use rootlight::consensus::Network;
+use rootlight::exec::CallPolicy;
 use serde_json::{json, Value};
 use support::chain::{lines, text};
 use support::upstream::{Harness, Recording};
@@ -130,4 +131,33 @@ fn an_estimate_suffices_and_less_does_not() {
     }
     println!("{checked} estimates hold");
     assert!(checked >= 30, "{checked}");
+}
+
+/// A call that halts is an error, or `0x` where the host wants it as the reference has it.
+#[test]
+fn halts_are_errors_or_silent() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain"), 60);
+    let spin =
+        json!([{ "to": "0x271905cc3d21d8d11f3213e4130108295e578434", "data": "0xf0acd7d5" }, "latest"]);
+    // Gas limit of block 60.
+    let block = 9_430_657;
+    for (policy, gas) in [
+        (CallPolicy::default(), block),
+        (CallPolicy { silent_halts: true, ..CallPolicy::default() }, block),
+        (CallPolicy { gas_cap: 50_000, ..CallPolicy::default() }, 50_000),
+    ] {
+        let mut harness = Harness::with_policy(&recording, Network::regtest(), policy);
+        harness.sync().unwrap();
+        let answer = harness.call("eth_call", &spin);
+        if policy.silent_halts {
+            assert_eq!(answer, Ok("0x".into()));
+        } else {
+            let error = answer.unwrap_err();
+            assert_eq!(error["message"], "VM Exception while processing transaction: out of gas");
+            assert_eq!((&error["code"], error.get("data")), (&json!(-32015), None));
+        }
+        let estimate = harness.call("eth_estimateGas", &json!([spin[0]])).unwrap_err();
+        assert_eq!(estimate["message"], format!("gas required exceeds allowance ({gas})"));
+    }
 }

@@ -168,12 +168,15 @@ fn check_new_code<DB: EvmDatabase>(
     }
     let rules = context.chain.rules;
     let len = result.output.len();
+    let unpaid = context.cfg.gas_params.code_deposit_cost(len) > result.gas.remaining();
+    let too_long = len > MAX_CODE;
     if rules.has(Rule::Rskip544) && result.output.first() == Some(&0xef) {
         result.result = InstructionResult::CreateContractStartingWithEF;
-    }
-    let unpaid = context.cfg.gas_params.code_deposit_cost(len) > result.gas.remaining();
-    if depth > 0 && !rules.has(Rule::Rskip453) && (unpaid || len > MAX_CODE) {
+    } else if depth > 0 && !rules.has(Rule::Rskip453) && (unpaid || too_long) {
         result.output = Bytes::new();
+    } else if unpaid && too_long {
+        // Of the two reasons the reference names this one.
+        result.result = InstructionResult::OutOfGas;
     }
 }
 

@@ -57,6 +57,10 @@ impl EvmState for TransactionState<'_, '_> {
         self.world.word(&address, &slot)
     }
 
+    fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
+        Some(self.world.storage_words(&address))
+    }
+
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
         self.world.cell(&contract, &slot)
     }

@@ -1,5 +1,7 @@
 //! The write side of the state: what a block changes, over the trie it starts from.
 
+use alloc::collections::BTreeMap;
+
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
 
@@ -8,6 +10,7 @@ use super::account::Account;
 use super::keys::{
     account_key, code_key_below, slot_key_below, storage_root_key_below, ACCOUNT_KEY_LEN, REMASC_SENDER_KEY,
 };
+use super::storage_walk::storage_words;
 use crate::trie::Trie;
 
 /// A state that can be changed: an overlay that remembers what was read and holds what is new, until
@@ -259,6 +262,19 @@ impl World {
     /// Writes a word to a storage cell; zero removes it.
     pub fn set_word(&mut self, address: &Address, slot: &U256, word: U256) {
         self.set_cell(address, slot, word.to_be_bytes_trimmed_vec().into());
+    }
+
+    /// All storage words of an account that are not zero, as they are now; longer values are left out.
+    pub fn storage_words(&self, address: &Address) -> BTreeMap<U256, U256> {
+        let Some(held) = self.held.get(address) else { return storage_words(&self.base, address) };
+        let mut words = if held.wiped { BTreeMap::new() } else { storage_words(&self.base, address) };
+        for (slot, cell) in &held.cells {
+            match U256::try_from_be_slice(&cell.value).filter(|word| !word.is_zero()) {
+                Some(word) => words.insert(*slot, word),
+                None => words.remove(slot),
+            };
+        }
+        words
     }
 
     /// Deletes an account with its code, marker and storage.

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use rootlight::exec::CallPolicy;
 use rootlight::{
     consensus::{Checkpoint, Network},
     light::{Answer, CallFailure, Identity, SyncStep, UpstreamCall},
@@ -182,6 +183,15 @@ impl<'a> Harness<'a> {
             upstreams: vec!["recording".into()],
             ..Identity::default()
         };
+        let client = Client::new(Arc::new(network), checkpoint, identity);
+        Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
+    }
+
+    /// A client whose host has an opinion about calls.
+    pub fn with_policy(recording: &'a Recording, network: Network, policy: CallPolicy) -> Self {
+        let checkpoint =
+            Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: Some(U256::from(1)) };
+        let identity = Identity { policy, ..Identity::default() };
         let client = Client::new(Arc::new(network), checkpoint, identity);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }

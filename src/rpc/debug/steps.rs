@@ -129,11 +129,11 @@ fn op(step: &StepLog, hidden: StepOptions) -> Op<'_> {
 
 fn plain(trace: &TransactionTrace) -> Plain {
     let data = &trace.transaction.data;
-    let to = trace.transaction.to.or_else(|| trace.transaction.contract_address(&trace.sender));
     Plain {
         program_invoke: (),
         transfer_invoke: Transfer {
-            owner_address: address_word(&to.unwrap_or_default()),
+            // A creation without code has none here, as in the reference.
+            owner_address: address_word(&trace.transaction.to.unwrap_or_default()),
             caller_address: address_word(&trace.sender),
             gas: 0,
             call_value: format!("{:064x}", trace.transaction.value),

@@ -1,0 +1,188 @@
+//! The recorded chain, executed here block by block, behind a view that answers JSON-RPC.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use alloy_primitives::{Bytes, B256, U256};
+use rootlight::consensus::{
+    Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+};
+use rootlight::engine::{Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
+use rootlight::exec::{check_block, execute_block, BlockInput, BlockObserver, NoObserver};
+use rootlight::light::BlockRef;
+use rootlight::rpc::{Dispatcher, LocalMessage};
+use rootlight::state::StateReader;
+use rootlight::trie::{Loader, Trie, WalkError};
+use serde_json::{json, Value};
+
+use super::recording::{genesis_state, Branch, Recording};
+
+/// Blocks up to a head, with the state behind each.
+pub struct Executed {
+    recording: Recording,
+    headers: Vec<VerifiedHeader>,
+    states: Vec<Trie>,
+    places: BTreeMap<B256, (usize, usize)>,
+    /// Blocks that were not executed to their recorded state.
+    pub unequal: BTreeSet<usize>,
+    dispatcher: Arc<Dispatcher>,
+}
+
+impl Executed {
+    /// Executes `vectors/chain` from genesis to a height.
+    pub fn chain(shared: &Path, network: Network, head: usize) -> Self {
+        let mut recording = Recording::load(&shared.join("vectors/chain"), network);
+        recording.blocks.truncate(head + 1);
+        let mut headers: Vec<VerifiedHeader> = recording.blocks[1..]
+            .iter()
+            .map(|block| {
+                VerifiedHeader::alone(Candidate::from(block.header.clone()), &recording.network).unwrap()
+            })
+            .collect();
+        let genesis = headers[0].parent_from(recording.blocks[0].header.clone()).unwrap();
+        headers.insert(0, genesis);
+        let mut states = vec![genesis_state(shared, &recording.network)];
+        let (mut places, mut unequal, mut nodes) = (BTreeMap::new(), BTreeSet::new(), None);
+        for (number, block) in recording.blocks.iter().enumerate() {
+            for (index, transaction) in block.transactions.iter().enumerate() {
+                places.insert(transaction.hash(), (number, index));
+            }
+            if number == 0 {
+                continue;
+            }
+            let input =
+                BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
+            let branch = Branch::canonical(&recording);
+            let parent = &states[number - 1];
+            let executed =
+                execute_block(&recording.network, parent, &input, &branch, &mut NoObserver).unwrap();
+            if let Err(faults) = check_block(&executed, &block.header, &recording.network) {
+                // Only a native contract that is not simulated explains it.
+                assert!(!executed.unsimulated.is_empty(), "block {number}: {faults:?}");
+                unequal.insert(number);
+            }
+            let root = block.header.state_root;
+            if executed.state.root() == root {
+                states.push(executed.state);
+                continue;
+            }
+            let nodes = nodes.get_or_insert_with(|| super::chain::Chain::load(&shared.join("vectors")).nodes);
+            states.push(Loader::new(&*nodes).load(root).unwrap());
+        }
+        Self { recording, headers, states, places, unequal, dispatcher: Arc::new(Dispatcher::new()) }
+    }
+
+    /// Height of a transaction's block, or of a block, by hash.
+    pub fn block_of(&self, hash: B256) -> Option<usize> {
+        let block = || self.headers.iter().position(|header| header.hash() == hash);
+        self.places.get(&hash).map(|(number, _)| *number).or_else(block)
+    }
+
+    /// The answer to a call; the `error` object comes back as it is.
+    pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let message = LocalMessage::new(self.dispatcher.clone(), message.as_bytes());
+        let reply = message.read(self, 0, &|| false).unwrap();
+        let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+}
+
+impl Snapshot for Executed {
+    fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        Box::new(At(self))
+    }
+}
+
+struct At<'a>(&'a Executed);
+
+impl View for At<'_> {
+    fn network(&self) -> &Network {
+        &self.0.recording.network
+    }
+
+    fn client_version(&self) -> String {
+        "test".into()
+    }
+
+    fn depths(&self) -> Depths {
+        Depths::default()
+    }
+
+    fn syncing(&self) -> Option<SyncProgress> {
+        None
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn head(&self) -> Need<VerifiedHeader> {
+        Ok(self.0.headers.last().unwrap().clone())
+    }
+
+    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
+        Ok(usize::try_from(number).ok().and_then(|number| self.0.headers.get(number)).cloned())
+    }
+
+    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
+        Ok(self.0.headers.iter().find(|header| header.hash() == hash).cloned())
+    }
+
+    fn is_canonical(&self, _: BlockRef) -> bool {
+        true
+    }
+
+    fn total_difficulty(&self, _: B256) -> Need<Option<U256>> {
+        Ok(None)
+    }
+
+    fn body(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+        unreachable!("traces read no bodies")
+    }
+
+    fn uncles(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+        unreachable!("traces read no uncles")
+    }
+
+    fn receipts(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+        unreachable!("traces read no receipts")
+    }
+
+    fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
+        Ok(match self.0.places.get(&transaction) {
+            Some((number, index)) => TransactionPlace::Mined(self.0.headers[*number].clone(), *index),
+            None => TransactionPlace::Unknown,
+        })
+    }
+
+    fn state<'a>(&'a self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>> {
+        Ok(Box::new(self.0.states[header.number as usize].clone()))
+    }
+
+    fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        let Executed { recording, states, .. } = self.0;
+        let block = &recording.blocks[header.number as usize];
+        let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
+        let branch = Branch::canonical(recording);
+        let parent = &states[header.number as usize - 1];
+        execute_block(&recording.network, parent, &input, &branch, observer).unwrap();
+        Ok(())
+    }
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    fn prove(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+        unreachable!("traces prove nothing")
+    }
+
+    fn node_hash(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
+        unreachable!("traces prove nothing")
+    }
+}
