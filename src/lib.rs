@@ -26,6 +26,7 @@ pub mod engine;
 pub mod evm;
 pub mod exec;
 pub mod light;
+pub mod local;
 pub mod rpc;
 pub mod state;
 pub mod trie;

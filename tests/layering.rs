@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Lowest first: a layer may name itself and those before it.
-const LAYERS: [&str; 10] =
-    ["types", "trie", "consensus", "state", "evm", "exec", "light", "dev", "engine", "rpc"];
+const LAYERS: [&str; 11] =
+    ["types", "trie", "consensus", "state", "evm", "exec", "light", "local", "dev", "engine", "rpc"];
 
 /// The longest a source file may be, in lines; test files are exempt.
 const MAX_LINES: usize = 600;

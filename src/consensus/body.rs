@@ -116,6 +116,12 @@ impl VerifiedBody {
         Ok(Self { block: header.hash(), transactions, hashes })
     }
 
+    /// The body of a block that was executed or built here: its root was compared or computed then.
+    pub(crate) fn executed(header: &VerifiedHeader, transactions: Vec<Transaction>) -> Self {
+        let hashes = transactions.iter().map(Transaction::hash).collect();
+        Self { block: header.hash(), transactions, hashes }
+    }
+
     /// The body of a block whose header commits to no transactions at all (genesis).
     #[must_use]
     pub fn none(header: &VerifiedHeader) -> Option<Self> {
@@ -170,6 +176,11 @@ impl VerifiedReceipts {
         check_blooms(header, &receipts)?;
         check_gas(header, &receipts)?;
         Ok(Self { block: header.hash(), receipts })
+    }
+
+    /// The receipts of a block that was executed or built here: their root was compared or computed then.
+    pub(crate) fn executed(header: &VerifiedHeader, receipts: Vec<Receipt>) -> Self {
+        Self { block: header.hash(), receipts }
     }
 
     /// That there is one receipt per transaction of a verified body of the same block.

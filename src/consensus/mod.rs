@@ -39,7 +39,7 @@ pub mod rules;
 #[cfg(test)]
 mod rules_test;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod uncles;
 pub mod verified;
 

@@ -2,6 +2,7 @@
 
 mod key;
 mod mnemonic;
+pub mod pool;
 mod wallet;
 
 pub use key::PrivateKey;

@@ -4,6 +4,7 @@
 use alloy_primitives::{address, Address};
 
 use crate::consensus::{Network, Rule, RuleSet};
+use crate::evm::intrinsic_gas;
 use crate::types::Transaction;
 
 /// The Bridge.
@@ -62,6 +63,15 @@ const REGTEST: &[Address] = &[
     address!("53f8f6dabd612b6137215ddd7758bb5cdd638922"),
     address!("87d2a0f33744929da08b65fd62b627ea52b25f8e"),
 ];
+
+/// Gas that a transaction needs before anything runs: what its data cost, or nothing where it is free. Its sender's
+/// signature must have been accepted.
+pub fn basic_cost(transaction: &Transaction, sender: &Address, network: &Network, rules: RuleSet) -> u64 {
+    if is_free(transaction, sender, network, rules) {
+        return 0;
+    }
+    intrinsic_gas(&transaction.data, transaction.to.is_none(), rules)
+}
 
 /// Whether a transaction pays no gas. Its sender's signature must have been accepted.
 pub(super) fn is_free(

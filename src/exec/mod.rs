@@ -34,13 +34,16 @@ mod transaction;
 mod transaction_error;
 mod transaction_state;
 
-pub use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector, Step, StepEnd};
+pub use crate::evm::{
+    FrameClose, FrameKind, FrameStart, HaltReason, Inspector, Step, StepEnd, MAX_INIT_CODE,
+};
 pub use block::{check_block, execute_block, execute_in, BlockInput, ExecutedBlock};
 pub use block_context::{Ancestry, BlockContext};
 pub use block_error::{BlockError, Mismatch};
 pub use build::{build_block, build_in, Built, Candidate};
 pub use call::{call, call_watched, BlockEnvironment, BlockHashes, CallContext, CallMessage};
 pub use estimate::{estimate, Estimate};
+pub use free_bridge::basic_cost;
 pub use genesis::GenesisBlock;
 pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_MISSING};
 pub use observer::{BlockObserver, Executed, NoObserver};

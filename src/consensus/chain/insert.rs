@@ -7,10 +7,10 @@ use super::entry::{no_uncles, Entry, Proven};
 use super::view::uncle_work_between;
 use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
 use crate::consensus::fork_choice::{replaces, Contender};
-use crate::consensus::fork_detection::{ForkContext, ForkDetection, UNCLE_BLOCKS};
+use crate::consensus::fork_detection::{ForkContext, ForkDetection};
 use crate::consensus::rules::Check;
 use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
-use crate::types::{Header, B256, FORK_DETECTION_LEN, U256};
+use crate::types::{Header, B256, U256};
 
 impl HeaderChain {
     /// Checks a header as the child of a kept one by every header rule and takes it in.
@@ -73,18 +73,6 @@ impl HeaderChain {
         Inserted { header, change }
     }
 
-    /// Fork detection data that a child of this header has to commit to (RSKIP-110); `None` if it is not kept.
-    #[must_use]
-    pub fn fork_detection_after(&self, parent: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
-        let parent = self.view.entries.get(parent)?;
-        Some(parent.context.data(parent.number().saturating_add(1), self.stated_uncles(parent)))
-    }
-
-    /// Headers kept whose parent this is, in the order they came.
-    pub fn children(&self, parent: &B256) -> impl Iterator<Item = &VerifiedHeader> {
-        self.children.get(parent).into_iter().flatten().filter_map(|hash| self.view.by_hash(hash))
-    }
-
     /// The new entry, fully checked.
     fn check(&self, candidate: Candidate, number: u64, now: Option<u64>) -> Result<Entry, ChainError> {
         let network = &self.view.network;
@@ -123,9 +111,7 @@ impl HeaderChain {
 
     /// Uncles that the 32 headers ending at `parent` state, as far as they are known.
     pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
-        let below =
-            parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.view.ancestor_entry(parent, n));
-        parent.context.uncle_sum(below.map(|entry| &entry.context))
+        self.view.stated_uncles(parent)
     }
 
     /// Moves the head to `tip` if its branch is the heavier one.

@@ -4,11 +4,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::entry::{skip_height, Entry};
+use crate::consensus::fork_detection::UNCLE_BLOCKS;
 use crate::consensus::network::Network;
 use crate::consensus::persistent::Map;
 use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::VerifiedHeader;
-use crate::types::{B256, U256};
+use crate::types::{B256, FORK_DETECTION_LEN, U256};
 
 /// Where a chain starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +142,19 @@ impl ChainView {
     #[must_use]
     pub fn ancestor(&self, hash: &B256, number: u64) -> Option<&VerifiedHeader> {
         self.ancestor_entry(self.entries.get(hash)?, number).map(|entry| &entry.header)
+    }
+
+    /// Fork detection data that a child of this header has to commit to (RSKIP-110); `None` if it is not kept.
+    #[must_use]
+    pub fn fork_detection_after(&self, parent: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
+        let parent = self.entries.get(parent)?;
+        Some(parent.context.data(parent.number().saturating_add(1), self.stated_uncles(parent)))
+    }
+
+    /// Uncles that the 32 headers ending at `parent` state, as far as they are known.
+    pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
+        let below = parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.ancestor_entry(parent, n));
+        parent.context.uncle_sum(below.map(|entry| &entry.context))
     }
 
     pub(super) fn ancestor_entry<'a>(&'a self, from: &'a Arc<Entry>, number: u64) -> Option<&'a Arc<Entry>> {

@@ -1,0 +1,146 @@
+//! What a transaction must fulfil to enter the pool, checked against the head.
+
+use alloy_primitives::{Address, U256};
+
+use super::error::{PoolError, MAX_TRANSACTION_SIZE};
+use crate::consensus::{Network, Rule, RuleSet};
+use crate::exec::{basic_cost, ListLimits, MAX_INIT_CODE};
+use crate::state::AccountState;
+use crate::types::{Header, Transaction};
+
+/// Bytes of a nonce at most.
+const MAX_NONCE_LEN: u32 = 8;
+/// Most gas of a transaction on any network.
+const GAS_CAP: u64 = 1 << 60;
+
+/// Numbers of the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PoolRules {
+    /// Nonces ahead of the state's that an account may use.
+    pub account_slots: u64,
+    /// By how many percent a replacement's gas price must exceed the old one's.
+    pub price_bump: u64,
+    /// Blocks after which a transaction is dropped; none by default.
+    pub max_blocks: Option<u64>,
+    /// Seconds after which a transaction is dropped; none by default.
+    pub max_seconds: Option<u64>,
+    /// A transaction's gas price may be this many times the minimum (RSKIP-252).
+    pub price_cap: u64,
+}
+
+impl Default for PoolRules {
+    /// The reference's, except that nothing is dropped for its age (there: 10 blocks, 650 seconds).
+    fn default() -> Self {
+        Self { account_slots: 16, price_bump: 40, max_blocks: None, max_seconds: None, price_cap: 80 }
+    }
+}
+
+/// The head that transactions are checked against.
+#[derive(Debug, Clone, Copy)]
+pub struct PoolContext<'a> {
+    /// The network.
+    pub network: &'a Network,
+    /// The head.
+    pub head: &'a Header,
+    /// Seconds since 1970.
+    pub now: u64,
+}
+
+impl PoolContext<'_> {
+    pub(super) fn rules(&self) -> RuleSet {
+        self.network.rules(self.head.number)
+    }
+
+    /// Gas that every transaction like this one needs; zero for those of the Bridge's federation.
+    pub(super) fn basic_cost(&self, transaction: &Transaction, sender: &Address) -> u64 {
+        basic_cost(transaction, sender, self.network, self.rules())
+    }
+
+    /// Most gas of a transaction: the largest list's limit.
+    fn gas_limit(&self) -> u64 {
+        let block = u64::try_from(self.head.gas_limit.value()).unwrap_or(u64::MAX);
+        ListLimits::new(block, self.network.params.min_sequential_gas_limit, self.rules()).largest()
+    }
+}
+
+impl PoolRules {
+    /// Checks a transaction by itself and against its sender's account, in the reference's order.
+    pub(super) fn check(
+        &self,
+        context: &PoolContext<'_>,
+        transaction: &Transaction,
+        sender: &Address,
+        account: Option<&AccountState>,
+    ) -> Result<(), PoolError> {
+        let rules = context.rules();
+        let cost = context.basic_cost(transaction, sender);
+        if account.is_none() && cost != 0 {
+            return Err(PoolError::NoAccount);
+        }
+        let size = transaction.data.len();
+        if transaction.to.is_none() && rules.has(Rule::Rskip438) && size > MAX_INIT_CODE {
+            return Err(PoolError::InitCodeSize);
+        }
+        let encoded = transaction.encode().len();
+        if encoded > MAX_TRANSACTION_SIZE {
+            return Err(PoolError::Size(encoded));
+        }
+        if transaction.is_remasc() {
+            return Err(PoolError::Remasc);
+        }
+        check_gas(context, transaction)?;
+        self.check_nonce(transaction, account)?;
+        let price = transaction.gas_price.value();
+        let gas = transaction.gas_limit.value();
+        let balance = account.map_or(U256::ZERO, |account| account.balance);
+        if cost != 0 && price.checked_mul(gas).is_none_or(|fee| fee > balance) {
+            return Err(PoolError::Funds);
+        }
+        self.check_price(context, price, U256::from(cost) > gas)
+    }
+
+    fn check_nonce(
+        &self,
+        transaction: &Transaction,
+        account: Option<&AccountState>,
+    ) -> Result<(), PoolError> {
+        let nonce = transaction.nonce;
+        if nonce.len() > MAX_NONCE_LEN {
+            return Err(PoolError::NonceLength(nonce.len()));
+        }
+        if nonce.len() > 1 && nonce.len() as usize > nonce.value().byte_len() {
+            return Err(PoolError::NonceEncoding);
+        }
+        let next = U256::from(account.map_or(0, |account| account.nonce));
+        if nonce.value() < next {
+            return Err(PoolError::NonceTooLow);
+        }
+        if nonce.value() >= next.saturating_add(U256::from(self.account_slots)) {
+            return Err(PoolError::NonceTooHigh);
+        }
+        Ok(())
+    }
+
+    fn check_price(&self, context: &PoolContext<'_>, price: U256, below_cost: bool) -> Result<(), PoolError> {
+        let minimum = context.head.minimum_gas_price.value();
+        if price < minimum {
+            return Err(PoolError::MinimumGasPrice);
+        }
+        if below_cost {
+            return Err(PoolError::BasicCost);
+        }
+        let cap = minimum.saturating_mul(U256::from(self.price_cap));
+        if context.rules().has(Rule::Rskip252) && !minimum.is_zero() && price > cap {
+            return Err(PoolError::GasPriceCap);
+        }
+        Ok(())
+    }
+}
+
+fn check_gas(context: &PoolContext<'_>, transaction: &Transaction) -> Result<(), PoolError> {
+    let (gas, limit) = (transaction.gas_limit.value(), context.gas_limit());
+    if gas > U256::from(limit.min(GAS_CAP)) {
+        return Err(PoolError::GasLimit { gas, limit });
+    }
+    Ok(())
+}

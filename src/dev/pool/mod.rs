@@ -1,0 +1,12 @@
+//! Transactions that wait for a block: admission, replacement, queueing and order as in the reference.
+
+mod admission;
+mod error;
+mod order;
+mod queue;
+#[cfg(test)]
+mod queue_test;
+
+pub use admission::{PoolContext, PoolRules};
+pub use error::PoolError;
+pub use queue::{Added, Pool, Pooled};

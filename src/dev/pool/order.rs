@@ -1,0 +1,58 @@
+//! In which order waiting transactions are offered to a block.
+
+use alloc::collections::BinaryHeap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use alloy_primitives::U256;
+
+use super::queue::Pooled;
+
+/// The first transaction of a sender, with those behind it.
+struct Candidate {
+    price: U256,
+    next: Arc<Pooled>,
+    /// Of the same sender, highest nonce first.
+    rest: Vec<Arc<Pooled>>,
+}
+
+impl Ord for Candidate {
+    /// Higher price first, then who came first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.price.cmp(&other.price).then(other.next.arrival.cmp(&self.next.arrival))
+    }
+}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Candidate {}
+
+impl Candidate {
+    fn new(mut rest: Vec<Arc<Pooled>>) -> Option<Self> {
+        let next = rest.pop()?;
+        Some(Self { price: next.transaction.gas_price.value(), next, rest })
+    }
+}
+
+/// By price, each sender's in the order of their nonces: always the best-paying one whose predecessors are placed.
+/// Each list holds one sender's transactions by descending nonce.
+pub(super) fn by_price(senders: impl Iterator<Item = Vec<Arc<Pooled>>>) -> Vec<Arc<Pooled>> {
+    let mut heap: BinaryHeap<Candidate> = senders.filter_map(Candidate::new).collect();
+    let mut out = Vec::new();
+    while let Some(best) = heap.pop() {
+        out.push(best.next);
+        heap.extend(Candidate::new(best.rest));
+    }
+    out
+}

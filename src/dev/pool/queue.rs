@@ -1,0 +1,312 @@
+//! The pool itself: transactions by sender and nonce, those that can be mined apart from those that wait.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::admission::{PoolContext, PoolRules};
+use super::error::PoolError;
+use super::order::by_price;
+use crate::consensus::persistent::Map;
+use crate::state::AccountState;
+use crate::types::Transaction;
+
+/// A transaction in the pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pooled {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its hash.
+    pub hash: B256,
+    /// Its sender: by signature, or impersonated.
+    pub sender: Address,
+    /// Height of the head when it came.
+    pub block: u64,
+    /// Seconds since 1970 when it came.
+    pub time: u64,
+    /// Its number in the order of arrival.
+    pub arrival: u64,
+}
+
+impl Pooled {
+    fn nonce(&self) -> u64 {
+        // Admission keeps larger ones out.
+        u64::try_from(self.transaction.nonce.value()).unwrap_or(u64::MAX)
+    }
+
+    /// What its sender must have: the value, and unless it is free, gas limit times price.
+    fn cost(&self, context: &PoolContext<'_>) -> U256 {
+        let transaction = &self.transaction;
+        if context.basic_cost(transaction, &self.sender) == 0 {
+            return transaction.value;
+        }
+        let gas = transaction.gas_price.value().saturating_mul(transaction.gas_limit.value());
+        transaction.value.saturating_add(gas)
+    }
+}
+
+/// Transactions of one sender, by nonce.
+#[derive(Debug, Clone, Default)]
+struct Sender {
+    pending: BTreeMap<u64, Arc<Pooled>>,
+    queued: BTreeMap<u64, Arc<Pooled>>,
+}
+
+impl Sender {
+    fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.queued.is_empty()
+    }
+
+    /// The nonce after the last one that can be mined.
+    fn next(&self, state_nonce: u64) -> u64 {
+        let after = self.pending.keys().next_back().map_or(0, |last| last.saturating_add(1));
+        after.max(state_nonce)
+    }
+}
+
+/// What became of a transaction that was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// Hashes that can be mined now and could not before: this one, and those that waited for it.
+    pub pending: Vec<B256>,
+    /// The transaction that it replaced.
+    pub replaced: Option<B256>,
+}
+
+/// Transactions that wait. A clone shares everything and costs next to nothing.
+#[derive(Debug, Clone, Default)]
+pub struct Pool {
+    rules: PoolRules,
+    by_hash: Map<B256, Arc<Pooled>>,
+    senders: Map<Address, Arc<Sender>>,
+    arrivals: u64,
+    pending: usize,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new(rules: PoolRules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// A transaction by hash, pending or queued.
+    pub fn get(&self, hash: &B256) -> Option<&Arc<Pooled>> {
+        self.by_hash.get(hash)
+    }
+
+    /// Number of transactions that can be mined.
+    pub fn pending_len(&self) -> usize {
+        self.pending
+    }
+
+    /// Number of transactions that wait for earlier ones of their sender.
+    pub fn queued_len(&self) -> usize {
+        self.by_hash.len().saturating_sub(self.pending)
+    }
+
+    /// The nonce after a sender's last transaction that can be mined; `state_nonce` is that of the head.
+    pub fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
+        self.senders.get(sender).map_or(state_nonce, |of| of.next(state_nonce))
+    }
+
+    /// Takes a transaction in, or says why not. `account` is its sender's at the head.
+    ///
+    /// # Errors
+    /// The first rule it breaks.
+    pub fn add(
+        &mut self,
+        context: &PoolContext<'_>,
+        transaction: Transaction,
+        sender: Address,
+        account: Option<&AccountState>,
+    ) -> Result<Added, PoolError> {
+        let hash = transaction.hash();
+        if let Some(known) = self.by_hash.get(&hash) {
+            let pending =
+                self.senders.get(&known.sender).is_some_and(|of| of.pending.contains_key(&known.nonce()));
+            return Err(if pending { PoolError::KnownPending } else { PoolError::KnownQueued });
+        }
+        self.rules.check(context, &transaction, &sender, account)?;
+        let (block, time, arrival) = (context.head.number, context.now, self.arrivals);
+        let new = Arc::new(Pooled { transaction, hash, sender, block, time, arrival });
+        let mut of = self.senders.get(&sender).cloned().unwrap_or_default();
+        let state_nonce = account.map_or(0, |account| account.nonce);
+        let added = place(Arc::make_mut(&mut of), &self.rules, context, &new, state_nonce, account)?;
+        self.arrivals = self.arrivals.saturating_add(1);
+        if let Some(replaced) = &added.replaced {
+            self.by_hash.remove(replaced);
+        }
+        self.by_hash.insert(hash, new);
+        self.store(sender, of);
+        Ok(added)
+    }
+
+    /// Puts a sender's transactions back and keeps the count.
+    fn store(&mut self, sender: Address, of: Arc<Sender>) {
+        let before = self.senders.get(&sender).map_or(0, |of| of.pending.len());
+        self.pending = self.pending.saturating_sub(before).saturating_add(of.pending.len());
+        if of.is_empty() {
+            self.senders.remove(&sender);
+        } else {
+            self.senders.insert(sender, of);
+        }
+    }
+
+    /// Drops a transaction; those of its sender that need it wait from then on.
+    pub fn remove(&mut self, hash: &B256) -> Option<Arc<Pooled>> {
+        let pooled = self.by_hash.get(hash)?.clone();
+        self.by_hash.remove(hash);
+        let mut of = self.senders.get(&pooled.sender)?.clone();
+        let sender = Arc::make_mut(&mut of);
+        let nonce = pooled.nonce();
+        if sender.pending.remove(&nonce).is_some() {
+            let behind = sender.pending.split_off(&nonce);
+            sender.queued.extend(behind);
+        } else {
+            sender.queued.remove(&nonce);
+        }
+        self.store(pooled.sender, of);
+        Some(pooled)
+    }
+
+    /// Drops everything.
+    pub fn clear(&mut self) {
+        *self = Self { rules: self.rules, arrivals: self.arrivals, ..Self::default() };
+    }
+
+    /// Sorts a sender's transactions again after its nonce in the state has changed: used nonces go, what follows
+    /// without a gap can be mined. Gives the hashes that can be mined now and could not before.
+    pub fn refresh(&mut self, address: &Address, state_nonce: u64) -> Vec<B256> {
+        let Some(mut of) = self.senders.get(address).cloned() else { return Vec::new() };
+        let sender = Arc::make_mut(&mut of);
+        let before = core::mem::take(&mut sender.pending);
+        let mut all = core::mem::take(&mut sender.queued);
+        all.extend(before.clone());
+        let keep = all.split_off(&state_nonce);
+        all.values().for_each(|used| self.by_hash.remove(&used.hash));
+        let mut next = state_nonce;
+        for (nonce, pooled) in keep {
+            if nonce == next {
+                next = next.saturating_add(1);
+                sender.pending.insert(nonce, pooled);
+            } else {
+                sender.queued.insert(nonce, pooled);
+            }
+        }
+        let new = sender.pending.values().filter(|tx| !before.contains_key(&tx.nonce())).map(|tx| tx.hash);
+        let new = new.collect();
+        self.store(*address, of);
+        new
+    }
+
+    /// The addresses that have sent what is in the pool.
+    pub fn senders(&self) -> Vec<Address> {
+        let mut out = Vec::new();
+        self.senders.for_each(&mut |sender, _| out.push(*sender));
+        out
+    }
+
+    /// Drops what is too old by the pool's rules.
+    pub fn expire(&mut self, head: u64, now: u64) {
+        let rules = self.rules;
+        if rules.max_blocks.is_none() && rules.max_seconds.is_none() {
+            return;
+        }
+        let mut old = Vec::new();
+        self.by_hash.for_each(&mut |hash, pooled| {
+            let by_blocks = rules.max_blocks.is_some_and(|max| pooled.block.saturating_add(max) < head);
+            let by_time = rules.max_seconds.is_some_and(|max| pooled.time.saturating_add(max) <= now);
+            if by_blocks || by_time {
+                old.push(*hash);
+            }
+        });
+        for hash in old {
+            self.remove(&hash);
+        }
+    }
+
+    /// What can be mined, in the order in which it is offered to a block.
+    pub fn ordered(&self) -> Vec<Arc<Pooled>> {
+        let mut senders = Vec::new();
+        self.senders.for_each(&mut |_, of| senders.push(of.pending.values().rev().cloned().collect()));
+        by_price(senders.into_iter())
+    }
+
+    /// What can be mined, by sender and nonce.
+    pub fn pending(&self) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
+        self.listed(|of| &of.pending)
+    }
+
+    /// What waits, by sender and nonce.
+    pub fn queued(&self) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
+        self.listed(|of| &of.queued)
+    }
+
+    fn listed(
+        &self,
+        part: impl Fn(&Sender) -> &BTreeMap<u64, Arc<Pooled>>,
+    ) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
+        let mut out = BTreeMap::new();
+        self.senders.for_each(&mut |address, of| {
+            if !part(of).is_empty() {
+                out.insert(*address, part(of).values().cloned().collect());
+            }
+        });
+        out
+    }
+}
+
+/// Puts a checked transaction where it belongs among its sender's.
+fn place(
+    sender: &mut Sender,
+    rules: &PoolRules,
+    context: &PoolContext<'_>,
+    new: &Arc<Pooled>,
+    state_nonce: u64,
+    account: Option<&AccountState>,
+) -> Result<Added, PoolError> {
+    let nonce = new.nonce();
+    if sender.pending.get(&nonce).is_some_and(|old| !bumps(rules, old, new)) {
+        return Err(PoolError::Bump);
+    }
+    if nonce > sender.next(state_nonce) {
+        let replaced = sender.queued.insert(nonce, new.clone()).map(|old| old.hash);
+        return Ok(Added { pending: Vec::new(), replaced });
+    }
+    let balance = account.map_or(U256::ZERO, |account| account.balance);
+    if !affords(sender, context, new, balance) {
+        return Err(PoolError::FundsForAll);
+    }
+    // One that waited under this nonce has lost its place.
+    let waiting = sender.queued.remove(&nonce).map(|old| old.hash);
+    let replaced = sender.pending.insert(nonce, new.clone()).map(|old| old.hash).or(waiting);
+    let mut pending = alloc::vec![new.hash];
+    let mut next = nonce.saturating_add(1);
+    while let Some(successor) = sender.queued.get(&next).cloned() {
+        if sender.pending.contains_key(&next) || !affords(sender, context, &successor, balance) {
+            break;
+        }
+        sender.queued.remove(&next);
+        pending.push(successor.hash);
+        sender.pending.insert(next, successor);
+        next = next.saturating_add(1);
+    }
+    Ok(Added { pending, replaced })
+}
+
+/// Whether the balance covers a transaction together with the others that can be mined.
+fn affords(sender: &Sender, context: &PoolContext<'_>, new: &Pooled, balance: U256) -> bool {
+    let others = sender.pending.values().filter(|other| other.nonce() != new.nonce());
+    let total = others.fold(new.cost(context), |sum, other| sum.saturating_add(other.cost(context)));
+    total <= balance
+}
+
+/// Whether a price exceeds another by enough to replace it.
+fn bumps(rules: &PoolRules, old: &Pooled, new: &Pooled) -> bool {
+    let (old, new) = (old.transaction.gas_price.value(), new.transaction.gas_price.value());
+    let percent = U256::from(rules.price_bump.saturating_add(100));
+    let wanted = old.saturating_mul(percent).checked_div(U256::from(100)).unwrap_or(U256::MAX);
+    new > old && new >= wanted
+}

@@ -1,0 +1,209 @@
+//! The pool against a plain model, and its rules one by one.
+
+use alloy_primitives::{Address, U256};
+use proptest::prelude::*;
+
+use super::{Pool, PoolContext, PoolError, PoolRules};
+use crate::consensus::Network;
+use crate::state::AccountState;
+use crate::types::{Header, RawUint, Transaction};
+
+const SENDER: Address = Address::repeat_byte(0xaa);
+
+fn head(network: &Network) -> Header {
+    Header { gas_limit: 10_000_000u64.into(), ..crate::consensus::testing::header(network, 7) }
+}
+
+fn transaction(nonce: u64, price: u64, value: u64) -> Transaction {
+    Transaction {
+        nonce: nonce.into(),
+        gas_price: RawUint::from(price),
+        gas_limit: 21_000u64.into(),
+        to: Some(Address::ZERO),
+        value: U256::from(value),
+        v: 27,
+        r: U256::from(1),
+        s: U256::from(1),
+        ..Transaction::remasc(1)
+    }
+}
+
+fn account(nonce: u64, balance: u64) -> AccountState {
+    AccountState { nonce, balance: U256::from(balance), ..AccountState::EMPTY }
+}
+
+struct Bench {
+    network: Network,
+    head: Header,
+    pool: Pool,
+    account: AccountState,
+}
+
+impl Bench {
+    fn new(rules: PoolRules) -> Self {
+        let network = Network::regtest();
+        let mut head = head(&network);
+        head.minimum_gas_price = 1u64.into();
+        Self { head, network, pool: Pool::new(rules), account: account(5, u64::MAX) }
+    }
+
+    fn add(&mut self, transaction: Transaction) -> Result<usize, PoolError> {
+        let context = PoolContext { network: &self.network, head: &self.head, now: 100 };
+        let added = self.pool.add(&context, transaction, SENDER, Some(&self.account))?;
+        Ok(added.pending.len())
+    }
+
+    fn nonces(&self) -> (Vec<u64>, Vec<u64>) {
+        let of = |map: std::collections::BTreeMap<Address, Vec<std::sync::Arc<super::Pooled>>>| {
+            map.into_values().flatten().map(|tx| tx.transaction.nonce.value().to::<u64>()).collect()
+        };
+        (of(self.pool.pending()), of(self.pool.queued()))
+    }
+}
+
+#[test]
+fn a_gap_waits_until_it_is_filled() {
+    let mut bench = Bench::new(PoolRules::default());
+    assert_eq!(bench.add(transaction(7, 1, 0)), Ok(0));
+    assert_eq!(bench.add(transaction(8, 1, 0)), Ok(0));
+    assert_eq!(bench.add(transaction(5, 1, 0)), Ok(1));
+    assert_eq!(bench.nonces(), (vec![5], vec![7, 8]));
+    assert_eq!(bench.add(transaction(6, 1, 0)), Ok(3), "this one and the two that waited");
+    assert_eq!(bench.nonces(), (vec![5, 6, 7, 8], vec![]));
+    assert_eq!(bench.pool.next_nonce(&SENDER, 5), 9);
+    // Mined up to 6.
+    assert!(bench.pool.refresh(&SENDER, 7).is_empty());
+    assert_eq!(bench.nonces(), (vec![7, 8], vec![]));
+    // A state in which 7 is still to come.
+    let seven = bench.pool.pending()[&SENDER][0].hash;
+    bench.pool.remove(&seven);
+    assert_eq!(bench.nonces(), (vec![], vec![8]));
+    assert_eq!(bench.pool.refresh(&SENDER, 8).len(), 1);
+}
+
+#[test]
+fn a_replacement_pays_forty_percent_more() {
+    let mut bench = Bench::new(PoolRules::default());
+    bench.add(transaction(5, 10, 0)).unwrap();
+    assert_eq!(bench.add(transaction(5, 10, 0)), Err(PoolError::KnownPending));
+    assert_eq!(bench.add(transaction(5, 13, 0)), Err(PoolError::Bump));
+    assert_eq!(bench.add(transaction(5, 14, 0)), Ok(1));
+    assert_eq!((bench.pool.pending_len(), bench.pool.queued_len()), (1, 0));
+    // One that waits is replaced by any other.
+    bench.add(transaction(9, 10, 0)).unwrap();
+    assert_eq!(bench.add(transaction(9, 10, 0)), Err(PoolError::KnownQueued));
+    assert_eq!(bench.add(transaction(9, 2, 0)), Ok(0));
+    assert_eq!((bench.pool.pending_len(), bench.pool.queued_len()), (1, 1));
+}
+
+#[test]
+fn each_rule_of_admission() {
+    let ok = transaction(5, 1, 0);
+    let cases: Vec<(Transaction, PoolError)> = vec![
+        (transaction(4, 1, 0), PoolError::NonceTooLow),
+        (transaction(21, 1, 0), PoolError::NonceTooHigh),
+        (transaction(5, 0, 0), PoolError::MinimumGasPrice),
+        (transaction(5, 81, 0), PoolError::GasPriceCap),
+        (Transaction { nonce: RawUint::padded(U256::from(5), 2), ..ok.clone() }, PoolError::NonceEncoding),
+        (Transaction { nonce: RawUint::padded(U256::from(5), 9), ..ok.clone() }, PoolError::NonceLength(9)),
+        (Transaction { gas_limit: 20_999u64.into(), ..ok.clone() }, PoolError::BasicCost),
+        (
+            Transaction { gas_limit: 6_800_001u64.into(), ..ok.clone() },
+            PoolError::GasLimit { gas: U256::from(6_800_001), limit: 6_800_000 },
+        ),
+        (
+            Transaction { gas_limit: 1_000_000u64.into(), gas_price: RawUint::from(U256::MAX), ..ok.clone() },
+            PoolError::Funds,
+        ),
+        (transaction(5, 1, u64::MAX), PoolError::FundsForAll),
+        (Transaction { to: None, data: vec![0; 49_153].into(), ..ok.clone() }, PoolError::InitCodeSize),
+        (Transaction::remasc(6), PoolError::Remasc),
+    ];
+    for (transaction, error) in cases {
+        assert_eq!(Bench::new(PoolRules::default()).add(transaction), Err(error));
+    }
+    let big = Transaction { data: vec![1; 131_072].into(), gas_limit: 6_000_000u64.into(), ..ok.clone() };
+    assert!(matches!(Bench::new(PoolRules::default()).add(big), Err(PoolError::Size(_))));
+    let mut poor = Bench::new(PoolRules::default());
+    let context = PoolContext { network: &poor.network, head: &poor.head, now: 0 };
+    assert_eq!(poor.pool.add(&context, ok.clone(), SENDER, None), Err(PoolError::NoAccount));
+    assert_eq!(poor.add(ok), Ok(1));
+}
+
+#[test]
+fn funds_must_cover_all_that_can_be_mined() {
+    let mut bench = Bench::new(PoolRules::default());
+    bench.account = account(5, 3 * 21_000 + 10);
+    bench.add(transaction(5, 1, 10)).unwrap();
+    bench.add(transaction(6, 1, 0)).unwrap();
+    assert_eq!(bench.add(transaction(7, 1, 1)), Err(PoolError::FundsForAll));
+    assert_eq!(bench.add(transaction(7, 1, 0)), Ok(1));
+    // What is replaced is not counted twice.
+    assert_eq!(bench.add(transaction(5, 2, 0)), Err(PoolError::FundsForAll));
+    bench.account = account(5, 4 * 21_000);
+    assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
+}
+
+#[test]
+fn old_transactions_go_where_a_limit_is_set() {
+    let mut bench =
+        Bench::new(PoolRules { max_blocks: Some(10), max_seconds: Some(650), ..Default::default() });
+    bench.add(transaction(5, 1, 0)).unwrap();
+    bench.pool.expire(17, 749);
+    assert_eq!(bench.pool.pending_len(), 1);
+    bench.pool.expire(18, 0);
+    assert_eq!(bench.pool.pending_len(), 0);
+    bench.add(transaction(5, 1, 0)).unwrap();
+    bench.pool.expire(0, 750);
+    assert_eq!(bench.pool.pending_len(), 0);
+}
+
+proptest! {
+    /// Whatever comes and goes: what can be mined has no gap, the counts are right, the best price goes first.
+    #[test]
+    fn whatever_happens_the_pool_stays_in_order(
+        steps in proptest::collection::vec((0u8..4, 0u8..3, 0u64..12, 1u64..60), 0..60)
+    ) {
+        let mut bench = Bench::new(PoolRules::default());
+        let senders = [Address::repeat_byte(1), Address::repeat_byte(2), Address::repeat_byte(3)];
+        let mut state = [0u64; 3];
+        for (kind, who, nonce, price) in steps {
+            let index = usize::from(who);
+            let context = PoolContext { network: &bench.network, head: &bench.head, now: 0 };
+            match kind {
+                0 | 1 => {
+                    let known = account(state[index], u64::MAX);
+                    let tx = Transaction { data: vec![who].into(), gas_limit: 30_000u64.into(), ..transaction(nonce, price, 0) };
+                    let _ = bench.pool.add(&context, tx, senders[index], Some(&known));
+                }
+                2 => {
+                    state[index] = bench.pool.next_nonce(&senders[index], state[index]);
+                    bench.pool.refresh(&senders[index], state[index]);
+                }
+                _ => {
+                    if let Some(first) = bench.pool.ordered().first() {
+                        let (hash, sender) = (first.hash, first.sender);
+                        bench.pool.remove(&hash);
+                        let index = senders.iter().position(|s| *s == sender).unwrap();
+                        bench.pool.refresh(&sender, state[index]);
+                    }
+                }
+            }
+            let ordered = bench.pool.ordered();
+            prop_assert_eq!(ordered.len(), bench.pool.pending_len());
+            let queued: usize = bench.pool.queued().values().map(Vec::len).sum();
+            prop_assert_eq!(queued, bench.pool.queued_len());
+            let mut next = state;
+            for tx in &ordered {
+                let index = senders.iter().position(|s| *s == tx.sender).unwrap();
+                prop_assert_eq!(tx.transaction.nonce.value(), U256::from(next[index]));
+                next[index] += 1;
+                prop_assert!(bench.pool.get(&tx.hash).is_some());
+            }
+            for (sender, waiting) in bench.pool.queued() {
+                let index = senders.iter().position(|s| *s == sender).unwrap();
+                prop_assert!(waiting.iter().all(|tx| tx.transaction.nonce.value() > U256::from(next[index])));
+            }
+        }
+    }
+}

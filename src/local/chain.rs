@@ -1,0 +1,264 @@
+//! The writer of an executed chain.
+
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256};
+
+use super::error::ImportError;
+use super::snapshot::{ChainSnapshot, StoredBlock};
+use crate::consensus::{
+    BodyError, Candidate, ChainError, Change, CheckedBlock, HeaderChain, Network, VerifiedBody,
+    VerifiedHeader, VerifiedReceipts,
+};
+use crate::evm::precompiles::Unsimulated;
+use crate::exec::{check_block, execute_block, BlockError, BlockInput, ExecutedBlock, NoObserver};
+use crate::trie::Trie;
+use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
+
+/// A block that was taken in.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    /// Its header.
+    pub header: VerifiedHeader,
+    /// What happened to the head.
+    pub change: Change,
+    /// Methods of native contracts that failed because this version does not execute them, with the index of the
+    /// transaction.
+    pub unsimulated: Vec<(usize, Unsimulated)>,
+}
+
+/// A chain of executed blocks with the state behind each of the newest ones. What does not pass every check changes
+/// nothing.
+#[derive(Debug, Clone)]
+pub struct LocalChain {
+    headers: HeaderChain,
+    /// For readers; its headers are those of `headers`.
+    now: ChainSnapshot,
+    /// Blocks below the head whose states are kept; all without a limit.
+    history: Option<u64>,
+    /// Blocks whose states are kept, by height.
+    kept: BTreeMap<u64, Vec<B256>>,
+}
+
+impl LocalChain {
+    /// A chain that consists of block 0; `state` is what is behind it. States older than `history` blocks are dropped,
+    /// except that the head's is always there.
+    ///
+    /// # Errors
+    /// The header is not the network's genesis.
+    pub fn new(
+        network: Arc<Network>,
+        genesis: SealedHeader,
+        state: Trie,
+        history: Option<u64>,
+    ) -> Result<Self, ChainError> {
+        let hash = genesis.hash();
+        let headers = HeaderChain::from_genesis(network, genesis)?.with_window(u64::MAX);
+        let now = ChainSnapshot {
+            headers: headers.snapshot(),
+            blocks: Default::default(),
+            states: Default::default(),
+            transactions: Default::default(),
+            heights: Default::default(),
+        };
+        let mut chain = Self { headers, now, history, kept: BTreeMap::new() };
+        let header = chain.headers.head().clone();
+        chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
+        debug_assert_eq!(header.hash(), hash);
+        Ok(chain)
+    }
+
+    /// The chain as it is now, for readers.
+    #[must_use]
+    pub fn snapshot(&self) -> ChainSnapshot {
+        self.now.clone()
+    }
+
+    /// The chain as it is now.
+    #[must_use]
+    pub const fn view(&self) -> &ChainSnapshot {
+        &self.now
+    }
+
+    /// The head of the best chain.
+    #[must_use]
+    pub fn head(&self) -> &VerifiedHeader {
+        self.now.head()
+    }
+
+    /// Takes a block in: header and uncle rules, transactions, execution, every root; then fork choice. `now` is the
+    /// clock in seconds since 1970; without it blocks ahead of the clock are taken.
+    ///
+    /// # Errors
+    /// The first rule it breaks; nothing has changed then.
+    pub fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        let Block { header, body, uncles } = block;
+        let candidate = Candidate::from(header);
+        if let Some(known) = self.known(candidate.header().hash()) {
+            return Ok(known);
+        }
+        let checked = self.headers.check_block(candidate, uncles, now)?;
+        let header = checked.header().clone();
+        let fail = |error| ImportError::Execution { number: header.number, hash: header.hash(), error };
+        let state = self.now.state(&header.parent_hash).ok_or_else(|| ImportError::NoState {
+            number: header.number,
+            hash: header.hash(),
+            parent: header.parent_hash,
+        })?;
+        let input = BlockInput { header: header.header(), transactions: &body.transactions, senders: None };
+        let ancestry = self.now.ancestry(header.parent_hash);
+        let network = self.now.network();
+        let executed = execute_block(network, state, &input, &ancestry, &mut NoObserver).map_err(fail)?;
+        check_block(&executed, &header, network).map_err(|all| fail(BlockError::Mismatch(all)))?;
+        Ok(self.accept(checked, body.transactions, executed))
+    }
+
+    /// Takes a block in that was built and executed here: its roots were computed from what execution gave. Header and
+    /// uncle rules are checked as ever.
+    ///
+    /// # Errors
+    /// The header or uncle rule it breaks; nothing has changed then.
+    pub fn append(
+        &mut self,
+        header: SealedHeader,
+        uncles: Vec<Header>,
+        transactions: Vec<Transaction>,
+        executed: ExecutedBlock,
+    ) -> Result<Imported, ImportError> {
+        if let Some(known) = self.known(header.hash()) {
+            return Ok(known);
+        }
+        let checked = self.headers.check_block(Candidate::from(header), uncles, None)?;
+        Ok(self.accept(checked, transactions, executed))
+    }
+
+    /// Takes a block in that was executed before and comes from a store: header and uncle rules, transactions and
+    /// receipts are checked against the header, nothing is executed. `state` is what is behind it, where that is
+    /// stored.
+    ///
+    /// # Errors
+    /// As [`Self::import`].
+    pub fn restore(
+        &mut self,
+        block: Block,
+        receipts: Vec<Receipt>,
+        state: Option<Trie>,
+    ) -> Result<Imported, ImportError> {
+        let Block { header, body, uncles } = block;
+        let candidate = Candidate::from(header);
+        if let Some(known) = self.known(candidate.header().hash()) {
+            return Ok(known);
+        }
+        let checked = self.headers.check_block(candidate, uncles, None)?;
+        let header = checked.header().clone();
+        let (number, hash) = (header.number, header.hash());
+        let fail = |error: BodyError| ImportError::Body { number, hash, error };
+        if let Some(state) = state.as_ref().filter(|state| state.root() != header.state_root) {
+            return Err(ImportError::StoredState { number, hash, found: state.root() });
+        }
+        let network = self.now.network();
+        let body = VerifiedBody::check(&header, body.transactions, network).map_err(fail)?;
+        VerifiedReceipts::check(&header, receipts.clone(), network)
+            .and_then(|receipts| receipts.matches(&body))
+            .map_err(fail)?;
+        // A sender that cannot be recovered was impersonated.
+        let senders =
+            body.transactions().iter().map(|tx| tx.recover_sender(network.chain_id).unwrap_or_default());
+        let senders = senders.collect();
+        Ok(self.settle(checked, body.transactions().to_vec(), receipts, senders, state, Vec::new()))
+    }
+
+    fn known(&self, hash: B256) -> Option<Imported> {
+        let header = self.headers.by_hash(&hash)?.clone();
+        Some(Imported { header, change: Change::Known, unsimulated: Vec::new() })
+    }
+
+    fn accept(
+        &mut self,
+        checked: CheckedBlock,
+        transactions: Vec<Transaction>,
+        executed: ExecutedBlock,
+    ) -> Imported {
+        let ExecutedBlock { state, receipts, senders, unsimulated, .. } = executed;
+        self.settle(checked, transactions, receipts, senders, Some(state), unsimulated)
+    }
+
+    /// From here on nothing can fail.
+    fn settle(
+        &mut self,
+        checked: CheckedBlock,
+        transactions: Vec<Transaction>,
+        receipts: Vec<Receipt>,
+        senders: Vec<Address>,
+        state: Option<Trie>,
+        unsimulated: Vec<(usize, Unsimulated)>,
+    ) -> Imported {
+        let inserted = self.headers.accept(checked);
+        self.now.headers = self.headers.snapshot();
+        self.store(&inserted.header, transactions, receipts, senders, state);
+        match &inserted.change {
+            Change::Extended => self.index(&inserted.header.hash()),
+            Change::Reorganised(change) => {
+                change.removed.iter().for_each(|header| self.unindex(&header.hash()));
+                change.added.iter().for_each(|header| self.index(&header.hash()));
+            }
+            Change::Known | Change::Side => {}
+        }
+        self.forget();
+        Imported { header: inserted.header, change: inserted.change, unsimulated }
+    }
+
+    fn store(
+        &mut self,
+        header: &VerifiedHeader,
+        transactions: Vec<Transaction>,
+        receipts: Vec<Receipt>,
+        senders: Vec<Address>,
+        state: Option<Trie>,
+    ) {
+        let hash = header.hash();
+        let body = Arc::new(VerifiedBody::executed(header, transactions));
+        let receipts = Arc::new(VerifiedReceipts::executed(header, receipts));
+        self.now.blocks.insert(hash, Arc::new(StoredBlock { body, receipts, senders }));
+        if let Some(state) = state {
+            self.now.states.insert(hash, state);
+            self.kept.entry(header.number).or_default().push(hash);
+        }
+        let mut siblings = self.now.heights.get(&header.number).cloned().unwrap_or_default();
+        Arc::make_mut(&mut siblings).push(hash);
+        self.now.heights.insert(header.number, siblings);
+    }
+
+    fn index(&mut self, block: &B256) {
+        let Some(stored) = self.now.blocks.get(block).cloned() else { return };
+        for (index, transaction) in stored.body.hashes().iter().enumerate() {
+            self.now.transactions.insert(*transaction, (*block, index));
+        }
+    }
+
+    fn unindex(&mut self, block: &B256) {
+        let Some(stored) = self.now.blocks.get(block).cloned() else { return };
+        for transaction in stored.body.hashes() {
+            self.now.transactions.remove(transaction);
+        }
+    }
+
+    /// Drops the states that are older than the history.
+    fn forget(&mut self) {
+        let Some(history) = self.history else { return };
+        let head = self.headers.head();
+        let lowest = head.number.saturating_sub(history);
+        let keep = self.kept.split_off(&lowest);
+        let old = core::mem::replace(&mut self.kept, keep);
+        old.values().flatten().for_each(|hash| self.now.states.remove(hash));
+    }
+
+    /// Puts another state behind the head, as tools for tests do: blocks mined from now on start from it, and reads at
+    /// the head see it. The head's own header goes on naming the old root.
+    pub fn set_head_state(&mut self, state: Trie) {
+        let head = self.headers.head().hash();
+        self.now.states.insert(head, state);
+    }
+}

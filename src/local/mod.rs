@@ -1,0 +1,19 @@
+//! A chain that is executed here: every block's transactions run, every root compared. The development chain mines
+//! onto it, a follower imports into it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `snapshot` | the chain as of one moment, for readers |
+//! | `chain` | the writer: taking blocks in, history, changes by hand |
+//! | `ancestry` | the ancestors of a block on its own branch |
+//! | `error` | why a block is refused |
+
+mod ancestry;
+mod chain;
+mod error;
+mod snapshot;
+
+pub use ancestry::BranchAncestry;
+pub use chain::{Imported, LocalChain};
+pub use error::ImportError;
+pub use snapshot::{ChainSnapshot, StoredBlock};

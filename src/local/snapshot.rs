@@ -1,0 +1,143 @@
+//! The chain as of one moment.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256};
+
+use super::ancestry::BranchAncestry;
+use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
+use crate::consensus::persistent::Map;
+use crate::consensus::{ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
+use crate::exec::{execute_in, BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock};
+use crate::trie::Trie;
+use crate::types::SealedHeader;
+
+/// What belongs to a block beside its header and uncles.
+#[derive(Debug, Clone)]
+pub struct StoredBlock {
+    /// Its transactions.
+    pub body: Arc<VerifiedBody>,
+    /// Their receipts.
+    pub receipts: Arc<VerifiedReceipts>,
+    /// Their senders; the zero address for REMASC's.
+    pub senders: Vec<Address>,
+}
+
+/// One state of the chain. A clone costs next to nothing and never changes.
+#[derive(Debug, Clone)]
+pub struct ChainSnapshot {
+    pub(super) headers: ChainView,
+    pub(super) blocks: Map<B256, Arc<StoredBlock>>,
+    /// State behind each block whose state is kept.
+    pub(super) states: Map<B256, Trie>,
+    /// Block and index of every transaction of the canonical chain.
+    pub(super) transactions: Map<B256, (B256, usize)>,
+    /// Every block of a height, canonical or not, in the order they came.
+    pub(super) heights: Map<u64, Arc<Vec<B256>>>,
+}
+
+impl ChainSnapshot {
+    /// The header chain.
+    #[must_use]
+    pub const fn headers(&self) -> &ChainView {
+        &self.headers
+    }
+
+    /// The network.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        self.headers.network()
+    }
+
+    /// The head of the best chain.
+    #[must_use]
+    pub fn head(&self) -> &VerifiedHeader {
+        self.headers.head()
+    }
+
+    /// Body, receipts and senders of a block, canonical or not.
+    #[must_use]
+    pub fn block(&self, hash: &B256) -> Option<&Arc<StoredBlock>> {
+        self.blocks.get(hash)
+    }
+
+    /// Every block of a height, canonical or not, in the order they came.
+    #[must_use]
+    pub fn at_height(&self, number: u64) -> &[B256] {
+        self.heights.get(&number).map_or(&[], |hashes| hashes.as_slice())
+    }
+
+    /// Block and index of a transaction of the canonical chain.
+    #[must_use]
+    pub fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {
+        self.transactions.get(transaction).copied()
+    }
+
+    /// The state behind a block, if it is kept.
+    #[must_use]
+    pub fn state(&self, block: &B256) -> Option<&Trie> {
+        self.states.get(block)
+    }
+
+    /// The state behind the head, which is always kept.
+    #[must_use]
+    pub fn head_state(&self) -> Trie {
+        self.states.get(&self.head().hash()).cloned().unwrap_or_default()
+    }
+
+    /// The uncles of a block.
+    #[must_use]
+    pub fn uncles(&self, hash: &B256) -> Option<&Arc<VerifiedUncles>> {
+        self.headers.uncles(hash)
+    }
+
+    /// The ancestors of a block whose parent this is.
+    #[must_use]
+    pub const fn ancestry(&self, parent: B256) -> BranchAncestry<'_> {
+        BranchAncestry::new(&self.headers, parent)
+    }
+
+    /// Executes a kept block again on its parent's state, watched; `None` where that state is not kept.
+    ///
+    /// # Errors
+    /// Interrupted, or the state was changed by hand in a way that a transaction does not survive.
+    pub fn replay(
+        &self,
+        header: &VerifiedHeader,
+        observer: &mut dyn BlockObserver,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Option<Result<ExecutedBlock, BlockError>> {
+        let (state, block) = (self.state(&header.parent_hash)?, self.block(&header.hash())?);
+        let ancestry = self.ancestry(header.parent_hash);
+        let mut context = BlockContext::new(self.network(), header.header().into(), &ancestry);
+        context.interrupt = interrupt;
+        let input = BlockInput {
+            header: header.header(),
+            transactions: block.body.transactions(),
+            senders: Some(&block.senders),
+        };
+        Some(execute_in(&context, state, &input, observer))
+    }
+
+    /// The uncles that a child of the head may name: siblings of its last ancestors that no block named yet, oldest
+    /// first.
+    #[must_use]
+    pub fn uncle_candidates(&self) -> Vec<SealedHeader> {
+        let next = self.head().number.saturating_add(1);
+        let lowest = next.saturating_sub(UNCLE_GENERATIONS);
+        let family: Vec<B256> = (lowest..next).filter_map(|number| self.headers.hash_at(number)).collect();
+        let named = |hash: &B256| {
+            let mut uncles = family.iter().filter_map(|block| self.uncles(block));
+            uncles.any(|uncles| uncles.headers().iter().any(|uncle| uncle.hash() == *hash))
+        };
+        let siblings = (lowest.saturating_add(1)..next).flat_map(|number| self.at_height(number));
+        siblings
+            .filter(|hash| !family.contains(hash) && !named(hash))
+            .filter_map(|hash| self.headers.by_hash(hash))
+            .filter(|header| family.contains(&header.parent_hash))
+            .map(|header| header.sealed().clone())
+            .take(MAX_UNCLES)
+            .collect()
+    }
+}
