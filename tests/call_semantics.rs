@@ -205,15 +205,19 @@ fn a_value_needs_no_balance_but_nobody_may_look() {
 
 #[test]
 fn what_is_not_simulated_is_named() {
-    let nested = format!("5f5f5f5f5f63{BRIDGE:08x}5af100");
+    // getStateForDebugging(), directly and from a contract.
+    let nested = format!("630d0cee935f525f5f6004601c5f63{BRIDGE:08x}5af100");
     let mut state = state(&[(CODE, &nested)]);
-    let refused =
-        Err(CallStop::NotSimulated(Unsimulated { contract: low_address(BRIDGE), method: "any method" }));
-    assert_eq!(run(&state, &to(BRIDGE)), refused);
+    let refused = Err(CallStop::NotSimulated(Unsimulated {
+        contract: low_address(BRIDGE),
+        method: "getStateForDebugging",
+    }));
+    let direct = CallMessage { data: bytes("0d0cee93"), ..to(BRIDGE) };
+    assert_eq!(run(&state, &direct), refused);
     assert_eq!(run(&state, &to(CODE)), refused);
     assert_eq!(
-        run(&state, &to(BRIDGE)).unwrap_err().to_string(),
-        "any method of precompile 0x0000000000000000000000000000000001000006 is not simulated"
+        run(&state, &direct).unwrap_err().to_string(),
+        "getStateForDebugging of precompile 0x0000000000000000000000000000000001000006 is not simulated"
     );
     // What is missing comes first: with it, the call may never get there.
     let reads_first = format!("5f5450{nested}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rootlight::consensus::Network;
-use rootlight::exec::{check_block, execute_block, BlockInput, NoObserver};
+use rootlight::exec::{check_block, execute_block, BlockInput, ExecutedBlock, NoObserver};
 use rootlight::trie::{Loader, Trie};
 use rootlight::types::{Bytes, Receipt, B256};
 use serde_json::Value;
@@ -20,18 +20,43 @@ struct Fault {
     methods: Vec<String>,
 }
 
-/// Executes one block and compares everything; what is wrong with it otherwise.
-fn replay_block(
-    network: &Network,
-    parent: &Trie,
-    block: &RecordedBlock,
-    branch: &Branch<'_>,
-    folder: &Path,
-) -> Result<Trie, Fault> {
-    let number = block.header.number;
-    let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
-    let executed = execute_block(network, parent, &input, branch, &mut NoObserver)
-        .map_err(|error| Fault { text: format!("block {number}: {error}"), methods: Vec::new() })?;
+/// A receipt in one line.
+fn short(receipt: &Receipt) -> String {
+    let Receipt { success, cumulative_gas_used, gas_used, logs, .. } = receipt;
+    format!("success {success}, gas {gas_used} of {cumulative_gas_used}, logs {logs:?}")
+}
+
+/// Recorded state nodes.
+struct Nodes(BTreeMap<B256, Bytes>);
+
+impl Nodes {
+    fn load(folder: &Path) -> Self {
+        let mut nodes = BTreeMap::new();
+        for line in text_of(&folder.join("state_nodes.jsonl")).lines() {
+            let node: Value = serde_json::from_str(line).unwrap();
+            let hash = node["hash"].as_str().unwrap().parse().unwrap();
+            nodes.insert(hash, bytes(node["value"].as_str().unwrap()));
+        }
+        Self(nodes)
+    }
+
+    fn state(&self, root: B256) -> Option<Trie> {
+        Loader::new(&self.0).load(root).ok()
+    }
+
+    /// What differs between a computed state and the recorded one with this root.
+    fn diff(&self, found: &Trie, root: B256) -> Vec<String> {
+        let Some(recorded) = self.state(root) else { return vec!["no recorded state".into()] };
+        let mut pairs: BTreeMap<Vec<u8>, [Option<Bytes>; 2]> = BTreeMap::new();
+        recorded.for_each(&mut |key, value| pairs.entry(key.to_vec()).or_default()[0] = Some(value.clone()));
+        found.for_each(&mut |key, value| pairs.entry(key.to_vec()).or_default()[1] = Some(value.clone()));
+        pairs.retain(|_, [recorded, found]| recorded != found);
+        pairs.iter().map(|(key, [r, f])| format!("{}: {r:?}, found {f:?}", hex::encode(key))).collect()
+    }
+}
+
+/// What of a block's execution is not as recorded.
+fn faults(executed: &ExecutedBlock, block: &RecordedBlock, network: &Network, nodes: &Nodes) -> Vec<String> {
     let mut faults = Vec::new();
     for (index, recorded) in &block.receipts {
         let found = &executed.receipts[*index as usize];
@@ -45,64 +70,103 @@ fn replay_block(
             faults.push(format!("contract {index}: {recorded}, found {found:?}"));
         }
     }
-    if let Err(mismatches) = check_block(&executed, &block.header, network) {
+    if let Err(mismatches) = check_block(executed, &block.header, network) {
         faults.extend(mismatches.iter().map(|mismatch| mismatch.to_string()));
     }
+    if executed.state.root() != block.header.state_root {
+        faults.extend(nodes.diff(&executed.state, block.header.state_root));
+    }
+    faults
+}
+
+/// Executes one block and compares everything.
+fn replay_block(
+    network: &Network,
+    parent: &Trie,
+    block: &RecordedBlock,
+    branch: &Branch<'_>,
+    nodes: &Nodes,
+) -> Result<Trie, Fault> {
+    let number = block.header.number;
+    let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
+    let executed = execute_block(network, parent, &input, branch, &mut NoObserver)
+        .map_err(|error| Fault { text: format!("block {number}: {error}"), methods: Vec::new() })?;
+    let faults = faults(&executed, block, network, nodes);
     if faults.is_empty() {
         return Ok(executed.state);
-    }
-    if executed.state.root() != block.header.state_root {
-        faults.extend(state_diff(folder, &executed.state, block.header.state_root));
     }
     let methods: Vec<String> = executed.unsimulated.iter().map(|(_, method)| method.to_string()).collect();
     Err(Fault { text: format!("block {number}: {}", faults.join("; ")), methods })
 }
 
-/// A receipt in one line.
-fn short(receipt: &Receipt) -> String {
-    let Receipt { success, cumulative_gas_used, gas_used, logs, .. } = receipt;
-    format!("success {success}, gas {gas_used} of {cumulative_gas_used}, logs {logs:?}")
+/// A replayed chain: states by block hash, and blocks with methods that are not simulated.
+struct Replay {
+    states: BTreeMap<B256, Trie>,
+    skipped: Vec<(u64, Vec<String>)>,
 }
 
-/// What differs between a computed state and the recorded one with this root.
-fn state_diff(folder: &Path, found: &Trie, root: B256) -> Vec<String> {
-    let mut nodes: BTreeMap<B256, Bytes> = BTreeMap::new();
-    for line in text_of(&folder.join("state_nodes.jsonl")).lines() {
-        let node: Value = serde_json::from_str(line).unwrap();
-        nodes.insert(node["hash"].as_str().unwrap().parse().unwrap(), bytes(node["value"].as_str().unwrap()));
-    }
-    let Ok(recorded) = Loader::new(&nodes).load(root) else { return vec!["no recorded state".into()] };
-    let mut pairs: BTreeMap<Vec<u8>, [Option<Bytes>; 2]> = BTreeMap::new();
-    recorded.for_each(&mut |key, value| pairs.entry(key.to_vec()).or_default()[0] = Some(value.clone()));
-    found.for_each(&mut |key, value| pairs.entry(key.to_vec()).or_default()[1] = Some(value.clone()));
-    pairs.retain(|_, [recorded, found]| recorded != found);
-    pairs.iter().map(|(key, [r, f])| format!("{}: {r:?}, found {f:?}", hex::encode(key))).collect()
-}
-
-/// Replays the canonical chain; the number of blocks that are equal, and why the next one is not.
-fn replay(shared: &Path, folder: &Path, recording: &Recording) -> (Vec<Trie>, Option<Fault>) {
-    let mut states = vec![genesis_state(shared, &recording.network)];
+/// Replays the canonical chain. A block that calls what is not simulated is passed over where its
+/// state was recorded, and ends the replay otherwise.
+fn replay(shared: &Path, recording: &Recording, nodes: &Nodes) -> Replay {
+    let genesis = &recording.blocks[0];
+    let mut state = genesis_state(shared, &recording.network);
+    assert_eq!(state.root(), genesis.header.state_root);
+    let mut replay =
+        Replay { states: BTreeMap::from([(genesis.header.hash(), state.clone())]), skipped: Vec::new() };
     let branch = Branch::canonical(recording);
     for block in &recording.blocks[1..] {
-        match replay_block(&recording.network, states.last().unwrap(), block, &branch, folder) {
-            Ok(state) => states.push(state),
-            Err(fault) => return (states, Some(fault)),
-        }
+        let number = block.header.number;
+        state = match replay_block(&recording.network, &state, block, &branch, nodes) {
+            Ok(state) => state,
+            Err(fault) if fault.methods.is_empty() => panic!("{}", fault.text),
+            Err(fault) => {
+                replay.skipped.push((number, fault.methods));
+                let Some(recorded) = nodes.state(block.header.state_root) else { return replay };
+                recorded
+            }
+        };
+        replay.states.insert(block.header.hash(), state.clone());
     }
-    (states, None)
+    replay
 }
 
 fn whole(folder: &str, network: Network) {
     let Some(shared) = shared() else { return };
     let path = shared.join("vectors").join(folder);
     let recording = Recording::load(&path, network);
-    let (states, fault) = replay(&shared, &path, &recording);
-    println!("{folder}: {} of {} blocks", states.len(), recording.blocks.len());
-    match fault {
-        None => {}
-        Some(fault) if fault.methods.is_empty() => panic!("{folder}: {}", fault.text),
-        Some(fault) => println!("{folder}: block {} calls {:?}", states.len(), fault.methods),
+    let nodes = Nodes::load(&path);
+    let replay = replay(&shared, &recording, &nodes);
+    let side = side_blocks(&recording, &replay.states, &nodes);
+    println!(
+        "{folder}: {} of {} blocks equal, {side} of {} side blocks, skipped {:?}",
+        replay.states.len() - replay.skipped.len(),
+        recording.blocks.len(),
+        recording.side.len(),
+        replay.skipped
+    );
+}
+
+/// Executes the side blocks whose parent's state is known, each on its own branch.
+fn side_blocks(recording: &Recording, states: &BTreeMap<B256, Trie>, nodes: &Nodes) -> usize {
+    let mut states = states.clone();
+    let mut equal = 0;
+    for block in &recording.side {
+        let Some(parent) = states.get(&block.header.parent_hash).cloned() else { continue };
+        let mut branch = Branch::canonical(recording);
+        let mut above = block.header.parent_hash;
+        while let Some(parent) = recording.side.iter().find(|side| side.header.hash() == above) {
+            branch.blocks.push(parent);
+            above = parent.header.parent_hash;
+        }
+        match replay_block(&recording.network, &parent, block, &branch, nodes) {
+            Ok(state) => {
+                equal += 1;
+                states.insert(block.header.hash(), state);
+            }
+            Err(fault) => assert!(!fault.methods.is_empty(), "side {}", fault.text),
+        }
     }
+    equal
 }
 
 fn era(name: &str) {
@@ -123,6 +187,16 @@ fn chain_v0() {
 #[test]
 fn edge_chain() {
     whole("execution/edge_chain", Network::regtest());
+}
+
+#[test]
+fn bridge_chain() {
+    whole("execution/bridge_chain", Network::regtest());
+}
+
+#[test]
+fn peg_chain() {
+    whole("execution/peg_chain", Network::regtest());
 }
 
 #[test]

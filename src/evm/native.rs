@@ -83,11 +83,11 @@ impl<S: EvmState> Machine<'_, S> {
                 return Ok(refused(gas));
             }
         };
-        if !gas.record_regular_cost(price) {
+        if !gas.record_regular_cost(price.gas) {
             gas.spend_all();
             return Ok(InterpreterResult::new(InstructionResult::PrecompileOOG, Bytes::new(), gas));
         }
-        match precompile.run(&call, &mut host) {
+        match precompile.run(&call, &mut host, price) {
             Ok(output) => Ok(InterpreterResult::new(InstructionResult::Return, output, gas)),
             Err(Refusal::Nothing) if !rules.has(Rule::Rskip197) => {
                 Ok(InterpreterResult::new(InstructionResult::Return, Bytes::new(), gas))
@@ -125,7 +125,7 @@ impl<S: EvmState> Machine<'_, S> {
         let caller = first.from.unwrap_or(Address::ZERO);
         let call = NativeCall {
             input: &first.data,
-            caller,
+            caller: first.from,
             value: first.value,
             kind: CallType::Call,
             depth: 0,
@@ -141,15 +141,16 @@ impl<S: EvmState> Machine<'_, S> {
                 return Ok(self.direct_end(0, Direct::Failed));
             }
         };
-        if price > first.gas {
-            return Ok(self.direct_end(price, Direct::TooExpensive));
+        let gas = price.gas;
+        if gas > first.gas {
+            return Ok(self.direct_end(gas, Direct::TooExpensive));
         }
-        let output = match precompile.run(&call, &mut Host(context)) {
+        let output = match precompile.run(&call, &mut Host(context), price) {
             Ok(output) => output,
             Err(Refusal::Nothing) => Bytes::new(),
             Err(refusal) => {
                 self.note_unsimulated(precompile, refusal)?;
-                return Ok(self.direct_end(price, Direct::Failed));
+                return Ok(self.direct_end(gas, Direct::Failed));
             }
         };
         if call.transaction.is_some() {
@@ -159,7 +160,7 @@ impl<S: EvmState> Machine<'_, S> {
                 Err(never) => match never {},
             }
         }
-        Ok(self.direct_end(price, Direct::Done(output)))
+        Ok(self.direct_end(gas, Direct::Done(output)))
     }
 
     fn direct_end(&mut self, price: u64, outcome: Direct) -> DirectEnd {
@@ -272,7 +273,7 @@ fn native_call<'c, 'a: 'c, DB: EvmDatabase>(
     let delegate = inputs.scheme == CallScheme::DelegateCall;
     NativeCall {
         input,
-        caller: if delegate { inputs.target_address } else { inputs.caller },
+        caller: Some(if delegate { inputs.target_address } else { inputs.caller }),
         value: if delegate { U256::ZERO } else { inputs.value.get() },
         kind: match inputs.scheme {
             CallScheme::Call => CallType::Call,

@@ -53,6 +53,14 @@ impl Transaction {
     }
 }
 
+impl Transaction {
+    /// The public key (x and y, 64 bytes) that signed a transaction, whatever else is wrong with the
+    /// signature; nothing for REMASC's.
+    pub fn recover_public_key(&self) -> Option<[u8; 64]> {
+        recover(&self.signing_hash(), &self.r, &self.s, self.y_is_odd()?)
+    }
+}
+
 /// The public key (x and y, 64 bytes) that made a signature.
 #[cfg(not(feature = "secp256k1-c"))]
 fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {

@@ -35,8 +35,8 @@ pub struct NativeCall<'a> {
     /// Call data.
     pub input: &'a [u8],
     /// The account that calls: a transaction's sender, or the contract whose code runs (for
-    /// CALLCODE and DELEGATECALL as well).
-    pub caller: Address,
+    /// CALLCODE and DELEGATECALL as well). `None` is the null sender of local calls.
+    pub caller: Option<Address>,
     /// Value sent, in wei; already moved when a contract calls, still with the sender in a
     /// transaction's own call.
     pub value: U256,

@@ -1,17 +1,21 @@
 //! Native contracts: which exist under which rules, what they cost, what they answer.
 //!
 //! Each calls its cryptography directly: `revm`'s own table would link every curve it knows.
-//! Bridge, REMASC, HDWalletUtils and BlockHeader are known but not executed yet; a run that
-//! reaches one stops with their address.
 
+mod abi;
+mod bitcoin;
 mod blake2f;
+mod block_header;
 mod bn254;
+pub mod bridge;
 mod ecrecover;
 mod environment;
 mod hashes;
+mod hd_wallet;
 mod host;
 mod modexp;
 mod provider;
+mod remasc;
 mod secp256k1;
 
 use alloc::vec::Vec;
@@ -22,6 +26,7 @@ use crate::consensus::{Rule, RuleSet};
 
 pub use host::{CallType, NativeBlock, NativeCall, NativeHost, Refusal, RunTransaction, Unsimulated};
 pub(super) use provider::NoPrecompiles;
+pub use remasc::cell_slot;
 
 /// A native contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,15 @@ pub enum Precompile {
     Secp256k1Add,
     /// 0x01000017, multiplication on secp256k1 (RSKIP-516).
     Secp256k1Mul,
+}
+
+/// Price of a call.
+#[derive(Clone, Debug, Default)]
+pub struct Price {
+    /// Gas.
+    pub gas: u64,
+    /// Cells that finding it leaves to be written if the call goes well.
+    carried: Vec<(alloy_primitives::U256, Bytes)>,
 }
 
 /// Low four bytes of each address, the contract, and the rule that brought it (`None`: genesis).
@@ -112,9 +126,18 @@ impl Precompile {
     }
 
     /// Gas of a call, charged before it runs. Some prices depend on state, and finding one may
-    /// even write some.
-    pub fn price(self, call: &NativeCall<'_>, _host: &mut dyn NativeHost) -> Result<u64, Refusal> {
-        Ok(self.plain_price(call.input))
+    /// even write some, at once or with the call.
+    pub fn price(self, call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Price, Refusal> {
+        let gas = match self {
+            Self::HdWalletUtils => hd_wallet::price(call.input),
+            Self::BlockHeader => block_header::price(call.input, call.rules),
+            Self::Bridge => {
+                let (gas, carried) = bridge::price(call, host)?;
+                return Ok(Price { gas, carried });
+            }
+            _ => self.plain_price(call.input),
+        };
+        Ok(Price { gas, carried: Vec::new() })
     }
 
     /// Price of a contract that needs only its input.
@@ -136,8 +159,13 @@ impl Precompile {
         }
     }
 
-    /// Runs the contract.
-    pub fn run(self, call: &NativeCall<'_>, _host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
+    /// Runs the contract after its price was found.
+    pub fn run(
+        self,
+        call: &NativeCall<'_>,
+        host: &mut dyn NativeHost,
+        price: Price,
+    ) -> Result<Bytes, Refusal> {
         let NativeCall { input, rules, .. } = *call;
         let output: Vec<u8> = match self {
             Self::EcRecover => ecrecover::run(input),
@@ -152,9 +180,10 @@ impl Precompile {
             Self::Environment => environment::run(input, call.depth.max(1)).ok_or(Refusal::Failed)?,
             Self::Secp256k1Add => secp256k1::add(input).ok_or(Refusal::Failed)?,
             Self::Secp256k1Mul => secp256k1::mul(input).ok_or(Refusal::Failed)?,
-            Self::Bridge | Self::Remasc | Self::HdWalletUtils | Self::BlockHeader => {
-                return Err(Refusal::NotSimulated("any method"))
-            }
+            Self::HdWalletUtils => return hd_wallet::run(input).ok_or(Refusal::Failed),
+            Self::BlockHeader => return block_header::run(call, host),
+            Self::Remasc => return remasc::run(input, host),
+            Self::Bridge => return bridge::run(call, host, price.carried),
         };
         Ok(output.into())
     }

@@ -1,0 +1,116 @@
+//! What native contracts need of Bitcoin's encodings: Base58Check, hash160, scripts.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use sha2::{Digest, Sha256};
+
+/// Bytes of a Base58 checksum.
+const CHECKSUM: usize = 4;
+/// The digits.
+const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+/// Longest Base58 text that is read: an extended key has 111 characters, an address 35.
+const MAX_TEXT: usize = 128;
+
+/// RIPEMD-160 of SHA-256.
+pub(super) fn hash160(data: &[u8]) -> [u8; 20] {
+    ripemd::Ripemd160::digest(Sha256::digest(data)).into()
+}
+
+/// Script of `required` signatures of these keys, in this order (at most 16).
+pub(super) fn multisig(required: usize, keys: &[Vec<u8>]) -> Vec<u8> {
+    let mut script = alloc::vec![small(required)];
+    for key in keys {
+        push(&mut script, key);
+    }
+    script.extend([small(keys.len()), 0xae]);
+    script
+}
+
+/// Opcode of a number from 1 to 16.
+pub(super) fn small(number: usize) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX).saturating_add(0x50)
+}
+
+/// Appends a push of up to 65,535 bytes.
+pub(super) fn push(script: &mut Vec<u8>, data: &[u8]) {
+    match (u8::try_from(data.len()), u16::try_from(data.len())) {
+        (Ok(len @ 0..=0x4b), _) => script.push(len),
+        (Ok(len), _) => script.extend([0x4c, len]),
+        (_, Ok(len)) => {
+            script.push(0x4d);
+            script.extend_from_slice(&len.to_le_bytes());
+        }
+        _ => return,
+    }
+    script.extend_from_slice(data);
+}
+
+/// Bytes with their checksum, in Base58.
+pub(super) fn base58check(bytes: &[u8]) -> String {
+    let mut full = bytes.to_vec();
+    full.extend_from_slice(&checksum(bytes));
+    let zeros = full.iter().take_while(|byte| **byte == 0).count();
+    // Little-endian digits.
+    let mut digits: Vec<u8> = Vec::new();
+    for byte in full.iter().skip(zeros) {
+        let mut carry = u32::from(*byte);
+        for digit in &mut digits {
+            carry = carry.saturating_add(u32::from(*digit) << 8);
+            *digit = (carry % 58) as u8;
+            carry /= 58;
+        }
+        while carry > 0 {
+            digits.push((carry % 58) as u8);
+            carry /= 58;
+        }
+    }
+    digits.extend(core::iter::repeat_n(0, zeros));
+    digits.iter().rev().filter_map(|digit| DIGITS.get(usize::from(*digit))).map(|c| char::from(*c)).collect()
+}
+
+/// The bytes behind Base58 with a checksum, without it.
+pub(super) fn from_base58check(text: &str) -> Option<Vec<u8>> {
+    if text.len() > MAX_TEXT {
+        return None;
+    }
+    let zeros = text.bytes().take_while(|c| *c == b'1').count();
+    let mut bytes: Vec<u8> = Vec::new();
+    for c in text.bytes().skip(zeros) {
+        let mut carry = u32::try_from(DIGITS.iter().position(|digit| *digit == c)?).ok()?;
+        for byte in &mut bytes {
+            carry = carry.saturating_add(u32::from(*byte).saturating_mul(58));
+            *byte = carry as u8;
+            carry >>= 8;
+        }
+        if carry > 0 {
+            bytes.push(carry as u8);
+        }
+    }
+    bytes.extend(core::iter::repeat_n(0, zeros));
+    bytes.reverse();
+    let body = bytes.len().checked_sub(CHECKSUM)?;
+    let (body, sum) = bytes.split_at_checked(body)?;
+    (checksum(body) == sum).then(|| body.to_vec())
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    let digest: [u8; 32] = Sha256::digest(Sha256::digest(bytes)).into();
+    digest.first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_go_both_ways() {
+        let hash = hex::decode("00010966776006953d5567439e5e39f86a0d273bee").unwrap();
+        let text = base58check(&hash);
+        assert_eq!(text, "16UwLL9Risc3QfPqBUvKofHmBQ7wMtjvM");
+        assert_eq!(from_base58check(&text), Some(hash));
+        assert_eq!(from_base58check("16UwLL9Risc3QfPqBUvKofHmBQ7wMtjvN"), None, "checksum");
+        assert_eq!(from_base58check("0"), None);
+        assert_eq!(from_base58check(""), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! 0x01000010 (RSKIP-119): fields of the headers of up to 3,999 ancestors and of their uncles.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Bytes, U256};
+
+use super::abi::{bytes_result, decode, Arg, Kind};
+use super::{NativeCall, NativeHost, Refusal};
+use crate::consensus::{Rule, RuleSet};
+use crate::types::{RawUint, SealedHeader, MERGED_MINING_TAG};
+
+/// Depths from here on have no answer.
+const MAX_DEPTH: u64 = 4_000;
+/// Bytes between a merged-mining tag and the tags behind it: the hash it announces.
+const COMMITMENT: usize = 32;
+
+#[derive(Clone, Copy)]
+enum Method {
+    Coinbase,
+    Hash,
+    Tags,
+    MinGasPrice,
+    GasLimit,
+    GasUsed,
+    Difficulty,
+    BitcoinHeader,
+    UncleCoinbase,
+    DifficultyWithUncles,
+    CumulativeWork,
+}
+
+fn parse(input: &[u8], rules: RuleSet) -> Option<(Method, Vec<Arg<'_>>)> {
+    let (selector, rest) = input.split_first_chunk::<4>()?;
+    let rskip536 = rules.has(Rule::Rskip536);
+    let method = match u32::from_be_bytes(*selector) {
+        0x243e_7d36 => Method::Coinbase,
+        0x2cce_81aa => Method::Hash,
+        0x5ca0_53dd => Method::Tags,
+        0x1f1d_b3ba => Method::MinGasPrice,
+        0x08a0_6364 => Method::GasLimit,
+        0x06ac_702b => Method::GasUsed,
+        0x9319_a35b => Method::Difficulty,
+        0x3073_c6eb => Method::BitcoinHeader,
+        0xabcd_8984 => Method::UncleCoinbase,
+        0x579e_e593 if rskip536 => Method::DifficultyWithUncles,
+        0x096c_8196 if rskip536 => Method::CumulativeWork,
+        _ => return None,
+    };
+    let kinds: &[Kind] = match method {
+        Method::UncleCoinbase => &[Kind::Word, Kind::Word],
+        _ => &[Kind::Word],
+    };
+    Some((method, decode(rest, kinds)?))
+}
+
+/// 4,000 and 2 per byte; 0 for what cannot run.
+pub(super) fn price(input: &[u8], rules: RuleSet) -> u64 {
+    match parse(input, rules) {
+        Some(_) => (input.len() as u64).saturating_mul(2).saturating_add(4_000),
+        None => 0,
+    }
+}
+
+pub(super) fn run(call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
+    let (method, args) = parse(call.input, call.rules).ok_or(Refusal::Failed)?;
+    let depth = match args.first().and_then(int16) {
+        None => return Ok(bytes_result(&[])),
+        Some(depth) => u64::try_from(depth).map_err(|_| Refusal::Failed)?,
+    };
+    let Some(number) = ancestor(call.block.number, depth) else { return Ok(bytes_result(&[])) };
+    let Some(header) = host.header(number) else { return Ok(bytes_result(&[])) };
+    Ok(bytes_result(&field(method, &header, &args, host)?))
+}
+
+/// A signed 16-bit number, nothing outside its range.
+fn int16(arg: &Arg<'_>) -> Option<i16> {
+    i16::try_from(arg.signed()?).ok()
+}
+
+/// Height of an ancestor; depth 0 is the parent. Genesis is found at depth 0 only.
+fn ancestor(executing: u64, depth: u64) -> Option<u64> {
+    let parent = executing.checked_sub(1)?;
+    match depth {
+        0 => Some(parent),
+        MAX_DEPTH.. => None,
+        _ => parent.checked_sub(depth).filter(|number| *number > 0),
+    }
+}
+
+fn field(
+    method: Method,
+    header: &SealedHeader,
+    args: &[Arg<'_>],
+    host: &mut dyn NativeHost,
+) -> Result<Vec<u8>, Refusal> {
+    Ok(match method {
+        Method::Coinbase => header.coinbase.unwrap_or_default().to_vec(),
+        Method::Hash => header.hash().to_vec(),
+        Method::Tags => tags(&header.coinbase_tx).ok_or(Refusal::Failed)?.to_vec(),
+        Method::MinGasPrice => java_bytes(header.minimum_gas_price.value()),
+        Method::GasLimit => raw_bytes(&header.gas_limit),
+        Method::GasUsed => java_bytes(U256::from(header.gas_used)),
+        Method::Difficulty => java_bytes(header.difficulty.value()),
+        Method::BitcoinHeader => header.bitcoin_header.to_vec(),
+        Method::UncleCoinbase => uncle_coinbase(header, args.get(1), host)?,
+        Method::DifficultyWithUncles => {
+            let uncles = host.uncles(header.number).unwrap_or_default();
+            let sum = uncles
+                .iter()
+                .fold(header.difficulty.value(), |sum, uncle| sum.saturating_add(uncle.difficulty.value()));
+            java_bytes(sum)
+        }
+        Method::CumulativeWork => java_bytes(host.total_difficulty(header.number).unwrap_or_default()),
+    })
+}
+
+fn uncle_coinbase(
+    header: &SealedHeader,
+    index: Option<&Arg<'_>>,
+    host: &mut dyn NativeHost,
+) -> Result<Vec<u8>, Refusal> {
+    let Some(index) = index.and_then(int16) else { return Ok(Vec::new()) };
+    let index = usize::try_from(index).map_err(|_| Refusal::Failed)?;
+    if index as u64 >= u64::from(header.uncle_count) {
+        return Ok(Vec::new());
+    }
+    let uncles = host.uncles(header.number).unwrap_or_default();
+    let coinbase = uncles.get(index).and_then(|uncle| uncle.coinbase);
+    Ok(coinbase.map(|coinbase| coinbase.to_vec()).unwrap_or_default())
+}
+
+/// What follows the last Rootstock tag and its hash; fails where the hash is cut off.
+fn tags(coinbase_tx: &[u8]) -> Option<&[u8]> {
+    let tag = MERGED_MINING_TAG.as_slice();
+    match coinbase_tx.windows(tag.len()).rposition(|window| window == tag) {
+        None => Some(&[]),
+        Some(at) => coinbase_tx.get(at.checked_add(tag.len())?.checked_add(COMMITMENT)?..),
+    }
+}
+
+/// A number in the bytes the header holds it in.
+fn raw_bytes(number: &RawUint) -> Vec<u8> {
+    let word = number.value().to_be_bytes::<32>();
+    let len = usize::try_from(number.len()).unwrap_or(usize::MAX);
+    word.get(word.len().saturating_sub(len)..).unwrap_or_default().to_vec()
+}
+
+/// Bytes of a Java BigInteger: a sign bit in front, and one byte for zero.
+fn java_bytes(number: U256) -> Vec<u8> {
+    let mut bytes = number.to_be_bytes_trimmed_vec();
+    if bytes.first().is_none_or(|top| *top >= 0x80) {
+        bytes.insert(0, 0);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn genesis_is_only_a_parent() {
+        assert_eq!(ancestor(0, 0), None);
+        assert_eq!(ancestor(1, 0), Some(0));
+        assert_eq!(ancestor(2, 1), None);
+        assert_eq!(ancestor(5_000, 3_999), Some(1_000));
+        assert_eq!(ancestor(5_000, 4_000), None);
+    }
+
+    #[test]
+    fn tags_are_behind_the_last_commitment() {
+        let mut tx = b"RSKBLOCK:x".to_vec();
+        assert_eq!(tags(&tx), None);
+        tx.extend_from_slice(b"RSKBLOCK:");
+        tx.extend_from_slice(&[7; 32]);
+        assert_eq!(tags(&tx), Some(&[][..]));
+        tx.extend_from_slice(b"more");
+        assert_eq!(tags(&tx), Some(&b"more"[..]));
+        assert_eq!(tags(b"none"), Some(&[][..]));
+    }
+
+    #[test]
+    fn numbers_have_room_for_a_sign() {
+        assert_eq!(java_bytes(U256::ZERO), [0]);
+        assert_eq!(java_bytes(U256::from(0x80)), [0, 0x80]);
+        assert_eq!(java_bytes(U256::from(0x7f)), [0x7f]);
+    }
+}

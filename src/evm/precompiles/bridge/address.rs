@@ -1,0 +1,31 @@
+//! Bitcoin addresses of a network.
+
+use alloc::string::String;
+
+use super::super::bitcoin::{base58check, from_base58check};
+use super::constants::Constants;
+
+/// Address of a public key's hash160.
+pub(super) fn of_key(constants: &Constants, hash: &[u8]) -> String {
+    let [version, _] = constants.address_versions();
+    text(version, hash)
+}
+
+/// Address of a script's hash160.
+pub(super) fn of_script(constants: &Constants, hash: &[u8]) -> String {
+    let [_, version] = constants.address_versions();
+    text(version, hash)
+}
+
+fn text(version: u8, hash: &[u8]) -> String {
+    let mut bytes = alloc::vec![version];
+    bytes.extend_from_slice(hash);
+    base58check(&bytes)
+}
+
+/// The hash160 behind an address of this network, of either kind.
+pub(super) fn hash_of(constants: &Constants, text: &[u8]) -> Option<[u8; 20]> {
+    let bytes = from_base58check(core::str::from_utf8(text).ok()?)?;
+    let (version, hash) = bytes.split_first()?;
+    constants.address_versions().contains(version).then(|| hash.try_into().ok())?
+}

@@ -1,0 +1,178 @@
+//! Getters about federations: active, retiring, proposed, pending.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::keccak256;
+#[cfg(feature = "bridge-write")]
+use alloy_primitives::Bytes;
+
+use super::super::abi::{bytes_result, int_result, Arg};
+use super::constants::Key;
+use super::federation::{Federation, Member};
+use super::methods::Which;
+use super::session::{Bridge, Done};
+use super::Refusal;
+use crate::consensus::Rule;
+use crate::types::rlp::{self, Reader};
+
+/// What getters of numbers answer where there is no such federation.
+const NO_FEDERATION: i64 = -1;
+
+impl Bridge<'_> {
+    /// The federation in charge.
+    pub(super) fn active_federation(&mut self) -> Federation {
+        let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
+        Federation::active(constants, rules, height, &mut |slot| self.read(slot))
+    }
+
+    /// The federation that hands over.
+    pub(super) fn retiring_federation(&mut self) -> Option<Federation> {
+        let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
+        Federation::retiring(constants, rules, height, &mut |slot| self.read(slot))
+    }
+
+    /// The federation that is being validated (RSKIP-419).
+    pub(super) fn proposed_federation(&mut self) -> Option<Federation> {
+        if !self.has(Rule::Rskip419) {
+            return None;
+        }
+        Federation::stored("proposedFederation", &mut |slot| self.read(slot))
+    }
+
+    /// Members of the federation that is being put together; before RSKIP-123 just keys.
+    pub(super) fn pending_members(&mut self) -> Option<Vec<Member>> {
+        let cell = self.named("pendingFederation");
+        let multikey = !self.named("pendingFederationFormatVersion").is_empty();
+        let mut list = Reader::list(&cell, "pending").ok()?;
+        let mut members = Vec::new();
+        while !list.is_empty() {
+            members.push(if multikey {
+                Member::decode(list.next_raw("member").ok()?)?
+            } else {
+                let key: Key = list.next_str("key").ok()?.try_into().ok()?;
+                Member { btc: key, rsk: key, mst: key }
+            });
+        }
+        members.sort_unstable();
+        Some(members)
+    }
+
+    fn federation(&mut self, which: Which) -> Option<Federation> {
+        match which {
+            Which::Active => Some(self.active_federation()),
+            Which::Retiring => self.retiring_federation(),
+            Which::Proposed => self.proposed_federation(),
+        }
+    }
+}
+
+/// Hash by which a pending federation is committed: of its BTC keys.
+pub(super) fn hash(members: &[Member]) -> [u8; 32] {
+    let mut keys = Vec::new();
+    members.iter().for_each(|member| rlp::put_str(&mut keys, &member.btc));
+    let mut list = Vec::new();
+    rlp::put_list(&mut list, &keys);
+    keccak256(&list).0
+}
+
+fn bytes(bytes: &[u8]) -> Done {
+    Ok(Some(bytes_result(bytes)))
+}
+
+fn int(number: Option<u64>) -> Done {
+    // Java keeps these as signed 64-bit numbers.
+    Ok(Some(int_result(number.map_or(NO_FEDERATION, |number| number as i64))))
+}
+
+pub(super) fn address(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+    let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
+    let text = federation.address(bridge.constants, bridge.call.rules);
+    bytes(text.ok_or(Refusal::NotSimulated("early scripts of the test network"))?.as_bytes())
+}
+
+pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+    int(bridge.federation(which).map(|federation| federation.block))
+}
+
+/// In seconds since RSKIP-419, in milliseconds before.
+pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+    let unit = if bridge.has(Rule::Rskip419) { 1_000 } else { 1 };
+    int(bridge.federation(which).map(|federation| federation.created / unit))
+}
+
+pub(super) fn size(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+    int(bridge.federation(which).map(|federation| federation.members.len() as u64))
+}
+
+pub(super) fn threshold(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
+    int(bridge.federation(which).map(|federation| federation.required() as u64))
+}
+
+/// BTC key of a member; fails behind the last one.
+pub(super) fn key(bridge: &mut Bridge<'_>, which: Which, args: &[Arg<'_>]) -> Done {
+    let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
+    bytes(&member(&federation.members, args)?.btc)
+}
+
+pub(super) fn key_of_type(bridge: &mut Bridge<'_>, which: Which, args: &[Arg<'_>]) -> Done {
+    let kind = kind(args)?;
+    let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
+    bytes(kind(member(&federation.members, args)?))
+}
+
+pub(super) fn pending_key(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let Some(members) = bridge.pending_members() else { return bytes(&[]) };
+    bytes(&member(&members, args)?.btc)
+}
+
+pub(super) fn pending_key_of_type(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let kind = kind(args)?;
+    let Some(members) = bridge.pending_members() else { return bytes(&[]) };
+    bytes(kind(member(&members, args)?))
+}
+
+pub(super) fn pending_size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    int(bridge.pending_members().map(|members| members.len() as u64))
+}
+
+pub(super) fn pending_hash(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    match bridge.pending_members() {
+        Some(members) => bytes(&hash(&members)),
+        None => bytes(&[]),
+    }
+}
+
+/// Redeem script of the active federation (RSKIP-293).
+pub(super) fn redeem_script(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    let script = bridge.active_federation().redeem_script(bridge.constants, bridge.call.rules);
+    bytes(&script.ok_or(Refusal::NotSimulated("early scripts of the test network"))?)
+}
+
+/// The member at the index that the first argument gives in 32 signed bits.
+fn member<'m>(members: &'m [Member], args: &[Arg<'_>]) -> Result<&'m Member, Refusal> {
+    let index = args.first().map_or(-1, Arg::int);
+    usize::try_from(index).ok().and_then(|index| members.get(index)).ok_or(Refusal::Failed)
+}
+
+/// Which key the second argument names.
+fn kind(args: &[Arg<'_>]) -> Result<fn(&Member) -> &Key, Refusal> {
+    match args.get(1).map_or(&[][..], Arg::bytes) {
+        b"btc" => Ok(|member| &member.btc),
+        b"rsk" => Ok(|member| &member.rsk),
+        b"mst" => Ok(|member| &member.mst),
+        _ => Err(Refusal::Failed),
+    }
+}
+
+/// Addresses of a federation's members, by which they call.
+#[cfg(feature = "bridge-write")]
+pub(super) fn accounts(federation: &Federation) -> impl Iterator<Item = alloy_primitives::Address> + '_ {
+    federation.members.iter().filter_map(|member| super::payees::address(&member.rsk))
+}
+
+/// RLP of the members of a pending federation.
+#[cfg(feature = "bridge-write")]
+pub(super) fn encode_pending(members: &[Member]) -> Bytes {
+    let encoded: Vec<Vec<u8>> = members.iter().map(Member::encode).collect();
+    rlp::list_of(encoded.iter().map(Vec::as_slice)).into()
+}

@@ -1,0 +1,89 @@
+//! Who federators are on Rootstock: REMASC pays them, and the genesis ones call for nothing.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{keccak256, Address, Bytes, U256};
+use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
+
+use super::constants::{Constants, Key};
+use super::federation::Federation;
+use super::NativeCall;
+use crate::consensus::{Rule, RuleSet};
+
+/// Addresses REMASC pays the federation's share to, in federation order: those of the federation
+/// in charge at `height`, read from the Bridge's cells. Rules are those of the executing block.
+pub fn federation_payees(
+    chain_id: u64,
+    rules: RuleSet,
+    height: u64,
+    cells: &mut dyn FnMut(U256) -> Bytes,
+) -> Vec<Address> {
+    let federation = Federation::active(Constants::of(chain_id), rules, height, cells);
+    let key = |member: super::federation::Member| {
+        if rules.has(Rule::Rskip415) {
+            member.rsk
+        } else {
+            member.btc
+        }
+    };
+    federation.members.into_iter().map(|member| address(&key(member)).unwrap_or_default()).collect()
+}
+
+/// The account of a public key.
+pub(super) fn address(key: &Key) -> Option<Address> {
+    let encoded = k256::EncodedPoint::from_bytes(key).ok()?;
+    let point: Option<k256::AffinePoint> = k256::AffinePoint::from_encoded_point(&encoded).into();
+    let plain = point?.to_encoded_point(false);
+    Some(Address::from_word(keccak256(plain.as_bytes().get(1..)?)))
+}
+
+/// Whether a transaction to the Bridge from this sender costs no gas, neither its own nor the
+/// method's: as long as Bridge transactions are not paid, those of the genesis federators and of
+/// who votes on federation, whitelist and fee.
+pub fn is_free_transaction(sender: &Address, chain_id: u64, rules: RuleSet) -> bool {
+    if rules.has(Rule::BridgeTxsPaid) {
+        return false;
+    }
+    let constants = Constants::of(chain_id);
+    constants.federation_voters.contains(sender)
+        || constants.fee_voters.contains(sender)
+        || constants.whitelist_voter == *sender
+        || constants.genesis_keys.iter().any(|key| address(key) == Some(*sender))
+}
+
+/// The same of a call: only a transaction's own.
+pub(super) fn is_free(call: &NativeCall<'_>) -> bool {
+    call.is_direct()
+        && call.transaction.is_some()
+        && call.caller.is_some_and(|caller| is_free_transaction(&caller, call.chain_id, call.rules))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consensus::Network;
+    use alloy_primitives::address;
+
+    #[test]
+    fn regtest_pays_its_genesis_federation() {
+        let rules = Network::regtest().rules(20);
+        let payees = federation_payees(33, rules, 10, &mut |_| Bytes::new());
+        let want = [
+            address!("6b045752f4d650a510a353bbf7e52988331e7f5b"),
+            address!("85845342b0d5260d516d6da5280a7df9a96d1925"),
+            address!("138161cda86b55c0de1bc3a0adef974633c85fbe"),
+        ];
+        assert_eq!(payees, want);
+        assert!(want.iter().all(|payee| is_free_transaction(payee, 33, rules)));
+        assert!(!is_free_transaction(&Address::ZERO, 33, rules));
+        assert!(!is_free_transaction(&want[0], 30, Network::mainnet().rules(8_000_000)));
+    }
+
+    #[test]
+    fn mainnet_keys_have_their_accounts() {
+        let payees = federation_payees(30, RuleSet::NONE, 10, &mut |_| Bytes::new());
+        assert_eq!(payees.len(), 15);
+        assert_eq!(payees[0], address!("1888fa870b97a4845a6a1f7eee4ebb507dbe0967"));
+        assert_eq!(payees[14], address!("f74b7e0d5bdd14eaedf725bb1549ce14abeb71dd"));
+    }
+}

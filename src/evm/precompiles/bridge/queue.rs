@@ -1,0 +1,198 @@
+//! The peg-out queue: what waits, when it is served, what that will cost.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::U256;
+
+use super::super::abi::{int_result, Arg};
+use super::federation::{big_endian, number, number_cell, Federation, P2WSH_ERP};
+use super::session::{Bridge, Done};
+use super::Refusal;
+use crate::consensus::Rule;
+use crate::types::rlp::{self, Reader};
+
+/// Wei in a satoshi.
+pub(super) const WEI: u64 = 10_000_000_000;
+
+/// A peg-out that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    /// Hash160 of the destination.
+    pub(super) to: [u8; 20],
+    /// Amount in satoshi.
+    pub(super) amount: u64,
+    /// Hash of the transaction that asked (RSKIP-146).
+    pub(super) transaction: Option<[u8; 32]>,
+}
+
+const PLAIN: &str = "releaseRequestQueue";
+const HASHED: &str = "releaseRequestQueueWithTxHash";
+
+impl Bridge<'_> {
+    /// The queue. Reading it writes it back, empty lists included.
+    pub(super) fn queue(&mut self) -> Result<Vec<Request>, Refusal> {
+        let mut queue = Vec::new();
+        read(&self.named(PLAIN), false, &mut queue).ok_or(Refusal::Failed)?;
+        if self.has(Rule::Rskip146) {
+            read(&self.named(HASHED), true, &mut queue).ok_or(Refusal::Failed)?;
+        }
+        self.save_queue(&queue);
+        Ok(queue)
+    }
+
+    /// Writes the queue, requests with and without a transaction apart.
+    pub(super) fn save_queue(&mut self, queue: &[Request]) {
+        self.save_named(PLAIN, encode(queue, false));
+        if self.has(Rule::Rskip146) {
+            self.save_named(HASHED, encode(queue, true));
+        }
+    }
+
+    /// Block from which the queue is served next (RSKIP-271); reading it writes it back.
+    pub(super) fn next_pegout(&mut self) -> u64 {
+        let next = number(&self.named("nextPegoutHeight")).unwrap_or(0);
+        self.save_named("nextPegoutHeight", number_cell(next));
+        next
+    }
+
+    /// Whether the active federation holds coins; reading that writes the cell back.
+    pub(super) fn has_coins(&mut self) -> bool {
+        let name = self.coins_cell();
+        let cell = self.named(name);
+        let empty = matches!(cell.as_ref(), [] | [0xc0]);
+        self.save_named(name, if empty { alloc::vec![0xc0] } else { cell.to_vec() });
+        !empty
+    }
+
+    fn coins_cell(&mut self) -> &'static str {
+        use super::constants::Bitcoin;
+        let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
+        if let Some(new) = Federation::stored("newFederation", &mut |slot| self.read(slot)) {
+            let old = !self.named("oldFederation").is_empty();
+            if old && !new.is_active(constants, rules, height) {
+                return "oldFederationBtcUTXOs";
+            }
+        }
+        match (constants.bitcoin, rules.has(Rule::Rskip284), rules.has(Rule::Rskip293)) {
+            (Bitcoin::Test, true, false) => "newFederationBtcUTXOsForTestnet",
+            (Bitcoin::Test, true, true) => "newFedBtcUTXOsForTestnetPostHop",
+            _ => "newFederationBtcUTXOs",
+        }
+    }
+
+    /// Fee in satoshi of a peg-out with so many inputs and outputs.
+    pub(super) fn pegout_fee(&mut self, inputs: u64, outputs: u64) -> Result<u64, Refusal> {
+        let federation = self.active_federation();
+        let script = federation
+            .redeem_script(self.constants, self.call.rules)
+            .ok_or(Refusal::NotSimulated("early scripts of the test network"))?;
+        let signatures = federation.required() as u64;
+        let size = if self.has(Rule::Rskip271) {
+            transaction_size(federation.format == P2WSH_ERP, script.len() as u64, signatures, inputs, outputs)
+        } else {
+            old_transaction_size(script.len() as u64, signatures, inputs, outputs)
+        };
+        Ok(self.fee_per_kb().saturating_mul(size) / 1_000)
+    }
+}
+
+fn read(cell: &[u8], hashed: bool, queue: &mut Vec<Request>) -> Option<()> {
+    if cell.is_empty() {
+        return Some(());
+    }
+    let mut items = Reader::list(cell, "queue").ok()?;
+    while !items.is_empty() {
+        let to = items.next_str("destination").ok()?.try_into().ok()?;
+        let amount = big_endian(items.next_str("amount").ok()?);
+        let transaction = match hashed {
+            true => Some(items.next_str("transaction").ok()?.try_into().ok()?),
+            false => None,
+        };
+        queue.push(Request { to, amount, transaction });
+    }
+    Some(())
+}
+
+fn encode(queue: &[Request], hashed: bool) -> Vec<u8> {
+    let mut items = Vec::new();
+    for request in queue.iter().filter(|request| request.transaction.is_some() == hashed) {
+        rlp::put_str(&mut items, &request.to);
+        rlp::put_u64(&mut items, request.amount);
+        if let Some(transaction) = &request.transaction {
+            rlp::put_str(&mut items, transaction);
+        }
+    }
+    let mut out = Vec::new();
+    rlp::put_list(&mut out, &items);
+    out
+}
+
+/// Bytes of a peg-out that pays script addresses; with a witness, a quarter of its weight.
+fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
+    let count = |n: u64| if n < 253 { 1u64 } else { 3 };
+    let signing = signatures.saturating_mul(72).saturating_mul(inputs);
+    // Version and lock time, both counts; 8 bytes, a length and 23 bytes of script per output.
+    let fixed = count(outputs).saturating_add(9).saturating_add(outputs.saturating_mul(32));
+    if segwit {
+        let base = fixed.saturating_add(inputs.saturating_mul(36));
+        let total = base.saturating_add(signing).saturating_add(inputs.saturating_mul(script));
+        return total.saturating_add(base.saturating_mul(3)) / 4;
+    }
+    let input = count(script).saturating_add(40).saturating_add(script);
+    fixed.saturating_add(inputs.saturating_mul(input)).saturating_add(signing)
+}
+
+/// The estimate before RSKIP-271.
+fn old_transaction_size(script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
+    let input = signatures.saturating_mul(72).saturating_add(script).saturating_add(41);
+    inputs.saturating_mul(input).saturating_add(outputs.saturating_mul(35)).saturating_add(4)
+}
+
+pub(super) fn next_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(int_result(bridge.next_pegout() as i64)))
+}
+
+pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(int_result(bridge.queue()?.len() as i64)))
+}
+
+/// Fee of the next batch with one more request. The reference builds that transaction (RSKIP-305),
+/// and where it has no coins for it counts inputs and outputs, as before.
+pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    let waiting = bridge.queue()?.len() as u64;
+    if waiting == 0 && !bridge.has(Rule::Rskip385) {
+        return Ok(Some(int_result(0)));
+    }
+    if bridge.has(Rule::Rskip305) && bridge.has_coins() {
+        return Err(Refusal::NotSimulated("getEstimatedFeesForNextPegOutEvent with coins"));
+    }
+    Ok(Some(int_result(bridge.pegout_fee(2, waiting.saturating_add(2))? as i64)))
+}
+
+/// Fee of a peg-out of some amount; fails below the minimum, and without coins.
+pub(super) fn amount_fees(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let wei = args.first().map_or(U256::ZERO, Arg::word);
+    // The reference reads the number as signed, then cuts the satoshis to 64 bits.
+    let too_small = super::super::abi::is_negative(&wei)
+        || ((wei / U256::from(WEI)).as_limbs().first().copied().unwrap_or(0) as i64)
+            < bridge.constants.minimum_pegout as i64;
+    if too_small {
+        return Err(Refusal::Failed);
+    }
+    bridge.queue()?;
+    match bridge.has_coins() {
+        true => Err(Refusal::NotSimulated("getEstimatedFeesForPegOutAmount with coins")),
+        false => Err(Refusal::Failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_regular_pegout_of_regtest() {
+        assert_eq!(transaction_size(true, 252, 2, 2, 2), 344);
+        assert_eq!(transaction_size(true, 252, 2, 2, 3), 376);
+    }
+}

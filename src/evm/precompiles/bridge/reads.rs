@@ -1,0 +1,161 @@
+//! Getters of one cell or two.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use alloy_primitives::{hex, Address, U256};
+
+use super::super::abi::{bytes_result, int_result, word_result, Arg};
+use super::constants::Bitcoin;
+use super::federation::{big_endian, number};
+use super::session::{Bridge, Done};
+use super::Refusal;
+use crate::consensus::Rule;
+use crate::types::rlp::{self, Reader};
+
+/// Initial cap of the union contract: 1 RBTC in wei.
+const UNION_CAP: u64 = 1_000_000_000_000_000_000;
+
+impl Bridge<'_> {
+    /// Fee per 1,000 bytes in satoshi.
+    pub(super) fn fee_per_kb(&mut self) -> u64 {
+        number(&self.named("feePerKb")).unwrap_or(self.constants.initial_fee)
+    }
+
+    /// Locking cap in satoshi.
+    pub(super) fn locking_cap(&mut self) -> u64 {
+        number(&self.named("lockingCap")).unwrap_or(self.constants.initial_cap)
+    }
+
+    /// The union contract; on mainnet always the zero address.
+    pub(super) fn union_contract(&mut self) -> Address {
+        let cell = match self.constants.bitcoin {
+            Bitcoin::Main => return Address::ZERO,
+            _ => self.hashed("unionBridgeContractAddress"),
+        };
+        let address = Reader::new(&cell).next_str("address").ok().and_then(|address| address.try_into().ok());
+        address.unwrap_or(Address::ZERO)
+    }
+
+    /// The union contract's cap in wei.
+    pub(super) fn union_cap(&mut self) -> U256 {
+        self.union_amount("unionBridgeLockingCap").unwrap_or(U256::from(UNION_CAP))
+    }
+
+    /// An amount of wei in a union cell.
+    pub(super) fn union_amount(&mut self, name: &str) -> Option<U256> {
+        let cell = self.hashed(name);
+        Reader::new(&cell).next_str("amount").ok().and_then(U256::try_from_be_slice)
+    }
+
+    /// Rootstock height at which a Bitcoin transaction was processed: from the map of old, else from
+    /// its own cell (RSKIP-134).
+    fn processed(&mut self, args: &[Arg<'_>]) -> Result<Option<u64>, Refusal> {
+        let text = args.first().map_or(&[][..], Arg::bytes);
+        let hash = lower_hex(text).ok_or(Refusal::Failed)?;
+        let map = self.named("btcTxHashesAP");
+        if let Some(height) = find(&map, &hash) {
+            return Ok(Some(height));
+        }
+        if !self.has(Rule::Rskip134) {
+            return Ok(None);
+        }
+        let mut name = String::from("btcTxHashAP-");
+        name.push_str(&hex::encode(hash));
+        Ok(number(&self.hashed(&name)))
+    }
+}
+
+/// 32 bytes in lower-case hex.
+fn lower_hex(text: &[u8]) -> Option<[u8; 32]> {
+    let lower = text.iter().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
+    if text.len() != 64 || !lower {
+        return None;
+    }
+    hex::decode(text).ok()?.try_into().ok()
+}
+
+/// Looks a key up in RLP of keys and numbers.
+fn find(map: &[u8], key: &[u8]) -> Option<u64> {
+    let mut items = Reader::list(map, "hashes").ok()?;
+    while !items.is_empty() {
+        let found = items.next_str("hash").ok()?;
+        let height = items.next_str("height").ok()?;
+        if found == key {
+            return Some(big_endian(height));
+        }
+    }
+    None
+}
+
+fn amount(number: u64) -> Done {
+    Ok(Some(int_result(number as i64)))
+}
+
+pub(super) fn fee_per_kb(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    amount(bridge.fee_per_kb())
+}
+
+pub(super) fn locking_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    amount(bridge.locking_cap())
+}
+
+pub(super) fn minimum_pegin(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    amount(bridge.constants.minimum_pegin(bridge.call.rules))
+}
+
+pub(super) fn processed_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    Ok(Some(int_result(bridge.processed(args)?.map_or(-1, |height| height as i64))))
+}
+
+pub(super) fn is_processed(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    Ok(Some(int_result(i64::from(bridge.processed(args)?.is_some()))))
+}
+
+pub(super) fn has_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let known = bridge.coinbase_root(args.first().map_or(&[][..], Arg::bytes)).is_some();
+    Ok(Some(int_result(i64::from(known))))
+}
+
+/// Block of the active federation's creation, as the cells count it (RSKIP-186); 0 where they do not.
+pub(super) fn creation_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    let age = bridge.constants.activation_age(bridge.call.rules);
+    let next = number(&bridge.named("nextFedCreationBlockHeight"));
+    let height = bridge.call.block.number;
+    match next.filter(|next| height >= next.saturating_add(age)) {
+        Some(next) => amount(next),
+        None => amount(number(&bridge.named("activeFedCreationBlockHeight")).unwrap_or(0)),
+    }
+}
+
+/// RLP of the cell with peg-outs that wait for signatures, in a list.
+pub(super) fn release_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    wrapped(&bridge.named("rskTxsWaitingFS"))
+}
+
+/// The same of the validation's spending transaction.
+pub(super) fn svp_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    wrapped(&bridge.named("svpSpendTxWaitingForSignatures"))
+}
+
+fn wrapped(cell: &[u8]) -> Done {
+    let mut out = Vec::new();
+    rlp::put_list(&mut out, if cell.is_empty() { &[0xc0] } else { cell });
+    Ok(Some(bytes_result(&out)))
+}
+
+pub(super) fn union_address(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(word_result(bridge.union_contract().into_word().into())))
+}
+
+pub(super) fn union_cap(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(word_result(bridge.union_cap())))
+}
+
+pub(super) fn super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(bytes_result(&bridge.hashed("superEvent"))))
+}
+
+pub(super) fn base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(bytes_result(&bridge.hashed("baseEvent"))))
+}

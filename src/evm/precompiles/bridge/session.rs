@@ -1,0 +1,174 @@
+//! One call of the Bridge: price, permission, method, and the cells it leaves behind.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use alloy_primitives::{keccak256, Address, Bytes, U256};
+
+use super::super::abi::{decode, Arg};
+use super::super::{cell_slot, CallType, Precompile};
+use super::constants::Constants;
+use super::methods::{Action, Method, CONFIRMATIONS, RECEIVE_HEADERS, RELEASE_BTC};
+use super::payees::is_free;
+use super::{store, Carried, NativeCall, NativeHost, Refusal};
+use crate::consensus::Rule;
+
+/// Price of data that is no call, in gas.
+const INVALID: u64 = 23_000;
+
+/// What a method returns; `None` where its signature has nothing.
+pub(super) type Done = Result<Option<Bytes>, Refusal>;
+
+/// A call at work.
+pub(super) struct Bridge<'b> {
+    pub(super) call: &'b NativeCall<'b>,
+    pub(super) host: &'b mut dyn NativeHost,
+    pub(super) constants: &'static Constants,
+    /// Cells written once the method has ended well; the reference keeps them in caches.
+    saved: BTreeMap<U256, Bytes>,
+}
+
+impl<'b> Bridge<'b> {
+    fn new(call: &'b NativeCall<'b>, host: &'b mut dyn NativeHost) -> Self {
+        let constants = Constants::of(call.chain_id);
+        Self { call, host, constants, saved: BTreeMap::new() }
+    }
+
+    /// Whether a rule is in force.
+    pub(super) fn has(&self, rule: Rule) -> bool {
+        self.call.rules.has(rule)
+    }
+
+    /// The Bridge's own address.
+    pub(super) fn own() -> Address {
+        Precompile::Bridge.address()
+    }
+
+    /// Bytes of a cell as this call has left it.
+    pub(super) fn read(&mut self, slot: U256) -> Bytes {
+        match self.saved.get(&slot) {
+            Some(bytes) => bytes.clone(),
+            None => self.stored(slot),
+        }
+    }
+
+    /// Bytes of a cell without what this call has yet to write.
+    pub(super) fn stored(&mut self, slot: U256) -> Bytes {
+        self.host.cell(Self::own(), slot)
+    }
+
+    /// Bytes of the cell with a plain name.
+    pub(super) fn named(&mut self, name: &str) -> Bytes {
+        self.read(cell_slot(name))
+    }
+
+    /// Bytes of the cell with a hashed name.
+    pub(super) fn hashed(&mut self, name: &str) -> Bytes {
+        self.read(hashed_slot(name))
+    }
+
+    /// Leaves a cell to be written at the end; no bytes remove it.
+    pub(super) fn save(&mut self, slot: U256, bytes: impl Into<Bytes>) {
+        self.saved.insert(slot, bytes.into());
+    }
+
+    /// Leaves a cell with a plain name to be written at the end.
+    pub(super) fn save_named(&mut self, name: &str, bytes: impl Into<Bytes>) {
+        self.save(cell_slot(name), bytes);
+    }
+
+    /// Writes a cell at once: it stays even if the method fails.
+    pub(super) fn write_now(&mut self, slot: U256, bytes: impl Into<Bytes>) {
+        self.host.set_cell(Self::own(), slot, bytes.into());
+    }
+
+    fn write_saved(self) {
+        for (slot, bytes) in self.saved {
+            self.host.set_cell(Self::own(), slot, bytes);
+        }
+    }
+}
+
+/// Slot of a compound or union cell.
+pub(super) fn hashed_slot(name: &str) -> U256 {
+    keccak256(name.as_bytes()).into()
+}
+
+/// The method that data calls, and its arguments.
+fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
+    let (selector, rest) = match call.input.split_first_chunk::<4>() {
+        Some((selector, rest)) => (*selector, rest),
+        None if call.input.is_empty() => (RELEASE_BTC, &call.input[..0]),
+        None => return None,
+    };
+    let method = Method::find(selector, call.rules)?;
+    Some((method, decode(rest, method.arguments)?))
+}
+
+/// Price in gas: the method's, and 2 per byte of data. Some need the Bitcoin store, which the first
+/// of them sets up.
+pub(in super::super) fn price(
+    call: &NativeCall<'_>,
+    host: &mut dyn NativeHost,
+) -> Result<(u64, Carried), Refusal> {
+    if is_free(call) {
+        return Ok((0, Carried::new()));
+    }
+    let Some((method, args)) = parse(call) else { return Ok((INVALID, Carried::new())) };
+    let mut bridge = Bridge::new(call, host);
+    let cost = match method.selector {
+        RECEIVE_HEADERS => headers_cost(&bridge, args.first().map_or(0, |list| list.list().len())),
+        CONFIRMATIONS => store::confirmations_cost(&mut bridge, &args)?,
+        _ => u64::from(method.cost),
+    };
+    let data = (call.input.len() as u64).saturating_mul(2);
+    Ok((cost.saturating_add(data), bridge.saved.into_iter().collect()))
+}
+
+fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
+    let more = (headers as u64).saturating_sub(1);
+    match (bridge.has(Rule::Rskip124), bridge.has(Rule::Rskip132)) {
+        (false, _) => 22_000,
+        (true, false) => more.saturating_mul(1_650).saturating_add(66_000),
+        (true, true) => more.saturating_mul(3_500).saturating_add(25_000),
+    }
+}
+
+/// Runs a call; `carried` is what pricing it left behind.
+pub(in super::super) fn run(
+    call: &NativeCall<'_>,
+    host: &mut dyn NativeHost,
+    carried: Carried,
+) -> Result<Bytes, Refusal> {
+    let (method, args) = parse(call).ok_or(Refusal::Failed)?;
+    if !permitted(call, method) {
+        return Err(Refusal::Failed);
+    }
+    let mut bridge = Bridge::new(call, host);
+    bridge.saved.extend(carried);
+    let result = match method.action {
+        Action::Run(run) => run(&mut bridge, &args)?,
+        Action::Of(which, run) => run(&mut bridge, which, &args)?,
+        Action::Missing => return Err(Refusal::NotSimulated(method.name)),
+    };
+    // A method without result gave the reference no bytes, not even none, before RSKIP-417.
+    let nothing = result.is_none() && !bridge.has(Rule::Rskip417);
+    bridge.write_saved();
+    if nothing {
+        return Err(Refusal::Nothing);
+    }
+    Ok(result.unwrap_or_default())
+}
+
+/// RSKIP-88: some methods are for local calls. RSKIP-417: a call must be CALL, or STATICCALL to read.
+fn permitted(call: &NativeCall<'_>, method: &Method) -> bool {
+    if call.rules.has(Rule::Rskip88) && !call.is_local() && method.is_local(call.rules) {
+        return false;
+    }
+    match call.kind {
+        _ if !call.rules.has(Rule::Rskip417) => true,
+        CallType::Call => true,
+        CallType::StaticCall => method.reads,
+        CallType::CallCode | CallType::DelegateCall => false,
+    }
+}

@@ -1,0 +1,83 @@
+//! The peg-in whitelist of old.
+
+use alloc::collections::BTreeMap;
+
+use super::super::abi::{bytes_result, int_result, Arg};
+use super::address;
+use super::federation::big_endian;
+use super::session::{Bridge, Done};
+use crate::consensus::Rule;
+use crate::types::rlp::Reader;
+
+/// Disable height of a whitelist that nobody disabled.
+pub(super) const NEVER: u64 = i32::MAX as u64;
+
+/// Who may peg in, by hash160, and up to which amount in satoshi (`None`: any).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Whitelist {
+    pub(super) entries: BTreeMap<[u8; 20], Option<u64>>,
+    /// Bitcoin height from which the list no longer counts.
+    pub(super) disable_height: u64,
+}
+
+impl Bridge<'_> {
+    /// The whitelist as the cells have it.
+    pub(super) fn whitelist(&mut self) -> Whitelist {
+        let mut list = Whitelist { entries: BTreeMap::new(), disable_height: NEVER };
+        let once = self.named("lockWhitelist");
+        if once.is_empty() {
+            return list;
+        }
+        let _ = list.read_once(&once);
+        if self.has(Rule::Rskip87) {
+            let unlimited = self.named("unlimitedLockWhitelist");
+            let _ = list.read_unlimited(&unlimited);
+        }
+        list
+    }
+}
+
+impl Whitelist {
+    /// `[hash, amount, .., disable height]`.
+    fn read_once(&mut self, cell: &[u8]) -> Option<()> {
+        let mut items = Reader::list(cell, "whitelist").ok()?;
+        loop {
+            let item = items.next_str("entry").ok()?;
+            if items.is_empty() {
+                self.disable_height = big_endian(item);
+                return Some(());
+            }
+            let amount = big_endian(items.next_str("amount").ok()?);
+            self.entries.insert(item.try_into().ok()?, Some(amount));
+        }
+    }
+
+    /// `[hash, ..]`.
+    fn read_unlimited(&mut self, cell: &[u8]) -> Option<()> {
+        let mut items = Reader::list(cell, "whitelist").ok()?;
+        while !items.is_empty() {
+            self.entries.insert(items.next_str("entry").ok()?.try_into().ok()?, None);
+        }
+        Some(())
+    }
+}
+
+pub(super) fn size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    Ok(Some(int_result(bridge.whitelist().entries.len() as i64)))
+}
+
+/// Address of an entry by index; nothing behind the last one. Entries are shown as key addresses.
+pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let index = args.first().map_or(-1, Arg::int);
+    let list = bridge.whitelist();
+    let hash = usize::try_from(index).ok().and_then(|index| list.entries.keys().nth(index));
+    let text = hash.map(|hash| address::of_key(bridge.constants, hash)).unwrap_or_default();
+    Ok(Some(bytes_result(text.as_bytes())))
+}
+
+/// Amount of an address, 0 for any amount, -1 where it is not listed.
+pub(super) fn entry(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let hash = address::hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes));
+    let entry = hash.and_then(|hash| bridge.whitelist().entries.get(&hash).copied());
+    Ok(Some(int_result(entry.map_or(-1, |amount| amount.unwrap_or(0) as i64))))
+}

@@ -1,0 +1,199 @@
+//! Votes on a new federation, up to its proposal (RSKIP-419). The hand-over to it, and commits under
+//! older rules, are not simulated.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Bytes, U256};
+
+use super::super::federation::{number_cell, Federation, Member, P2SH_ERP, P2WSH_ERP, STANDARD};
+use super::super::members::{encode_pending, hash};
+use super::super::session::{Bridge, Done};
+use super::super::Refusal;
+use super::code;
+use super::election::{Election, Proposal};
+use super::events::COMMIT;
+use crate::consensus::Rule;
+use crate::evm::precompiles::abi::Arg;
+use crate::evm::precompiles::hd_wallet::compress;
+
+const ELECTION: &str = "federationElection";
+const DONE: i64 = 1;
+/// Not authorised, voted already, or keys that are none.
+const REFUSED: i64 = -10;
+/// A federation is pending already, or none is.
+const PENDING: i64 = -1;
+/// Awaiting activation; or a key is there already; or too few members.
+const NOT_READY: i64 = -2;
+/// A federation is retiring; or the hash is another.
+const MISMATCH: i64 = -3;
+/// A federation is proposed already.
+const PROPOSED: i64 = -4;
+
+/// `createFederation`
+pub(in super::super) fn create(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    vote(bridge, &Proposal::new("create", &[]))
+}
+
+/// `addFederatorPublicKeyMultikey`
+pub(in super::super) fn add(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let keys: Vec<&[u8]> = args.iter().map(Arg::bytes).collect();
+    vote(bridge, &Proposal::new("add-multi", &keys))
+}
+
+/// `commitFederation`
+pub(in super::super) fn commit(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    vote(bridge, &Proposal::new("commit", &[args.first().map_or(&[][..], Arg::bytes)]))
+}
+
+/// `rollbackFederation`
+pub(in super::super) fn roll_back(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    vote(bridge, &Proposal::new("rollback", &[]))
+}
+
+/// Counts a vote that could be carried out now, and carries it out once it has won.
+fn vote(bridge: &mut Bridge<'_>, proposal: &Proposal) -> Done {
+    let voters = bridge.constants.federation_voters;
+    let caller = bridge.caller();
+    if !bridge.from_any(voters) {
+        return code(REFUSED);
+    }
+    let mut open = Election::default();
+    let dry = bridge.carry_out(proposal, true, &mut open)?;
+    if dry != DONE {
+        return code(dry);
+    }
+    let mut election = Election::read(bridge, ELECTION, voters)?;
+    let mut answer = dry;
+    if !election.vote(proposal, caller) {
+        answer = REFUSED;
+    } else if let Some(winner) = election.winner(voters) {
+        answer = bridge.carry_out(&winner, false, &mut election)?;
+        if let Some(winner) = election.winner(voters) {
+            election.close(&winner);
+        }
+    }
+    election.save(bridge, ELECTION);
+    code(answer)
+}
+
+impl Bridge<'_> {
+    /// Carries a proposal out, or only looks whether it could be.
+    fn carry_out(&mut self, proposal: &Proposal, dry: bool, election: &mut Election) -> Result<i64, Refusal> {
+        let arguments: Vec<&[u8]> = proposal.arguments.iter().map(Vec::as_slice).collect();
+        match (proposal.function.as_slice(), arguments.as_slice()) {
+            (b"create", _) => Ok(self.create_pending(dry, election)),
+            (b"add-multi", [btc, rsk, mst]) => Ok(self.add_member(dry, [btc, rsk, mst])),
+            (b"commit", [hash]) => self.commit_pending(dry, hash, election),
+            (b"rollback", _) => Ok(self.roll_pending_back(dry, election)),
+            _ => Ok(REFUSED),
+        }
+    }
+
+    fn create_pending(&mut self, dry: bool, election: &mut Election) -> i64 {
+        if self.pending_members().is_some() {
+            return PENDING;
+        }
+        if self.proposed_federation().is_some() {
+            return PROPOSED;
+        }
+        let old = !self.named("oldFederation").is_empty();
+        let new = Federation::stored("newFederation", &mut |slot| self.read(slot));
+        let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
+        match new {
+            Some(new) if old && !new.is_active(constants, rules, height) => return NOT_READY,
+            Some(_) if old => return MISMATCH,
+            _ => {}
+        }
+        if !dry {
+            self.save_pending(Some(&[]));
+            election.clear();
+        }
+        DONE
+    }
+
+    fn add_member(&mut self, dry: bool, keys: [&[u8]; 3]) -> i64 {
+        let [Some(btc), Some(rsk), Some(mst)] =
+            keys.map(|key| compress(key).and_then(|key| key.as_slice().try_into().ok()))
+        else {
+            return REFUSED;
+        };
+        let Some(mut members) = self.pending_members() else { return PENDING };
+        if members.iter().any(|member| member.btc == btc || member.rsk == rsk || member.mst == mst) {
+            return NOT_READY;
+        }
+        if !dry {
+            members.push(Member { btc, rsk, mst });
+            members.sort_unstable();
+            self.save_pending(Some(&members));
+        }
+        DONE
+    }
+
+    fn commit_pending(&mut self, dry: bool, wanted: &[u8], election: &mut Election) -> Result<i64, Refusal> {
+        if wanted.len() != 32 {
+            return Err(Refusal::Failed);
+        }
+        let Some(members) = self.pending_members() else { return Ok(PENDING) };
+        if members.len() < 2 {
+            return Ok(NOT_READY);
+        }
+        if hash(&members) != wanted {
+            return Ok(MISMATCH);
+        }
+        if dry {
+            return Ok(DONE);
+        }
+        if !self.has(Rule::Rskip419) {
+            return Err(Refusal::NotSimulated("commitFederation before RSKIP-419"));
+        }
+        self.propose(members)?;
+        self.save_pending(None);
+        election.clear();
+        Ok(DONE)
+    }
+
+    fn propose(&mut self, members: Vec<Member>) -> Result<(), Refusal> {
+        let block = self.call.block;
+        let created = block.timestamp.saturating_mul(1_000);
+        let format = if self.has(Rule::Rskip305) { P2WSH_ERP } else { P2SH_ERP };
+        let proposed = Federation { members, created, block: block.number, format };
+        self.save_named("proposedFederation", proposed.encode());
+        self.save_named("proposedFederationFormatVersion", number_cell(format));
+        self.log_commit(&proposed)
+    }
+
+    fn log_commit(&mut self, new: &Federation) -> Result<(), Refusal> {
+        let old = self.active_federation();
+        let keys = |federation: &Federation| -> Vec<u8> {
+            federation.members.iter().flat_map(|member| member.btc).collect()
+        };
+        let address = |federation: &Federation| {
+            let text = federation.address(self.constants, self.call.rules);
+            text.ok_or(Refusal::NotSimulated("early scripts of the test network"))
+        };
+        let (old_address, new_address) = (address(&old)?, address(new)?);
+        let age = self.constants.activation_age(self.call.rules);
+        let active = U256::from(self.call.block.number.saturating_add(age));
+        let tails = [&keys(&old)[..], old_address.as_bytes(), &keys(new), new_address.as_bytes()];
+        self.event(COMMIT, None, &[None, None, None, None, Some(active)], &tails);
+        Ok(())
+    }
+
+    fn roll_pending_back(&mut self, dry: bool, election: &mut Election) -> i64 {
+        if self.pending_members().is_none() {
+            return PENDING;
+        }
+        if !dry {
+            self.save_pending(None);
+            election.clear();
+        }
+        DONE
+    }
+
+    /// Writes the pending federation, or removes it; its version stays.
+    fn save_pending(&mut self, members: Option<&[Member]>) {
+        let cell = members.map(encode_pending).unwrap_or_else(Bytes::new);
+        self.save_named("pendingFederation", cell);
+        self.save_named("pendingFederationFormatVersion", number_cell(STANDARD));
+    }
+}

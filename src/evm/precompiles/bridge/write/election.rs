@@ -1,0 +1,149 @@
+//! Votes that wait for more of their kind.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::Address;
+
+use super::super::session::Bridge;
+use super::super::Refusal;
+use crate::types::rlp::{self, Reader};
+
+/// What is voted for: a function and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Proposal {
+    pub(super) function: Vec<u8>,
+    pub(super) arguments: Vec<Vec<u8>>,
+}
+
+impl Proposal {
+    pub(super) fn new(function: &str, arguments: &[&[u8]]) -> Self {
+        Self {
+            function: function.as_bytes().to_vec(),
+            arguments: arguments.iter().map(|argument| argument.to_vec()).collect(),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Reader::list(bytes, "vote").ok()?;
+        let function = fields.next_str("function").ok()?.to_vec();
+        let mut list = fields.next_list("arguments").ok()?;
+        let mut arguments = Vec::new();
+        while !list.is_empty() {
+            arguments.push(list.next_str("argument").ok()?.to_vec());
+        }
+        Some(Self { function, arguments })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut arguments = Vec::new();
+        self.arguments.iter().for_each(|argument| rlp::put_str(&mut arguments, argument));
+        let mut items = Vec::new();
+        rlp::put_str(&mut items, &self.function);
+        rlp::put_list(&mut items, &arguments);
+        rlp::list_of([items.as_slice()])
+    }
+
+    /// Order in the cell: all bytes in a row, as Java's signed bytes.
+    fn order(&self) -> Vec<i8> {
+        let arguments = self.arguments.iter().flatten();
+        self.function.iter().chain(arguments).map(|byte| *byte as i8).collect()
+    }
+}
+
+/// Open votes of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Election(Vec<(Proposal, Vec<Address>)>);
+
+impl Election {
+    /// Reads a cell; a voter who may not vote any more makes it fail.
+    pub(super) fn read(bridge: &mut Bridge<'_>, cell: &str, voters: &[Address]) -> Result<Self, Refusal> {
+        let bytes = bridge.named(cell);
+        if bytes.is_empty() {
+            return Ok(Self::default());
+        }
+        let election = Self::decode(&bytes).ok_or(Refusal::Failed)?;
+        match election.0.iter().flat_map(|(_, voted)| voted).all(|voter| voters.contains(voter)) {
+            true => Ok(election),
+            false => Err(Refusal::Failed),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut items = Reader::list(bytes, "election").ok()?;
+        let mut votes = Vec::new();
+        while !items.is_empty() {
+            let proposal = Proposal::decode(items.next_raw("proposal").ok()?)?;
+            let mut list = items.next_list("voters").ok()?;
+            let mut voters = Vec::new();
+            while !list.is_empty() {
+                voters.push(list.next_str("voter").ok()?.try_into().ok()?);
+            }
+            votes.push((proposal, voters));
+        }
+        Some(Self(votes))
+    }
+
+    /// Writes the cell; an empty list where nothing is open.
+    pub(super) fn save(mut self, bridge: &mut Bridge<'_>, cell: &str) {
+        self.0.sort_by_cached_key(|(proposal, _)| proposal.order());
+        let mut items = Vec::new();
+        for (proposal, mut voters) in self.0 {
+            voters.sort_unstable();
+            items.extend(proposal.encode());
+            let mut list = Vec::new();
+            voters.iter().for_each(|voter| rlp::put_str(&mut list, voter.as_slice()));
+            rlp::put_list(&mut items, &list);
+        }
+        bridge.save_named(cell, rlp::list_of([items.as_slice()]));
+    }
+
+    /// Counts a vote; `false` if it was counted before.
+    pub(super) fn vote(&mut self, proposal: &Proposal, voter: Address) -> bool {
+        if !self.0.iter().any(|(open, _)| open == proposal) {
+            self.0.push((proposal.clone(), Vec::new()));
+        }
+        let voted = self.0.iter_mut().find(|(open, _)| open == proposal);
+        match voted {
+            Some((_, voted)) if !voted.contains(&voter) => {
+                voted.push(voter);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A proposal that more than half of the voters are for.
+    pub(super) fn winner(&self, voters: &[Address]) -> Option<Proposal> {
+        let won = self.0.iter().find(|(_, voted)| voted.len() > voters.len() / 2);
+        won.map(|(proposal, _)| proposal.clone())
+    }
+
+    /// Closes one vote.
+    pub(super) fn close(&mut self, proposal: &Proposal) {
+        self.0.retain(|(open, _)| open != proposal);
+    }
+
+    /// Closes all votes.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_vote_is_stored_as_recorded() {
+        let recorded = "dfc886637265617465c0d594ffffffffffffffffffffffffffffffffffffffff";
+        let bytes = hex::decode(recorded).unwrap();
+        let mut election = Election::decode(&bytes).unwrap();
+        let create = Proposal::new("create", &[]);
+        assert!(!election.vote(&create, Address::repeat_byte(0xff)), "counted before");
+        assert!(election.vote(&create, Address::ZERO));
+        let voters: Vec<Address> = (0..3).map(Address::repeat_byte).collect();
+        assert_eq!(election.winner(&voters), Some(create.clone()));
+        election.close(&create);
+        assert_eq!(election, Election::default());
+    }
+}

@@ -1,0 +1,179 @@
+//! New Bitcoin headers, of the regression test network: one difficulty for ever, no clock.
+
+use alloy_primitives::{B256, U256};
+
+use super::super::constants::Bitcoin;
+use super::super::federation::{number, number_cell};
+use super::super::session::{Bridge, Done};
+use super::super::store::{Stored, HEADER};
+use super::super::Refusal;
+use super::code;
+use crate::consensus::bitcoin::{double_sha256, hash_number, reversed};
+use crate::consensus::Rule;
+use crate::evm::precompiles::abi::Arg;
+
+/// Seconds between two headers from everybody.
+const INTERVAL: i64 = 300;
+/// A header may be this far below the best one.
+const MAX_DEPTH: i64 = 25;
+/// Cell of the time of the last header from everybody.
+const LAST: &str = "receiveHeadersLastTimestamp";
+/// Highest target of the regression test network, in compact form.
+const MAX_BITS: u32 = 0x207f_ffff;
+
+/// A header to be added.
+struct NewHeader([u8; HEADER]);
+
+impl NewHeader {
+    fn hash(&self) -> B256 {
+        reversed(&double_sha256(&self.0))
+    }
+
+    fn previous(&self) -> B256 {
+        self.stored(U256::ZERO, 0).previous()
+    }
+
+    fn stored(&self, work: U256, height: i64) -> Stored {
+        Stored { work, height, header: self.0 }
+    }
+}
+
+fn bits(header: &[u8; HEADER]) -> u32 {
+    header.get(72..).and_then(|rest| rest.first_chunk()).map_or(0, |bits| u32::from_le_bytes(*bits))
+}
+
+/// The number behind compact bits: nothing for a negative one or one of more than 256 bits.
+fn target(bits: u32) -> Option<U256> {
+    let mantissa = bits & 0x007f_ffff;
+    if bits & 0x0080_0000 != 0 || mantissa == 0 {
+        return None;
+    }
+    let shift = (bits >> 24).checked_sub(3);
+    match shift {
+        Some(bytes @ 0..=29) => Some(U256::from(mantissa) << bytes.saturating_mul(8)),
+        Some(_) => None,
+        None => Some(U256::from(mantissa) >> 3u32.saturating_sub(bits >> 24).saturating_mul(8)),
+    }
+}
+
+/// Expected hashes for a target.
+fn work(target: U256) -> U256 {
+    // 2^256 / (target + 1), in 256 bits.
+    let next = target.saturating_add(U256::from(1));
+    (!target).checked_div(next).unwrap_or_default().saturating_add(U256::from(1))
+}
+
+impl Bridge<'_> {
+    /// Only headers of the regression test network are checked here.
+    fn check_network(&self, method: &'static str) -> Result<(), Refusal> {
+        match self.constants.bitcoin {
+            Bitcoin::Regtest => Ok(()),
+            Bitcoin::Main | Bitcoin::Test => Err(Refusal::NotSimulated(method)),
+        }
+    }
+
+    /// Adds a header behind one that is held; nothing if it breaks a rule.
+    fn add_header(&mut self, new: &NewHeader) -> Result<Option<()>, Refusal> {
+        let head = self.btc_head()?;
+        if head.header == new.0 {
+            return Ok(Some(()));
+        }
+        let Some(parent) = self.btc_block(&new.previous()) else { return Ok(None) };
+        let limit = target(MAX_BITS).unwrap_or_default();
+        let own = target(bits(&new.0)).filter(|target| !target.is_zero() && *target <= limit);
+        let Some(target) = own.filter(|target| hash_number(&double_sha256(&new.0)) <= *target) else {
+            return Ok(None);
+        };
+        if bits(&parent.header) != bits(&new.0) {
+            return Ok(None);
+        }
+        let block = new.stored(parent.work.saturating_add(work(target)), parent.height.saturating_add(1));
+        if parent == head {
+            self.put(&block);
+            self.set_head(&block);
+            return Ok(Some(()));
+        }
+        let best = block.work > head.work;
+        // A header of a lesser branch that is held already is left as it is, which is the same.
+        self.put(&block);
+        if best {
+            self.index_branch(parent, head);
+            self.set_head(&block);
+        }
+        Ok(Some(()))
+    }
+
+    /// Indexes a branch that has become the best one, down to where the old one left it.
+    fn index_branch(&mut self, mut new: Stored, mut old: Stored) {
+        while new != old {
+            if new.height >= old.height {
+                self.index(&new);
+                let Some(below) = self.btc_block(&new.previous()) else { return };
+                new = below;
+            } else {
+                let Some(below) = self.btc_block(&old.previous()) else { return };
+                old = below;
+            }
+        }
+    }
+}
+
+/// `receiveHeader`: 0, or why the header is not taken.
+pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let Ok(header) = args.first().map_or(&[][..], Arg::bytes).try_into() else { return code(-20) };
+    bridge.check_network("receiveHeader")?;
+    let new = NewHeader(header);
+    let head = bridge.btc_head()?;
+    if bridge.btc_block(&new.hash()).is_some() {
+        return code(-4);
+    }
+    let now = bridge.call.block.timestamp;
+    let last = number(&bridge.named(LAST));
+    if last.is_some_and(|last| (now as i64).saturating_sub(last as i64) < INTERVAL) {
+        return code(-1);
+    }
+    let Some(parent) = bridge.btc_block(&new.previous()) else { return code(-3) };
+    if head.height.saturating_sub(parent.height).saturating_sub(1) > MAX_DEPTH {
+        return code(-2);
+    }
+    if bridge.add_header(&new)?.is_none() {
+        return code(-99);
+    }
+    if now > 0 {
+        bridge.save_named(LAST, number_cell(now));
+    }
+    code(0)
+}
+
+/// `receiveHeaders`: public from RSKIP-124 to RSKIP-200, else for federators. Headers that break a
+/// rule are passed over.
+pub(in super::super) fn receive_all(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let public = bridge.has(Rule::Rskip124) && !bridge.has(Rule::Rskip200);
+    if !public && !bridge.from_federator() {
+        return Err(Refusal::Failed);
+    }
+    let headers = args.first().map_or(&[][..], Arg::list);
+    let headers: Result<alloc::vec::Vec<[u8; HEADER]>, _> =
+        headers.iter().map(|header| (*header).try_into()).collect();
+    let headers = headers.map_err(|_| Refusal::Failed)?;
+    bridge.check_network("receiveHeaders")?;
+    bridge.btc_head()?;
+    for header in headers {
+        bridge.add_header(&NewHeader(header))?;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_of_known_targets() {
+        assert_eq!(work(target(MAX_BITS).unwrap()), U256::from(2));
+        assert_eq!(work(target(0x1d00_ffff).unwrap()), U256::from(0x1_0001_0001u64));
+        assert_eq!(target(0x2080_0000), None, "negative");
+        assert_eq!(target(0x0300_0001), Some(U256::from(1)));
+        assert_eq!(target(0x0100_0000), None);
+    }
+}

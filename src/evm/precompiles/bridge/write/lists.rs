@@ -1,0 +1,108 @@
+//! Edits of the whitelist.
+
+use alloc::vec::Vec;
+
+use super::super::address::hash_of;
+use super::super::session::{Bridge, Done};
+use super::super::whitelist::{Whitelist, NEVER};
+use super::super::Refusal;
+use super::code;
+use crate::consensus::Rule;
+use crate::evm::precompiles::abi::Arg;
+use crate::types::rlp;
+
+/// The caller may not edit the list.
+const UNAUTHORISED: i64 = -10;
+/// Not an address of this network, or a delay that is none.
+const INVALID: i64 = -2;
+/// Listed already, not listed, or disabled already.
+const UNCHANGED: i64 = -1;
+
+fn authorised(bridge: &Bridge<'_>) -> bool {
+    bridge.call.caller == Some(bridge.constants.whitelist_voter)
+}
+
+fn save(bridge: &mut Bridge<'_>, list: &Whitelist) {
+    let mut once = Vec::new();
+    let mut unlimited = Vec::new();
+    for (hash, amount) in &list.entries {
+        match amount {
+            Some(amount) => {
+                rlp::put_str(&mut once, hash);
+                rlp::put_u64(&mut once, *amount);
+            }
+            None => rlp::put_str(&mut unlimited, hash),
+        }
+    }
+    rlp::put_u64(&mut once, list.disable_height);
+    bridge.save_named("lockWhitelist", rlp::list_of([once.as_slice()]));
+    if bridge.has(Rule::Rskip87) {
+        bridge.save_named("unlimitedLockWhitelist", rlp::list_of([unlimited.as_slice()]));
+    }
+}
+
+fn add(bridge: &mut Bridge<'_>, hash: [u8; 20], amount: Option<u64>) -> Done {
+    if !authorised(bridge) {
+        return code(UNAUTHORISED);
+    }
+    let mut list = bridge.whitelist();
+    let new = !list.entries.contains_key(&hash);
+    if new {
+        list.entries.insert(hash, amount);
+    }
+    save(bridge, &list);
+    code(if new { 1 } else { UNCHANGED })
+}
+
+fn hash(bridge: &Bridge<'_>, args: &[Arg<'_>]) -> Option<[u8; 20]> {
+    hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes))
+}
+
+/// `addOneOffLockWhitelistAddress`, and `addLockWhitelistAddress` before RSKIP-87.
+pub(in super::super) fn add_one_off(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let Some(hash) = hash(bridge, args) else { return code(INVALID) };
+    let amount = args.get(1).and_then(Arg::signed).and_then(|amount| u64::try_from(amount).ok());
+    add(bridge, hash, Some(amount.ok_or(Refusal::Failed)?))
+}
+
+/// `addUnlimitedLockWhitelistAddress`.
+pub(in super::super) fn add_unlimited(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    match hash(bridge, args) {
+        Some(hash) => add(bridge, hash, None),
+        None => code(INVALID),
+    }
+}
+
+/// `removeLockWhitelistAddress`.
+pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    if !authorised(bridge) {
+        return code(UNAUTHORISED);
+    }
+    let mut list = bridge.whitelist();
+    let removed = hash(bridge, args).map(|hash| list.entries.remove(&hash).is_some());
+    save(bridge, &list);
+    match removed {
+        None => code(INVALID),
+        Some(false) => code(UNCHANGED),
+        Some(true) => code(1),
+    }
+}
+
+/// `setLockWhitelistDisableBlockDelay`: in Bitcoin blocks from the best one, in 32-bit arithmetic.
+pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let head = i32::try_from(bridge.btc_head()?.height).map_err(|_| Refusal::Failed)?;
+    if !authorised(bridge) {
+        return code(UNAUTHORISED);
+    }
+    let mut list = bridge.whitelist();
+    if list.disable_height < NEVER {
+        save(bridge, &list);
+        return code(UNCHANGED);
+    }
+    let delay = args.first().and_then(Arg::signed).and_then(|delay| i32::try_from(delay).ok());
+    let height = head.wrapping_add(delay.ok_or(Refusal::Failed)?);
+    let later = u64::try_from(height).ok().filter(|_| height > head);
+    list.disable_height = later.unwrap_or(list.disable_height);
+    save(bridge, &list);
+    code(if later.is_some() { 1 } else { INVALID })
+}

@@ -1,0 +1,123 @@
+//! `releaseBtc`: a peg-out is asked for.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::U256;
+
+use super::super::address;
+use super::super::queue::{Request, WEI};
+use super::super::session::{Bridge, Done};
+use super::super::Refusal;
+use super::events::{RECEIVED, RECEIVED_OLD, REJECTED};
+use crate::consensus::Rule;
+use crate::evm::precompiles::abi::Arg;
+use crate::evm::precompiles::bitcoin::hash160;
+
+/// Why a request is rejected, as the event has it.
+#[derive(Clone, Copy)]
+enum Reason {
+    LowAmount = 1,
+    CallerContract = 2,
+    FeeAboveValue = 3,
+}
+
+/// Queues the value sent for the address of the sender's own key, or rejects it. A contract's value
+/// stays with the Bridge.
+pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    if !bridge.call.is_direct() {
+        if !bridge.has(Rule::Rskip185) {
+            return Err(Refusal::Failed);
+        }
+        bridge.reject(Reason::CallerContract);
+        return Ok(None);
+    }
+    // A local call has no signature to take the key from.
+    let run = bridge.call.transaction.ok_or(Refusal::Failed)?;
+    let key = run.transaction.recover_public_key().ok_or(Refusal::Failed)?;
+    let to = hash160(&compressed(&key));
+    let amount = satoshi(bridge.call.value);
+    match bridge.refusal(amount)? {
+        Some(reason) if bridge.has(Rule::Rskip185) => {
+            bridge.refund()?;
+            bridge.reject(reason);
+        }
+        Some(_) => {}
+        None => {
+            let transaction = bridge.has(Rule::Rskip146).then(|| run.transaction.hash().0);
+            let mut queue = bridge.queue()?;
+            queue.push(Request { to, amount, transaction });
+            bridge.save_queue(&queue);
+            if bridge.has(Rule::Rskip185) {
+                bridge.receive(&to);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A public key in 33 bytes.
+fn compressed(key: &[u8; 64]) -> Vec<u8> {
+    let odd = key.last().is_some_and(|last| last & 1 == 1);
+    let mut out = alloc::vec![if odd { 3 } else { 2 }];
+    out.extend(key.iter().take(32));
+    out
+}
+
+/// Whole satoshi in wei, as far as 64 bits go.
+fn satoshi(wei: U256) -> u64 {
+    (wei / U256::from(WEI)).as_limbs().first().copied().unwrap_or(0)
+}
+
+impl Bridge<'_> {
+    /// The least peg-out leaves something after its fee (RSKIP-219, inclusive); before, it was a
+    /// constant and exclusive.
+    fn refusal(&mut self, amount: u64) -> Result<Option<Reason>, Refusal> {
+        if !self.has(Rule::Rskip219) {
+            let low = amount <= self.constants.legacy_minimum_pegout;
+            return Ok(low.then_some(Reason::LowAmount));
+        }
+        let fee = self.pegout_fee(2, 2)?;
+        let needed = fee.saturating_add(fee.saturating_mul(self.constants.pegout_gap) / 100);
+        let minimum = self.constants.minimum_pegout.max(needed);
+        if amount >= minimum {
+            return Ok(None);
+        }
+        Ok(Some(if minimum == needed { Reason::FeeAboveValue } else { Reason::LowAmount }))
+    }
+
+    /// Amount in events: wei since RSKIP-427, satoshi before.
+    fn event_amount(&self) -> U256 {
+        if self.has(Rule::Rskip427) {
+            self.call.value
+        } else {
+            U256::from(satoshi(self.call.value))
+        }
+    }
+
+    fn reject(&mut self, reason: Reason) {
+        let words = [Some(self.event_amount()), Some(U256::from(reason as u64))];
+        self.event(REJECTED, Some(self.caller()), &words, &[]);
+    }
+
+    /// Before RSKIP-427 what is less than a satoshi was not given back.
+    fn refund(&mut self) -> Result<(), Refusal> {
+        let (value, caller) = (self.call.value, self.caller());
+        let whole = U256::from(satoshi(value)).saturating_mul(U256::from(WEI));
+        let amount = if self.has(Rule::Rskip427) { value } else { whole };
+        match self.host.transfer(Self::own(), caller, amount) {
+            true => Ok(()),
+            false => Err(Refusal::Failed),
+        }
+    }
+
+    fn receive(&mut self, to: &[u8; 20]) {
+        let sender = Some(self.caller());
+        if self.has(Rule::Rskip326) {
+            let text = address::of_key(self.constants, to);
+            let words = [None, Some(self.event_amount())];
+            return self.event(RECEIVED, sender, &words, &[text.as_bytes()]);
+        }
+        let words = [None, Some(U256::from(satoshi(self.call.value)))];
+        self.event(RECEIVED_OLD, sender, &words, &[to]);
+    }
+}

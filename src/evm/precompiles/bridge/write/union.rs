@@ -1,0 +1,183 @@
+//! The union contract: its address, its cap, what it borrows, and the events it leaves.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, U256};
+
+use super::super::constants::Bitcoin;
+use super::super::federation::{number, number_cell};
+use super::super::session::{hashed_slot, Bridge, Done};
+use super::super::Refusal;
+use super::code;
+use super::events::{UNION_CAP, UNION_PERMISSIONS, UNION_RELEASED, UNION_REQUESTED};
+use crate::evm::precompiles::abi::{is_negative, Arg};
+use crate::types::rlp;
+
+/// Most bytes of an event.
+const MAX_EVENT: usize = 128;
+/// The caller is not the union contract.
+const UNAUTHORISED: i64 = -1;
+/// Amount or cap out of range.
+const INVALID: i64 = -2;
+/// Switched off.
+const DISABLED: i64 = -3;
+const BORROWED: &str = "weisTransferredToUnionBridge";
+const REQUESTS: &str = "unionBridgeRequestEnabled";
+const RELEASES: &str = "unionBridgeReleaseEnabled";
+
+impl Bridge<'_> {
+    /// Fails unless the caller is the one who may do this.
+    fn only(&self, who: usize) -> Result<(), Refusal> {
+        let voter = self.constants.union_voters.get(who);
+        match voter.is_some() && voter.copied() == self.call.caller {
+            true => Ok(()),
+            false => Err(Refusal::Failed),
+        }
+    }
+
+    fn from_union(&mut self) -> bool {
+        Some(self.union_contract()) == self.call.caller
+    }
+
+    fn save_hashed(&mut self, name: &str, bytes: Vec<u8>) {
+        self.save(hashed_slot(name), bytes);
+    }
+
+    fn save_amount(&mut self, name: &str, amount: U256) {
+        let mut bytes = Vec::new();
+        rlp::put_u256(&mut bytes, &amount);
+        self.save_hashed(name, bytes);
+    }
+
+    /// Switched on unless the cell says otherwise.
+    fn enabled(&mut self, name: &str) -> bool {
+        number(&self.hashed(name)).is_none_or(|on| on == 1)
+    }
+
+    fn switch(&mut self, requests: bool, releases: bool, by: Address) {
+        self.save_hashed(REQUESTS, number_cell(u64::from(requests)));
+        self.save_hashed(RELEASES, number_cell(u64::from(releases)));
+        let words = [requests, releases].map(|on| Some(U256::from(u64::from(on))));
+        self.event(UNION_PERMISSIONS, Some(by), &words, &[]);
+    }
+
+    fn set_event(&mut self, name: &str, data: &[u8]) -> Done {
+        if !self.from_union() || data.len() > MAX_EVENT {
+            return Err(Refusal::Failed);
+        }
+        self.save_hashed(name, data.to_vec());
+        Ok(None)
+    }
+}
+
+fn word(args: &[Arg<'_>], index: usize) -> U256 {
+    args.get(index).map_or(U256::ZERO, Arg::word)
+}
+
+/// `setUnionBridgeContractAddressForTestnet`
+pub(in super::super) fn set_address(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    if bridge.constants.bitcoin == Bitcoin::Main {
+        return Err(Refusal::Failed);
+    }
+    bridge.only(0)?;
+    let mut bytes = Vec::new();
+    rlp::put_str(&mut bytes, Address::from_word(word(args, 0).into()).as_slice());
+    bridge.save_hashed("unionBridgeContractAddress", bytes);
+    code(0)
+}
+
+/// `increaseUnionBridgeLockingCap`: above what it is, up to twice that.
+pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    bridge.only(1)?;
+    let (cap, current) = (word(args, 0), bridge.union_cap());
+    let valid = cap > current && cap <= current.saturating_mul(U256::from(2));
+    if is_negative(&cap) || !valid {
+        return code(INVALID);
+    }
+    bridge.save_amount("unionBridgeLockingCap", cap);
+    bridge.event(UNION_CAP, Some(bridge.caller()), &[Some(current), Some(cap)], &[]);
+    code(0)
+}
+
+/// `requestUnionBridgeRbtc`: lends to the union contract up to the cap.
+pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    if !bridge.from_union() {
+        return code(UNAUTHORISED);
+    }
+    if !bridge.enabled(REQUESTS) {
+        return code(DISABLED);
+    }
+    let amount = word(args, 0);
+    let sum = bridge.union_amount(BORROWED).unwrap_or_default().saturating_add(amount);
+    if amount.is_zero() || is_negative(&amount) || sum > bridge.union_cap() {
+        return code(INVALID);
+    }
+    bridge.save_amount(BORROWED, sum);
+    let union = bridge.caller();
+    if !bridge.host.transfer(Bridge::own(), union, amount) {
+        return Err(Refusal::Failed);
+    }
+    bridge.event(UNION_REQUESTED, Some(union), &[Some(amount)], &[]);
+    code(0)
+}
+
+/// `releaseUnionBridgeRbtc`: takes value back; what it does not take goes back to the caller.
+pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    let (caller, value) = (bridge.caller(), bridge.call.value);
+    let answer = take_back(bridge, value);
+    if answer != 0 && !value.is_zero() && !bridge.host.transfer(Bridge::own(), caller, value) {
+        return Err(Refusal::Failed);
+    }
+    code(answer)
+}
+
+fn take_back(bridge: &mut Bridge<'_>, value: U256) -> i64 {
+    if !bridge.from_union() {
+        return UNAUTHORISED;
+    }
+    if !bridge.enabled(RELEASES) {
+        return DISABLED;
+    }
+    if value.is_zero() {
+        return INVALID;
+    }
+    match bridge.union_amount(BORROWED).unwrap_or_default().checked_sub(value) {
+        None => {
+            bridge.switch(false, false, Bridge::own());
+            INVALID
+        }
+        Some(left) => {
+            bridge.save_amount(BORROWED, left);
+            bridge.event(UNION_RELEASED, Some(bridge.caller()), &[Some(value)], &[]);
+            0
+        }
+    }
+}
+
+/// `setUnionBridgeTransferPermissions`: whether it may borrow and give back.
+pub(in super::super) fn set_permissions(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    bridge.only(2)?;
+    // Java takes the low 32 bits of a bool.
+    let on = |index: usize| args.get(index).is_some_and(|arg| arg.int() != 0);
+    let wanted = (on(0), on(1));
+    if wanted != (bridge.enabled(REQUESTS), bridge.enabled(RELEASES)) {
+        bridge.switch(wanted.0, wanted.1, bridge.caller());
+    }
+    code(0)
+}
+
+pub(in super::super) fn set_super_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    bridge.set_event("superEvent", args.first().map_or(&[][..], Arg::bytes))
+}
+
+pub(in super::super) fn clear_super_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    bridge.set_event("superEvent", &[])
+}
+
+pub(in super::super) fn set_base_event(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    bridge.set_event("baseEvent", args.first().map_or(&[][..], Arg::bytes))
+}
+
+pub(in super::super) fn clear_base_event(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    bridge.set_event("baseEvent", &[])
+}

@@ -1,0 +1,127 @@
+//! `updateCollections`: federators push the Bridge's work on.
+//!
+//! Simulated as long as the federation has no coins to spend: they come with peg-ins, which are not
+//! simulated.
+
+use alloy_primitives::U256;
+
+use super::super::federation::{number, number_cell, Federation};
+use super::super::session::{Bridge, Done};
+use super::super::Refusal;
+use super::events::COMMIT_FAILED;
+use crate::consensus::Rule;
+use crate::evm::precompiles::abi::Arg;
+
+/// Requests tried one by one in a call, before RSKIP-271.
+const TRIES: usize = 30;
+/// RLP of no items.
+const EMPTY: u8 = 0xc0;
+/// Cells of a federation's validation.
+const VALIDATION: [&str; 4] =
+    ["svpFundTxHashUnsigned", "svpFundTxSigned", "svpSpendTxHashUnsigned", "svpSpendTxWaitingForSignatures"];
+
+pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    if !bridge.from_federator() {
+        return Err(Refusal::Failed);
+    }
+    bridge.log_update();
+    if bridge.retiring_federation().is_some() {
+        return Err(Refusal::NotSimulated("updateCollections with a retiring federation"));
+    }
+    bridge.serve_queue()?;
+    bridge.confirm()?;
+    bridge.update_heights();
+    bridge.validate()?;
+    Ok(None)
+}
+
+impl Bridge<'_> {
+    /// Writes a list cell back, empty if it was absent; whether it has items.
+    fn keep_list(&mut self, name: &str) -> bool {
+        let cell = self.named(name);
+        let empty = matches!(cell.as_ref(), [] | [EMPTY]);
+        self.save_named(name, if empty { alloc::vec![EMPTY] } else { cell.to_vec() });
+        !empty
+    }
+
+    /// Peg-outs from the queue. Without coins a batch is not made; an empty queue moves the next one.
+    fn serve_queue(&mut self) -> Result<(), Refusal> {
+        let mut queue = self.queue()?;
+        let coins = self.has_coins();
+        self.keep_confirmations()?;
+        if coins && !queue.is_empty() {
+            return Err(Refusal::NotSimulated("updateCollections with peg-outs to make"));
+        }
+        if !self.has(Rule::Rskip271) {
+            // Requests that fail go behind those that were not tried.
+            let tried = TRIES.min(queue.len());
+            queue.rotate_left(tried);
+            self.save_queue(&queue);
+            return Ok(());
+        }
+        let height = self.call.block.number;
+        let due = height >= self.next_pegout();
+        if due && queue.is_empty() {
+            let next = height.saturating_add(self.constants.pegout_interval);
+            self.save_named("nextPegoutHeight", number_cell(next));
+        }
+        Ok(())
+    }
+
+    /// Peg-outs that wait for confirmations: none, while none are made.
+    fn keep_confirmations(&mut self) -> Result<(), Refusal> {
+        let mut waiting = self.keep_list("releaseTransactionSet");
+        if self.has(Rule::Rskip146) {
+            waiting |= self.keep_list("releaseTransactionSetWithTxHash");
+        }
+        match waiting {
+            true => Err(Refusal::NotSimulated("updateCollections with peg-outs to confirm")),
+            false => Ok(()),
+        }
+    }
+
+    fn confirm(&mut self) -> Result<(), Refusal> {
+        self.keep_list("rskTxsWaitingFS");
+        Ok(())
+    }
+
+    /// The next federation's height becomes the active one's once it is old enough (RSKIP-186).
+    fn update_heights(&mut self) {
+        const NEXT: &str = "nextFedCreationBlockHeight";
+        if !self.has(Rule::Rskip186) {
+            return;
+        }
+        let age = self.constants.activation_age(self.call.rules);
+        let Some(next) = number(&self.named(NEXT)) else { return };
+        if self.call.block.number >= next.saturating_add(age) {
+            self.save_named("activeFedCreationBlockHeight", number_cell(next));
+            self.save_named(NEXT, alloc::vec![]);
+        }
+    }
+
+    /// The proposed federation has some time to prove that it can spend; without coins it cannot.
+    fn validate(&mut self) -> Result<(), Refusal> {
+        let Some(proposed) = self.proposed_federation() else { return Ok(()) };
+        let end = proposed.block.saturating_add(self.constants.validation_period);
+        if self.call.block.number >= end {
+            return self.drop_proposed(&proposed);
+        }
+        let started = VALIDATION.iter().any(|name| !self.named(name).is_empty());
+        if started || self.has_coins() {
+            return Err(Refusal::NotSimulated("updateCollections with a validation"));
+        }
+        Ok(())
+    }
+
+    fn drop_proposed(&mut self, proposed: &Federation) -> Result<(), Refusal> {
+        let script = proposed
+            .redeem_script(self.constants, self.call.rules)
+            .ok_or(Refusal::NotSimulated("early scripts of the test network"))?;
+        let height = U256::from(self.call.block.number);
+        self.event(COMMIT_FAILED, None, &[None, Some(height)], &[&script]);
+        for name in ["proposedFederation", "proposedFederationFormatVersion"].iter().chain(&VALIDATION) {
+            self.save_named(name, alloc::vec![]);
+        }
+        Ok(())
+    }
+}

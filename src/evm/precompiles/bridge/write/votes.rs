@@ -1,0 +1,49 @@
+//! Votes on one cell: the fee, the locking cap.
+
+use super::super::federation::{number, number_cell};
+use super::super::session::{Bridge, Done};
+use super::super::Refusal;
+use super::code;
+use super::election::{Election, Proposal};
+use crate::evm::precompiles::abi::Arg;
+
+/// Highest fee per 1,000 bytes that can be voted, in satoshi.
+const MAX_FEE: i64 = 5_000_000;
+/// Caller may not vote, or the number is out of range.
+const REFUSED: i64 = -10;
+
+/// `voteFeePerKbChange`: 1 when counted.
+pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    const ELECTION: &str = "feePerKbElection";
+    let voters = bridge.constants.fee_voters;
+    let Some(fee) = args.first().and_then(Arg::signed) else { return code(REFUSED) };
+    if !bridge.from_any(voters) {
+        return code(REFUSED);
+    }
+    let fee = match fee {
+        ..=0 => return code(-1),
+        _ if fee > MAX_FEE => return code(-2),
+        _ => fee.unsigned_abs(),
+    };
+    let mut election = Election::read(bridge, ELECTION, voters)?;
+    let counted = election.vote(&Proposal::new("setFeePerKb", &[&number_cell(fee)]), bridge.caller());
+    if let Some(winner) = election.winner(voters).filter(|_| counted) {
+        let voted = winner.arguments.first().and_then(|fee| number(fee)).unwrap_or(fee);
+        bridge.save_named("feePerKb", number_cell(voted));
+        election.clear();
+    }
+    election.save(bridge, ELECTION);
+    code(if counted { 1 } else { -1 })
+}
+
+/// `increaseLockingCap`: whether the cap was raised, to at most twice what it was.
+pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let cap = args.first().and_then(Arg::signed).filter(|cap| *cap > 0).ok_or(Refusal::Failed)?;
+    if !bridge.from_any(bridge.constants.cap_voters) {
+        return code(0);
+    }
+    let (cap, current) = (cap.unsigned_abs(), bridge.locking_cap());
+    let raises = (current..=current.saturating_mul(2)).contains(&cap);
+    bridge.save_named("lockingCap", number_cell(if raises { cap } else { current }));
+    code(i64::from(raises))
+}

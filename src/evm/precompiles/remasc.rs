@@ -1,0 +1,39 @@
+//! 0x01000008, what can be called of it. Paying the miners is the block's own work, so
+//! `processMinersFees()` fails for everybody else.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, U256};
+
+use super::abi::bytes_result;
+use super::{NativeHost, Precompile, Refusal};
+use crate::types::rlp;
+
+/// Selector of `getStateForDebugging()`.
+const GET_STATE: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
+/// RLP of no items: the siblings of old, written by every call.
+const NO_SIBLINGS: u8 = 0xc0;
+
+/// Slot of a cell: its name, right-aligned.
+pub fn cell_slot(name: &str) -> U256 {
+    U256::try_from_be_slice(name.as_bytes()).unwrap_or_default()
+}
+
+/// RLP of reward, burnt fees, no siblings, and the flag as a raw byte.
+pub(super) fn run(input: &[u8], host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
+    if input != GET_STATE {
+        return Err(Refusal::Failed);
+    }
+    let contract: Address = Precompile::Remasc.address();
+    let mut items = Vec::new();
+    for name in ["rewardBalance", "burnedBalance"] {
+        rlp::put_str(&mut items, &host.cell(contract, cell_slot(name)));
+    }
+    items.push(NO_SIBLINGS);
+    let flag = host.cell(contract, cell_slot("brokenSelectionRule"));
+    items.push(flag.first().map_or(0, |flag| u8::from(*flag != 0)));
+    host.set_cell(contract, cell_slot("siblings"), Bytes::from_static(&[NO_SIBLINGS]));
+    let mut out = Vec::new();
+    rlp::put_list(&mut out, &items);
+    Ok(bytes_result(&out))
+}
