@@ -163,7 +163,7 @@ impl Federation {
     pub(super) fn redeem_script(&self, constants: &Constants, rules: RuleSet) -> Option<Vec<u8>> {
         let keys: Vec<Vec<u8>> = self.members.iter().map(|member| member.btc.to_vec()).collect();
         let own = multisig(self.required(), &keys);
-        if !(NON_STANDARD_ERP..=P2WSH_ERP).contains(&self.format) || self.format % 1000 != 0 {
+        if !(NON_STANDARD_ERP..=P2WSH_ERP).contains(&self.format) || !self.format.is_multiple_of(1000) {
             return Some(own);
         }
         let keys: Vec<Vec<u8>> = constants.emergency_keys.iter().map(|key| key.to_vec()).collect();

@@ -96,8 +96,11 @@ pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>
 
 /// In seconds since RSKIP-419, in milliseconds before.
 pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
-    let unit = if bridge.has(Rule::Rskip419) { 1_000 } else { 1 };
-    int(bridge.federation(which).map(|federation| federation.created / unit))
+    let in_seconds = bridge.has(Rule::Rskip419);
+    int(bridge.federation(which).map(|federation| match in_seconds {
+        true => federation.created / 1_000,
+        false => federation.created,
+    }))
 }
 
 pub(super) fn size(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {

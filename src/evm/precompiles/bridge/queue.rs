@@ -14,6 +14,12 @@ use crate::types::rlp::{self, Reader};
 /// Wei in a satoshi.
 pub(super) const WEI: u64 = 10_000_000_000;
 
+/// Whole satoshi in wei, as far as 64 bits go.
+pub(super) fn satoshi(wei: &U256) -> u64 {
+    let whole = wei.checked_div(U256::from(WEI)).unwrap_or_default();
+    whole.as_limbs().first().copied().unwrap_or(0)
+}
+
 /// A peg-out that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
@@ -174,8 +180,7 @@ pub(super) fn amount_fees(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let wei = args.first().map_or(U256::ZERO, Arg::word);
     // The reference reads the number as signed, then cuts the satoshis to 64 bits.
     let too_small = super::super::abi::is_negative(&wei)
-        || ((wei / U256::from(WEI)).as_limbs().first().copied().unwrap_or(0) as i64)
-            < bridge.constants.minimum_pegout as i64;
+        || (satoshi(&wei) as i64) < bridge.constants.minimum_pegout as i64;
     if too_small {
         return Err(Refusal::Failed);
     }

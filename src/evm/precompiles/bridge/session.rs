@@ -98,7 +98,7 @@ pub(super) fn hashed_slot(name: &str) -> U256 {
 fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
     let (selector, rest) = match call.input.split_first_chunk::<4>() {
         Some((selector, rest)) => (*selector, rest),
-        None if call.input.is_empty() => (RELEASE_BTC, &call.input[..0]),
+        None if call.input.is_empty() => (RELEASE_BTC, call.input),
         None => return None,
     };
     let method = Method::find(selector, call.rules)?;

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Bytes, U256};
+use alloy_primitives::U256;
 
 use super::super::federation::{number_cell, Federation, Member, P2SH_ERP, P2WSH_ERP, STANDARD};
 use super::super::members::{encode_pending, hash};
@@ -54,7 +54,7 @@ pub(in super::super) fn roll_back(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Don
 fn vote(bridge: &mut Bridge<'_>, proposal: &Proposal) -> Done {
     let voters = bridge.constants.federation_voters;
     let caller = bridge.caller();
-    if !bridge.from_any(voters) {
+    if !bridge.is_any(voters) {
         return code(REFUSED);
     }
     let mut open = Election::default();
@@ -192,7 +192,7 @@ impl Bridge<'_> {
 
     /// Writes the pending federation, or removes it; its version stays.
     fn save_pending(&mut self, members: Option<&[Member]>) {
-        let cell = members.map(encode_pending).unwrap_or_else(Bytes::new);
+        let cell = members.map(encode_pending).unwrap_or_default();
         self.save_named("pendingFederation", cell);
         self.save_named("pendingFederationFormatVersion", number_cell(STANDARD));
     }

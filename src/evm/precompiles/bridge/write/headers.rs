@@ -50,9 +50,9 @@ fn target(bits: u32) -> Option<U256> {
     }
     let shift = (bits >> 24).checked_sub(3);
     match shift {
-        Some(bytes @ 0..=29) => Some(U256::from(mantissa) << bytes.saturating_mul(8)),
+        Some(bytes @ 0..=29) => Some(U256::from(mantissa).wrapping_shl(bytes.saturating_mul(8) as usize)),
         Some(_) => None,
-        None => Some(U256::from(mantissa) >> 3u32.saturating_sub(bits >> 24).saturating_mul(8)),
+        None => Some(U256::from(mantissa >> 3u32.saturating_sub(bits >> 24).saturating_mul(8))),
     }
 }
 
@@ -149,7 +149,7 @@ pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -
 /// rule are passed over.
 pub(in super::super) fn receive_all(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let public = bridge.has(Rule::Rskip124) && !bridge.has(Rule::Rskip200);
-    if !public && !bridge.from_federator() {
+    if !public && !bridge.is_federator() {
         return Err(Refusal::Failed);
     }
     let headers = args.first().map_or(&[][..], Arg::list);

@@ -27,12 +27,12 @@ impl Bridge<'_> {
     }
 
     /// Whether one of these calls.
-    fn from_any(&self, of: &[Address]) -> bool {
+    fn is_any(&self, of: &[Address]) -> bool {
         self.call.caller.is_some_and(|caller| of.contains(&caller))
     }
 
     /// Whether a member of the active or the retiring federation calls.
-    fn from_federator(&mut self) -> bool {
+    fn is_federator(&mut self) -> bool {
         let Some(caller) = self.call.caller else { return false };
         let active = self.active_federation();
         let retiring = self.retiring_federation();

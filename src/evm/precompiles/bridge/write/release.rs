@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::U256;
 
 use super::super::address;
-use super::super::queue::{Request, WEI};
+use super::super::queue::{satoshi, Request, WEI};
 use super::super::session::{Bridge, Done};
 use super::super::Refusal;
 use super::events::{RECEIVED, RECEIVED_OLD, REJECTED};
@@ -35,7 +35,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done 
     let run = bridge.call.transaction.ok_or(Refusal::Failed)?;
     let key = run.transaction.recover_public_key().ok_or(Refusal::Failed)?;
     let to = hash160(&compressed(&key));
-    let amount = satoshi(bridge.call.value);
+    let amount = satoshi(&bridge.call.value);
     match bridge.refusal(amount)? {
         Some(reason) if bridge.has(Rule::Rskip185) => {
             bridge.refund()?;
@@ -63,11 +63,6 @@ fn compressed(key: &[u8; 64]) -> Vec<u8> {
     out
 }
 
-/// Whole satoshi in wei, as far as 64 bits go.
-fn satoshi(wei: U256) -> u64 {
-    (wei / U256::from(WEI)).as_limbs().first().copied().unwrap_or(0)
-}
-
 impl Bridge<'_> {
     /// The least peg-out leaves something after its fee (RSKIP-219, inclusive); before, it was a
     /// constant and exclusive.
@@ -90,7 +85,7 @@ impl Bridge<'_> {
         if self.has(Rule::Rskip427) {
             self.call.value
         } else {
-            U256::from(satoshi(self.call.value))
+            U256::from(satoshi(&self.call.value))
         }
     }
 
@@ -102,7 +97,7 @@ impl Bridge<'_> {
     /// Before RSKIP-427 what is less than a satoshi was not given back.
     fn refund(&mut self) -> Result<(), Refusal> {
         let (value, caller) = (self.call.value, self.caller());
-        let whole = U256::from(satoshi(value)).saturating_mul(U256::from(WEI));
+        let whole = U256::from(satoshi(&value)).saturating_mul(U256::from(WEI));
         let amount = if self.has(Rule::Rskip427) { value } else { whole };
         match self.host.transfer(Self::own(), caller, amount) {
             true => Ok(()),
@@ -117,7 +112,7 @@ impl Bridge<'_> {
             let words = [None, Some(self.event_amount())];
             return self.event(RECEIVED, sender, &words, &[text.as_bytes()]);
         }
-        let words = [None, Some(U256::from(satoshi(self.call.value)))];
+        let words = [None, Some(U256::from(satoshi(&self.call.value)))];
         self.event(RECEIVED_OLD, sender, &words, &[to]);
     }
 }

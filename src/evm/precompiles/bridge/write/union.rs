@@ -35,7 +35,7 @@ impl Bridge<'_> {
         }
     }
 
-    fn from_union(&mut self) -> bool {
+    fn is_union(&mut self) -> bool {
         Some(self.union_contract()) == self.call.caller
     }
 
@@ -62,7 +62,7 @@ impl Bridge<'_> {
     }
 
     fn set_event(&mut self, name: &str, data: &[u8]) -> Done {
-        if !self.from_union() || data.len() > MAX_EVENT {
+        if !self.is_union() || data.len() > MAX_EVENT {
             return Err(Refusal::Failed);
         }
         self.save_hashed(name, data.to_vec());
@@ -101,7 +101,7 @@ pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) 
 
 /// `requestUnionBridgeRbtc`: lends to the union contract up to the cap.
 pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    if !bridge.from_union() {
+    if !bridge.is_union() {
         return code(UNAUTHORISED);
     }
     if !bridge.enabled(REQUESTS) {
@@ -132,7 +132,7 @@ pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done 
 }
 
 fn take_back(bridge: &mut Bridge<'_>, value: U256) -> i64 {
-    if !bridge.from_union() {
+    if !bridge.is_union() {
         return UNAUTHORISED;
     }
     if !bridge.enabled(RELEASES) {

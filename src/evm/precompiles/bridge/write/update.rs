@@ -21,7 +21,7 @@ const VALIDATION: [&str; 4] =
     ["svpFundTxHashUnsigned", "svpFundTxSigned", "svpSpendTxHashUnsigned", "svpSpendTxWaitingForSignatures"];
 
 pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
-    if !bridge.from_federator() {
+    if !bridge.is_federator() {
         return Err(Refusal::Failed);
     }
     bridge.log_update();

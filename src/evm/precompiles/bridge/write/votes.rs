@@ -17,7 +17,7 @@ pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) ->
     const ELECTION: &str = "feePerKbElection";
     let voters = bridge.constants.fee_voters;
     let Some(fee) = args.first().and_then(Arg::signed) else { return code(REFUSED) };
-    if !bridge.from_any(voters) {
+    if !bridge.is_any(voters) {
         return code(REFUSED);
     }
     let fee = match fee {
@@ -39,7 +39,7 @@ pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) ->
 /// `increaseLockingCap`: whether the cap was raised, to at most twice what it was.
 pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let cap = args.first().and_then(Arg::signed).filter(|cap| *cap > 0).ok_or(Refusal::Failed)?;
-    if !bridge.from_any(bridge.constants.cap_voters) {
+    if !bridge.is_any(bridge.constants.cap_voters) {
         return code(0);
     }
     let (cap, current) = (cap.unsigned_abs(), bridge.locking_cap());
