@@ -33,6 +33,8 @@ pub(super) struct Constants {
     activation_ages: [u64; 3],
     /// Blocks a proposed federation has for its validation.
     pub(super) validation_period: u64,
+    /// Bitcoin blocks that make a peg-in final.
+    pub(super) pegin_confirmations: i64,
     /// Least peg-in before and since RSKIP-219.
     minimum_pegin: [u64; 2],
     /// Peg-outs had to be above this before RSKIP-219.
@@ -123,6 +125,7 @@ static REGTEST: Constants = Constants {
     emergency_delay: 500,
     activation_ages: [10, 150, 150],
     validation_period: 125,
+    pegin_confirmations: 3,
     minimum_pegin: [1_000_000, 500_000],
     legacy_minimum_pegout: 500_000,
     minimum_pegout: 250_000,
@@ -173,6 +176,7 @@ static TEST: Constants = Constants {
     emergency_delay: 52_560,
     activation_ages: [60, 120, 2_400],
     validation_period: 2_000,
+    pegin_confirmations: 10,
     minimum_pegin: [1_000_000, 500_000],
     legacy_minimum_pegout: 500_000,
     minimum_pegout: 250_000,
@@ -233,6 +237,7 @@ static MAIN: Constants = Constants {
     emergency_delay: 52_560,
     activation_ages: [18_500, 40_320, 40_320],
     validation_period: 20_000,
+    pegin_confirmations: 100,
     minimum_pegin: [1_000_000, 500_000],
     legacy_minimum_pegout: 800_000,
     minimum_pegout: 400_000,

@@ -2,7 +2,7 @@
 
 use super::super::abi::{Arg, Kind};
 #[cfg(feature = "bridge-write")]
-use super::write::{change, headers, lists, release, union, update, votes};
+use super::write::{change, headers, lists, pegin, release, union, update, votes};
 use super::{members, queue, reads, store, whitelist, Bridge, Done};
 use crate::consensus::{Rule, RuleSet};
 
@@ -140,7 +140,7 @@ static METHODS: [Method; 83] = [
     row(0x502b_bbce, "addLockWhitelistAddress", BW, 25_000, Until(Rule::Rskip87), Anyone, CALL, written!(lists::add_one_off)),
     row(0x8482_06d9, "addOneOffLockWhitelistAddress", BW, 25_000, From(Rule::Rskip87), Anyone, CALL, written!(lists::add_one_off)),
     row(0xb906_c938, "addUnlimitedLockWhitelistAddress", B, 25_000, From(Rule::Rskip87), Anyone, CALL, written!(lists::add_unlimited)),
-    row(0xf10b_9c59, "addSignature", BLB, 70_000, Always, Anyone, CALL, Missing),
+    row(0xf10b_9c59, "addSignature", BLB, 70_000, Always, Anyone, CALL, written!(pegin::sign)),
     row(0x1533_330f, "commitFederation", B, 38_000, Always, Anyone, CALL, written!(change::commit)),
     row(0x1183_d5d1, "createFederation", NONE, 11_000, Always, Anyone, CALL, written!(change::create)),
     row(0x14c8_9c01, "getBtcBlockchainBestChainHeight", NONE, 19_000, Always, LocalUntil(Rule::Rskip220), READ, Run(store::best_height)),
@@ -187,14 +187,14 @@ static METHODS: [Method; 83] = [
     row(0x248a_982d, "isBtcTxHashAlreadyProcessed", B, 23_000, Always, Local, READ, Run(reads::is_processed)),
     row(0xe540_0e7b, "receiveHeaders", L, 0, Always, Anyone, CALL, written!(headers::receive_all)),
     row(0x884b_dd86, "receiveHeader", B, 10_600, From(Rule::Rskip200), Anyone, CALL, written!(headers::receive_one)),
-    row(0x43dc_0656, "registerBtcTransaction", BWB, 22_000, Always, Anyone, CALL, Missing),
+    row(0x43dc_0656, "registerBtcTransaction", BWB, 22_000, Always, Anyone, CALL, written!(pegin::register)),
     row(0x80af_2871, "releaseBtc", NONE, 23_000, Always, Anyone, CALL, written!(release::request)),
     row(0xfcde_b46f, "removeLockWhitelistAddress", B, 24_000, Always, Anyone, CALL, written!(lists::remove)),
     row(0x8dec_3d32, "rollbackFederation", NONE, 12_000, Always, Anyone, CALL, written!(change::roll_back)),
     row(0xc1cc_54f5, "setLockWhitelistDisableBlockDelay", W, 24_000, Always, Anyone, CALL, written!(lists::set_delay)),
     row(0x0c5a_9990, "updateCollections", NONE, 48_000, Always, Anyone, CALL, written!(update::run)),
     row(0x0461_313e, "voteFeePerKbChange", W, 10_000, Always, Anyone, CALL, written!(votes::fee_per_kb)),
-    row(0xccf4_17ae, "registerBtcCoinbaseTransaction", BFBFF, 10_000, From(Rule::Rskip143), Anyone, CALL, Missing),
+    row(0xccf4_17ae, "registerBtcCoinbaseTransaction", BFBFF, 10_000, From(Rule::Rskip143), Anyone, CALL, written!(pegin::register_coinbase)),
     row(0x253b_944b, "hasBtcBlockCoinbaseTransactionInformation", F, 5_000, From(Rule::Rskip143), Anyone, READ, Run(reads::has_coinbase)),
     row(0x6adc_0133, "registerFastBridgeBtcTransaction", BWBFBWBW, 25_000, From(Rule::Rskip176), Anyone, CALL, Missing),
     row(0xf0b2_424b, "getBtcBlockchainBestBlockHeader", NONE, 3_800, From(Rule::Rskip220), Anyone, READ, Run(store::best_header)),

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use alloy_primitives::{hex, Address, U256};
+use alloy_primitives::{hex, Address, B256, U256};
 
 use super::super::abi::{bytes_result, int_result, word_result, Arg};
 use super::constants::Bitcoin;
@@ -50,29 +50,31 @@ impl Bridge<'_> {
 
     /// Rootstock height at which a Bitcoin transaction was processed: from the map of old, else from
     /// its own cell (RSKIP-134).
-    fn processed(&mut self, args: &[Arg<'_>]) -> Result<Option<u64>, Refusal> {
-        let text = args.first().map_or(&[][..], Arg::bytes);
-        let hash = lower_hex(text).ok_or(Refusal::Failed)?;
+    pub(super) fn processed(&mut self, hash: &B256) -> Option<u64> {
         let map = self.named("btcTxHashesAP");
-        if let Some(height) = find(&map, &hash) {
-            return Ok(Some(height));
+        if let Some(height) = find(&map, hash.as_slice()) {
+            return Some(height);
         }
         if !self.has(Rule::Rskip134) {
-            return Ok(None);
+            return None;
         }
         let mut name = String::from("btcTxHashAP-");
         name.push_str(&hex::encode(hash));
-        Ok(number(&self.hashed(&name)))
+        number(&self.hashed(&name))
     }
 }
 
+fn hash(args: &[Arg<'_>]) -> Result<B256, Refusal> {
+    lower_hex(args.first().map_or(&[][..], Arg::bytes)).ok_or(Refusal::Failed)
+}
+
 /// 32 bytes in lower-case hex.
-fn lower_hex(text: &[u8]) -> Option<[u8; 32]> {
+fn lower_hex(text: &[u8]) -> Option<B256> {
     let lower = text.iter().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
     if text.len() != 64 || !lower {
         return None;
     }
-    hex::decode(text).ok()?.try_into().ok()
+    B256::try_from(hex::decode(text).ok()?.as_slice()).ok()
 }
 
 /// Looks a key up in RLP of keys and numbers.
@@ -105,11 +107,11 @@ pub(super) fn minimum_pegin(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
 }
 
 pub(super) fn processed_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    Ok(Some(int_result(bridge.processed(args)?.map_or(-1, |height| height as i64))))
+    Ok(Some(int_result(bridge.processed(&hash(args)?).map_or(-1, |height| height as i64))))
 }
 
 pub(super) fn is_processed(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    Ok(Some(int_result(i64::from(bridge.processed(args)?.is_some()))))
+    Ok(Some(int_result(i64::from(bridge.processed(&hash(args)?).is_some()))))
 }
 
 pub(super) fn has_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {

@@ -5,6 +5,7 @@ mod election;
 mod events;
 pub(super) mod headers;
 pub(super) mod lists;
+pub(super) mod pegin;
 pub(super) mod release;
 pub(super) mod union;
 pub(super) mod update;
@@ -12,6 +13,8 @@ pub(super) mod votes;
 
 use alloy_primitives::Address;
 
+use super::federation::Federation;
+use super::members;
 use super::session::{Bridge, Done};
 use crate::evm::precompiles::abi::int_result;
 
@@ -33,12 +36,13 @@ impl Bridge<'_> {
 
     /// Whether a member of the active or the retiring federation calls.
     fn is_federator(&mut self) -> bool {
-        let Some(caller) = self.call.caller else { return false };
         let active = self.active_federation();
         let retiring = self.retiring_federation();
-        [Some(active), retiring]
-            .iter()
-            .flatten()
-            .any(|federation| super::members::accounts(federation).any(|account| account == caller))
+        self.is_member(&active) || retiring.is_some_and(|retiring| self.is_member(&retiring))
+    }
+
+    /// Whether a member of a federation calls.
+    fn is_member(&self, federation: &Federation) -> bool {
+        members::accounts(federation).any(|account| self.call.caller == Some(account))
     }
 }

@@ -37,7 +37,7 @@ pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
 
 impl Bridge<'_> {
     /// Writes a list cell back, empty if it was absent; whether it has items.
-    fn keep_list(&mut self, name: &str) -> bool {
+    pub(super) fn keep_list(&mut self, name: &str) -> bool {
         let cell = self.named(name);
         let empty = matches!(cell.as_ref(), [] | [EMPTY]);
         self.save_named(name, if empty { alloc::vec![EMPTY] } else { cell.to_vec() });

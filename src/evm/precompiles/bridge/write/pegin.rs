@@ -1,0 +1,92 @@
+//! Peg-ins and signatures: the checks before the work, which itself is not simulated.
+
+use super::super::session::{Bridge, Done};
+use super::super::Refusal;
+use crate::consensus::bitcoin::{double_sha256, reversed};
+use crate::consensus::Rule;
+use crate::evm::precompiles::abi::Arg;
+
+/// `registerBtcTransaction`: nothing happens to a transaction that was processed before or has too
+/// few confirmations.
+pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let public = bridge.has(Rule::Rskip199);
+    if !public && !bridge.is_federator() {
+        return Err(Refusal::Failed);
+    }
+    let [transaction, height, tree] = args else { return Err(Refusal::Failed) };
+    let hash = reversed(&double_sha256(transaction.bytes()));
+    bridge.keep_list("btcTxHashesAP");
+    if bridge.processed(&hash).is_some() {
+        return Ok(None);
+    }
+    let head = bridge.btc_head()?.height;
+    let height = i64::from(height.int());
+    let confirmations = head.saturating_sub(height).saturating_add(1);
+    if height < 0 || confirmations < bridge.constants.pegin_confirmations {
+        return Ok(None);
+    }
+    if !is_whole_tree(tree.bytes()) {
+        return Err(Refusal::Failed);
+    }
+    Err(Refusal::NotSimulated("registerBtcTransaction"))
+}
+
+/// `registerBtcCoinbaseTransaction`: the store is set up before anything is looked at.
+pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    bridge.btc_head()?;
+    match args.get(2).is_some_and(|tree| is_whole_tree(tree.bytes())) {
+        true => Err(Refusal::NotSimulated("registerBtcCoinbaseTransaction")),
+        false => Err(Refusal::Failed),
+    }
+}
+
+/// `addSignature`: only members of a federation may sign.
+pub(in super::super) fn sign(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    let proposed = bridge.proposed_federation();
+    match bridge.is_federator() || proposed.is_some_and(|proposed| bridge.is_member(&proposed)) {
+        true => Err(Refusal::NotSimulated("addSignature")),
+        false => Err(Refusal::Failed),
+    }
+}
+
+/// Whether a partial Merkle tree is as long as its counts say: 4 bytes, hashes, flag bytes.
+fn is_whole_tree(tree: &[u8]) -> bool {
+    let size = || {
+        let (hashes, len) = count(tree.get(4..)?)?;
+        let flags_at = len.checked_add(4)?.checked_add(usize::try_from(hashes).ok()?.checked_mul(32)?)?;
+        let (flags, len) = count(tree.get(flags_at..)?)?;
+        flags_at.checked_add(len)?.checked_add(usize::try_from(flags).ok()?)
+    };
+    size() == Some(tree.len())
+}
+
+/// A variable-length count of up to 31 bits, and the bytes it takes.
+fn count(bytes: &[u8]) -> Option<(u32, usize)> {
+    let (first, rest) = bytes.split_first()?;
+    let len = match first {
+        0xfd => 2,
+        0xfe => 4,
+        0xff => 8,
+        small => return Some((u32::from(*small), 1)),
+    };
+    let number = rest.get(..len)?.iter().rev().fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
+    let number = u32::try_from(number).ok().filter(|number| i32::try_from(*number).is_ok())?;
+    Some((number, len.saturating_add(1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_as_long_as_they_say() {
+        let mut tree = [1, 0, 0, 0, 1].to_vec();
+        tree.extend([7; 32]);
+        tree.extend([1, 1]);
+        assert!(is_whole_tree(&tree));
+        tree.push(0);
+        assert!(!is_whole_tree(&tree));
+        assert!(!is_whole_tree(&[]));
+        assert!(!is_whole_tree(&[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]));
+    }
+}
