@@ -130,6 +130,6 @@ pub trait Inspector {
     /// It has run.
     fn step_end(&mut self, _: StepEnd<'_>) {}
 
-    /// A contract wrote a log.
+    /// A contract wrote a log: one that runs code, where steps are wanted, or a native one.
     fn log(&mut self, _: &Log) {}
 }

@@ -330,6 +330,9 @@ impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
     }
 
     fn log(&mut self, log: Log) {
+        if let Some(inspector) = self.0.chain.inspector.as_deref_mut() {
+            inspector.log(&log);
+        }
         self.0.journaled_state.log(log);
     }
 

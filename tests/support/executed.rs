@@ -1,6 +1,6 @@
 //! The recorded chain, executed here block by block, behind a view that answers JSON-RPC.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use rootlight::exec::{check_block, execute_block, BlockInput, BlockObserver, NoO
 use rootlight::light::BlockRef;
 use rootlight::rpc::{Dispatcher, LocalMessage};
 use rootlight::state::StateReader;
-use rootlight::trie::{Loader, Trie, WalkError};
+use rootlight::trie::{Trie, WalkError};
 use serde_json::{json, Value};
 
 use super::recording::{genesis_state, Branch, Recording};
@@ -24,8 +24,6 @@ pub struct Executed {
     headers: Vec<VerifiedHeader>,
     states: Vec<Trie>,
     places: BTreeMap<B256, (usize, usize)>,
-    /// Blocks that were not executed to their recorded state.
-    pub unequal: BTreeSet<usize>,
     dispatcher: Arc<Dispatcher>,
 }
 
@@ -43,7 +41,7 @@ impl Executed {
         let genesis = headers[0].parent_from(recording.blocks[0].header.clone()).unwrap();
         headers.insert(0, genesis);
         let mut states = vec![genesis_state(shared, &recording.network)];
-        let (mut places, mut unequal, mut nodes) = (BTreeMap::new(), BTreeSet::new(), None);
+        let mut places = BTreeMap::new();
         for (number, block) in recording.blocks.iter().enumerate() {
             for (index, transaction) in block.transactions.iter().enumerate() {
                 places.insert(transaction.hash(), (number, index));
@@ -57,26 +55,11 @@ impl Executed {
             let parent = &states[number - 1];
             let executed =
                 execute_block(&recording.network, parent, &input, &branch, &mut NoObserver).unwrap();
-            if let Err(faults) = check_block(&executed, &block.header, &recording.network) {
-                // Only a native contract that is not simulated explains it.
-                assert!(!executed.unsimulated.is_empty(), "block {number}: {faults:?}");
-                unequal.insert(number);
-            }
-            let root = block.header.state_root;
-            if executed.state.root() == root {
-                states.push(executed.state);
-                continue;
-            }
-            let nodes = nodes.get_or_insert_with(|| super::chain::Chain::load(&shared.join("vectors")).nodes);
-            states.push(Loader::new(&*nodes).load(root).unwrap());
+            let checked = check_block(&executed, &block.header, &recording.network);
+            assert!(checked.is_ok(), "block {number}: {checked:?}");
+            states.push(executed.state);
         }
-        Self { recording, headers, states, places, unequal, dispatcher: Arc::new(Dispatcher::new()) }
-    }
-
-    /// Height of a transaction's block, or of a block, by hash.
-    pub fn block_of(&self, hash: B256) -> Option<usize> {
-        let block = || self.headers.iter().position(|header| header.hash() == hash);
-        self.places.get(&hash).map(|(number, _)| *number).or_else(block)
+        Self { recording, headers, states, places, dispatcher: Arc::new(Dispatcher::new()) }
     }
 
     /// The answer to a call; the `error` object comes back as it is.

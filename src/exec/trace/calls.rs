@@ -162,7 +162,8 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
     for node in &mut trace.nodes {
         node.parent = Some(node.parent.map_or(0, |parent| parent.saturating_add(1)));
     }
-    for (node, _) in &mut trace.logs {
+    // Without any entry they were written outside every frame, which is the new first one.
+    for (node, _) in trace.logs.iter_mut().filter(|_| !trace.nodes.is_empty()) {
         *node = node.saturating_add(1);
     }
     trace.nodes.insert(0, TraceNode { parent: None, action: TraceAction::Frame(start), close: None });
@@ -217,7 +218,11 @@ impl Inspector for CallTracer {
     }
 
     fn log(&mut self, log: &Log) {
-        let Some(index) = self.open.last().copied().filter(|_| self.with_logs) else { return };
+        if !self.with_logs {
+            return;
+        }
+        // Outside every frame only a transaction straight to a native contract writes one.
+        let index = self.open.last().copied().unwrap_or(0);
         if self.room.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
             self.trace.logs.push((index, log.clone()));
         }
