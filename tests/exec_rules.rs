@@ -298,7 +298,7 @@ fn shared_contracts_in_a_parallel_list() {
     for (to, calldata) in [(Address::from_word(U256::from(BRIDGE).into()), vec![]), (REMASC_ADDRESS, vec![1])]
     {
         let plan = Plan { sender: 3, to: 1, value: 0, gas: 100_000, price: MINIMUM, data: calldata.clone() };
-        let mut sample = Sample::new(&[plan.clone()]);
+        let mut sample = Sample::new(std::slice::from_ref(&plan));
         let mut call = unsigned(&plan, 0);
         (call.to, call.data) = (Some(to), Bytes::from(calldata));
         sample.transactions[0] = key(3).sign_transaction(call, 33).unwrap();
