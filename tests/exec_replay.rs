@@ -121,7 +121,10 @@ fn replay(shared: &Path, recording: &Recording, nodes: &Nodes) -> Replay {
             Err(fault) if fault.methods.is_empty() => panic!("{}", fault.text),
             Err(fault) => {
                 replay.skipped.push((number, fault.methods));
-                let Some(recorded) = nodes.state(block.header.state_root) else { return replay };
+                let Some(recorded) = nodes.state(block.header.state_root) else {
+                    println!("{}", fault.text);
+                    return replay;
+                };
                 recorded
             }
         };

@@ -4,22 +4,21 @@
 //! | file | holds |
 //! |---|---|
 //! | `call`, `recorder`, `result`, `limits`, `estimate` | local calls |
-//! | `transaction`, `transaction_state`, `transaction_error`, `free_bridge` | one transaction: rules, run, fee, receipt |
+//! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
 //! | `block`, `block_context`, `block_error`, `sublists`, `activation` | a block, executed and compared |
-//! | `remasc`, `remasc_share`, `federation` | the fee distribution that ends every block |
+//! | `remasc`, `remasc_share` | the fee distribution that ends every block |
 //! | `build`, `schedule` | a new block |
 //! | `genesis` | block 0 with its state |
 //! | `observer`, `trace` | watching |
 
 mod activation;
+mod basic_cost;
 mod block;
 mod block_context;
 mod block_error;
 mod build;
 mod call;
 mod estimate;
-mod federation;
-mod free_bridge;
 mod genesis;
 mod limits;
 mod observer;
@@ -37,13 +36,13 @@ mod transaction_state;
 pub use crate::evm::{
     FrameClose, FrameKind, FrameStart, HaltReason, Inspector, Step, StepEnd, MAX_INIT_CODE,
 };
+pub use basic_cost::basic_cost;
 pub use block::{check_block, execute_block, execute_in, BlockInput, ExecutedBlock};
 pub use block_context::{Ancestry, BlockContext};
 pub use block_error::{BlockError, Mismatch};
 pub use build::{build_block, build_in, Built, Candidate};
 pub use call::{call, call_watched, BlockEnvironment, BlockHashes, CallContext, CallMessage};
 pub use estimate::{estimate, Estimate};
-pub use free_bridge::basic_cost;
 pub use genesis::GenesisBlock;
 pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_MISSING};
 pub use observer::{BlockObserver, Executed, NoObserver};

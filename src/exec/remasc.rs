@@ -5,11 +5,12 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, Bytes, B256, U256};
 use thiserror::Error;
 
+use super::basic_cost::BRIDGE;
 use super::block_context::{Ancestry, BlockContext};
-use super::federation::active_federation;
 use super::observer::BlockObserver;
 use super::remasc_share::{shares, Candidate, Ledger, Share, Sibling};
 use crate::consensus::network::UNCLE_GENERATIONS;
+use crate::evm::precompiles::bridge::federation_payees;
 use crate::state::World;
 use crate::types::rlp::{put_str, put_u256, ListBuf};
 use crate::types::{Header, Log, REMASC_ADDRESS};
@@ -38,7 +39,10 @@ pub(super) fn distribute(
     if mature >= 1 {
         let candidate = candidate(context.ancestry, mature)?;
         let mut ledger = read_ledger(world);
-        let federation = active_federation(world, context, mature);
+        let federation = {
+            let mut cell = |slot| world.cell(&BRIDGE, &slot);
+            federation_payees(context.network.chain_id, context.rules, mature, &mut cell)
+        };
         for Share { to, amount } in shares(context, &candidate, &federation, &mut ledger) {
             world.charge(&REMASC_ADDRESS, amount);
             world.credit(&to, amount);

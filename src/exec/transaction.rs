@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
 
+use super::basic_cost::basic_cost;
 use super::block_context::BlockContext;
-use super::free_bridge::is_free;
 use super::transaction_error::{gas_limit, gas_price, NotExecuted, TxError, MAX_GAS};
 use super::transaction_state::{ReadyCodes, TransactionState};
 use crate::consensus::{Rule, RuleSet};
 use crate::evm::precompiles::{Precompile, RunTransaction, Unsimulated};
 use crate::evm::{
-    intrinsic_gas, Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason,
-    Inspector, Machine, MAX_INIT_CODE,
+    Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
+    MAX_INIT_CODE,
 };
 use crate::state::{Account, World};
 use crate::types::{Log, Receipt, Transaction};
@@ -162,8 +162,7 @@ impl TransactionList {
         if transaction.to.is_none() && rules.has(Rule::Rskip438) && size > MAX_INIT_CODE {
             return Err(TxError::InitCodeSize { size, hash: transaction.hash() });
         }
-        let free = is_free(transaction, &sender, context.network, rules);
-        let needed = if free { 0 } else { intrinsic_gas(&transaction.data, transaction.to.is_none(), rules) };
+        let needed = basic_cost(transaction, &sender, context.network, rules);
         let sent = gas_limit(transaction);
         let all = self.gas_used.saturating_add(sent).min(MAX_GAS);
         if all > self.gas_limit || all == MAX_GAS {
