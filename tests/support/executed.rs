@@ -20,9 +20,9 @@ use super::recording::{genesis_state, Branch, Recording};
 
 /// Blocks up to a head, with the state behind each.
 pub struct Executed {
-    recording: Recording,
+    pub recording: Recording,
     headers: Vec<VerifiedHeader>,
-    states: Vec<Trie>,
+    pub states: Vec<Trie>,
     places: BTreeMap<B256, (usize, usize)>,
     dispatcher: Arc<Dispatcher>,
 }
