@@ -6,11 +6,11 @@ use alloy_primitives::Address;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{shape, traced_block, traces, CALLS};
+use super::{shape, too_large, traced_block, traces, CALLS};
 use crate::{
     consensus::VerifiedHeader,
-    engine::View,
-    exec::trace::TransactionTrace,
+    engine::{Refusal, Stop, View},
+    exec::trace::{TransactionTrace, MAX_TRACE_BYTES},
     rpc::{
         error::ParamError,
         lookup::find,
@@ -140,16 +140,22 @@ fn collect(
     from: VerifiedHeader,
     to: u64,
 ) -> Result<Vec<shape::RpcTrace>, Failure> {
-    let (mut found, mut skip) = (Vec::new(), filter.after);
+    let (mut found, mut skip, mut room) = (Vec::new(), filter.after, MAX_TRACE_BYTES);
     let mut next = Some(from);
     while let Some(header) = next {
+        if view.interrupted() {
+            return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
+        }
         let block = traces(view, &header, CALLS, None)?;
         for trace in block.iter().filter(|trace| filter.wants(trace)) {
             let shown = shape::transaction(&header, trace);
             let skipped = skip.min(shown.len());
             skip = skip.saturating_sub(skipped);
-            let room = filter.count.saturating_sub(found.len());
-            found.extend(shown.into_iter().skip(skipped).take(room));
+            let wanted = filter.count.saturating_sub(found.len());
+            for entry in shown.into_iter().skip(skipped).take(wanted) {
+                room = room.checked_sub(entry.weight()).ok_or_else(too_large)?;
+                found.push(entry);
+            }
         }
         if found.len() >= filter.count || header.number >= to {
             break;

@@ -77,8 +77,11 @@ pub(super) fn traces(
     }
     let mut observer = BlockTracer::new(tracer, only);
     view.replay(header, &mut observer)?;
-    let too_large = Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }));
-    observer.finish().ok_or(too_large)
+    observer.finish().ok_or_else(too_large)
+}
+
+fn too_large() -> Failure {
+    Failure::Stop(Stop::Refused(Refusal::TraceTooLarge { max: MAX_TRACE_BYTES }))
 }
 
 const CALLS: Tracer = Tracer::Calls { with_logs: false };

@@ -32,6 +32,17 @@ pub(super) struct RpcTrace {
     error: Option<String>,
 }
 
+impl RpcTrace {
+    /// Bytes it takes in JSON, about.
+    pub(super) fn weight(&self) -> usize {
+        let data = |data: &Option<Data>| data.as_ref().map_or(0, |data| data.0.len().saturating_mul(2));
+        let result =
+            self.result.as_ref().map_or(0, |result| data(&result.output).saturating_add(data(&result.code)));
+        let action = data(&self.action.input).saturating_add(data(&self.action.init));
+        result.saturating_add(action).saturating_add(600)
+    }
+}
+
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Action {
