@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use super::calls::CallArgs;
 use crate::server::{Origins, ServerConfig};
 
 /// Port of the reference node's HTTP server.
@@ -86,6 +87,9 @@ pub struct LightArgs {
     /// Block to start from, which is trusted; "none" is genesis [default: the newest built-in one]
     #[arg(long, value_name = "NUMBER:HASH[:TD]|none")]
     pub checkpoint: Option<String>,
+    /// Flags of calls.
+    #[command(flatten)]
+    pub calls: CallArgs,
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,

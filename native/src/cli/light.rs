@@ -31,7 +31,8 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         })?,
         _ => return Err(CommandError::Usage("exactly one --upstream is supported so far".into())),
     };
-    serve(network, args.checkpoint.as_deref(), upstream, &args.server)
+    let options = LightOptions { policy: args.calls.policy(), ..LightOptions::default() };
+    serve(network, args.checkpoint.as_deref(), upstream, &args.server, options)
 }
 
 /// Serves the embedded recording through the whole light client, until there is a development chain.
@@ -41,7 +42,7 @@ pub(super) fn run_embedded(server: &ServerArgs) -> Result<(), CommandError> {
         replay.block(0).ok_or_else(|| CommandError::Failed("the embedded recording is empty".into()))?;
     let checkpoint = format!("0:{genesis}");
     info!("no command given: serving the built-in recording of a development network (see --help)");
-    serve(Network::regtest(), Some(&checkpoint), Arc::new(replay), server)
+    serve(Network::regtest(), Some(&checkpoint), Arc::new(replay), server, LightOptions::default())
 }
 
 fn serve(
@@ -49,13 +50,14 @@ fn serve(
     checkpoint: Option<&str>,
     upstream: SharedUpstream,
     server: &ServerArgs,
+    options: LightOptions,
 ) -> Result<(), CommandError> {
     let checkpoint =
         start_checkpoint(checkpoint, &network).map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, upstream.name());
         info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
-        let service = Arc::new(LightService::start(network, checkpoint, upstream, LightOptions::default()));
+        let service = Arc::new(LightService::start(network, checkpoint, upstream, options));
         let server = Server::bind(server.config(), service.clone()).await.map_err(CommandError::failed)?;
         if let Some(second) = server.second_address() {
             info!("also listening on ws://{second}");

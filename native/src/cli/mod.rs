@@ -1,6 +1,7 @@
 //! The command line: what scripts rely on. Exit codes: 0 ok, 1 failed, 2 usage.
 
 mod args;
+mod calls;
 mod config;
 mod light;
 mod logging;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
+use rootlight::exec::CallPolicy;
 use rootlight::light::{Answer as Fetched, Identity};
 use rootlight::rpc::{Session, Step};
 use tokio::sync::Semaphore;
@@ -36,6 +37,8 @@ pub struct LightOptions {
     pub run_timeout: Duration,
     /// Time for one message, fetches included.
     pub message_timeout: Duration,
+    /// What is decided about calls.
+    pub policy: CallPolicy,
 }
 
 impl Default for LightOptions {
@@ -45,6 +48,7 @@ impl Default for LightOptions {
             retry: Duration::from_secs(10),
             run_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(60),
+            policy: CallPolicy::default(),
         }
     }
 }
@@ -78,7 +82,7 @@ impl LightService {
         let identity = Identity {
             version: client_version(),
             upstreams: vec![upstream.name().to_owned()],
-            ..Identity::default()
+            policy: options.policy,
         };
         let client = Arc::new(Shared::new(network, checkpoint, identity));
         let syncing = tokio::spawn(sync::run(client.clone(), upstream.clone(), options.clone()));

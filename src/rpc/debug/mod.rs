@@ -70,6 +70,19 @@ pub(super) const METHODS: &[Method] = &[
         doc: "Messages waiting to be sent to peers: none, there is no peer-to-peer network here.",
         handler: Handler::Read(|_, _| super::method::done(&"0x0", Level::Local)),
     },
+    Method {
+        name: "debug_accountTransactionQuota",
+        aliases: &[],
+        params: &[required("address", "ADDRESS")],
+        result: "null",
+        level: Level::Local,
+        cost: 1,
+        doc: "Quota of an account's transactions: none is kept here.",
+        handler: Handler::Read(|_, params| {
+            params.address(0)?;
+            super::method::done(&(), Level::Local)
+        }),
+    },
 ];
 
 /// What a caller wants to see.
