@@ -14,6 +14,7 @@ use rootlight::light::BlockRef;
 use rootlight::rpc::{Dispatcher, LocalMessage};
 use rootlight::state::StateReader;
 use rootlight::trie::{Trie, WalkError};
+use rootlight::types::Receipt;
 use serde_json::{json, Value};
 
 use super::recording::{genesis_state, Branch, Recording};
@@ -23,6 +24,7 @@ pub struct Executed {
     pub recording: Recording,
     headers: Vec<VerifiedHeader>,
     pub states: Vec<Trie>,
+    receipts: Vec<Vec<Receipt>>,
     places: BTreeMap<B256, (usize, usize)>,
     dispatcher: Arc<Dispatcher>,
 }
@@ -41,7 +43,7 @@ impl Executed {
         let genesis = headers[0].parent_from(recording.blocks[0].header.clone()).unwrap();
         headers.insert(0, genesis);
         let mut states = vec![genesis_state(shared, &recording.network)];
-        let mut places = BTreeMap::new();
+        let (mut places, mut receipts) = (BTreeMap::new(), vec![Vec::new()]);
         for (number, block) in recording.blocks.iter().enumerate() {
             for (index, transaction) in block.transactions.iter().enumerate() {
                 places.insert(transaction.hash(), (number, index));
@@ -58,8 +60,9 @@ impl Executed {
             let checked = check_block(&executed, &block.header, &recording.network);
             assert!(checked.is_ok(), "block {number}: {checked:?}");
             states.push(executed.state);
+            receipts.push(executed.receipts);
         }
-        Self { recording, headers, states, places, dispatcher: Arc::new(Dispatcher::new()) }
+        Self { recording, headers, states, receipts, places, dispatcher: Arc::new(Dispatcher::new()) }
     }
 
     /// The answer to a call; the `error` object comes back as it is.
@@ -77,11 +80,23 @@ impl Executed {
 
 impl Snapshot for Executed {
     fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
-        Box::new(At(self))
+        Box::new(At(self, self.headers.len() - 1))
     }
 }
 
-struct At<'a>(&'a Executed);
+/// The chain as it was at a height.
+pub struct AtHead {
+    pub chain: Arc<Executed>,
+    pub head: usize,
+}
+
+impl Snapshot for AtHead {
+    fn view<'a>(&'a self, _: u64, _: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        Box::new(At(&self.chain, self.head))
+    }
+}
+
+struct At<'a>(&'a Executed, usize);
 
 impl View for At<'_> {
     fn network(&self) -> &Network {
@@ -105,11 +120,12 @@ impl View for At<'_> {
     }
 
     fn head(&self) -> Need<VerifiedHeader> {
-        Ok(self.0.headers.last().unwrap().clone())
+        Ok(self.0.headers[self.1].clone())
     }
 
     fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
-        Ok(usize::try_from(number).ok().and_then(|number| self.0.headers.get(number)).cloned())
+        let number = usize::try_from(number).ok().filter(|number| *number <= self.1);
+        Ok(number.and_then(|number| self.0.headers.get(number)).cloned())
     }
 
     fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
@@ -124,16 +140,19 @@ impl View for At<'_> {
         Ok(None)
     }
 
-    fn body(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
-        unreachable!("traces read no bodies")
+    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+        let block = &self.0.recording.blocks[header.number as usize];
+        let body = VerifiedBody::check(header, block.transactions.clone(), self.network());
+        Ok(Arc::new(body.unwrap()))
     }
 
     fn uncles(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
         unreachable!("traces read no uncles")
     }
 
-    fn receipts(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
-        unreachable!("traces read no receipts")
+    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+        let receipts = self.0.receipts[header.number as usize].clone();
+        Ok(Arc::new(VerifiedReceipts::check(header, receipts, self.network()).unwrap()))
     }
 
     fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
