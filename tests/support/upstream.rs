@@ -91,6 +91,7 @@ impl Recording {
             "eth_blockNumber" => Some(format!("\"{:#x}\"", self.announced.unwrap_or(self.head))),
             "eth_getProof" => self.proof(&params),
             "eth_getCode" => self.code(&params),
+            "rsk_getStorageBytesAt" => self.storage_bytes(&params),
             "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => {
                 Some("null".into())
             }
@@ -125,6 +126,14 @@ impl Recording {
         let root = *self.roots.get(&u64_of(params[1].as_str()?))?;
         let code = trie::lookup_value(&self.nodes, root, &keys::code_key(&address)).ok()?.unwrap_or_default();
         Some(format!("\"{}\"", hex::encode_prefixed(code)))
+    }
+
+    fn storage_bytes(&self, params: &Value) -> Option<String> {
+        let address: Address = params[0].as_str()?.parse().ok()?;
+        let root = *self.roots.get(&u64_of(params[2].as_str()?))?;
+        let key = keys::slot_key(&address, &u256(params[1].as_str()?));
+        let value = trie::lookup_value(&self.nodes, root, &key).ok()?.unwrap_or_default();
+        Some(format!("\"{}\"", hex::encode_prefixed(value)))
     }
 
     /// Shows another block (a node's JSON with whole transactions) at its height.
