@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::path::Path;
 
-use alloy_primitives::{Address, Bytes, B256};
+use alloy_primitives::{Address, Bytes, B256, U256};
+use rootlight::consensus::Network;
 use rootlight::exec::{BlockEnvironment, BlockHashes};
 use rootlight::state::{keys, StateKey};
 use rootlight::trie::{lookup, prove, Lookup};
+use rootlight::types::json::header_from_json;
+use rootlight::types::{Header, SealedHeader};
 use serde_json::Value;
 
 use super::{bytes, u256, u64_of};
@@ -89,12 +92,35 @@ pub struct ChainHashes<'a> {
     pub known: Option<std::collections::BTreeSet<u64>>,
 }
 
-impl BlockHashes for ChainHashes<'_> {
-    fn block_hash(&self, number: u64) -> Option<B256> {
+impl ChainHashes<'_> {
+    /// A block that is at hand, as JSON.
+    fn block(&self, number: u64) -> Option<&Value> {
         if self.known.as_ref().is_some_and(|known| !known.contains(&number)) {
             return None;
         }
-        self.chain.blocks.get(&number).map(|block| hash(text(block, "hash")))
+        self.chain.blocks.get(&number)
+    }
+}
+
+impl BlockHashes for ChainHashes<'_> {
+    fn block_hash(&self, number: u64) -> Option<B256> {
+        self.block(number).map(|block| hash(text(block, "hash")))
+    }
+
+    fn header(&self, number: u64) -> Option<SealedHeader> {
+        let block = self.block(number)?.to_string();
+        let network = Network::regtest();
+        Some(header_from_json(&block, None, &|number| network.header_shape(number)).unwrap())
+    }
+
+    fn uncles(&self, number: u64) -> Option<Vec<Header>> {
+        let none = self.block(number)?["uncles"].as_array().unwrap().is_empty();
+        assert!(none, "uncles of {number} are not loaded");
+        Some(Vec::new())
+    }
+
+    fn total_difficulty(&self, number: u64) -> Option<U256> {
+        self.block(number).map(|block| u256(text(block, "totalDifficulty")))
     }
 }
 

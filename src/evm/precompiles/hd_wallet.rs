@@ -8,17 +8,15 @@ use k256::elliptic_curve::ops::{MulByGenerator as _, Reduce};
 use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
 use k256::elliptic_curve::PrimeField as _;
 use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
-use sha2::{Digest as _, Sha512};
 
 use super::abi::{bytes_result, decode, Arg, Kind};
 use super::bitcoin::{base58check, from_base58check, hash160, multisig};
+use super::sha512::{self, sha512};
 
 /// Most levels of a derivation path.
 const MAX_LEVELS: usize = 10;
 /// Bytes of an extended public key.
 const EXTENDED: usize = 78;
-/// Block of SHA-512.
-const HMAC_BLOCK: usize = 128;
 
 #[derive(Clone, Copy)]
 enum Method {
@@ -169,12 +167,12 @@ fn tweak(key: &[u8; 33], left: &[u8; 32]) -> Option<[u8; 33]> {
 
 fn hmac_sha512(key: &[u8; 32], data: &[u8]) -> [u8; 64] {
     let pad = |with: u8| {
-        let mut block = [with; HMAC_BLOCK];
+        let mut block = [with; sha512::BLOCK];
         block.iter_mut().zip(key).for_each(|(to, from)| *to ^= from);
         block
     };
-    let inner = Sha512::new().chain_update(pad(0x36)).chain_update(data).finalize();
-    Sha512::new().chain_update(pad(0x5c)).chain_update(inner).finalize().into()
+    let inner = sha512(&[&pad(0x36), data]);
+    sha512(&[&pad(0x5c), &inner])
 }
 
 /// `n/n/...`: numbers as Java's `Integer.parseInt` reads them, up to 2^31 - 1, and the first and

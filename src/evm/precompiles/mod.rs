@@ -17,6 +17,7 @@ mod modexp;
 mod provider;
 mod remasc;
 mod secp256k1;
+mod sha512;
 
 use alloc::vec::Vec;
 
