@@ -20,13 +20,10 @@ use revm::interpreter::{
 
 use super::accounts::{balance_of, to_address};
 use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
-use super::gas::{NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
+use super::gas::{MAX_MEMORY, NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
 use crate::consensus::Rule;
 use crate::state::AccessKey;
-
-/// Largest memory size in bytes the reference accepts; gas runs out long before.
-const MAX_MEMORY: usize = 1 << 30;
 
 /// A stretch of the caller's memory.
 #[derive(Clone, Copy)]
@@ -44,7 +41,7 @@ impl Stretch {
         let offset = usize::try_from(offset).map_err(|_| InstructionResult::MemoryOOG)?;
         let len = usize::try_from(len).map_err(|_| InstructionResult::MemoryOOG)?;
         match offset.checked_add(len) {
-            Some(end) if end <= MAX_MEMORY => Ok(Self { offset, len }),
+            Some(end) if end as u64 <= MAX_MEMORY => Ok(Self { offset, len }),
             _ => Err(InstructionResult::MemoryOOG),
         }
     }

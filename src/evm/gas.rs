@@ -22,6 +22,8 @@ pub(super) const STIPEND: u64 = 2_300;
 pub(super) const VALUE_TRANSFER: u64 = 9_000;
 /// Gas of a CALL to, or a SELFDESTRUCT in favour of, an account that does not exist.
 pub(super) const NEW_ACCOUNT: u64 = 25_000;
+/// Memory in bytes that a run may use; larger sizes are out of gas.
+pub(super) const MAX_MEMORY: u64 = 1 << 30;
 /// Refund for each contract destroyed, given at the end.
 pub(super) const SELFDESTRUCT_REFUND: u64 = 24_000;
 /// Longest initialisation code in bytes that a creation accepts (RSKIP-438).

@@ -17,7 +17,7 @@ use revm::primitives::hardfork::SpecId;
 use super::context::{Abort, EvmContext, RunContext, Spec};
 use super::database::{Adapter, EvmState};
 use super::frame::Answer;
-use super::gas::{gas_params, MAX_CODE, SELFDESTRUCT_REFUND};
+use super::gas::{gas_params, MAX_CODE, MAX_MEMORY, SELFDESTRUCT_REFUND};
 use super::halt::HaltReason;
 use super::opcodes::{instructions, Instructions};
 use super::precompiles::NoPrecompiles;
@@ -144,7 +144,9 @@ impl<'a, S: EvmState> Machine<'a, S> {
         from: Option<Address>,
         to: Option<Address>,
     ) -> Result<FrameEnd, Abort> {
-        let memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
+        let mut memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
+        // Of all frames together; the reference ends a frame of that size. Gas runs out long before.
+        memory.set_memory_limit(MAX_MEMORY);
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
             Some(Answer { result, .. }) => {
                 self.report_frame_end(&result);
