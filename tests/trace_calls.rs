@@ -133,7 +133,13 @@ fn calls(a: &[u8], b: &[u8]) -> CallTrace {
     let outcome = Case::new(a, b).run(&mut tracer);
     let (transaction, receipt) = (transaction(), receipt(&outcome));
     let sender = low_address(SENDER);
-    tracer.finish(&Executed { transaction: &transaction, sender, receipt: &receipt, output: &[] })
+    tracer.finish(&Executed {
+        transaction: &transaction,
+        sender,
+        receipt: &receipt,
+        output: &[],
+        failure: None,
+    })
 }
 
 fn steps(a: &[u8], b: &[u8], options: StepOptions) -> StepTrace {
@@ -141,7 +147,13 @@ fn steps(a: &[u8], b: &[u8], options: StepOptions) -> StepTrace {
     let outcome = Case::new(a, b).run(&mut tracer);
     let (transaction, receipt) = (transaction(), receipt(&outcome));
     let sender = low_address(SENDER);
-    tracer.finish(&Executed { transaction: &transaction, sender, receipt: &receipt, output: &[] })
+    tracer.finish(&Executed {
+        transaction: &transaction,
+        sender,
+        receipt: &receipt,
+        output: &[],
+        failure: None,
+    })
 }
 
 /// MSTORE of four bytes at the end of the first word, so that calls have input.

@@ -3,19 +3,23 @@
 //! A handler is a pure function of a [`View`]. What the view does not hold, it reports as [`Stop::Lacking`]; the host
 //! fetches it, the light client proves it, and the handler runs again on more facts.
 
+mod dev_node;
 mod filters;
 mod light_view;
+mod local_view;
 mod logs;
 mod node;
 mod refusal;
 mod selector;
 mod view;
 
+pub use dev_node::DevNode;
 pub use filters::{Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING};
 pub use light_view::LightView;
+pub use local_view::{DevPart, LocalSnapshot, LocalView};
 pub use logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS};
 pub use node::{Moment, Node, Snapshot};
 pub use refusal::Refusal;
 pub use selector::{resolve, BlockId, Resolved};
 pub(crate) use view::both;
-pub use view::{Depths, Level, Need, Stop, SyncProgress, TransactionPlace, View};
+pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

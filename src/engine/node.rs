@@ -5,6 +5,7 @@ use alloc::{boxed::Box, sync::Arc};
 use alloy_primitives::B256;
 
 use super::{Filters, View};
+use crate::dev::DevChain;
 
 /// What the outside world adds to a message: the core has neither a clock nor a source of randomness.
 #[derive(Debug, Clone, Copy)]
@@ -40,4 +41,9 @@ pub trait Node: Send {
     /// The filters that callers poll. The node tells them of each transaction that enters the pool
     /// ([`Filters::pending`]); blocks and logs they find by themselves.
     fn filters(&mut self) -> &mut Filters;
+
+    /// The development chain; `None` where blocks only come from outside.
+    fn dev(&mut self) -> Option<&mut DevChain> {
+        None
+    }
 }

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::{
     evm::precompiles::Unsimulated,
-    exec::CallStop,
+    exec::{BlockError, CallStop},
     light::{BlockRef, FactFailure, Facts, SyncFault},
     state::StateError,
     types::SenderError,
@@ -72,6 +72,17 @@ pub enum Refusal {
     /// A method of a native contract that is not simulated: no answer is better than a wrong one.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
+    /// State that an executed chain does not keep any more.
+    #[error("State not found for block with hash {hash}: block {number} is older than the history kept")]
+    StateNotKept {
+        /// The block's number.
+        number: u64,
+        /// Its hash.
+        hash: B256,
+    },
+    /// A block that ran before does not run again: the state below it was changed by hand.
+    #[error("Resource unavailable: the block does not run again: {0}")]
+    Replay(BlockError),
     /// A trace, where blocks are verified but not executed.
     #[error(
         "Resource unavailable: traces need a chain that is executed here; block {number} is only verified"
@@ -125,6 +136,8 @@ impl Refusal {
         match self {
             Self::TooManyRounds { .. } | Self::TooManyFacts { .. } | Self::TraceTooLarge { .. } => -32005,
             Self::Interrupted => -32011,
+            // The reference's code for states it has pruned.
+            Self::StateNotKept { .. } => -32600,
             Self::NotSimulated(_) => -32004,
             _ => -32002,
         }

@@ -2,16 +2,17 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::{Bytes, B256, U256};
+use alloy_primitives::{Address, Bytes, B256, U256};
 
 use super::Refusal;
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    dev::pool::Pool,
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
     light::{BlockRef, Facts},
     state::StateReader,
     trie::WalkError,
-    types::Transaction,
+    types::{SenderError, Transaction},
 };
 
 /// Why a handler stopped without a result.
@@ -73,6 +74,15 @@ pub struct SyncProgress {
     pub current: u64,
     /// Newest block an upstream has announced.
     pub highest: u64,
+}
+
+/// Who mines a chain of one's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miner {
+    /// Who gets the fees.
+    pub coinbase: Address,
+    /// Whether blocks are mined without being asked for.
+    pub active: bool,
 }
 
 /// A chain as of one head. Everything it returns is proven.
@@ -197,6 +207,53 @@ pub trait View {
     /// # Errors
     /// As [`Self::prove`].
     fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
+
+    /// Header of the block that would come next, with everything that waits; `None` where none is built. The other
+    /// look-ups take it as they take any header.
+    ///
+    /// # Errors
+    /// As the other look-ups.
+    fn pending(&self) -> Need<Option<VerifiedHeader>> {
+        Ok(None)
+    }
+
+    /// Who sent a transaction of a block: its signature says so, unless the sender was impersonated.
+    ///
+    /// # Errors
+    /// The signature is nobody's.
+    fn sender(
+        &self,
+        _block: &B256,
+        _index: usize,
+        transaction: &Transaction,
+    ) -> Result<Address, SenderError> {
+        transaction.recover_sender(self.network().chain_id)
+    }
+
+    /// Transactions that wait here; `None` where there is no pool.
+    fn pool(&self) -> Option<&Pool> {
+        None
+    }
+
+    /// Accounts whose keys are held here.
+    fn accounts(&self) -> Vec<Address> {
+        Vec::new()
+    }
+
+    /// Who mines here; `None` where nobody does.
+    fn miner(&self) -> Option<Miner> {
+        None
+    }
+
+    /// The host's clock in seconds since 1970, where there is one.
+    fn now(&self) -> Option<u64> {
+        None
+    }
+
+    /// Every known block of a height, canonical or not.
+    fn blocks_at(&self, _number: u64) -> Vec<B256> {
+        Vec::new()
+    }
 }
 
 /// Joins the needs of several parts, so that one round fetches all of them.

@@ -281,7 +281,7 @@ impl BlockRun<'_, '_> {
     }
 
     fn take(&mut self, item: Item<'_>, end: TransactionEnd) {
-        let TransactionEnd { receipt, output, unsimulated, .. } = end;
+        let TransactionEnd { receipt, output, unsimulated, failure, .. } = end;
         self.gas_used = self.gas_used.saturating_add(receipt.gas_used);
         self.observer.executed(
             item.index,
@@ -290,6 +290,7 @@ impl BlockRun<'_, '_> {
                 sender: item.sender,
                 receipt: &receipt,
                 output: &output,
+                failure,
             },
         );
         self.unsimulated.extend(unsimulated.into_iter().map(|method| (item.index, method)));

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{Address, U256};
 
-use crate::evm::Inspector;
+use crate::evm::{HaltReason, Inspector};
 use crate::types::{Receipt, Transaction};
 
 /// Someone who watches a block being executed. Every method does nothing unless written otherwise.
@@ -31,6 +31,8 @@ pub struct Executed<'a> {
     pub receipt: &'a Receipt,
     /// What it returned: return data, revert data, or the new contract's code.
     pub output: &'a [u8],
+    /// How it failed: nothing on success, `Some(None)` on REVERT.
+    pub failure: Option<Option<HaltReason>>,
 }
 
 /// Nobody watches.

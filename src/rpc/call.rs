@@ -196,7 +196,7 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
     let (message, selector, overrides) = arguments(params)?;
     let header = block(view, &selector)?;
     let place = match selector {
-        BlockSelector::Latest | BlockSelector::Pending => Place::after(view, header)?,
+        BlockSelector::Latest | BlockSelector::Pending if !header.is_pending() => Place::after(view, header)?,
         _ => Place::inside(header),
     };
     match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {

@@ -1,6 +1,6 @@
 //! `web3_*`, `net_*` and the chain-level `eth_*` methods.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 use alloy_primitives::keccak256;
 use serde::Serialize;
@@ -117,16 +117,6 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         doc: "Progress of header verification, or false when the head is current.",
         handler: Handler::Read(syncing),
-    },
-    Method {
-        name: "eth_accounts",
-        aliases: &[],
-        params: &[],
-        result: "array of ADDRESS",
-        level: Level::Local,
-        cost: 1,
-        doc: "Accounts of this client: none, it holds no keys.",
-        handler: Handler::Read(|_, _| done(&Vec::<String>::new(), Level::Local)),
     },
     Method {
         name: "eth_blockNumber",

@@ -5,7 +5,11 @@ use alloc::string::String;
 use alloy_primitives::{hex, Bytes, B256};
 use thiserror::Error;
 
-use crate::engine::Refusal;
+use crate::{
+    dev::{DevError, UnlockError},
+    engine::Refusal,
+    types::FieldError,
+};
 
 /// Why a whole message could not be used (HTTP 400).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -120,6 +124,42 @@ pub enum ParamError {
     /// `movePrecompileToAddress`, which the specification excludes.
     #[error("movePrecompileToAddress is not supported")]
     MovePrecompile,
+    /// A message to be signed by an account whose key is not held, or locked.
+    #[error("Account not found")]
+    AccountNotFound,
+    /// A transaction of an account whose key is not held, or locked.
+    #[error("Could not find account for address: {0:#x}")]
+    NoSuchAccount(alloy_primitives::Address),
+    /// A key asked for that is not held, or locked.
+    #[error("account {0} is locked, or its key is not held")]
+    Locked(alloy_primitives::Address),
+    /// A passphrase that does not open an account.
+    #[error(transparent)]
+    Unlock(UnlockError),
+    /// A transaction to be signed here that says nothing of its sender.
+    #[error("from is null")]
+    NoSender,
+    /// A transaction for another chain, or whose signature is not accepted: the reference says the same of both.
+    #[error("Invalid chainId: {0}")]
+    ChainId(String),
+    /// A raw transaction without gas limit.
+    #[error("Missing parameter, gasPrice, gas or value")]
+    MissingGas,
+    /// Bytes that are no transaction.
+    #[error("Invalid input: {0}")]
+    Transaction(FieldError),
+    /// A transaction with a type (EIP-2718).
+    #[error("Invalid input: transactions with a type do not exist on Rootstock, send a legacy one")]
+    TypedTransaction,
+    /// A private key that is none.
+    #[error("Invalid param {0}: value must be a valid hex.")]
+    Key(String),
+    /// A snapshot's number that is not `0x` hex.
+    #[error("invalid snapshot id {0}")]
+    SnapshotId(String),
+    /// Seconds that are no number.
+    #[error("invalid number of seconds {0}")]
+    Seconds(String),
     /// A log filter with a block hash and a range.
     #[error("Cannot specify both blockHash and fromBlock/toBlock")]
     HashAndRange,
@@ -159,7 +199,7 @@ pub enum ParamError {
 }
 
 /// Why a call failed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RpcError {
     /// A member of the message is no request.
@@ -174,6 +214,15 @@ pub enum RpcError {
     /// The method changes a chain, and there is none here that could be changed.
     #[error("the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)")]
     NeedsLocalChain(&'static str),
+    /// The method needs a development chain, and this chain only follows another.
+    #[error("the method is available on a development chain only (start `rootlight dev`)")]
+    NeedsDevChain,
+    /// The development chain does not do it.
+    #[error("{}", dev_text(.0))]
+    Dev(DevError),
+    /// An outside miner's block that the chain does not take.
+    #[error("{0}")]
+    Submission(DevError),
     /// Too few, too many or named parameters.
     #[error("method parameters invalid")]
     ParameterCount,
@@ -235,6 +284,35 @@ pub enum RpcError {
     Internal,
 }
 
+fn dev_text(error: &DevError) -> String {
+    match error {
+        // With what it returned, [`RpcError::Reverted`] says it.
+        DevError::Reverted { .. } => {
+            alloc::format!("VM Exception while processing transaction: {}", revert_text(None))
+        }
+        other => alloc::format!("{other}"),
+    }
+}
+
+/// The reference's codes where it has the error.
+fn dev_code(error: &DevError) -> i32 {
+    match error {
+        DevError::Pool(_) => -32010,
+        DevError::NotMined => -32009,
+        DevError::Reverted { .. } => -32015,
+        DevError::UnknownWork(_) | DevError::InvalidWork { .. } | DevError::NoMerkleHashes => -33000,
+        DevError::NotBitcoin(_) | DevError::Native(_) => -32602,
+        DevError::TooManyBlocks(_) => -32005,
+        _ => -32000,
+    }
+}
+
+impl From<DevError> for RpcError {
+    fn from(error: DevError) -> Self {
+        Self::Dev(error)
+    }
+}
+
 fn revert_text(reason: Option<&str>) -> String {
     match reason {
         Some(reason) => alloc::format!("revert {reason}"),
@@ -250,7 +328,11 @@ impl RpcError {
             | Self::BlockNotFound(_)
             | Self::BlockHashNotFound(_)
             | Self::NotCanonical(_) => -32600,
-            Self::MethodNotFound | Self::NotAvailable(_) | Self::NeedsLocalChain(_) => -32601,
+            Self::MethodNotFound | Self::NotAvailable(_) | Self::NeedsLocalChain(_) | Self::NeedsDevChain => {
+                -32601
+            }
+            Self::Dev(error) => dev_code(error),
+            Self::Submission(_) => -33000,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
             Self::TooManyLogs(_) | Self::TooManyBlocks(_) => -32012,

@@ -15,6 +15,11 @@ use crate::{
 /// # Errors
 /// Lacking or refused; [`RpcError::NotCanonical`].
 pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<VerifiedHeader>, Failure> {
+    if *selector == BlockSelector::Pending {
+        if let Some(header) = view.pending()? {
+            return Ok(Some(header));
+        }
+    }
     let id = match selector {
         BlockSelector::Latest | BlockSelector::Pending => BlockId::Latest,
         BlockSelector::Earliest => BlockId::Earliest,

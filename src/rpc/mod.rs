@@ -5,6 +5,7 @@ mod call;
 mod chain;
 mod client;
 mod debug;
+mod dev;
 mod dispatch;
 pub mod envelope;
 mod error;

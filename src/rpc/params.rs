@@ -60,6 +60,24 @@ impl<'a> Params<'a> {
         self.0.get(position).map(|v| &**v).filter(|v| v.get() != "null")
     }
 
+    /// Whether there is a parameter that is not `null`.
+    pub fn is_given(&self, position: usize) -> bool {
+        self.raw(position).is_some()
+    }
+
+    /// A parameter as text, for error messages: a string's content, anything else as it was written.
+    pub fn text(&self, position: usize) -> String {
+        self.raw(position).map(string_or_number).unwrap_or_default()
+    }
+
+    /// Bytes in hex, `0x` optional, an odd count of digits padded on the left.
+    ///
+    /// # Errors
+    /// [`ParamError::Data`].
+    pub fn data(&self, position: usize) -> Result<Bytes, ParamError> {
+        parse_data(&self.string(position).ok_or(ParamError::Data)?)
+    }
+
     fn string(&self, position: usize) -> Option<String> {
         self.raw(position).and_then(|raw| serde_json::from_str(raw.get()).ok())
     }

@@ -28,6 +28,9 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
     let total_difficulty = view.total_difficulty(header.hash())?;
     let parts =
         BlockParts { transactions, uncles: Some(uncles.headers()), total_difficulty, size: Some(size) };
+    if header.is_pending() {
+        return Ok(RpcBlock::pending(header, parts));
+    }
     Ok(RpcBlock::new(header, parts))
 }
 
@@ -62,7 +65,8 @@ pub(super) fn transaction(
         return Ok(None);
     };
     let from = sender(view, body, index, header)?;
-    Ok(Some(RpcTransaction::new(transaction, *hash, from, Some(&place(header, index)))))
+    let place = (!header.is_pending()).then(|| place(header, index));
+    Ok(Some(RpcTransaction::new(transaction, *hash, from, place.as_ref())))
 }
 
 /// The receipt at an index, or `None` past the end.
@@ -94,7 +98,7 @@ fn sender(
     let Some(transaction) = body.transactions().get(index) else { return Ok(Address::ZERO) };
     let block = BlockRef { number: header.number, hash: header.hash() };
     let refuse = |error| Failure::Stop(Stop::Refused(Refusal::Sender { block, index, error }));
-    transaction.recover_sender(view.network().chain_id).map_err(refuse)
+    view.sender(&header.hash(), index, transaction).map_err(refuse)
 }
 
 /// The place of a transaction and everything a receipt shows.

@@ -1,6 +1,8 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
-use super::{blocks, call, chain, debug, filters, headers, logs, method::Method, state, trace, transactions};
+use super::{
+    blocks, call, chain, debug, dev, filters, headers, logs, method::Method, state, trace, transactions,
+};
 
 /// All rows, by namespace file.
 static METHODS: &[&[Method]] = &[
@@ -32,7 +34,7 @@ pub const UNAVAILABLE: &[&str] = &[
 
 /// Every method once.
 pub fn methods() -> impl Iterator<Item = &'static Method> {
-    METHODS.iter().flat_map(|rows| rows.iter())
+    METHODS.iter().chain(dev::METHODS).flat_map(|rows| rows.iter())
 }
 
 #[cfg(test)]

@@ -90,10 +90,12 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
 
 /// A waiting transaction: itself proven by its hash, that it waits is what the upstream says.
 fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
+    let hash = transaction.hash();
+    if let Some(pooled) = view.pool().and_then(|pool| pool.get(&hash)) {
+        return done(&RpcTransaction::new(transaction, hash, pooled.sender, None), Level::Verified);
+    }
     match transaction.recover_sender(view.network().chain_id) {
-        Ok(from) => {
-            done(&RpcTransaction::new(transaction, transaction.hash(), from, None), Level::UnprovenAbsence)
-        }
+        Ok(from) => done(&RpcTransaction::new(transaction, hash, from, None), Level::UnprovenAbsence),
         Err(error) => Err(Failure::Stop(Stop::Refused(Refusal::PendingSender(error)))),
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod chain;
+pub mod dev;
 pub mod executed;
 pub mod recording;
 pub mod shapes;

@@ -106,6 +106,11 @@ impl Pool {
         self.by_hash.len().saturating_sub(self.pending)
     }
 
+    /// How many transactions have come so far: it changes when something new does.
+    pub const fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
     /// The nonce after a sender's last transaction that can be mined; `state_nonce` is that of the head.
     pub fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
         self.senders.get(sender).map_or(state_nonce, |of| of.next(state_nonce))

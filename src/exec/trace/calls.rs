@@ -171,7 +171,7 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
 }
 
 fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
-    let Executed { transaction, sender, receipt, output } = *executed;
+    let Executed { transaction, sender, receipt, output, .. } = *executed;
     let closed = root.close.take();
     if let TraceAction::Frame(start) = &mut root.action {
         start.gas = u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX);

@@ -1,0 +1,153 @@
+//! Bitcoin blocks as outside miners submit them, read as far as the coinbase's proof needs it.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+
+use super::error::DevError;
+use crate::consensus::bitcoin::{double_sha256, HEADER_LEN};
+use crate::consensus::mining::{named_hash, BitcoinWork};
+
+/// Most transactions of a block: its bytes hold no more.
+const MAX_TRANSACTIONS: u64 = 100_000;
+
+/// A submitted Bitcoin block: header, coinbase, the hashes above it, and what its coinbase names.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Header, coinbase and branch.
+    pub(super) work: BitcoinWork,
+    /// The hash after the last tag in the coinbase; zero if there is none, which no work has.
+    pub(super) named: B256,
+}
+
+impl Submission {
+    fn new(work: BitcoinWork) -> Self {
+        Self { named: named_hash(&work.coinbase).unwrap_or_default(), work }
+    }
+
+    /// A whole block in Bitcoin's encoding.
+    ///
+    /// # Errors
+    /// [`DevError::NotBitcoin`].
+    pub fn block(bytes: &[u8]) -> Result<Self, DevError> {
+        Self::read_block(bytes).ok_or(DevError::NotBitcoin("block"))
+    }
+
+    fn read_block(bytes: &[u8]) -> Option<Self> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>()?;
+        let mut reader = Reader(rest);
+        let count = reader.varint().filter(|count| (1..=MAX_TRANSACTIONS).contains(count))?;
+        let mut hashes = Vec::new();
+        let mut coinbase = Vec::new();
+        for index in 0..count {
+            let transaction = reader.transaction()?;
+            hashes.push(double_sha256(transaction));
+            if index == 0 {
+                coinbase = transaction.to_vec();
+            }
+        }
+        Some(Self::new(BitcoinWork::with_transactions(*header, coinbase, &hashes)))
+    }
+
+    /// A header, the coinbase, and the hashes of all transactions in internal byte order, the coinbase's first.
+    ///
+    /// # Errors
+    /// [`DevError::NotBitcoin`].
+    pub fn transactions(header: &[u8], coinbase: &[u8], hashes: &[B256]) -> Result<Self, DevError> {
+        let (header, coinbase) = parts(header, coinbase)?;
+        Ok(Self::new(BitcoinWork::with_transactions(header, coinbase, hashes)))
+    }
+
+    /// A header, the coinbase, the Merkle branch in internal byte order with the coinbase's own hash first, and the
+    /// number of transactions.
+    ///
+    /// # Errors
+    /// [`DevError::NotBitcoin`], [`DevError::NoMerkleHashes`].
+    pub fn partial(header: &[u8], coinbase: &[u8], branch: &[B256], count: u32) -> Result<Self, DevError> {
+        let (_, siblings) = branch.split_first().ok_or(DevError::NoMerkleHashes)?;
+        let (header, coinbase) = parts(header, coinbase)?;
+        Ok(Self::new(BitcoinWork { header, coinbase, branch: siblings.to_vec(), transactions: count }))
+    }
+}
+
+/// A header, of which more may follow, and a coinbase transaction of which nothing may.
+fn parts(header: &[u8], coinbase: &[u8]) -> Result<([u8; HEADER_LEN], Vec<u8>), DevError> {
+    let header = header.first_chunk::<HEADER_LEN>().ok_or(DevError::NotBitcoin("header"))?;
+    let read = Reader(coinbase).transaction().ok_or(DevError::NotBitcoin("transaction"))?;
+    Ok((*header, read.to_vec()))
+}
+
+/// Reads Bitcoin's encoding from the front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: u64) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let first = *self.take(1)?.first()?;
+        let len = match first {
+            0xfd => 2,
+            0xfe => 4,
+            0xff => 8,
+            small => return Some(u64::from(small)),
+        };
+        let bytes = self.take(len)?;
+        Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+    }
+
+    fn script(&mut self) -> Option<()> {
+        let len = self.varint()?;
+        self.take(len).map(drop)
+    }
+
+    /// A transaction without witness, as mining pools submit the coinbase.
+    fn transaction(&mut self) -> Option<&'a [u8]> {
+        let start = self.0;
+        self.take(4)?;
+        for _ in 0..self.varint()? {
+            self.take(36)?;
+            self.script()?;
+            self.take(4)?;
+        }
+        for _ in 0..self.varint()? {
+            self.take(8)?;
+            self.script()?;
+        }
+        self.take(4)?;
+        start.get(..start.len().checked_sub(self.0.len())?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_block_made_here_is_read_back() {
+        let hash = B256::repeat_byte(5);
+        let work = BitcoinWork::new(&hash, 7);
+        let block = [&work.header[..], &[1], &work.coinbase].concat();
+        let read = Submission::block(&block).unwrap();
+        assert_eq!((read.named, &read.work), (hash, &work));
+        let leaf = double_sha256(&work.coinbase);
+        let partial = Submission::partial(&work.header, &work.coinbase, &[leaf], 1).unwrap();
+        assert_eq!(partial.work, work);
+        let listed = Submission::transactions(&work.header, &work.coinbase, &[leaf]).unwrap();
+        assert_eq!(listed.work, work);
+        assert!(Submission::partial(&work.header, &work.coinbase, &[], 1).is_err());
+        assert!(Submission::block(&block[..block.len() - 1]).is_err());
+        assert!(Submission::block(&[0]).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = Submission::block(&bytes);
+        }
+    }
+}

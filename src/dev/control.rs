@@ -1,0 +1,121 @@
+//! What tests do to a chain that no transaction can: go back, change accounts, drop transactions.
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+
+use super::chain::{DevChain, Saved};
+use super::error::DevError;
+use crate::evm::precompiles::Precompile;
+use crate::state::World;
+
+impl DevChain {
+    /// Remembers the chain as it is; gives the number to go back by, from 1 on.
+    pub fn save(&mut self) -> u64 {
+        self.snapshots.push(Saved { chain: self.chain.clone(), clock: self.clock });
+        self.snapshots.len() as u64
+    }
+
+    /// How many chains are remembered.
+    #[must_use]
+    pub fn saved(&self) -> u64 {
+        self.snapshots.len() as u64
+    }
+
+    /// Goes back to a remembered chain; `false` if there is none of this number. It can be gone back to again, later
+    /// ones are forgotten, and the pool is emptied, as in the reference.
+    pub fn revert(&mut self, id: u64) -> bool {
+        let Some(index) = id.checked_sub(1).and_then(|index| usize::try_from(index).ok()) else {
+            return false;
+        };
+        let Some(saved) = self.snapshots.get(index).cloned() else { return false };
+        self.snapshots.truncate(index.saturating_add(1));
+        self.go_to(saved);
+        true
+    }
+
+    /// Goes back to block 0 and forgets everything remembered.
+    pub fn reset(&mut self) {
+        self.snapshots.clear();
+        self.go_to(Saved { chain: self.genesis.clone(), clock: Default::default() });
+    }
+
+    fn go_to(&mut self, saved: Saved) {
+        self.chain = saved.chain;
+        self.clock = saved.clock;
+        self.pool.clear();
+        self.work.clear();
+        self.new_pending.clear();
+    }
+
+    /// Drops a waiting transaction; `false` if there is none of this hash.
+    pub fn drop_transaction(&mut self, hash: &B256) -> bool {
+        self.pool.remove(hash).is_some()
+    }
+
+    /// Drops every waiting transaction, or those of one sender.
+    pub fn drop_transactions(&mut self, sender: Option<&Address>) {
+        let Some(sender) = sender else { return self.pool.clear() };
+        let of = [self.pool.pending(), self.pool.queued()];
+        for pooled in of.iter().filter_map(|all| all.get(sender)).flatten() {
+            self.pool.remove(&pooled.hash);
+        }
+    }
+
+    /// Sets the balance of an account, in wei.
+    pub fn set_balance(&mut self, address: &Address, balance: U256) {
+        self.edit(|world| {
+            let account = world.account(address).unwrap_or_default();
+            world.set_account(address, crate::state::Account { balance, debt: U256::ZERO, ..account });
+        });
+    }
+
+    /// Sets the nonce of an account; its waiting transactions are sorted again.
+    pub fn set_nonce(&mut self, address: &Address, nonce: u64) {
+        self.edit(|world| {
+            let account = world.account(address).unwrap_or_default();
+            world.set_account(address, crate::state::Account { nonce, ..account });
+        });
+        self.settle_sender(address);
+    }
+
+    /// Sets the code of an account, which is a contract from then on.
+    ///
+    /// # Errors
+    /// [`DevError::Native`].
+    pub fn set_code(&mut self, address: &Address, code: Bytes) -> Result<(), DevError> {
+        let next = self.chain.head().number.saturating_add(1);
+        if Precompile::at(address, self.chain.view().network().rules(next)).is_some() {
+            return Err(DevError::Native(*address));
+        }
+        self.edit(|world| {
+            make_contract(world, address);
+            world.set_code(address, code);
+        });
+        Ok(())
+    }
+
+    /// Sets a storage cell of an account, which is a contract from then on.
+    pub fn set_storage(&mut self, address: &Address, slot: &U256, value: U256) {
+        self.edit(|world| {
+            make_contract(world, address);
+            world.set_word(address, slot, value);
+        });
+    }
+
+    /// Changes the state behind the head by hand.
+    fn edit(&mut self, change: impl FnOnce(&mut World)) {
+        let mut world = World::new(self.chain.view().head_state());
+        change(&mut world);
+        self.chain.set_head_state(world.commit());
+        // What was built on the old state is stale.
+        self.work.clear();
+    }
+}
+
+fn make_contract(world: &mut World, address: &Address) {
+    if world.account(address).is_none() {
+        world.create(address);
+    }
+    if !world.marker(address) {
+        world.set_marker(address);
+    }
+}

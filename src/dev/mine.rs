@@ -1,0 +1,190 @@
+//! Mining: at once, by the clock, on demand, and for outside miners.
+
+use super::bitcoin::Submission;
+use super::chain::{DevChain, DevEvent};
+use super::config::Mining;
+use super::error::DevError;
+use super::recipe::Assembled;
+use super::work::Work;
+use crate::consensus::mining::{hash_to_commit, mine};
+use crate::consensus::Change;
+use crate::exec::TxError;
+use crate::local::{ImportError, Imported};
+use crate::types::{SealedHeader, FORK_DETECTION_LEN};
+
+/// Most blocks that one request may mine.
+pub const MAX_BLOCKS_AT_ONCE: u64 = 10_000;
+/// Nonces tried for one block; regtest needs three on average.
+const ATTEMPTS: u32 = 1 << 22;
+
+impl DevChain {
+    /// Mines a block from what waits; `now` is the host's clock.
+    ///
+    /// # Errors
+    /// The difficulty is too high, or the block cannot be built.
+    pub fn mine(&mut self, now: u64) -> Result<Imported, DevError> {
+        let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &|| false)?;
+        let network = self.chain.view().network();
+        let difficulty = block.header.difficulty.value();
+        let sealed = mine(block.header.clone(), &self.fork_detection(), network, ATTEMPTS)
+            .ok_or(DevError::Difficulty(difficulty))?;
+        self.clock.mined(sealed.timestamp, now);
+        self.last_tick = Some(now);
+        self.append(sealed, block)
+    }
+
+    /// Mines several blocks, the later ones `interval` seconds apart if that is given.
+    ///
+    /// # Errors
+    /// As [`Self::mine`]; the blocks before stay.
+    pub fn mine_many(&mut self, count: u64, interval: Option<u64>, now: u64) -> Result<(), DevError> {
+        if count > MAX_BLOCKS_AT_ONCE {
+            return Err(DevError::TooManyBlocks(count));
+        }
+        for index in 0..count {
+            if let Some(interval) = interval.filter(|_| index > 0) {
+                let parent = self.chain.head().timestamp;
+                self.clock.set_next(parent.saturating_add(interval.max(1)), parent)?;
+            }
+            self.mine(now)?;
+        }
+        Ok(())
+    }
+
+    /// Mines a block if one is due by the clock. Gives whether one was mined.
+    ///
+    /// # Errors
+    /// As [`Self::mine`].
+    pub fn tick(&mut self, now: u64) -> Result<bool, DevError> {
+        let Mining::Interval(seconds) = self.mining else { return Ok(false) };
+        let last = *self.last_tick.get_or_insert(now);
+        if now.saturating_sub(last) < seconds {
+            return Ok(false);
+        }
+        self.mine(now).map(|_| true)
+    }
+
+    /// Sets when blocks are mined; what waits is mined at once where that is the way now.
+    ///
+    /// # Errors
+    /// As [`Self::mine`].
+    pub fn set_mining(&mut self, mining: Mining, now: u64) -> Result<(), DevError> {
+        self.mining = mining;
+        self.paused = None;
+        self.last_tick = Some(now);
+        if mining == Mining::Instant && self.pool.pending_len() > 0 {
+            self.mine(now)?;
+        }
+        Ok(())
+    }
+
+    /// Stops mining until [`Self::resume`]; blocks are mined on demand only.
+    pub fn pause(&mut self) {
+        if self.mining != Mining::Manual {
+            self.paused = Some(core::mem::replace(&mut self.mining, Mining::Manual));
+        }
+    }
+
+    /// Goes on as before [`Self::pause`].
+    ///
+    /// # Errors
+    /// As [`Self::mine`].
+    pub fn resume(&mut self, now: u64) -> Result<(), DevError> {
+        match self.paused.take() {
+            Some(mining) => self.set_mining(mining, now),
+            None => Ok(()),
+        }
+    }
+
+    fn fork_detection(&self) -> [u8; FORK_DETECTION_LEN] {
+        let head = self.chain.head().hash();
+        self.chain.view().headers().fork_detection_after(&head).unwrap_or_default()
+    }
+
+    fn append(&mut self, sealed: SealedHeader, block: Assembled) -> Result<Imported, DevError> {
+        let Assembled { uncles, transactions, executed, dropped, .. } = block;
+        let imported = self.chain.append(sealed, uncles, transactions, executed)?;
+        for (hash, error) in dropped {
+            if never_minable(&error) {
+                self.pool.remove(&hash);
+            }
+        }
+        self.follow(&imported.change);
+        self.report(&imported);
+        Ok(imported)
+    }
+
+    /// Notes what people want to see of a new head.
+    fn report(&mut self, imported: &Imported) {
+        if matches!(imported.change, Change::Known | Change::Side) {
+            return;
+        }
+        let (header, hash) = (imported.header.clone(), imported.header.hash());
+        let Some(stored) = self.chain.view().block(&hash).cloned() else { return };
+        let transactions = stored.body.transactions().len().saturating_sub(1);
+        self.note(DevEvent::Mined { header, transactions });
+        for (index, method) in &imported.unsimulated {
+            if let Some(hash) = stored.body.hashes().get(*index) {
+                let method = alloc::format!("{method}");
+                self.note(DevEvent::Unsimulated { hash: *hash, method });
+            }
+        }
+        if stored.receipts.receipts().iter().any(|receipt| !receipt.success) {
+            for (hash, output, halt) in self.failures(&hash) {
+                self.note(DevEvent::Failed { hash, output, halt });
+            }
+        }
+    }
+
+    /// Work for an outside miner: the block that is mined next.
+    ///
+    /// # Errors
+    /// The block cannot be built.
+    pub fn work(&mut self, now: u64) -> Result<Work, DevError> {
+        let (parent, arrivals) = (self.chain.head().hash(), self.pool.arrivals());
+        if let Some(work) = self.work.current(&parent, arrivals, now) {
+            return Ok(work);
+        }
+        let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &|| false)?;
+        let mining_hash = hash_to_commit(&block.header, &self.fork_detection());
+        self.work.offer(block, mining_hash, arrivals, now);
+        // Just put there.
+        self.work.current(&parent, arrivals, now).ok_or(DevError::UnknownWork(mining_hash))
+    }
+
+    /// Takes an outside miner's Bitcoin block for work that was given out.
+    ///
+    /// # Errors
+    /// Unknown work, a proof that does not hold, or a block that the chain does not take.
+    pub fn submit_work(&mut self, submission: &Submission, now: u64) -> Result<Imported, DevError> {
+        let network = self.chain.view().network();
+        let (sealed, block) = self.work.solve(&submission.work, submission.named, network)?;
+        self.clock.mined(sealed.timestamp, now);
+        self.append(sealed, block)
+    }
+
+    /// Takes a whole block from outside in, as a follower would.
+    ///
+    /// # Errors
+    /// The rule it breaks; nothing has changed then.
+    pub fn import(&mut self, block: crate::types::Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        let imported = self.chain.import(block, now)?;
+        self.follow(&imported.change);
+        self.report(&imported);
+        Ok(imported)
+    }
+}
+
+/// Whether no later block can hold a transaction either.
+const fn never_minable(error: &TxError) -> bool {
+    matches!(
+        error,
+        TxError::MinimumGasPrice { .. }
+            | TxError::GasPriceCap { .. }
+            | TxError::InitCodeSize { .. }
+            | TxError::Intrinsic { .. }
+            | TxError::Signature(_)
+            | TxError::NotExecuted(_)
+            | TxError::Remasc
+    )
+}

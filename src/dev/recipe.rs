@@ -1,0 +1,155 @@
+//! The next block: its header's fields, its transactions from the pool, its execution.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+
+use super::clock::Clock;
+use super::error::DevError;
+use super::pool::{Pool, Pooled};
+use crate::consensus::body::{receipts_root, root_format, transactions_root};
+use crate::consensus::difficulty;
+use crate::consensus::network::{GAS_LIMIT_DIVISOR, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR};
+use crate::consensus::Network;
+use crate::exec::{build_in, BlockContext, BlockEnvironment, Built, Candidate, ExecutedBlock, TxError};
+use crate::local::ChainSnapshot;
+use crate::types::{uncles_hash, Bloom, Header, RawUint, SealedHeader, Transaction};
+
+/// What the miner decides about blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recipe {
+    /// Who gets the fees.
+    pub coinbase: Address,
+    /// The miner's own bytes, at most 32.
+    pub extra_data: Bytes,
+    /// The gas limit that blocks move to, by at most one part in 1,024 each.
+    pub gas_limit: u64,
+    /// The minimum gas price in wei that blocks move to, by at most one part in 100 each.
+    pub minimum_gas_price: U256,
+    /// Name siblings as uncles.
+    pub uncles: bool,
+}
+
+/// A block that is built and executed, but not mined.
+#[derive(Debug, Clone)]
+pub struct Assembled {
+    /// The header without its proof of work.
+    pub header: Header,
+    /// Its uncles.
+    pub uncles: Vec<Header>,
+    /// Its transactions, REMASC's last.
+    pub transactions: Vec<Transaction>,
+    /// What its execution gave.
+    pub executed: ExecutedBlock,
+    /// Waiting transactions that are not in it, with the reason.
+    pub dropped: Vec<(B256, TxError)>,
+}
+
+impl Recipe {
+    /// Builds the child of the head from what waits in the pool; `now` is the host's clock. `interrupt` ends the run.
+    ///
+    /// # Errors
+    /// [`DevError::Build`].
+    pub fn assemble(
+        &self,
+        chain: &ChainSnapshot,
+        pool: &Pool,
+        clock: &Clock,
+        now: u64,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Result<Assembled, DevError> {
+        let (network, parent) = (chain.network(), chain.head());
+        let uncles: Vec<Header> = if self.uncles {
+            chain.uncle_candidates().into_iter().map(SealedHeader::into_header).collect()
+        } else {
+            Vec::new()
+        };
+        let mut header =
+            self.header(network, parent.sealed(), &uncles, clock.block_time(parent.timestamp, now));
+        let ancestry = chain.ancestry(parent.hash());
+        let mut context = BlockContext::new(network, BlockEnvironment::from(&header), &ancestry);
+        context.interrupt = interrupt;
+        let candidates: Vec<Candidate> = pool.ordered().iter().map(candidate).collect();
+        let built = build_in(&context, &chain.head_state(), &candidates)?;
+        fill(&mut header, &built, network);
+        let Built { transactions, executed, dropped, .. } = built;
+        Ok(Assembled { header, uncles, transactions, executed, dropped })
+    }
+
+    /// The block after the head as its transactions see it, without building it.
+    #[must_use]
+    pub fn environment(
+        &self,
+        network: &Network,
+        parent: &SealedHeader,
+        clock: &Clock,
+        now: u64,
+    ) -> BlockEnvironment {
+        let time = clock.block_time(parent.timestamp, now);
+        BlockEnvironment::from(&self.header(network, parent, &[], time))
+    }
+
+    fn header(&self, network: &Network, parent: &SealedHeader, uncles: &[Header], time: u64) -> Header {
+        let number = parent.number.saturating_add(1);
+        let mut header = Header {
+            shape: network.header_shape(number),
+            parent_hash: parent.hash(),
+            uncles_hash: uncles_hash(uncles),
+            coinbase: Some(self.coinbase),
+            state_root: B256::ZERO,
+            transactions_root: B256::ZERO,
+            receipts_root: B256::ZERO,
+            logs_bloom: Bloom::ZERO,
+            difficulty: 1u64.into(),
+            number,
+            gas_limit: self.next_gas_limit(parent),
+            gas_used: 0,
+            timestamp: time,
+            extra_data: self.extra_data.clone(),
+            paid_fees: U256::ZERO,
+            minimum_gas_price: self.next_minimum(parent).into(),
+            uncle_count: u32::try_from(uncles.len()).unwrap_or(u32::MAX),
+            umm_root: Bytes::new(),
+            edges: Vec::new(),
+            base_event: Bytes::new(),
+            bitcoin_header: Bytes::new(),
+            merkle_proof: Bytes::new(),
+            coinbase_tx: Bytes::new(),
+        };
+        header.difficulty = difficulty::expected(&header, parent, network).into();
+        header
+    }
+
+    fn next_gas_limit(&self, parent: &Header) -> RawUint {
+        let from = parent.gas_limit.value();
+        let step = from.checked_div(U256::from(GAS_LIMIT_DIVISOR)).unwrap_or_default();
+        let wanted = U256::from(self.gas_limit.max(MIN_GAS_LIMIT));
+        RawUint::signed_minimal(wanted.clamp(from.saturating_sub(step), from.saturating_add(step)))
+    }
+
+    fn next_minimum(&self, parent: &Header) -> U256 {
+        let from = parent.minimum_gas_price.value();
+        let step = from.checked_div(U256::from(MIN_GAS_PRICE_DIVISOR)).unwrap_or_default().max(U256::from(1));
+        self.minimum_gas_price.clamp(from.saturating_sub(step), from.saturating_add(step))
+    }
+}
+
+fn candidate(pooled: &Arc<Pooled>) -> Candidate {
+    Candidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
+}
+
+/// Enters what execution gave.
+fn fill(header: &mut Header, built: &Built, network: &Network) {
+    let format = root_format(network, header.number);
+    let executed = &built.executed;
+    header.transactions_root = transactions_root(&built.transactions, format);
+    header.receipts_root = receipts_root(&executed.receipts, format);
+    header.state_root = executed.state.root();
+    header.logs_bloom = executed.logs_bloom;
+    header.gas_used = executed.gas_used;
+    header.paid_fees = executed.paid_fees;
+    if header.shape.edges {
+        header.edges.clone_from(&built.edges);
+    }
+}

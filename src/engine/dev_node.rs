@@ -1,0 +1,103 @@
+//! A development chain as a node.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use alloy_primitives::{keccak256, Address, B256};
+
+use super::{
+    local_view::{DevPart, LocalSnapshot},
+    node::{Moment, Node, Snapshot},
+    Filters,
+};
+use crate::{
+    consensus::ChainError,
+    dev::{DevChain, DevConfig},
+};
+
+/// A development chain with its filters and the host's time and randomness.
+#[derive(Debug)]
+pub struct DevNode {
+    chain: DevChain,
+    filters: Filters,
+    moment: Moment,
+    drawn: u64,
+    version: Arc<str>,
+    /// Shared with readers until the accounts change.
+    accounts: Arc<Vec<Address>>,
+}
+
+impl DevNode {
+    /// A node on a new chain; `moment` is that of the start.
+    ///
+    /// # Errors
+    /// The genesis is not the network's.
+    pub fn new(config: DevConfig, moment: Moment) -> Result<Self, ChainError> {
+        let version = config.version.as_str().into();
+        let chain = DevChain::new(config)?;
+        let filters = Filters::new(keccak256(moment.entropy));
+        Ok(Self { accounts: Arc::default(), chain, filters, moment, drawn: 0, version })
+    }
+
+    /// The chain.
+    pub const fn chain(&self) -> &DevChain {
+        &self.chain
+    }
+
+    /// Tells filters of transactions that have become minable.
+    fn pass_on(&mut self) {
+        for hash in self.chain.take_pending() {
+            self.filters.pending(hash);
+        }
+    }
+
+    /// The snapshot itself, for hosts that look into it.
+    pub fn local_snapshot(&self) -> LocalSnapshot {
+        let chain = &self.chain;
+        let accounts = chain.wallet().addresses();
+        let accounts = if *self.accounts == accounts { self.accounts.clone() } else { Arc::new(accounts) };
+        LocalSnapshot {
+            chain: chain.view().clone(),
+            version: self.version.clone(),
+            policy: chain.policy(),
+            syncing: None,
+            upstreams: Arc::default(),
+            dev: Some(DevPart {
+                pool: chain.pool().clone(),
+                recipe: chain.recipe().clone(),
+                clock: *chain.clock(),
+                mining: chain.mining(),
+                accounts,
+            }),
+        }
+    }
+}
+
+impl Node for DevNode {
+    fn begin(&mut self, moment: Moment) {
+        self.moment = moment;
+        self.pass_on();
+    }
+
+    fn now(&self) -> u64 {
+        self.moment.now
+    }
+
+    fn random(&mut self) -> B256 {
+        self.drawn = self.drawn.wrapping_add(1);
+        let seed = [self.moment.entropy.as_slice(), &self.drawn.to_be_bytes()].concat();
+        keccak256(seed)
+    }
+
+    fn snapshot(&self) -> Arc<dyn Snapshot> {
+        Arc::new(self.local_snapshot())
+    }
+
+    fn filters(&mut self) -> &mut Filters {
+        self.pass_on();
+        &mut self.filters
+    }
+
+    fn dev(&mut self) -> Option<&mut DevChain> {
+        Some(&mut self.chain)
+    }
+}

@@ -1,0 +1,338 @@
+//! The view of a chain that is executed here.
+
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use core::cell::OnceCell;
+
+use alloy_primitives::{Address, Bytes, B256, U256};
+
+use super::{
+    node::Snapshot,
+    view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    Refusal,
+};
+use crate::{
+    consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    dev::{pool::Pool, Assembled, Clock, Mining, Recipe},
+    exec::{BlockEnvironment, BlockObserver, CallPolicy, ExecutedBlock},
+    light::BlockRef,
+    local::ChainSnapshot,
+    state::{StateError, StateReader},
+    trie::{Trie, WalkError},
+    types::{Header, Transaction},
+};
+
+/// Reading a state whose trie is whole.
+impl StateReader for &Trie {
+    fn account(&self, address: &Address) -> Result<Option<crate::state::AccountState>, StateError> {
+        (**self).account(address)
+    }
+
+    fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
+        (**self).is_contract(address)
+    }
+
+    fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
+        (**self).storage(address, slot)
+    }
+
+    fn code(&self, address: &Address) -> Result<Bytes, StateError> {
+        (**self).code(address)
+    }
+}
+
+/// What a development chain adds to the executed chain, as of one moment.
+#[derive(Debug, Clone)]
+pub struct DevPart {
+    /// Waiting transactions.
+    pub pool: Pool,
+    /// What the miner decides.
+    pub recipe: Recipe,
+    /// The time of blocks.
+    pub clock: Clock,
+    /// When blocks are mined.
+    pub mining: Mining,
+    /// Accounts whose keys are held.
+    pub accounts: Arc<Vec<Address>>,
+}
+
+/// An executed chain as of one moment.
+#[derive(Debug, Clone)]
+pub struct LocalSnapshot {
+    /// The chain.
+    pub chain: ChainSnapshot,
+    /// Name and version, five parts separated by `/`.
+    pub version: Arc<str>,
+    /// What the host decides about calls.
+    pub policy: CallPolicy,
+    /// Where a follower's import stands.
+    pub syncing: Option<SyncProgress>,
+    /// Names of the nodes it follows.
+    pub upstreams: Arc<Vec<String>>,
+    /// Pool and miner, where there are any.
+    pub dev: Option<DevPart>,
+}
+
+impl Snapshot for LocalSnapshot {
+    fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
+        Box::new(LocalView::new(self, now, interrupt))
+    }
+}
+
+/// The block that would come next.
+struct Pending {
+    header: VerifiedHeader,
+    body: Arc<VerifiedBody>,
+    receipts: Arc<VerifiedReceipts>,
+    uncles: Arc<VerifiedUncles>,
+    executed: ExecutedBlock,
+}
+
+impl Pending {
+    fn new(block: Assembled) -> Option<Self> {
+        let Assembled { header, uncles, transactions, mut executed, .. } = block;
+        let header = VerifiedHeader::pending(header.seal());
+        let uncles = VerifiedUncles::check(&header, uncles).ok()?;
+        let receipts = core::mem::take(&mut executed.receipts);
+        Some(Self {
+            body: Arc::new(VerifiedBody::executed(&header, transactions)),
+            receipts: Arc::new(VerifiedReceipts::executed(&header, receipts)),
+            uncles: Arc::new(uncles),
+            executed,
+            header,
+        })
+    }
+}
+
+/// An executed chain for one message.
+pub struct LocalView<'a> {
+    snapshot: &'a LocalSnapshot,
+    now: u64,
+    interrupt: &'a dyn Fn() -> bool,
+    /// Built when somebody asks for it; nothing where it cannot be built.
+    pending: OnceCell<Option<Pending>>,
+}
+
+impl<'a> LocalView<'a> {
+    /// A view at a time in seconds since 1970; `interrupt` says when a run has used up its time.
+    pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
+        Self { snapshot, now, interrupt, pending: OnceCell::new() }
+    }
+
+    fn chain(&self) -> &'a ChainSnapshot {
+        &self.snapshot.chain
+    }
+
+    fn pending_block(&self) -> Option<&Pending> {
+        let build = || {
+            let dev = self.snapshot.dev.as_ref()?;
+            let block = dev.recipe.assemble(self.chain(), &dev.pool, &dev.clock, self.now, self.interrupt);
+            Pending::new(block.ok()?)
+        };
+        self.pending.get_or_init(build).as_ref()
+    }
+
+    /// The pending block, if this is its header.
+    fn if_pending(&self, header: &VerifiedHeader) -> Option<&Pending> {
+        let pending = self.pending.get().and_then(Option::as_ref)?;
+        (header.is_pending() && pending.header.hash() == header.hash()).then_some(pending)
+    }
+
+    fn trie(&self, header: &VerifiedHeader) -> Option<&Trie> {
+        match self.if_pending(header) {
+            Some(pending) => Some(&pending.executed.state),
+            None => self.chain().state(&header.hash()),
+        }
+    }
+
+    fn kept_trie(&self, header: &VerifiedHeader) -> Need<&Trie> {
+        self.trie(header).ok_or_else(|| no_state(header))
+    }
+
+    fn stored(&self, header: &VerifiedHeader) -> Need<&'a Arc<crate::local::StoredBlock>> {
+        self.chain().block(&header.hash()).ok_or_else(|| no_state(header))
+    }
+}
+
+fn no_state(header: &VerifiedHeader) -> Stop {
+    Stop::Refused(Refusal::StateNotKept { number: header.number, hash: header.hash() })
+}
+
+impl View for LocalView<'_> {
+    fn network(&self) -> &Network {
+        self.chain().network()
+    }
+
+    fn client_version(&self) -> String {
+        String::from(&*self.snapshot.version)
+    }
+
+    fn depths(&self) -> Depths {
+        Depths::default()
+    }
+
+    fn syncing(&self) -> Option<SyncProgress> {
+        self.snapshot.syncing
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        self.snapshot.upstreams.to_vec()
+    }
+
+    fn head(&self) -> Need<VerifiedHeader> {
+        Ok(self.chain().head().clone())
+    }
+
+    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
+        Ok(self.chain().headers().by_number(number).cloned())
+    }
+
+    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
+        Ok(self.chain().headers().by_hash(&hash).cloned())
+    }
+
+    fn is_canonical(&self, block: BlockRef) -> bool {
+        self.chain().headers().is_canonical(block.number, &block.hash)
+    }
+
+    fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
+        let headers = self.chain().headers();
+        let Some(pending) = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == hash)
+        else {
+            return Ok(headers.total_difficulty(&hash));
+        };
+        let own = pending.header.difficulty.value().saturating_add(pending.uncles.work());
+        let parent = headers.total_difficulty(&pending.header.parent_hash);
+        Ok(parent.map(|total| total.saturating_add(own)))
+    }
+
+    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+        match self.if_pending(header) {
+            Some(pending) => Ok(pending.body.clone()),
+            None => Ok(self.stored(header)?.body.clone()),
+        }
+    }
+
+    fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+        match self.if_pending(header) {
+            Some(pending) => Ok(pending.uncles.clone()),
+            None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| no_state(header)),
+        }
+    }
+
+    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+        match self.if_pending(header) {
+            Some(pending) => Ok(pending.receipts.clone()),
+            None => Ok(self.stored(header)?.receipts.clone()),
+        }
+    }
+
+    fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
+        if let Some((block, index)) = self.chain().locate(&transaction) {
+            if let Some(header) = self.chain().headers().by_hash(&block) {
+                return Ok(TransactionPlace::Mined(header.clone(), index));
+            }
+        }
+        let waiting = self.snapshot.dev.as_ref().and_then(|dev| dev.pool.get(&transaction));
+        Ok(waiting.map_or(TransactionPlace::Unknown, |pooled| {
+            TransactionPlace::Pending(Arc::new(pooled.transaction.clone()))
+        }))
+    }
+
+    fn state<'b>(&'b self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'b>> {
+        Ok(Box::new(self.kept_trie(header)?))
+    }
+
+    fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        if header.number == 0 {
+            return Ok(());
+        }
+        match self.chain().replay(header, observer, self.interrupt) {
+            None => Err(no_state(header)),
+            Some(Ok(_)) => Ok(()),
+            Some(Err(_)) if self.interrupted() => Err(Stop::Refused(Refusal::Interrupted)),
+            Some(Err(error)) => Err(Stop::Refused(Refusal::Replay(error))),
+        }
+    }
+
+    fn policy(&self) -> CallPolicy {
+        self.snapshot.policy
+    }
+
+    fn next_environment(&self, header: &VerifiedHeader) -> Need<BlockEnvironment> {
+        let Some(dev) = &self.snapshot.dev else {
+            let mut next = BlockEnvironment::from(header.header());
+            next.number = next.number.saturating_add(1);
+            next.timestamp = next.timestamp.saturating_add(1);
+            return Ok(next);
+        };
+        Ok(dev.recipe.environment(self.network(), header.sealed(), &dev.clock, self.now))
+    }
+
+    fn interrupted(&self) -> bool {
+        (self.interrupt)()
+    }
+
+    fn state_root(&self, header: &VerifiedHeader) -> B256 {
+        self.trie(header).map_or(header.state_root, Trie::root)
+    }
+
+    fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
+        Ok(trie.proof(key))
+    }
+
+    fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
+        let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
+        Ok(trie.node_hash(key))
+    }
+
+    fn pending(&self) -> Need<Option<VerifiedHeader>> {
+        Ok(self.pending_block().map(|pending| pending.header.clone()))
+    }
+
+    fn sender(
+        &self,
+        block: &B256,
+        index: usize,
+        transaction: &Transaction,
+    ) -> Result<Address, crate::types::SenderError> {
+        let pending = self.pending.get().and_then(Option::as_ref).filter(|p| p.header.hash() == *block);
+        let senders = match pending {
+            Some(pending) => Some(&pending.executed.senders),
+            None => self.chain().block(block).map(|stored| &stored.senders),
+        };
+        match senders.and_then(|senders| senders.get(index)) {
+            Some(sender) => Ok(*sender),
+            None => transaction.recover_sender(self.network().chain_id),
+        }
+    }
+
+    fn pool(&self) -> Option<&Pool> {
+        self.snapshot.dev.as_ref().map(|dev| &dev.pool)
+    }
+
+    fn accounts(&self) -> Vec<Address> {
+        self.snapshot.dev.as_ref().map(|dev| dev.accounts.to_vec()).unwrap_or_default()
+    }
+
+    fn miner(&self) -> Option<Miner> {
+        let dev = self.snapshot.dev.as_ref()?;
+        Some(Miner { coinbase: dev.recipe.coinbase, active: dev.mining != Mining::Manual })
+    }
+
+    fn now(&self) -> Option<u64> {
+        Some(self.now)
+    }
+
+    fn blocks_at(&self, number: u64) -> Vec<B256> {
+        self.chain().at_height(number).to_vec()
+    }
+}
+
+/// The next header's own parts, for tests of what is pending.
+impl LocalSnapshot {
+    /// Header of the head.
+    pub fn head(&self) -> &Header {
+        self.chain.head().header()
+    }
+}

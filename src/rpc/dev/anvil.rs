@@ -1,0 +1,235 @@
+//! What anvil and hardhat call their own: accounts changed by hand, impersonation, the pool.
+
+use alloc::string::String;
+
+use alloy_primitives::U256;
+use serde::Serialize;
+
+use super::{chain, chain_at, optional_small, quantity, send::shown, small, write};
+use crate::{
+    dev::Mining,
+    engine::{Level, Node},
+    rpc::{
+        error::RpcError,
+        method::{done, optional, required, Done, Failure, Method, Param},
+        params::Params,
+    },
+    types::json::Quantity,
+};
+
+const ADDRESS: Param = required("address", "ADDRESS");
+
+/// Methods that change accounts.
+pub(super) const STATE: &[Method] = &[
+    write(
+        ("anvil_setBalance", &["hardhat_setBalance"]),
+        &[ADDRESS, required("balance", "QUANTITY, wei")],
+        "boolean",
+        "Sets the balance of an account.",
+        |node, params| {
+            let (address, balance) = (params.address(0)?, params.number(1)?);
+            chain(node)?.set_balance(&address, balance);
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_addBalance", &[]),
+        &[ADDRESS, required("amount", "QUANTITY, wei")],
+        "boolean",
+        "Adds to the balance of an account.",
+        |node, params| {
+            let (address, amount) = (params.address(0)?, params.number(1)?);
+            let chain = chain(node)?;
+            let balance = chain.account(&address).map_or(U256::ZERO, |account| account.balance);
+            chain.set_balance(&address, balance.saturating_add(amount));
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_setNonce", &["hardhat_setNonce"]),
+        &[ADDRESS, required("nonce", "QUANTITY")],
+        "boolean",
+        "Sets the nonce of an account.",
+        |node, params| {
+            let (address, nonce) = (params.address(0)?, small(params, 1)?);
+            chain(node)?.set_nonce(&address, nonce);
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_setCode", &["hardhat_setCode"]),
+        &[ADDRESS, required("code", "DATA")],
+        "boolean",
+        "Sets the code of an account.",
+        |node, params| {
+            let (address, code) = (params.address(0)?, params.data(1)?);
+            chain(node)?.set_code(&address, code).map_err(RpcError::from)?;
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_setStorageAt", &["hardhat_setStorageAt"]),
+        &[ADDRESS, required("position", "QUANTITY"), required("value", "DATA, 32 bytes")],
+        "boolean",
+        "Sets a storage cell of an account.",
+        |node, params| {
+            let (address, slot, value) = (params.address(0)?, params.number(1)?, params.number(2)?);
+            chain(node)?.set_storage(&address, &slot, value);
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_impersonateAccount", &["hardhat_impersonateAccount"]),
+        &[ADDRESS],
+        "boolean",
+        "Lets eth_sendTransaction send for an account whose key is not held.",
+        |node, params| {
+            let address = params.address(0)?;
+            chain(node)?.wallet_mut().impersonate(address);
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_stopImpersonatingAccount", &["hardhat_stopImpersonatingAccount"]),
+        &[ADDRESS],
+        "boolean",
+        "Ends that; false if the account was not impersonated.",
+        |node, params| {
+            let address = params.address(0)?;
+            done(&chain(node)?.wallet_mut().stop_impersonating(&address), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_autoImpersonateAccount", &[]),
+        &[required("enabled", "boolean")],
+        "boolean",
+        "Lets eth_sendTransaction send for every account, or no longer.",
+        |node, params| {
+            let all = params.boolean(0, true)?;
+            chain(node)?.wallet_mut().set_impersonate_all(all);
+            done(&true, Level::Local)
+        },
+    ),
+];
+
+/// Methods that change the chain, the miner or the pool.
+pub(super) const CHAIN: &[Method] = &[
+    write(
+        ("anvil_mine", &["hardhat_mine"]),
+        &[optional("blocks", "QUANTITY"), optional("interval", "QUANTITY, seconds")],
+        "null",
+        "Mines blocks, one if nothing is said, so many seconds apart if that is said.",
+        |node, params| {
+            let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
+            let (chain, now) = chain_at(node)?;
+            chain.mine_many(blocks.unwrap_or(1), interval, now).map_err(RpcError::from)?;
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_getAutomine", &["hardhat_getAutomine"]),
+        &[],
+        "boolean",
+        "Whether each transaction is mined at once.",
+        |node, _| done(&(chain(node)?.mining() == Mining::Instant), Level::Local),
+    ),
+    write(
+        ("anvil_getIntervalMining", &[]),
+        &[],
+        "QUANTITY or null",
+        "Seconds between blocks, where they are mined by the clock.",
+        |node, _| {
+            let seconds = match chain(node)?.mining() {
+                Mining::Interval(seconds) => Some(quantity(seconds)),
+                _ => None,
+            };
+            done(&seconds, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_dropTransaction", &["hardhat_dropTransaction"]),
+        &[required("transactionHash", "HASH")],
+        "boolean",
+        "Drops a waiting transaction; false if there is none of this hash.",
+        |node, params| {
+            let hash = params.hash(0, "transaction hash")?;
+            done(&chain(node)?.drop_transaction(&hash), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_dropAllTransactions", &[]),
+        &[],
+        "boolean",
+        "Drops every waiting transaction.",
+        |node, _| {
+            chain(node)?.drop_transactions(None);
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_removePoolTransactions", &[]),
+        &[ADDRESS],
+        "boolean",
+        "Drops the waiting transactions of an account.",
+        |node, params| {
+            let address = params.address(0)?;
+            chain(node)?.drop_transactions(Some(&address));
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_setCoinbase", &["hardhat_setCoinbase"]),
+        &[ADDRESS],
+        "boolean",
+        "Sets who gets the fees of the blocks to come.",
+        |node, params| {
+            let address = params.address(0)?;
+            chain(node)?.recipe_mut().coinbase = address;
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_setMinGasPrice", &["hardhat_setMinGasPrice"]),
+        &[required("price", "QUANTITY, wei")],
+        "boolean",
+        "Sets the minimum gas price that blocks move to, by one part in 100 each: the rules allow no more.",
+        |node, params| {
+            let price = params.number(0)?;
+            chain(node)?.recipe_mut().minimum_gas_price = price;
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("anvil_metadata", &["hardhat_metadata"]),
+        &[],
+        "metadata object",
+        "Name and version, chain id, and the head.",
+        metadata,
+    ),
+];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    client_version: String,
+    chain_id: u64,
+    instance_id: String,
+    latest_block_number: u64,
+    latest_block_hash: String,
+    snapshots: Quantity,
+}
+
+fn metadata(node: &mut dyn Node, _: Params<'_>) -> Result<Done, Failure> {
+    let chain = chain(node)?;
+    let head = chain.view().head();
+    let metadata = Metadata {
+        client_version: chain.version().into(),
+        chain_id: chain.view().network().chain_id,
+        // The genesis tells chains apart.
+        instance_id: shown(&chain.view().network().genesis_hash),
+        latest_block_number: head.number,
+        latest_block_hash: shown(&head.hash()),
+        snapshots: quantity(chain.saved()),
+    };
+    done(&metadata, Level::Local)
+}

@@ -1,0 +1,223 @@
+//! Snapshots, time and mining on demand: `evm_*`, with the names that anvil has for the same.
+
+use alloc::string::String;
+
+use alloy_primitives::U256;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{chain, chain_at, number, optional_small, quantity, small, write};
+use crate::{
+    dev::Mining,
+    engine::{Level, Node},
+    rpc::{
+        error::{ParamError, RpcError},
+        method::{done, optional, required, Done, Failure, Method},
+        params::{parse_data, Params},
+    },
+};
+
+pub(super) const METHODS: &[Method] = &[
+    write(
+        ("evm_snapshot", &["anvil_snapshot"]),
+        &[],
+        "QUANTITY",
+        "Remembers the chain as it is; the number to go back by counts from 1.",
+        |node, _| done(&quantity(chain(node)?.save()), Level::Local),
+    ),
+    write(
+        ("evm_revert", &["anvil_revert"]),
+        &[required("snapshotId", "QUANTITY")],
+        "boolean",
+        "Goes back to a snapshot, which stays; later ones are forgotten and the pool is emptied. False if there is none.",
+        revert,
+    ),
+    write(
+        ("evm_reset", &["anvil_reset", "hardhat_reset"]),
+        &[optional("options", "object")],
+        "null",
+        "Goes back to block 0; all snapshots are forgotten.",
+        |node, _| {
+            chain(node)?.reset();
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("evm_mine", &[]),
+        &[optional("options", "QUANTITY or {timestamp, blocks}")],
+        "null",
+        "Mines a block, or as many as said, the first at a time that may be given.",
+        mine,
+    ),
+    write(
+        ("evm_increaseTime", &["anvil_increaseTime"]),
+        &[required("seconds", "QUANTITY")],
+        "QUANTITY",
+        "Moves the clock ahead; gives by how much it is ahead of the real one now.",
+        increase_time,
+    ),
+    write(
+        ("evm_startMining", &[]),
+        &[],
+        "null",
+        "Goes on mining as before evm_stopMining.",
+        |node, _| {
+            let (chain, now) = chain_at(node)?;
+            chain.resume(now).map_err(RpcError::from)?;
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("evm_stopMining", &[]),
+        &[],
+        "null",
+        "Mines on demand only, until evm_startMining.",
+        |node, _| {
+            chain(node)?.pause();
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("evm_setNextBlockTimestamp", &["anvil_setNextBlockTimestamp"]),
+        &[required("timestamp", "QUANTITY, seconds")],
+        "null",
+        "Sets the time of the next block; the clock goes on from there.",
+        |node, params| {
+            let time = small(params, 0)?;
+            let chain = chain(node)?;
+            let parent = chain.view().head().timestamp;
+            chain.clock_mut().set_next(time, parent).map_err(RpcError::from)?;
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("evm_setTime", &["anvil_setTime"]),
+        &[required("time", "QUANTITY, seconds")],
+        "QUANTITY",
+        "Sets the clock, which goes on from there; gives by how much it is ahead of the real one.",
+        |node, params| {
+            let time = small(params, 0)?;
+            let (chain, now) = chain_at(node)?;
+            let ahead = chain.clock_mut().set(time, now);
+            done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_setBlockTimestampInterval", &[]),
+        &[required("seconds", "QUANTITY")],
+        "null",
+        "Each block comes so many seconds after the one before it, whatever the clock says.",
+        |node, params| {
+            let seconds = small(params, 0)?;
+            chain(node)?.clock_mut().set_interval(Some(seconds));
+            done(&(), Level::Local)
+        },
+    ),
+    write(
+        ("anvil_removeBlockTimestampInterval", &[]),
+        &[],
+        "boolean",
+        "Lets the clock decide about the times of blocks again.",
+        |node, _| {
+            chain(node)?.clock_mut().set_interval(None);
+            done(&true, Level::Local)
+        },
+    ),
+    write(
+        ("evm_setAutomine", &["anvil_setAutomine"]),
+        &[required("enabled", "boolean")],
+        "boolean",
+        "Mines each transaction at once, or on demand only.",
+        |node, params| {
+            let mining = if params.boolean(0, true)? { Mining::Instant } else { Mining::Manual };
+            set_mining(node, mining)
+        },
+    ),
+    write(
+        ("evm_setIntervalMining", &[]),
+        &[required("milliseconds", "QUANTITY")],
+        "boolean",
+        "Mines a block every so many milliseconds, rounded up to seconds; 0 mines on demand only.",
+        |node, params| set_mining(node, every(small(params, 0)?.div_ceil(1000))),
+    ),
+    write(
+        ("anvil_setIntervalMining", &[]),
+        &[required("seconds", "QUANTITY")],
+        "boolean",
+        "Mines a block every so many seconds; 0 mines on demand only.",
+        |node, params| set_mining(node, every(small(params, 0)?)),
+    ),
+    write(
+        ("evm_setBlockGasLimit", &["anvil_setBlockGasLimit"]),
+        &[required("gasLimit", "QUANTITY")],
+        "boolean",
+        "Sets the gas limit that blocks move to, by one part in 1,024 each: the rules allow no more.",
+        |node, params| {
+            let limit = small(params, 0)?;
+            chain(node)?.recipe_mut().gas_limit = limit;
+            done(&true, Level::Local)
+        },
+    ),
+];
+
+const fn every(seconds: u64) -> Mining {
+    if seconds == 0 {
+        Mining::Manual
+    } else {
+        Mining::Interval(seconds)
+    }
+}
+
+fn set_mining(node: &mut dyn Node, mining: Mining) -> Result<Done, Failure> {
+    let (chain, now) = chain_at(node)?;
+    chain.set_mining(mining, now).map_err(RpcError::from)?;
+    done(&true, Level::Local)
+}
+
+fn revert(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    let text: String = params.text(0);
+    let bad = || ParamError::SnapshotId(text.clone());
+    let digits = text.strip_prefix("0x").ok_or_else(bad)?;
+    let bytes = parse_data(digits).map_err(|_| bad())?;
+    let id = U256::try_from_be_slice(&bytes).ok_or_else(bad)?;
+    if digits.is_empty() {
+        return Err(bad().into());
+    }
+    // There is none of number 0.
+    let id = u64::try_from(id).unwrap_or(0);
+    done(&chain(node)?.revert(id), Level::Local)
+}
+
+fn increase_time(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    let seconds = params.number(0).ok().and_then(|seconds| u64::try_from(seconds).ok());
+    let seconds = seconds.ok_or_else(|| ParamError::Seconds(params.text(0)))?;
+    let ahead = chain(node)?.clock_mut().increase(seconds);
+    done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
+}
+
+/// What `evm_mine` takes besides a number.
+#[derive(Deserialize)]
+struct MineOptions<'a> {
+    #[serde(borrow, default)]
+    timestamp: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    blocks: Option<&'a RawValue>,
+}
+
+fn mine(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    let (timestamp, blocks) = match params.object::<MineOptions<'_>>(0, "mining options") {
+        Ok(Some(options)) => {
+            let read = |raw: Option<&RawValue>| raw.map(number).transpose();
+            (read(options.timestamp)?, read(options.blocks)?.unwrap_or(U256::from(1)))
+        }
+        _ => (optional_small(params, 0)?.map(U256::from), U256::from(1)),
+    };
+    let (chain, now) = chain_at(node)?;
+    if let Some(timestamp) = timestamp {
+        let parent = chain.view().head().timestamp;
+        let time = u64::try_from(timestamp).unwrap_or(u64::MAX);
+        chain.clock_mut().set_next(time, parent).map_err(RpcError::from)?;
+    }
+    chain.mine_many(u64::try_from(blocks).unwrap_or(u64::MAX), None, now).map_err(RpcError::from)?;
+    done(&(), Level::Local)
+}

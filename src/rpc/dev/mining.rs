@@ -1,0 +1,209 @@
+//! The miner: who it is, how fast, what gas costs, and work for outside miners (`mnr_*`).
+
+use alloc::{string::String, vec::Vec};
+
+use alloy_primitives::{hex, B256, U256};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{address, chain_at, quantity, read, send::shown, write};
+use crate::{
+    consensus::{bitcoin::reversed, Change},
+    dev::{DevError, Submission},
+    engine::{Level, Node, View},
+    local::Imported,
+    rpc::{
+        error::{ParamError, RpcError},
+        method::{done, required, Done, Failure, Method, Param},
+        params::Params,
+    },
+    types::json::Quantity,
+};
+
+/// Seconds over which the hash rate is taken, as in the reference.
+const RATE_SECONDS: u64 = 3_600;
+
+const HEADER: Param = required("blockHeader", "DATA");
+const HASH: Param = required("blockHash", "HASH");
+const COINBASE: Param = required("coinbase", "DATA");
+
+pub(super) const METHODS: &[Method] = &[
+    read("eth_coinbase", &[], "ADDRESS", "Who gets the fees of blocks mined here.", |view, _| {
+        done(&address(&view.miner().map(|miner| miner.coinbase).unwrap_or_default()), Level::Local)
+    }),
+    read(
+        "eth_mining",
+        &[],
+        "boolean",
+        "Whether blocks are mined here without being asked for.",
+        |view, _| done(&view.miner().is_some_and(|miner| miner.active), Level::Local),
+    ),
+    read("eth_hashrate", &[], "QUANTITY", "Work per second of the last hour's own blocks.", |view, _| {
+        let own = if view.miner().is_some() { rate(view)? } else { U256::ZERO };
+        done(&Quantity(own), Level::Local)
+    }),
+    read(
+        "eth_netHashrate",
+        &[],
+        "JSON integer",
+        "Work per second of the last hour's blocks, as a number and not as a QUANTITY.",
+        |view, _| {
+            let number = RawValue::from_string(alloc::format!("{}", rate(view)?))?;
+            done(&number, Level::Verified)
+        },
+    ),
+    read(
+        "eth_gasPrice",
+        &[],
+        "QUANTITY",
+        "The newest block's minimum gas price and a tenth more.",
+        |view, _| {
+            let minimum = view.head()?.minimum_gas_price.value();
+            let price = minimum.saturating_mul(U256::from(11)).checked_div(U256::from(10));
+            done(&Quantity(price.unwrap_or_default()), Level::Verified)
+        },
+    ),
+    write(
+        ("eth_getWork", &[]),
+        &[],
+        "array of three HASHes",
+        "The hash that a Bitcoin coinbase must name, 32 zero bytes, and the target.",
+        |node, _| {
+            let (chain, now) = chain_at(node)?;
+            let work = chain.work(now).map_err(RpcError::from)?;
+            let target = B256::from(work.target);
+            done(&[work.mining_hash, B256::ZERO, target].map(|hash| shown(&hash)), Level::Local)
+        },
+    ),
+    write(
+        ("mnr_getWork", &[]),
+        &[],
+        "work object",
+        "The next block for a merge miner: the hash that the Bitcoin coinbase must name after RSKBLOCK:.",
+        get_work,
+    ),
+    write(
+        ("mnr_submitBitcoinBlock", &[]),
+        &[required("bitcoinBlock", "DATA")],
+        "submitted block object",
+        "Takes a Bitcoin block whose coinbase names work that was given out.",
+        |node, params| {
+            let submission = Submission::block(&bytes(params, 0)?).map_err(RpcError::from)?;
+            submit(node, &submission)
+        },
+    ),
+    write(
+        ("mnr_submitBitcoinBlockTransactions", &[]),
+        &[HASH, HEADER, COINBASE, required("transactionHashes", "hashes separated by spaces")],
+        "submitted block object",
+        "As mnr_submitBitcoinBlock, from the hashes of the Bitcoin block's transactions.",
+        |node, params| {
+            // Displayed hashes, which are the reverse of what is hashed.
+            let hashes: Vec<B256> = hashes(params, 3)?.iter().map(reversed).collect();
+            let submission = Submission::transactions(&bytes(params, 1)?, &bytes(params, 2)?, &hashes);
+            submit(node, &submission.map_err(RpcError::from)?)
+        },
+    ),
+    write(
+        ("mnr_submitBitcoinBlockPartialMerkle", &[]),
+        &[
+            HASH,
+            HEADER,
+            COINBASE,
+            required("merkleHashes", "hashes separated by spaces"),
+            required("transactionCount", "hex number"),
+        ],
+        "submitted block object",
+        "As mnr_submitBitcoinBlock, from the coinbase's Merkle branch, its own hash first.",
+        |node, params| {
+            let branch = hashes(params, 3)?;
+            let count = text(params, 4)?;
+            let count = u32::from_str_radix(count.trim_start_matches("0x"), 16)
+                .map_err(|_| ParamError::Number(count.clone()))?;
+            let submission = Submission::partial(&bytes(params, 1)?, &bytes(params, 2)?, &branch, count);
+            submit(node, &submission.map_err(RpcError::from)?)
+        },
+    ),
+];
+
+/// Work of the canonical blocks of the last hour, uncles included, per second.
+fn rate(view: &dyn View) -> Result<U256, Failure> {
+    let mut header = view.head()?;
+    let since = view.now().unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
+    let mut work = U256::ZERO;
+    while header.number > 0 && header.timestamp >= since && !view.interrupted() {
+        let uncles = view.uncles(&header)?.work();
+        work = work.saturating_add(header.difficulty.value()).saturating_add(uncles);
+        match view.header_by_number(header.number.saturating_sub(1))? {
+            Some(parent) => header = parent,
+            None => break,
+        }
+    }
+    Ok(work.checked_div(U256::from(RATE_SECONDS)).unwrap_or_default())
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkObject {
+    block_hash_for_merged_mining: String,
+    target: String,
+    fees_paid_to_miner: String,
+    notify: bool,
+    parent_block_hash: String,
+}
+
+fn get_work(node: &mut dyn Node, _: Params<'_>) -> Result<Done, Failure> {
+    let (chain, now) = chain_at(node)?;
+    let work = chain.work(now).map_err(RpcError::from)?;
+    let object = WorkObject {
+        block_hash_for_merged_mining: shown(&work.mining_hash),
+        target: shown(&B256::from(work.target)),
+        fees_paid_to_miner: alloc::format!("{}", work.fees),
+        notify: work.notify,
+        parent_block_hash: shown(&work.parent),
+    };
+    done(&object, Level::Local)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Submitted {
+    block_imported_result: String,
+    block_hash: String,
+    block_included_height: Quantity,
+}
+
+fn submit(node: &mut dyn Node, submission: &Submission) -> Result<Done, Failure> {
+    let (chain, now) = chain_at(node)?;
+    let Imported { header, change, .. } = match chain.submit_work(submission, now) {
+        Ok(imported) => imported,
+        Err(error @ DevError::Import(_)) => return Err(RpcError::Submission(error).into()),
+        Err(error) => return Err(RpcError::from(error).into()),
+    };
+    // The reference's names, in hex.
+    let result = match change {
+        Change::Known => "EXIST",
+        Change::Side => "IMPORTED_NOT_BEST",
+        Change::Extended | Change::Reorganised(_) => "IMPORTED_BEST",
+    };
+    let submitted = Submitted {
+        block_imported_result: hex::encode_prefixed(result),
+        block_hash: shown(&header.hash()),
+        block_included_height: quantity(header.number),
+    };
+    done(&submitted, Level::Local)
+}
+
+fn text(params: Params<'_>, position: usize) -> Result<String, ParamError> {
+    Ok(params.object(position, "a string")?.unwrap_or_default())
+}
+
+fn bytes(params: Params<'_>, position: usize) -> Result<Vec<u8>, ParamError> {
+    hex::decode(text(params, position)?).map_err(|_| ParamError::Data)
+}
+
+/// Hashes in a row, separated by white space.
+fn hashes(params: Params<'_>, position: usize) -> Result<Vec<B256>, ParamError> {
+    let text = text(params, position)?;
+    text.split_whitespace().map(|hash| hash.parse().map_err(|_| ParamError::Data)).collect()
+}

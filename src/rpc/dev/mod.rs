@@ -1,0 +1,111 @@
+//! Methods of a development chain: keys, the pool, mining, and everything that tests do to a chain.
+
+mod accounts;
+mod anvil;
+mod evm;
+mod mining;
+mod personal;
+mod pool;
+mod send;
+
+use alloc::{string::String, vec::Vec};
+
+use alloy_primitives::{hex, Address, U256};
+use serde_json::value::RawValue;
+
+use super::{
+    error::{ParamError, RpcError},
+    method::{Method, Param, Read, Write},
+    params::{parse_number, Params},
+};
+use crate::{
+    dev::DevChain,
+    engine::{Level, Node},
+    types::json::Quantity,
+};
+
+/// All rows, by file.
+pub(super) const METHODS: &[&[Method]] = &[
+    accounts::METHODS,
+    send::METHODS,
+    personal::METHODS,
+    pool::METHODS,
+    mining::METHODS,
+    evm::METHODS,
+    anvil::STATE,
+    anvil::CHAIN,
+];
+
+use super::method::Handler;
+
+/// A row of a method that changes the chain.
+const fn write(
+    names: (&'static str, &'static [&'static str]),
+    params: &'static [Param],
+    result: &'static str,
+    doc: &'static str,
+    handler: Write,
+) -> Method {
+    let handler = Handler::Write(handler);
+    Method { name: names.0, aliases: names.1, params, result, level: Level::Local, cost: 20, doc, handler }
+}
+
+/// A row of a method that only reads.
+const fn read(
+    name: &'static str,
+    params: &'static [Param],
+    result: &'static str,
+    doc: &'static str,
+    handler: Read,
+) -> Method {
+    let handler = Handler::Read(handler);
+    Method { name, aliases: &[], params, result, level: Level::Local, cost: 5, doc, handler }
+}
+
+/// The development chain of a node.
+fn chain(node: &mut dyn Node) -> Result<&mut DevChain, RpcError> {
+    node.dev().ok_or(RpcError::NeedsDevChain)
+}
+
+/// The chain and the host's clock.
+fn chain_at(node: &mut dyn Node) -> Result<(&mut DevChain, u64), RpcError> {
+    let now = node.now();
+    Ok((chain(node)?, now))
+}
+
+/// The milliseconds since 1970 by which keys are locked.
+fn milliseconds(now: u64) -> u64 {
+    now.saturating_mul(1000)
+}
+
+fn address(address: &Address) -> String {
+    hex::encode_prefixed(address)
+}
+
+fn addresses(all: &[Address]) -> Vec<String> {
+    all.iter().map(address).collect()
+}
+
+fn quantity(number: u64) -> Quantity {
+    Quantity::from(number)
+}
+
+/// A number as a string or as a JSON number, as tools write it.
+fn number(raw: &RawValue) -> Result<U256, ParamError> {
+    let text: String = serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
+    parse_number(&text)
+}
+
+/// The number at a position, which must fit 64 bits.
+fn small(params: Params<'_>, position: usize) -> Result<u64, ParamError> {
+    let number = params.number(position)?;
+    u64::try_from(number).map_err(|_| ParamError::Number(alloc::format!("{number}")))
+}
+
+/// As [`small`]; nothing where the parameter is missing or null.
+fn optional_small(params: Params<'_>, position: usize) -> Result<Option<u64>, ParamError> {
+    if params.is_given(position) {
+        return small(params, position).map(Some);
+    }
+    Ok(None)
+}

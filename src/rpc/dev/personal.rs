@@ -1,0 +1,149 @@
+//! The key store: `personal_*`.
+
+use alloc::string::String;
+
+use alloy_primitives::{hex, B256, U256};
+
+use super::{address, addresses, chain, chain_at, milliseconds, send, write};
+use crate::{
+    dev::{PrivateKey, DEFAULT_UNLOCK_MS},
+    engine::{Level, Node},
+    rpc::{
+        error::{ParamError, RpcError},
+        method::{done, optional, required, Done, Failure, Method},
+        params::Params,
+    },
+};
+
+pub(super) const METHODS: &[Method] = &[
+    write(
+        ("personal_listAccounts", &[]),
+        &[],
+        "array of ADDRESS",
+        "Every account whose key is held, open or locked.",
+        |node, _| done(&addresses(&chain(node)?.wallet().addresses()), Level::Local),
+    ),
+    write(
+        ("personal_newAccountWithSeed", &[]),
+        &[required("seed", "string")],
+        "ADDRESS",
+        "Makes the account whose key is the Keccak-256 of the seed; it is always open.",
+        |node, params| {
+            let seed: String = params.object(0, "a seed")?.unwrap_or_default();
+            let key = PrivateKey::from_seed(&seed).ok_or(RpcError::Internal)?;
+            done(&address(&chain(node)?.wallet_mut().add(key)), Level::Local)
+        },
+    ),
+    write(
+        ("personal_newAccount", &[]),
+        &[required("passphrase", "string")],
+        "ADDRESS",
+        "Makes an account with a random key behind a passphrase, open for 30 minutes.",
+        new_account,
+    ),
+    write(
+        ("personal_importRawKey", &[]),
+        &[required("key", "DATA, 32 bytes"), required("passphrase", "string")],
+        "ADDRESS",
+        "Keeps a key behind a passphrase, open for 30 minutes.",
+        import,
+    ),
+    write(
+        ("personal_dumpRawKey", &[]),
+        &[required("address", "ADDRESS")],
+        "DATA, 32 bytes",
+        "The key of an open account.",
+        |node, params| {
+            let address = params.address(0)?;
+            let (chain, now) = chain_at(node)?;
+            let key = chain.wallet().key(&address, milliseconds(now)).ok_or(ParamError::Locked(address))?;
+            done(&alloc::format!("{}", key.to_bytes()), Level::Local)
+        },
+    ),
+    write(
+        ("personal_lockAccount", &[]),
+        &[required("address", "ADDRESS")],
+        "boolean",
+        "Locks an account; false if it was not open.",
+        |node, params| {
+            let address = params.address(0)?;
+            done(&chain(node)?.wallet_mut().lock(&address), Level::Local)
+        },
+    ),
+    write(
+        ("personal_unlockAccount", &[]),
+        &[
+            required("address", "ADDRESS"),
+            required("passphrase", "string"),
+            optional("duration", "QUANTITY, milliseconds"),
+        ],
+        "boolean",
+        "Opens an account for a time, 30 minutes if none is given; false if there is no such account.",
+        unlock,
+    ),
+    write(
+        ("personal_sendTransaction", &[]),
+        &[required("transaction", "TRANSACTION"), required("passphrase", "string")],
+        "HASH",
+        "Signs a transaction with a key behind a passphrase, without opening the account, and sends it.",
+        |node, params| {
+            let object = send::object(params)?;
+            let from = object.sender()?;
+            let (chain, now) = chain_at(node)?;
+            let key = chain.wallet().key_with(from, &passphrase(params)?).map_err(ParamError::Unlock)?;
+            let transaction = object.signed(chain, &key)?;
+            send::submit(chain, transaction, from, now)
+        },
+    ),
+];
+
+/// The passphrase in the second parameter.
+fn passphrase(params: Params<'_>) -> Result<String, ParamError> {
+    Ok(params.object(1, "a passphrase")?.unwrap_or_default())
+}
+
+fn new_account(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    let passphrase: String = params.object(0, "a passphrase")?.unwrap_or_default();
+    // One random number in 2^128 is no key.
+    let mut key = PrivateKey::new(&node.random());
+    while key.is_none() {
+        key = PrivateKey::new(&node.random());
+    }
+    let key = key.ok_or(RpcError::Internal)?;
+    keep(node, key, &passphrase)
+}
+
+fn import(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    let text: String = params.object(0, "a key")?.unwrap_or_default();
+    let bad = || ParamError::Key(text.clone());
+    let bytes = hex::decode(&text).map_err(|_| bad())?;
+    // Shorter keys are numbers with leading zeros left out.
+    let bytes = B256::from(U256::try_from_be_slice(&bytes).ok_or_else(bad)?);
+    let key = PrivateKey::new(&bytes).ok_or_else(bad)?;
+    keep(node, key, &passphrase(params)?)
+}
+
+fn keep(node: &mut dyn Node, key: PrivateKey, passphrase: &str) -> Result<Done, Failure> {
+    let salt = node.random();
+    let (chain, now) = chain_at(node)?;
+    let kept = chain.wallet_mut().add_sealed(key, passphrase, salt, milliseconds(now));
+    done(&address(&kept), Level::Local)
+}
+
+fn unlock(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    use crate::dev::UnlockError;
+    let address = params.address(0)?;
+    let passphrase = passphrase(params)?;
+    let duration = match params.object::<String>(2, "a duration") {
+        Ok(None) => DEFAULT_UNLOCK_MS,
+        Ok(Some(text)) if text.is_empty() => DEFAULT_UNLOCK_MS,
+        _ => params.index(2)? as u64,
+    };
+    let (chain, now) = chain_at(node)?;
+    let until = milliseconds(now).saturating_add(duration);
+    match chain.wallet_mut().unlock(address, &passphrase, until) {
+        Ok(()) => done(&true, Level::Local),
+        Err(UnlockError::Unknown(_)) => done(&false, Level::Local),
+        Err(error) => Err(ParamError::Unlock(error).into()),
+    }
+}

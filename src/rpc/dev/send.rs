@@ -1,0 +1,206 @@
+//! Transactions into the pool: raw, or made from a call object and signed here.
+
+use alloc::string::String;
+
+use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{chain_at, milliseconds, number, write};
+use crate::{
+    dev::{DevChain, DevError, PrivateKey},
+    engine::{Level, Node},
+    rpc::{
+        error::{ParamError, RpcError},
+        method::{done, required, Done, Failure, Method},
+        params::{parse_address, parse_data, Params},
+        revert::reason,
+    },
+    types::{RawUint, SenderError, Transaction},
+};
+
+/// Gas limit of a transaction that says none, as in the reference.
+const DEFAULT_GAS: u64 = 90_000;
+/// `v` of an EIP-155 signature with chain id 0 and an even y.
+const PROTECTED_V: i64 = 35;
+/// First bytes of an RLP list; typed transactions (EIP-2718) start lower.
+const LIST: u8 = 0xc0;
+
+pub(super) const METHODS: &[Method] = &[
+    write(
+        ("eth_sendRawTransaction", &[]),
+        &[required("transactionData", "DATA")],
+        "HASH",
+        "Takes a signed transaction into the pool; with instant mining it is mined before this answers.",
+        send_raw,
+    ),
+    write(
+        ("eth_sendTransaction", &[]),
+        &[required("transaction", "TRANSACTION")],
+        "HASH",
+        "Signs a transaction with a key held here, or for an impersonated account, and sends it.",
+        |node, params| {
+            let (chain, now) = chain_at(node)?;
+            let object = object(params)?;
+            let from = object.sender()?;
+            let transaction = match chain.wallet().key(&from, milliseconds(now)).cloned() {
+                Some(key) => object.signed(chain, &key)?,
+                None if chain.wallet().is_impersonated(&from) => object.unsigned(chain, from)?,
+                None => return Err(ParamError::NoSuchAccount(from).into()),
+            };
+            submit(chain, transaction, from, now)
+        },
+    ),
+    write(
+        ("eth_signTransaction", &[]),
+        &[required("transaction", "TRANSACTION")],
+        "DATA",
+        "Signs a transaction with a key held here; gives it ready to be sent.",
+        |node, params| {
+            let (chain, now) = chain_at(node)?;
+            let object = object(params)?;
+            let from = object.sender()?;
+            let key = chain.wallet().key(&from, milliseconds(now)).cloned();
+            let key = key.ok_or(ParamError::NoSuchAccount(from))?;
+            done(&hex::encode_prefixed(object.signed(chain, &key)?.encode()), Level::Local)
+        },
+    ),
+];
+
+/// Sends a transaction and tells what became of it in the reference's words.
+pub(super) fn submit(
+    chain: &mut DevChain,
+    transaction: Transaction,
+    from: Address,
+    now: u64,
+) -> Result<Done, Failure> {
+    match chain.submit(transaction, from, now) {
+        Ok(hash) => done(&alloc::format!("{hash}"), Level::Local),
+        Err(DevError::Reverted { output: Some(data), .. }) => {
+            Err(RpcError::Reverted { reason: reason(&data), data }.into())
+        }
+        Err(error) => Err(RpcError::from(error).into()),
+    }
+}
+
+fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+    let raw = params.data(0)?;
+    let (chain, now) = chain_at(node)?;
+    let (transaction, sender) = decode(&raw, chain.view().network().chain_id)?;
+    submit(chain, transaction, sender, now)
+}
+
+/// Decodes a transaction and recovers its sender, with the reference's words where it has some.
+fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
+    if raw.first().is_some_and(|first| *first < LIST) {
+        return Err(ParamError::TypedTransaction);
+    }
+    let transaction = Transaction::decode(raw).map_err(ParamError::Transaction)?;
+    if transaction.gas_limit.is_empty() {
+        return Err(ParamError::MissingGas);
+    }
+    match transaction.recover_sender(chain_id) {
+        // The pool has a word for the transactions that only blocks hold.
+        Ok(sender) => Ok((transaction, sender)),
+        Err(SenderError::ChainId { found, .. }) => Err(ParamError::ChainId(alloc::format!("{found}"))),
+        // The reference reports every signature that it does not accept like this.
+        Err(_) => Err(ParamError::ChainId(alloc::format!("{}", named_chain(transaction.v)))),
+    }
+}
+
+/// The chain id that `v` names in the reference's arithmetic.
+fn named_chain(v: u8) -> i64 {
+    match v {
+        0 | 27 | 28 => 0,
+        v => i64::from(v).saturating_sub(PROTECTED_V) / 2,
+    }
+}
+
+/// A transaction as callers write it; unknown fields are ignored, `input` wins over `data`.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct TransactionObject<'a> {
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    to: Option<String>,
+    #[serde(borrow, default)]
+    gas: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    gas_limit: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    gas_price: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    value: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    nonce: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    chain_id: Option<&'a RawValue>,
+    #[serde(default)]
+    data: Option<String>,
+    #[serde(default)]
+    input: Option<String>,
+}
+
+/// The transaction in the first parameter.
+pub(super) fn object(params: Params<'_>) -> Result<TransactionObject<'_>, ParamError> {
+    Ok(params.object(0, "a transaction object")?.unwrap_or_default())
+}
+
+impl TransactionObject<'_> {
+    /// Who sends it.
+    pub(super) fn sender(&self) -> Result<Address, ParamError> {
+        self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
+    }
+
+    /// The transaction, signed for the chain.
+    pub(super) fn signed(&self, chain: &DevChain, key: &PrivateKey) -> Result<Transaction, Failure> {
+        let transaction = self.complete(chain, key.address())?;
+        let chain_id = chain.view().network().chain_id;
+        Ok(key.sign_transaction(transaction, chain_id).ok_or(RpcError::Internal)?)
+    }
+
+    /// The transaction of an account without a key. Its signature is nobody's; it names the account, so that two
+    /// accounts' transactions differ.
+    fn unsigned(&self, chain: &DevChain, from: Address) -> Result<Transaction, Failure> {
+        let mut transaction = self.complete(chain, from)?;
+        let even =
+            chain.view().network().chain_id.saturating_mul(2).saturating_add(PROTECTED_V.unsigned_abs());
+        transaction.v = u8::try_from(even).map_err(|_| RpcError::Internal)?;
+        transaction.r = U256::from_be_bytes(from.into_word().0);
+        transaction.s = transaction.r;
+        Ok(transaction)
+    }
+
+    /// Everything but the signature, with the reference's defaults.
+    fn complete(&self, chain: &DevChain, from: Address) -> Result<Transaction, ParamError> {
+        if let Some(chain_id) = self.chain_id.filter(|raw| raw.get() != "null") {
+            let text: String = serde_json::from_str(chain_id.get()).unwrap_or_else(|_| chain_id.get().into());
+            if number(chain_id)? != U256::from(chain.view().network().chain_id) {
+                return Err(ParamError::ChainId(text));
+            }
+        }
+        let given = |raw: Option<&RawValue>| raw.filter(|raw| raw.get() != "null").map(number).transpose();
+        let gas = given(self.gas)?.or(given(self.gas_limit)?);
+        let price = given(self.gas_price)?.unwrap_or_else(|| chain.view().head().minimum_gas_price.value());
+        let nonce = given(self.nonce)?.unwrap_or_else(|| U256::from(chain.next_nonce(&from)));
+        let data = self.input.as_deref().or(self.data.as_deref());
+        Ok(Transaction {
+            nonce: nonce.into(),
+            // Zero is one byte, as the reference's wallet writes it.
+            gas_price: RawUint::padded(price, 1),
+            gas_limit: gas.unwrap_or(U256::from(DEFAULT_GAS)).into(),
+            to: self.to.as_deref().filter(|to| !to.is_empty()).map(parse_address).transpose()?,
+            value: given(self.value)?.unwrap_or_default(),
+            data: data.map(parse_data).transpose()?.unwrap_or_default(),
+            v: 0,
+            r: U256::ZERO,
+            s: U256::ZERO,
+        })
+    }
+}
+
+/// A hash as answers show it.
+pub(super) fn shown(hash: &B256) -> String {
+    alloc::format!("{hash}")
+}

@@ -1,0 +1,58 @@
+//! A development chain that is spoken to in JSON-RPC.
+
+use rootlight::dev::DevConfig;
+use rootlight::engine::{DevNode, Moment};
+use rootlight::rpc::LocalClient;
+use rootlight::types::{keccak256, B256};
+use serde_json::{json, Value};
+
+/// A client of a development chain with a clock of its own.
+pub struct Dev {
+    pub client: LocalClient,
+    pub now: u64,
+    messages: u64,
+}
+
+impl Dev {
+    pub fn new(config: DevConfig) -> Self {
+        let now = 1_800_000_000;
+        let node = DevNode::new(config, Moment { now, entropy: B256::repeat_byte(7) }).unwrap();
+        Self { client: LocalClient::new(Box::new(node)), now, messages: 0 }
+    }
+
+    /// The whole answer.
+    pub fn ask(&mut self, method: &str, params: Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        self.send(&message)
+    }
+
+    pub fn send(&mut self, message: &str) -> Value {
+        self.messages += 1;
+        let message = self.client.open(message.as_bytes());
+        let reply = if message.reads_only() {
+            message.read(&*self.client.snapshot(), self.now, &|| false)
+        } else {
+            let moment = Moment { now: self.now, entropy: keccak256(self.messages.to_be_bytes()) };
+            self.client.answer(message, moment, &|| false)
+        };
+        serde_json::from_str(&reply.unwrap().body).unwrap()
+    }
+
+    /// The result; an error is a failure of the test.
+    pub fn get(&mut self, method: &str, params: Value) -> Value {
+        let mut answer = self.ask(method, params.clone());
+        assert!(answer.get("error").is_none(), "{method} {params}: {}", answer["error"]);
+        answer["result"].take()
+    }
+
+    /// Code and message of an error; a result is a failure of the test.
+    pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
+        let answer = self.ask(method, params.clone());
+        let error = answer.get("error").unwrap_or_else(|| panic!("{method} {params}: {}", answer["result"]));
+        (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
+    }
+
+    pub fn number(&mut self, method: &str, params: Value) -> u64 {
+        super::u64_of(self.get(method, params).as_str().unwrap())
+    }
+}
