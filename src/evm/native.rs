@@ -89,7 +89,8 @@ impl<S: EvmState> Machine<'_, S> {
         }
         match precompile.run(&call, &mut host, price) {
             Ok(output) => Ok(InterpreterResult::new(InstructionResult::Return, output, gas)),
-            Err(Refusal::Nothing) if !rules.has(Rule::Rskip197) => {
+            // Before RSKIP-150 the reference cannot write nothing to memory, and fails.
+            Err(Refusal::Nothing) if rules.has(Rule::Rskip150) && !rules.has(Rule::Rskip197) => {
                 Ok(InterpreterResult::new(InstructionResult::Return, Bytes::new(), gas))
             }
             Err(refusal) => {

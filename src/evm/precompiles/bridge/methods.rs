@@ -179,7 +179,7 @@ static METHODS: [Method; 83] = [
     row(0xe322_8fab, "getProposedFederatorPublicKeyOfType", WB, 3_000, From(Rule::Rskip419), Local, READ, Of(Which::Proposed, members::key_of_type)),
     row(0xc4fb_ca20, "getStateForBtcReleaseClient", NONE, 4_000, Always, Local, READ, Run(reads::release_state)),
     row(0x4c72_3e89, "getStateForSvpClient", NONE, 4_000, From(Rule::Rskip419), Local, READ, Run(reads::svp_state)),
-    row(0x0d0c_ee93, "getStateForDebugging", NONE, 3_000_000, Always, Local, READ, Missing),
+    row(0x0d0c_ee93, "getStateForDebugging", NONE, 3_000_000, Always, Local, READ, Run(queue::debugging_state)),
     row(0x3f9d_b977, "getLockingCap", NONE, 3_000, From(Rule::Rskip134), Local, READ, Run(reads::locking_cap)),
     row(0x1d73_d5dd, "getActivePowpegRedeemScript", NONE, 30_000, From(Rule::Rskip293), Anyone, READ, Run(members::redeem_script)),
     row(0x177d_6e18, "getActiveFederationCreationBlockHeight", NONE, 3_000, From(Rule::Rskip186), Anyone, READ, Run(reads::creation_height)),

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 
-use super::super::abi::{int_result, Arg};
+use super::super::abi::{bytes_result, int_result, Arg};
 use super::federation::{big_endian, number, number_cell, Federation, P2WSH_ERP};
 use super::session::{Bridge, Done};
 use super::Refusal;
@@ -71,7 +71,6 @@ impl Bridge<'_> {
     }
 
     fn coins_cell(&mut self) -> &'static str {
-        use super::constants::Bitcoin;
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         if let Some(new) = Federation::stored("newFederation", &mut |slot| self.read(slot)) {
             let old = !self.named("oldFederation").is_empty();
@@ -79,7 +78,13 @@ impl Bridge<'_> {
                 return "oldFederationBtcUTXOs";
             }
         }
-        match (constants.bitcoin, rules.has(Rule::Rskip284), rules.has(Rule::Rskip293)) {
+        self.new_coins_cell()
+    }
+
+    /// Cell with the coins of the newest federation.
+    fn new_coins_cell(&self) -> &'static str {
+        use super::constants::Bitcoin;
+        match (self.constants.bitcoin, self.has(Rule::Rskip284), self.has(Rule::Rskip293)) {
             (Bitcoin::Test, true, false) => "newFederationBtcUTXOsForTestnet",
             (Bitcoin::Test, true, true) => "newFedBtcUTXOsForTestnetPostHop",
             _ => "newFederationBtcUTXOs",
@@ -152,6 +157,29 @@ fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, out
 fn old_transaction_size(script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
     let input = signatures.saturating_mul(72).saturating_add(script).saturating_add(41);
     inputs.saturating_mul(input).saturating_add(outputs.saturating_mul(35)).saturating_add(4)
+}
+
+/// RLP of best Bitcoin height, coins, and everything on its way out, each cell as a string.
+pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
+    let height = bridge.btc_head()?.height;
+    let hashed = bridge.has(Rule::Rskip146);
+    let cells = [
+        bridge.new_coins_cell(),
+        "rskTxsWaitingFS",
+        if hashed { HASHED } else { PLAIN },
+        if hashed { "releaseTransactionSetWithTxHash" } else { "releaseTransactionSet" },
+    ];
+    let mut items = Vec::new();
+    rlp::put_u64(&mut items, height.unsigned_abs());
+    for name in cells {
+        let cell = bridge.named(name);
+        rlp::put_str(&mut items, if cell.is_empty() { &[0xc0] } else { &cell });
+    }
+    let next = bridge.next_pegout();
+    rlp::put_str(&mut items, &number_cell(next));
+    let mut out = Vec::new();
+    rlp::put_list(&mut out, &items);
+    Ok(Some(bytes_result(&out)))
 }
 
 pub(super) fn next_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
