@@ -31,7 +31,7 @@ pub struct Executed<'a> {
     pub receipt: &'a Receipt,
     /// What it returned: return data, revert data, or the new contract's code.
     pub output: &'a [u8],
-    /// How it failed: nothing on success, `Some(None)` on REVERT.
+    /// How it failed: `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on a halt.
     pub failure: Option<Option<HaltReason>>,
 }
 

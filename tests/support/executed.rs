@@ -34,6 +34,11 @@ impl Executed {
     pub fn chain(shared: &Path, network: Network, head: usize) -> Self {
         let mut recording = Recording::load(&shared.join("vectors/chain"), network);
         recording.blocks.truncate(head + 1);
+        Self::of(shared, recording)
+    }
+
+    /// Executes a recorded chain from genesis.
+    pub fn of(shared: &Path, recording: Recording) -> Self {
         let mut headers: Vec<VerifiedHeader> = recording.blocks[1..]
             .iter()
             .map(|block| {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, Log, U256};
 
 use super::Room;
-use crate::evm::{FrameClose, FrameKind, FrameStart, Inspector};
+use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector};
 use crate::exec::Executed;
 
 /// Bytes that a node takes besides its input and output, as JSON shows it.
@@ -171,7 +171,7 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
 }
 
 fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
-    let Executed { transaction, sender, receipt, output, .. } = *executed;
+    let Executed { transaction, sender, receipt, output, failure: told } = *executed;
     let closed = root.close.take();
     if let TraceAction::Frame(start) = &mut root.action {
         start.gas = u64::try_from(transaction.gas_limit.value()).unwrap_or(u64::MAX);
@@ -181,7 +181,7 @@ fn complete_root(root: &mut TraceNode, executed: &Executed<'_>) {
     let failure = match (receipt.success, closed.as_ref().and_then(|close| close.failure)) {
         (true, _) => None,
         (false, Some(reason)) => Some(reason),
-        (false, None) => Some(Some(crate::evm::HaltReason::Other)),
+        (false, None) => Some(told.unwrap_or(Some(HaltReason::Other))),
     };
     root.close = Some(FrameClose {
         failure,

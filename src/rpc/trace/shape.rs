@@ -115,8 +115,7 @@ struct Place {
     children: usize,
 }
 
-/// Places of the entries that are shown. As in the reference, calls of native contracts and inner
-/// creations that failed or had nothing to run are left out with all they caused.
+/// Places of the entries that are shown. As in the reference, calls of native contracts are left out.
 fn places(calls: &CallTrace) -> BTreeMap<usize, Place> {
     let mut places = BTreeMap::<usize, Place>::new();
     for (index, node) in calls.nodes.iter().enumerate() {
@@ -134,8 +133,7 @@ fn places(calls: &CallTrace) -> BTreeMap<usize, Place> {
 }
 
 fn left_out(node: &TraceNode) -> bool {
-    node.frame()
-        .is_some_and(|start| start.native || (start.kind.creates() && (node.failed() || !start.has_code)))
+    node.frame().is_some_and(|start| start.native)
 }
 
 fn kind(node: &TraceNode) -> &'static str {
