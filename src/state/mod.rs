@@ -10,6 +10,8 @@ mod storage_walk;
 mod trie_reader;
 mod trie_state;
 mod world;
+#[cfg(test)]
+mod world_test;
 
 pub use access::{Access, AccessKey};
 pub use account::{Account, AccountError};
