@@ -4,6 +4,7 @@
 //! data say, and no change of a valid proof may prove something else.
 
 pub mod bitcoin_merkle;
+pub mod block;
 pub mod coinbase;
 pub mod header;
 pub mod input;
