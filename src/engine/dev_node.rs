@@ -43,6 +43,11 @@ impl DevNode {
         &self.chain
     }
 
+    /// The chain, for hosts that restore or import blocks.
+    pub fn chain_mut(&mut self) -> &mut DevChain {
+        &mut self.chain
+    }
+
     /// Tells filters of transactions that have become minable.
     fn pass_on(&mut self) {
         for hash in self.chain.take_pending() {

@@ -1,6 +1,9 @@
 //! Blocks and uncles.
 
-use alloc::format;
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::B256;
+use serde::Serialize;
 
 use super::{
     error::RpcError,
@@ -12,6 +15,8 @@ use super::{
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, View},
+    light::BlockRef,
+    types::json::Quantity,
 };
 
 const HASH: &[Param] = &[required("blockHash", "HASH")];
@@ -109,6 +114,16 @@ pub(super) const METHODS: &[Method] = &[
         doc: "An uncle of a block.",
         handler: Handler::Read(|view, params| uncle(view, by_selector(view, params)?, params)),
     },
+    Method {
+        name: "eth_getBlocksByNumber",
+        aliases: &[],
+        params: &[required("number", "QUANTITY")],
+        result: "array of {hash, totalDifficulty, inMainChain}",
+        level: Level::Verified,
+        cost: 10,
+        doc: "Every block of a height that an executed chain holds, canonical or not.",
+        handler: Handler::Read(all_at),
+    },
 ];
 
 /// The block whose hash is the first parameter.
@@ -146,4 +161,26 @@ fn uncle(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) ->
         Some(uncle) => verified(&render::uncle(view, uncle)?),
         None => verified(&()),
     }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AtHeight {
+    hash: String,
+    total_difficulty: Option<Quantity>,
+    in_main_chain: bool,
+}
+
+fn all_at(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let number = params.number(0)?;
+    let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };
+    let one = |hash: B256| -> Result<AtHeight, Failure> {
+        Ok(AtHeight {
+            hash: format!("{hash}"),
+            total_difficulty: view.total_difficulty(hash)?.map(Quantity),
+            in_main_chain: view.is_canonical(BlockRef { number, hash }),
+        })
+    };
+    let all: Result<Vec<AtHeight>, Failure> = view.blocks_at(number).into_iter().map(one).collect();
+    verified(&all?)
 }

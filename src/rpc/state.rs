@@ -65,6 +65,16 @@ pub(super) const METHODS: &[Method] = &[
         handler: Handler::Read(storage),
     },
     Method {
+        name: "ext_getStorageBytesAt",
+        aliases: &["rsk_getStorageBytesAt"],
+        params: SLOT,
+        result: "DATA",
+        level: Level::Verified,
+        cost: 10,
+        doc: "A storage cell as it is stored: without leading zeros, native contracts' longer values whole.",
+        handler: Handler::Read(storage_bytes),
+    },
+    Method {
         name: "eth_getProof",
         aliases: &[],
         params: PROOF,
@@ -110,6 +120,15 @@ fn storage(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let header = require(view, &params.block(2)?)?;
     let value = read(view, &header, |state| state.storage(&address, &slot))?;
     verified(&hex::encode_prefixed(word(&value)))
+}
+
+/// The reference's own form: an absent cell is `0x0`.
+fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let address = params.address(0)?;
+    let slot = params.number(1)?;
+    let header = require(view, &params.block(2)?)?;
+    let value = read(view, &header, |state| state.storage(&address, &slot))?;
+    verified(&if value.is_empty() { String::from("0x0") } else { hex::encode_prefixed(&value) })
 }
 
 /// A storage value as 32 bytes; the native contracts keep longer strings, which are given whole.

@@ -1,6 +1,6 @@
 //! A development chain that is spoken to in JSON-RPC.
 
-use rootlight::dev::DevConfig;
+use rootlight::dev::{DevChain, DevConfig};
 use rootlight::engine::{DevNode, Moment};
 use rootlight::rpc::LocalClient;
 use rootlight::types::{keccak256, B256};
@@ -13,11 +13,24 @@ pub struct Dev {
     messages: u64,
 }
 
+/// Time at which these chains start.
+const START: u64 = 1_800_000_000;
+
 impl Dev {
     pub fn new(config: DevConfig) -> Self {
-        let now = 1_800_000_000;
-        let node = DevNode::new(config, Moment { now, entropy: B256::repeat_byte(7) }).unwrap();
-        Self { client: LocalClient::new(Box::new(node)), now, messages: 0 }
+        Self::with(config, |_| {})
+    }
+
+    /// A chain that something is done to before it can be spoken to.
+    pub fn with(config: DevConfig, prepare: impl FnOnce(&mut DevChain)) -> Self {
+        let mut node = DevNode::new(config, Moment { now: START, entropy: B256::repeat_byte(7) }).unwrap();
+        prepare(node.chain_mut());
+        Self { client: LocalClient::new(Box::new(node)), now: START, messages: 0 }
+    }
+
+    /// The development chain itself.
+    pub fn chain(&mut self) -> &mut DevChain {
+        self.client.node().dev().unwrap()
     }
 
     /// The whole answer.

@@ -8,7 +8,7 @@ use rootlight::consensus::{Genesis, Network};
 use rootlight::exec::Ancestry;
 use rootlight::trie::Trie;
 use rootlight::types::json::{block_from_json, header_from_json, receipt_from_json, JsonBlock};
-use rootlight::types::{Header, Receipt, SealedHeader, Transaction, B256, U256};
+use rootlight::types::{Block, BlockBody, Header, Receipt, SealedHeader, Transaction, B256, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
@@ -66,6 +66,17 @@ pub struct RecordedBlock {
     /// Addresses of created contracts, by index.
     pub contracts: BTreeMap<u64, String>,
     pub total_difficulty: Option<U256>,
+}
+
+impl RecordedBlock {
+    /// The block as it is sent around.
+    pub fn block(&self) -> Block {
+        Block {
+            header: self.header.header().clone(),
+            body: BlockBody { transactions: self.transactions.clone() },
+            uncles: self.uncles.clone(),
+        }
+    }
 }
 
 /// A recorded chain.
@@ -134,6 +145,16 @@ fn receipts(folder: &Path) -> HashMap<B256, OfBlock> {
         }
     }
     out
+}
+
+impl Recording {
+    /// Every block up to a height without genesis, those of side branches after the canonical one of their height.
+    pub fn up_to(&self, height: u64) -> Vec<&RecordedBlock> {
+        let all = self.blocks.iter().skip(1).chain(&self.side);
+        let mut all: Vec<&RecordedBlock> = all.filter(|block| block.header.number <= height).collect();
+        all.sort_by_key(|block| block.header.number);
+        all
+    }
 }
 
 /// Canonical blocks below a height, and a branch above it.
