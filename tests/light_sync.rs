@@ -157,13 +157,25 @@ fn uncles_that_are_not_the_blocks_are_a_fault() {
 }
 
 #[test]
-fn blocks_below_the_checkpoint_are_refused_and_not_denied() {
-    let Some(recording) = recording(60) else { return };
+fn blocks_below_the_checkpoint_are_linked_by_hash_or_refused_but_not_denied() {
+    let Some(mut recording) = recording(60) else { return };
     let mut whole = Harness::new(&recording, Network::regtest());
     whole.sync().unwrap();
     let block = whole.call("eth_getBlockByNumber", &json!(["0x28", false])).unwrap();
+    let older = whole.call("eth_getBlockByNumber", &json!(["0x27", false])).unwrap();
     let hash = text(&block, "hash").parse().unwrap();
     let checkpoint = Checkpoint { number: 0x28, hash, total_difficulty: None };
+    let mut harness = Harness::from_checkpoint(&recording, Network::regtest(), checkpoint);
+    harness.sync().unwrap();
+    let linked = harness.call("eth_getBlockByNumber", &json!(["0x27", false])).unwrap();
+    assert_eq!(linked["hash"], older["hash"]);
+    assert_eq!(linked["totalDifficulty"], Value::Null);
+    assert!(harness.call("eth_getBlockByNumber", &json!(["0x0", false])).is_ok());
+
+    for full in [true, false] {
+        recording.forget("eth_getBlockByNumber", &json!(["0x27", full]));
+    }
+    recording.forget("rsk_getRawBlockHeaderByNumber", &json!(["0x27"]));
     let mut harness = Harness::from_checkpoint(&recording, Network::regtest(), checkpoint);
     harness.sync().unwrap();
     assert_eq!(harness.call("eth_getBlockByNumber", &json!(["0x28", false])).unwrap()["hash"], block["hash"]);
@@ -173,6 +185,29 @@ fn blocks_below_the_checkpoint_are_refused_and_not_denied() {
     }
     let above = harness.call("eth_getBlockByNumber", &json!(["0x3d", false])).unwrap();
     assert_eq!(above, Value::Null, "no such block");
+}
+
+/// A block below the checkpoint that is not the parent of the one above it is a lie, whoever tells it.
+#[test]
+fn another_block_below_the_checkpoint_is_a_fault() {
+    let Some(mut recording) = recording(60) else { return };
+    let mut whole = Harness::new(&recording, Network::regtest());
+    whole.sync().unwrap();
+    let block = whole.call("eth_getBlockByNumber", &json!(["0x28", false])).unwrap();
+    let mut other = whole.call("eth_getBlockByNumber", &json!(["0x27", true])).unwrap();
+    let side = side_blocks().into_iter().next().unwrap();
+    for name in ["coinbase", "miner", "hash", "extraData"] {
+        other[name] = side[name].clone();
+    }
+    for full in [true, false] {
+        recording.replace("eth_getBlockByNumber", &json!(["0x27", full]), &other);
+    }
+    recording.forget("rsk_getRawBlockHeaderByNumber", &json!(["0x27"]));
+    let hash = text(&block, "hash").parse().unwrap();
+    let checkpoint = Checkpoint { number: 0x28, hash, total_difficulty: None };
+    let mut harness = Harness::from_checkpoint(&recording, Network::regtest(), checkpoint);
+    let fault = harness.sync().unwrap_err();
+    assert!(fault.starts_with("block 39: "), "{fault}");
 }
 
 fn text_address() -> &'static str {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
+use rootlight::light::SyncOptions;
 use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
 use rootlight_native::replay::Replay;
 use rootlight_native::service::{Outcome, Service};
@@ -49,8 +50,7 @@ fn moody() -> Arc<Moody> {
 
 fn options() -> LightOptions {
     LightOptions {
-        poll: Duration::from_millis(50),
-        retry: Duration::from_millis(50),
+        sync: SyncOptions { poll: 50, retry: 50, longest_retry: 100, ..SyncOptions::default() },
         message_timeout: Duration::from_secs(20),
         ..LightOptions::default()
     }
@@ -60,7 +60,7 @@ fn start(upstream: &Arc<Moody>, options: LightOptions) -> LightService {
     let (genesis, _) = upstream.replay.block(0).unwrap();
     let network = Network::regtest();
     let checkpoint = start_checkpoint(Some(&format!("0:{genesis}")), &network).unwrap();
-    LightService::start(network, checkpoint, upstream.clone(), options)
+    LightService::start(network, checkpoint, vec![upstream.clone()], options)
 }
 
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
@@ -104,7 +104,10 @@ async fn it_survives_an_upstream_that_comes_and_goes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_proven_is_not_asked_again() {
     let upstream = moody();
-    let service = start(&upstream, LightOptions { poll: Duration::from_secs(600), ..options() });
+    let service = start(
+        &upstream,
+        LightOptions { sync: SyncOptions { poll: 600_000, ..SyncOptions::default() }, ..options() },
+    );
     service.settled(Duration::from_secs(60)).await;
     let first = ask(&service, "eth_getBalance", json!([COW, "0x4b"])).await;
     let asked = upstream.asked.load(Ordering::SeqCst);

@@ -58,4 +58,22 @@ pub enum SyncCause {
     /// The uncles do not verify.
     #[error("{0}")]
     Uncles(String),
+    /// Its answers to questions for facts do not verify, again and again.
+    #[error("its answers do not verify: {0}")]
+    Dishonest(String),
+}
+
+impl SyncCause {
+    /// Whether no honest upstream would give this, whichever chain it follows and whatever it keeps.
+    pub fn is_lie(&self) -> bool {
+        match self {
+            Self::Header(error) => error.is_misbehaviour(),
+            Self::BadHeight
+            | Self::Decode(_)
+            | Self::OtherBlock { .. }
+            | Self::Uncles(_)
+            | Self::Dishonest(_) => true,
+            Self::Call(_) | Self::Missing | Self::Unlinked => false,
+        }
+    }
 }

@@ -1,13 +1,17 @@
 //! A run of consecutive headers on its way: which form each is asked in, and what came.
 
-use alloc::{boxed::Box, format, string::ToString, vec::Vec};
+use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
 
 use super::{
     fault::SyncCause,
+    header_batch::decode_headers,
     prove,
     upstream::{Answer, CallFailure, UpstreamCall},
 };
-use crate::{consensus::Network, types::SealedHeader};
+use crate::{
+    consensus::Network,
+    types::{Header, SealedHeader},
+};
 
 /// How often a header is asked for in another form before it counts as not to be had: without transactions, with
 /// them, and raw together with the proof from the block.
@@ -20,12 +24,21 @@ pub(super) enum WindowError {
     AskAgain,
 }
 
+/// A header, with its uncles where they came along; neither is verified.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) header: SealedHeader,
+    pub(super) uncles: Option<Vec<Header>>,
+}
+
 /// Headers `first..=last`; those above `announced` may be missing.
 #[derive(Debug)]
 pub(super) struct HeaderWindow {
     first: u64,
     announced: u64,
     slots: Vec<Slot>,
+    /// Ask for all of them by one `rootlight_getHeaders`.
+    binary: bool,
 }
 
 #[derive(Debug)]
@@ -38,7 +51,7 @@ struct Slot {
 #[derive(Debug)]
 enum SlotState {
     Wanted(Option<SyncCause>),
-    Have(Box<SealedHeader>),
+    Have(Box<Found>),
     /// The upstream has no such block, or none that can be used, for this reason.
     Gone(SyncCause),
 }
@@ -47,11 +60,22 @@ impl HeaderWindow {
     pub(super) fn new(first: u64, last: u64, announced: u64) -> Self {
         let slots =
             (first..=last).map(|number| Slot { number, form: 0, state: SlotState::Wanted(None) }).collect();
-        Self { first, announced, slots }
+        Self { first, announced, slots, binary: false }
     }
 
     pub(super) fn single(number: u64) -> Self {
         Self::new(number, number, number)
+    }
+
+    /// Asks for all headers in one binary answer first.
+    pub(super) fn in_binary(mut self, binary: bool) -> Self {
+        self.binary = binary;
+        self
+    }
+
+    /// Whether the headers are asked for in one binary answer.
+    pub(super) fn is_binary(&self) -> bool {
+        self.binary
     }
 
     pub(super) fn first(&self) -> u64 {
@@ -64,11 +88,19 @@ impl HeaderWindow {
 
     /// The questions for the headers still wanted.
     pub(super) fn questions(&self) -> Vec<UpstreamCall> {
+        if self.binary {
+            let params = format!(r#"["{:#x}","{:#x}"]"#, self.first, self.len());
+            return alloc::vec![UpstreamCall::new("rootlight_getHeaders", params)];
+        }
         self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::questions).collect()
     }
 
     /// Takes the answers to [`Self::questions`], in order.
     pub(super) fn take(&mut self, answers: Vec<Answer>, network: &Network) -> Result<(), WindowError> {
+        if core::mem::take(&mut self.binary) {
+            self.take_binary(answers.first(), network);
+            return if self.slots.iter().any(Slot::is_wanted) { Err(WindowError::AskAgain) } else { Ok(()) };
+        }
         let mut answers = answers.into_iter();
         let announced = self.announced;
         for slot in self.slots.iter_mut().filter(|slot| slot.is_wanted()) {
@@ -82,11 +114,28 @@ impl HeaderWindow {
         Ok(())
     }
 
+    /// Takes a binary answer; what it lacks below the end of the chain is asked for again in the other forms.
+    fn take_binary(&mut self, answer: Option<&Answer>, network: &Network) {
+        let Some(Ok(raw)) = answer else { return };
+        let Ok(text) = serde_json::from_str::<String>(raw.get()) else { return };
+        let Ok(headers) = decode_headers(&text, self.slots.len(), network) else { return };
+        let (announced, mut headers) = (self.announced, headers.into_iter());
+        for slot in &mut self.slots {
+            match headers.next() {
+                Some((header, uncles)) if header.number == slot.number => {
+                    slot.state = SlotState::Have(Box::new(Found { header, uncles: Some(uncles) }));
+                }
+                None if slot.number > announced => slot.state = SlotState::Gone(SyncCause::Missing),
+                _ => return,
+            }
+        }
+    }
+
     /// The headers up to the end of the upstream's chain.
     ///
     /// # Errors
     /// The first header that must exist but could not be had, or that came as something else.
-    pub(super) fn into_headers(self) -> Result<Vec<SealedHeader>, (u64, SyncCause)> {
+    pub(super) fn into_headers(self) -> Result<Vec<Found>, (u64, SyncCause)> {
         let announced = self.announced;
         let mut headers = Vec::with_capacity(self.slots.len());
         for slot in self.slots {
@@ -127,7 +176,7 @@ impl Slot {
 
     fn take(&mut self, answers: &[Answer], announced: u64, network: &Network) {
         match self.parse(answers, network) {
-            Ok(header) => self.state = SlotState::Have(Box::new(header)),
+            Ok(header) => self.state = SlotState::Have(Box::new(Found { header, uncles: None })),
             Err(cause) => {
                 let end = self.number > announced && matches!(cause, SyncCause::Missing);
                 self.form = self.form.saturating_add(1);

@@ -1,21 +1,34 @@
 //! The light client: what is lacking, how to ask for it, how to prove it, and header synchronization.
 
+mod backlog;
+mod clock;
+mod errand;
 mod fact;
 mod fault;
+mod floor;
+mod header_batch;
 mod header_window;
+mod meter;
 pub mod offline;
 mod pin;
 pub mod plan;
 pub mod prove;
+mod record;
 mod store;
 mod sync;
 mod task;
 mod upstream;
 
+pub use clock::Now;
+pub use errand::{Errand, Outcome, Question};
 pub use fact::{BlockRef, Fact, Facts};
 pub use fault::{SyncCause, SyncFault};
+pub use floor::LowWork;
+pub use header_batch::{decode_headers, encode_headers, BatchError, MAX_BATCH_HEADERS};
+pub use meter::Progress;
 pub use pin::{Identity, Pin};
+pub use record::{Evidence, Record};
 pub use store::{FactCache, FactStore, Known, Location};
-pub use sync::{Sync, SyncStep, DEFAULT_BATCH};
+pub use sync::{Capabilities, Observation, Sync, SyncOptions, SyncStep, UpstreamState, DEFAULT_BATCH};
 pub use task::{AttemptFailure, Cause, FactFailure, Task, Wanted, MAX_UNCLES};
 pub use upstream::{decode_batch, encode_batch, Answer, CallFailure, UpstreamCall, MAX_ERROR_TEXT};

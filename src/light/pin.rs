@@ -31,6 +31,8 @@ pub struct Pin {
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
     pub(crate) announced: u64,
+    /// Whom to ask, best first.
+    pub(crate) roster: Vec<usize>,
 }
 
 impl Pin {
@@ -45,12 +47,18 @@ impl Pin {
             fault: sync.fault().cloned(),
             start: sync.start(),
             announced: sync.announced(),
+            roster: sync.roster(),
         }
     }
 
     /// The network's parameters.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// Whom to ask, best first.
+    pub fn roster(&self) -> &[usize] {
+        &self.roster
     }
 
     /// The pinned chain, if the checkpoint's header is verified.

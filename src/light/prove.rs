@@ -302,7 +302,7 @@ fn account_proof(
     let nothing: [&[u8]; 0] = [];
     verify_multiproof(root, &paths, &nodes, &nothing).map_err(|error| {
         if nodes.is_empty() || answer.storage_proof.iter().any(|entry| entry.proof.is_empty()) {
-            return Cause::Refuted(format!("{error} (the upstream gives no proofs of absence)"));
+            return Cause::NoAbsence(format!("{error}"));
         }
         refuted(error)
     })

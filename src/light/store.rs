@@ -131,6 +131,12 @@ impl<'a> Known<'a> {
         self.stores().into_iter().find_map(|s| s.receipts.get(block))
     }
 
+    /// A transaction that is said to be in this block.
+    pub fn placed_in(&self, block: &BlockRef) -> Option<B256> {
+        let mut places = self.stores().into_iter().flat_map(|s| s.locations.iter());
+        places.find(|(_, place)| matches!(place, Location::Mined(at) if at == block)).map(|(hash, _)| *hash)
+    }
+
     /// The place of a transaction.
     pub fn location(&self, transaction: &B256) -> Option<&'a Location> {
         self.stores().into_iter().find_map(|s| s.locations.get(transaction))

@@ -45,8 +45,13 @@ impl core::error::Error for FactFailure {}
 impl fmt::Display for FactFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no proof of {}", self.wanted)?;
+        let several = self.attempts.windows(2).any(|pair| matches!(pair, [a, b] if a.upstream != b.upstream));
         for (index, attempt) in self.attempts.iter().enumerate() {
-            write!(f, "{} {}: {}", if index == 0 { ":" } else { ";" }, attempt.method, attempt.cause)?;
+            f.write_str(if index == 0 { ": " } else { "; " })?;
+            if several {
+                write!(f, "upstream {} ", attempt.upstream)?;
+            }
+            write!(f, "{}: {}", attempt.method, attempt.cause)?;
         }
         Ok(())
     }
@@ -55,6 +60,8 @@ impl fmt::Display for FactFailure {
 /// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptFailure {
+    /// The upstream that was asked, by number.
+    pub upstream: usize,
     /// The method that was asked.
     pub method: &'static str,
     /// What was wrong with the answer.
@@ -74,6 +81,9 @@ pub enum Cause {
     /// The answer does not prove the fact: the rule that failed, in words.
     #[error("{0}")]
     Refuted(String),
+    /// The upstream proves presence only, and this may be absent.
+    #[error("{0} (the upstream gives no proofs of absence)")]
+    NoAbsence(String),
     /// Something else that is needed first could not be had.
     #[error("needs {0} first")]
     Needs(Fact),
@@ -160,6 +170,8 @@ fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<V
 pub struct Task {
     /// What it fetches.
     pub wanted: Wanted,
+    /// Which upstream is asked, by number.
+    pub upstream: usize,
     attempt: usize,
     calls: Vec<UpstreamCall>,
     answers: Vec<Option<Answer>>,
@@ -171,7 +183,7 @@ impl Task {
     pub fn new(wanted: Wanted, transactions: &[B256]) -> Self {
         let calls = wanted.questions(0, transactions).unwrap_or_default();
         let answers = calls.iter().map(|_| None).collect();
-        Self { wanted, attempt: 0, calls, answers, failures: Vec::new() }
+        Self { wanted, upstream: 0, attempt: 0, calls, answers, failures: Vec::new() }
     }
 
     /// The questions of the present attempt.
@@ -196,6 +208,14 @@ impl Task {
         self.answers.iter().all(Option::is_some)
     }
 
+    /// Why a question got no answer at all, if one did: nothing was said then, neither right nor wrong.
+    pub fn silence(&self) -> Option<CallFailure> {
+        self.answers().find_map(|answer| match answer {
+            Err(failure @ (CallFailure::Transport(_) | CallFailure::Busy { .. })) => Some(failure.clone()),
+            _ => None,
+        })
+    }
+
     /// The answers of a complete attempt.
     pub fn answers(&self) -> impl Iterator<Item = &Answer> {
         self.answers.iter().flatten()
@@ -212,15 +232,17 @@ impl Task {
     /// [`FactFailure`] when there are no more ways to ask.
     pub fn next_attempt(&mut self, cause: Cause, transactions: &[B256]) -> Result<(), FactFailure> {
         let method = self.calls.first().map_or("-", |call| call.method);
-        self.failures.push(AttemptFailure { method, cause });
+        // Whoever is silent is not asked in other ways.
+        let silent = self.silence().is_some();
+        self.failures.push(AttemptFailure { upstream: self.upstream, method, cause });
         self.attempt = self.attempt.saturating_add(1);
         match self.wanted.questions(self.attempt, transactions) {
-            Some(calls) => {
+            Some(calls) if !silent => {
                 self.answers = calls.iter().map(|_| None).collect();
                 self.calls = calls;
                 Ok(())
             }
-            None => Err(FactFailure {
+            _ => Err(FactFailure {
                 wanted: format!("{}", self.wanted),
                 attempts: core::mem::take(&mut self.failures),
             }),

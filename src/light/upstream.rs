@@ -38,6 +38,12 @@ pub enum CallFailure {
     /// No bytes came: connection, time or size limit. The host says which.
     #[error("no answer: {0}")]
     Transport(String),
+    /// The upstream wants fewer questions (HTTP 429 or 503), and a pause of this many seconds where it says so.
+    #[error("no answer: the upstream asks for a pause")]
+    Busy {
+        /// Seconds, as in `Retry-After`.
+        seconds: Option<u64>,
+    },
     /// A recording does not hold this question.
     #[error("not recorded")]
     NotRecorded,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     consensus::{Checkpoint, Network},
-    light::{Answer, FactCache, Identity, Pin, Sync, SyncStep},
+    light::{Answer, FactCache, Identity, Now, Pin, Sync, SyncOptions, SyncStep},
 };
 
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_step`] what to fetch, and runs a
@@ -32,7 +32,19 @@ impl Client {
         }
     }
 
-    /// Sets how many questions one batch to the upstream may have.
+    /// A client of several upstreams, numbered from 0.
+    pub fn with_upstreams(
+        network: Arc<Network>,
+        checkpoint: Checkpoint,
+        identity: Identity,
+        options: SyncOptions,
+    ) -> Self {
+        let upstreams = identity.upstreams.len();
+        let sync = Sync::with_upstreams(network.clone(), checkpoint, upstreams, options);
+        Self { sync, ..Self::new(network, checkpoint, identity) }
+    }
+
+    /// Sets how many headers one window may have.
     pub fn set_batch(&mut self, batch: usize) {
         self.sync.set_batch(batch);
     }
@@ -42,17 +54,17 @@ impl Client {
         &self.sync
     }
 
-    /// What synchronization wants next.
-    pub fn sync_step(&self) -> SyncStep {
-        self.sync.step()
+    /// What synchronization wants of an upstream next.
+    pub fn sync_next(&mut self, upstream: usize, now: Now) -> SyncStep {
+        self.sync.next(upstream, now)
     }
 
-    /// Hands in the answers to the last [`SyncStep::Fetch`]; `now` is in seconds since 1970.
-    pub fn sync_feed(&mut self, answers: alloc::vec::Vec<Answer>, now: u64) {
-        self.sync.feed(answers, now);
+    /// Hands in the answers to an upstream's last [`SyncStep::Fetch`].
+    pub fn sync_feed(&mut self, upstream: usize, answers: alloc::vec::Vec<Answer>, now: Now) {
+        self.sync.feed(upstream, answers, now);
     }
 
-    /// Looks for new blocks, or tries again after a failure.
+    /// Looks for new blocks at once, or tries again after a failure.
     pub fn sync_poll(&mut self) {
         self.sync.poll();
     }
@@ -74,6 +86,8 @@ impl Client {
 
     /// Keeps what a finished session has proven.
     pub fn close(&mut self, session: Session) {
-        self.cache.absorb(session.into_learned());
+        let (learned, observations) = session.finish();
+        self.cache.absorb(learned);
+        self.sync.observe(observations);
     }
 }

@@ -14,6 +14,8 @@ use alloc::{
     vec::Vec,
 };
 
+use alloy_primitives::B256;
+
 use super::{
     dispatch::Dispatcher,
     error::RpcError,
@@ -23,8 +25,8 @@ use super::{
 use crate::{
     engine::{LightView, Refusal, Stop},
     light::{
-        plan, prove, Answer, AttemptFailure, CallFailure, Cause, Fact, FactCache, FactFailure, FactStore,
-        Facts, Known, Pin, Task, UpstreamCall,
+        plan, Answer, AttemptFailure, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts, Known,
+        Observation, Outcome, Pin, Question, Task, UpstreamCall, Wanted,
     },
 };
 
@@ -40,8 +42,8 @@ pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 /// What the host has to do.
 #[derive(Debug)]
 pub enum Step {
-    /// Ask the upstream and [`Session::feed`] the answers in the same order.
-    Fetch(Vec<UpstreamCall>),
+    /// Ask these questions, each the upstream it names, and [`Session::feed`] the answers in the same order.
+    Fetch(Vec<Question>),
     /// The answer, or `None` when nothing is to be sent (notifications).
     Done(Option<Reply>),
 }
@@ -62,7 +64,9 @@ pub struct Session {
     pin: Pin,
     exchange: Exchange,
     own: FactStore,
-    tasks: Vec<Task>,
+    tasks: Vec<Errand>,
+    observations: Vec<Observation>,
+    hints: Hints,
     fetched: BTreeSet<Fact>,
     failed: BTreeMap<Fact, FactFailure>,
     rounds: usize,
@@ -77,6 +81,8 @@ impl Session {
             exchange: Exchange::new(message),
             own: FactStore::default(),
             tasks: Vec::new(),
+            observations: Vec::new(),
+            hints: Hints::new(),
             fetched: BTreeSet::new(),
             failed: BTreeMap::new(),
             rounds: 0,
@@ -87,12 +93,10 @@ impl Session {
     pub fn step(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Step {
         loop {
             if !self.tasks.is_empty() {
-                return Step::Fetch(
-                    self.tasks.iter().flat_map(|task| task.calls().iter().cloned()).collect(),
-                );
+                return Step::Fetch(self.tasks.iter().flat_map(Errand::questions).collect());
             }
             let lacking = self.run_pending(cache, interrupt);
-            if lacking.is_empty() {
+            if lacking.is_empty() && self.tasks.is_empty() {
                 return Step::Done(self.exchange.reply());
             }
             self.rounds = self.rounds.saturating_add(1);
@@ -103,18 +107,15 @@ impl Session {
     /// Takes the answers to the questions of the last [`Step::Fetch`], in order.
     pub fn feed(&mut self, answers: Vec<Answer>, cache: &FactCache) {
         let mut answers = answers.into_iter();
-        for mut task in core::mem::take(&mut self.tasks) {
-            for index in 0..task.calls().len() {
-                let answer = answers.next().unwrap_or(Err(CallFailure::Malformed("no answer")));
-                task.answer(index, answer);
-            }
-            self.settle(task, cache);
+        for mut errand in core::mem::take(&mut self.tasks) {
+            errand.answer(&mut answers);
+            self.settle(errand, cache);
         }
     }
 
-    /// What was proven on the way, for the cache.
-    pub fn into_learned(self) -> FactStore {
-        self.own
+    /// What was proven on the way, for the cache, and how the upstreams fared.
+    pub fn finish(self) -> (FactStore, Vec<Observation>) {
+        (self.own, self.observations)
     }
 
     /// Runs every unfinished call once; returns what they lack together.
@@ -126,7 +127,16 @@ impl Session {
             let outcome = match self.dispatcher.run(&view, call) {
                 Ok(done) => Ok(done.value),
                 Err(Failure::Error(error)) => Err(error),
-                Err(Failure::Stop(Stop::Refused(refusal))) => Err(RpcError::Refused(refusal)),
+                Err(Failure::Stop(Stop::Refused(refusal))) => {
+                    let known = Known::new(&self.own, cache);
+                    match misled(&refusal, &known, &mut self.hints, &self.pin, &mut self.observations) {
+                        Some(errand) => {
+                            self.tasks.push(errand);
+                            continue;
+                        }
+                        None => Err(RpcError::Refused(refusal)),
+                    }
+                }
                 Err(Failure::Stop(Stop::Lacking(facts))) => {
                     match obstacle(&facts, &self.failed, &self.fetched, self.rounds) {
                         Some(refusal) => Err(RpcError::Refused(refusal)),
@@ -143,36 +153,72 @@ impl Session {
     }
 
     fn start_tasks(&mut self, lacking: &Facts, cache: &FactCache) {
-        let known = Known::new(&self.own, cache);
         self.fetched.extend(lacking.iter().copied());
-        self.tasks = plan::tasks(lacking, &known);
-        // A task without a question (receipts of a block without transactions) is complete as it is.
-        let (empty, tasks) =
-            core::mem::take(&mut self.tasks).into_iter().partition(|task: &Task| task.calls().is_empty());
-        self.tasks = tasks;
-        for task in empty {
-            self.settle(task, cache);
+        for task in plan::tasks(lacking, &Known::new(&self.own, cache)) {
+            let errand = Errand::new(task, &self.pin.roster);
+            // A task without a question (receipts of a block without transactions) is complete as it is.
+            if errand.task.calls().is_empty() {
+                self.settle(errand, cache);
+            } else {
+                self.tasks.push(errand);
+            }
         }
     }
 
-    /// Proves a task's answers, or moves on to the next way of asking.
-    fn settle(&mut self, mut task: Task, cache: &FactCache) {
-        let proven = prove::task(&task, &self.pin, &Known::new(&self.own, cache));
-        match proven {
-            Ok(facts) => self.own.merge(facts),
-            Err(cause) => {
-                let transactions = plan::transactions(&task.wanted, &Known::new(&self.own, cache));
-                match task.next_attempt(cause, &transactions) {
-                    Ok(()) => self.tasks.push(task),
-                    Err(failure) => {
-                        for fact in plan::facts_of(&task.wanted) {
-                            self.failed.insert(fact, failure.clone());
-                        }
-                    }
+    /// Proves an errand's answers, or moves on to the next way of asking.
+    fn settle(&mut self, errand: Errand, cache: &FactCache) {
+        let wanted = errand.task.wanted.clone();
+        let asked = errand.questions().next();
+        match errand.settle(&self.pin, &Known::new(&self.own, cache), &mut self.observations) {
+            Outcome::Proven(facts, others) => {
+                if let (Wanted::One(Fact::Location(hash)), Some(asked)) = (&wanted, asked) {
+                    self.hints.insert(*hash, (asked, others));
+                }
+                self.own.merge(facts);
+            }
+            Outcome::Again(errand) => self.tasks.push(*errand),
+            Outcome::Failed(failure) => {
+                for fact in plan::facts_of(&wanted) {
+                    self.failed.insert(fact, failure.clone());
                 }
             }
         }
     }
+}
+
+/// Who said where a transaction is, in answer to what, and who was not asked.
+type Hints = BTreeMap<B256, (Question, Vec<usize>)>;
+
+/// A refusal that rests on a false hint: the transaction is not where an upstream says. Then others are asked.
+fn misled(
+    refusal: &Refusal,
+    known: &Known<'_>,
+    hints: &mut Hints,
+    pin: &Pin,
+    seen: &mut Vec<Observation>,
+) -> Option<Errand> {
+    let transaction = match refusal {
+        Refusal::Misplaced { transaction, .. } => *transaction,
+        Refusal::Abandoned(block) => known.placed_in(block)?,
+        _ => return None,
+    };
+    let (asked, others) = match hints.remove(&transaction) {
+        Some((asked, others)) => (Some(asked), others),
+        // Remembered from an earlier message.
+        None => (None, pin.roster().to_vec()),
+    };
+    if let (Some(Question { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
+        let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
+        seen.push(Observation { upstream, call, outcome });
+    }
+    // With nobody left the refusal stands, and does so again next time.
+    if others.is_empty() {
+        let call = UpstreamCall::new("-", "[]".into());
+        hints.insert(transaction, (Question { upstream: usize::MAX, call }, others));
+        return None;
+    }
+    let task = Task::new(Wanted::One(Fact::Location(transaction)), &[]);
+    Some(Errand::new(task, &others))
 }
 
 /// Why fetching these facts is pointless, if it is.
@@ -194,6 +240,6 @@ fn obstacle(
     // A fact that was proven and is still lacking would be asked for again without end.
     let open = facts.iter().find(|fact| fetched.contains(fact))?;
     let cause = Cause::Refuted("what was proven leaves it open".into());
-    let attempts = alloc::vec![AttemptFailure { method: "-", cause }];
+    let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
     Some(Refusal::Unproven(FactFailure { wanted: alloc::format!("{open}"), attempts }))
 }

@@ -6,7 +6,7 @@ use alloy_primitives::{hex, Address, Bytes, B256, U256};
 use rootlight::exec::CallPolicy;
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::{Answer, CallFailure, Identity, SyncStep, UpstreamCall},
+    light::{Answer, CallFailure, Identity, Now, SyncStep, UpstreamCall},
     rpc::{Client, Step},
     state::keys,
     trie::{self, NodeSource},
@@ -222,12 +222,16 @@ impl<'a> Harness<'a> {
     /// Synchronizes to the head; the fault when it stops before.
     pub fn sync(&mut self) -> Result<(), String> {
         for _ in 0..100_000 {
-            match self.client.sync_step() {
-                SyncStep::Idle => return Ok(()),
-                SyncStep::Failed(fault) => return Err(fault.to_string()),
+            match self.client.sync_next(0, Now::default()) {
+                SyncStep::Wait(_) => {
+                    return match self.client.sync().fault() {
+                        Some(fault) => Err(fault.to_string()),
+                        None => Ok(()),
+                    }
+                }
                 SyncStep::Fetch(calls) => {
                     let answers = self.ask(&calls);
-                    self.client.sync_feed(answers, 0);
+                    self.client.sync_feed(0, answers, Now::default());
                 }
             }
         }
@@ -246,7 +250,8 @@ impl<'a> Harness<'a> {
                     }
                     return reply.map(|reply| serde_json::from_str(&reply.body).unwrap());
                 }
-                Step::Fetch(calls) => {
+                Step::Fetch(questions) => {
+                    let calls: Vec<UpstreamCall> = questions.into_iter().map(|asked| asked.call).collect();
                     let answers = self.ask(&calls);
                     self.client.feed(&mut session, answers);
                 }

@@ -81,7 +81,8 @@ pub struct LightArgs {
     /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
     #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
     pub network: String,
-    /// Source of data: an http(s) URL, or replay:PATH for a recording
+    /// Source of data: an http(s) URL, or replay:PATH for a recording; repeat it for several, which
+    /// check each other and stand in for each other
     #[arg(long, value_name = "URL|replay:PATH", required = true)]
     pub upstream: Vec<String>,
     /// Block to start from, which is trusted; "none" is genesis [default: the newest built-in one]

@@ -24,15 +24,15 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
-    let upstream = match args.upstream.as_slice() {
-        [one] => upstream::open(one).map_err(|error| match error {
+    let open = |text: &String| {
+        upstream::open(text).map_err(|error| match error {
             OpenError::Scheme(_) => CommandError::Usage(error.to_string()),
             other => CommandError::failed(other),
-        })?,
-        _ => return Err(CommandError::Usage("exactly one --upstream is supported so far".into())),
+        })
     };
+    let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
     let options = LightOptions { policy: args.calls.policy(), ..LightOptions::default() };
-    serve(network, args.checkpoint.as_deref(), upstream, &args.server, options)
+    serve(network, args.checkpoint.as_deref(), upstreams, &args.server, options)
 }
 
 /// Serves the embedded recording through the whole light client, until there is a development chain.
@@ -42,22 +42,23 @@ pub(super) fn run_embedded(server: &ServerArgs) -> Result<(), CommandError> {
         replay.block(0).ok_or_else(|| CommandError::Failed("the embedded recording is empty".into()))?;
     let checkpoint = format!("0:{genesis}");
     info!("no command given: serving the built-in recording of a development network (see --help)");
-    serve(Network::regtest(), Some(&checkpoint), Arc::new(replay), server, LightOptions::default())
+    serve(Network::regtest(), Some(&checkpoint), vec![Arc::new(replay)], server, LightOptions::default())
 }
 
 fn serve(
     network: Network,
     checkpoint: Option<&str>,
-    upstream: SharedUpstream,
+    upstreams: Vec<SharedUpstream>,
     server: &ServerArgs,
     options: LightOptions,
 ) -> Result<(), CommandError> {
     let checkpoint =
         start_checkpoint(checkpoint, &network).map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
-        info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, upstream.name());
+        let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
+        info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
-        let service = Arc::new(LightService::start(network, checkpoint, upstream, options));
+        let service = Arc::new(LightService::start(network, checkpoint, upstreams, options));
         let server = Server::bind(server.config(), service.clone()).await.map_err(CommandError::failed)?;
         if let Some(second) = server.second_address() {
             info!("also listening on ws://{second}");

@@ -1,6 +1,7 @@
 //! Between the core's questions and the upstream driver's.
 
-use rootlight::light::{Answer, CallFailure, UpstreamCall};
+use futures::future::join_all;
+use rootlight::light::{Answer, CallFailure, Question, UpstreamCall};
 
 use crate::upstream::{Call, SharedUpstream, UpstreamError};
 
@@ -18,10 +19,30 @@ pub(super) async fn ask(upstream: &SharedUpstream, calls: Vec<UpstreamCall>) -> 
     answers
 }
 
+/// Asks each question the upstream it names, all upstreams at the same time; answers in the questions' order.
+pub(super) async fn ask_each(upstreams: &[SharedUpstream], questions: Vec<Question>) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = questions.iter().map(|_| None).collect();
+    let parts = upstreams.iter().enumerate().map(|(index, upstream)| {
+        let mine = questions.iter().enumerate().filter(move |(_, question)| question.upstream == index);
+        let (places, calls): (Vec<usize>, Vec<UpstreamCall>) =
+            mine.map(|(place, question)| (place, question.call.clone())).unzip();
+        async move {
+            let answers = if calls.is_empty() { Vec::new() } else { ask(upstream, calls).await };
+            places.into_iter().zip(answers).collect::<Vec<_>>()
+        }
+    });
+    for (place, answer) in join_all(parts).await.into_iter().flatten() {
+        answers[place] = Some(answer);
+    }
+    let nobody = || Err(CallFailure::Transport("no such upstream".into()));
+    answers.into_iter().map(|answer| answer.unwrap_or_else(nobody)).collect()
+}
+
 fn failure(error: UpstreamError) -> CallFailure {
     match error {
         UpstreamError::Rpc { code, message, .. } => CallFailure::Rpc { code, message },
         UpstreamError::NotRecorded(_) => CallFailure::NotRecorded,
+        UpstreamError::Status(429 | 503) => CallFailure::Busy { seconds: None },
         UpstreamError::Malformed(_) => CallFailure::Malformed("not a JSON-RPC answer"),
         other => CallFailure::Transport(other.to_string()),
     }

@@ -1,19 +1,22 @@
 //! Answering messages: sessions of the core, fed from the upstream.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::exec::CallPolicy;
-use rootlight::light::{Answer as Fetched, Identity};
+use rootlight::light::{Answer as Fetched, Identity, SyncOptions};
 use rootlight::rpc::{Session, Step};
 use tokio::sync::Semaphore;
 use tracing::warn;
 
-use super::convert::ask;
-use super::{shared::Shared, sync};
+use super::convert::ask_each;
+use super::{
+    shared::Shared,
+    sync::{self, Log},
+};
 use crate::envelope;
 use crate::service::{Answer, Health, Service};
 use crate::upstream::SharedUpstream;
@@ -29,10 +32,8 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 /// Times of the light client.
 #[derive(Debug, Clone)]
 pub struct LightOptions {
-    /// Pause before looking for new blocks; Rootstock has one every 25 to 30 seconds.
-    pub poll: Duration,
-    /// Pause after a fault.
-    pub retry: Duration,
+    /// Times and bounds of synchronization.
+    pub sync: SyncOptions,
     /// CPU time between two fetches of one message, as the reference's `rpc.timeout`.
     pub run_timeout: Duration,
     /// Time for one message, fetches included.
@@ -44,8 +45,7 @@ pub struct LightOptions {
 impl Default for LightOptions {
     fn default() -> Self {
         Self {
-            poll: Duration::from_secs(5),
-            retry: Duration::from_secs(10),
+            sync: SyncOptions::default(),
             run_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(60),
             policy: CallPolicy::default(),
@@ -56,12 +56,12 @@ impl Default for LightOptions {
 /// A light client that follows an upstream and answers from what it has verified.
 pub struct LightService {
     client: Arc<Shared>,
-    upstream: SharedUpstream,
+    upstreams: Vec<SharedUpstream>,
     options: LightOptions,
     /// Runs of handlers at the same time: one per processor, so that heavy calls queue up instead
     /// of slowing everything down.
     runs: Arc<Semaphore>,
-    syncing: tokio::task::JoinHandle<()>,
+    syncing: Vec<tokio::task::JoinHandle<()>>,
 }
 
 /// What the next step of a session needs.
@@ -71,23 +71,30 @@ enum Next {
 }
 
 impl LightService {
-    /// Starts following; must be called inside a runtime.
+    /// Starts following the upstreams; must be called inside a runtime.
     #[must_use]
     pub fn start(
         network: Network,
         checkpoint: Checkpoint,
-        upstream: SharedUpstream,
+        upstreams: Vec<SharedUpstream>,
         options: LightOptions,
     ) -> Self {
         let identity = Identity {
             version: client_version(),
-            upstreams: vec![upstream.name().to_owned()],
+            upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
             policy: options.policy,
         };
-        let client = Arc::new(Shared::new(network, checkpoint, identity));
-        let syncing = tokio::spawn(sync::run(client.clone(), upstream.clone(), options.clone()));
+        let client = Arc::new(Shared::new(network, checkpoint, identity, options.sync));
+        let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
+        let syncing = upstreams
+            .iter()
+            .enumerate()
+            .map(|(index, upstream)| {
+                tokio::spawn(sync::run(client.clone(), index, upstream.clone(), log.clone()))
+            })
+            .collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { client, upstream, options, runs: Arc::new(Semaphore::new(processors)), syncing }
+        Self { client, upstreams, options, runs: Arc::new(Semaphore::new(processors)), syncing }
     }
 
     /// Whether the head has been reached at least once.
@@ -121,7 +128,9 @@ impl LightService {
                 return Answer::served(Some(envelope::error_for(message, INTERNAL_ERROR, text)));
             };
             match step {
-                Step::Fetch(calls) => next = Next::Feed(session, ask(&self.upstream, calls).await),
+                Step::Fetch(questions) => {
+                    next = Next::Feed(session, ask_each(&self.upstreams, questions).await);
+                }
                 Step::Done(reply) => {
                     self.client.close(*session);
                     return match reply {
@@ -158,7 +167,7 @@ impl LightService {
 
 impl Drop for LightService {
     fn drop(&mut self) {
-        self.syncing.abort();
+        self.syncing.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }
 

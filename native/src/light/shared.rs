@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use rootlight::consensus::{Checkpoint, Network};
-use rootlight::light::{Answer, FactCache, FactStore, Identity, Pin, Sync, SyncStep};
+use rootlight::light::{Answer, FactCache, FactStore, Identity, Now, Pin, Sync, SyncOptions, SyncStep};
 use rootlight::rpc::{Dispatcher, Session, Step};
 
 /// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
@@ -24,9 +24,16 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(network: Network, checkpoint: Checkpoint, identity: Identity) -> Self {
+    pub(super) fn new(
+        network: Network,
+        checkpoint: Checkpoint,
+        identity: Identity,
+        options: SyncOptions,
+    ) -> Self {
+        let upstreams = identity.upstreams.len();
+        let sync = Sync::with_upstreams(Arc::new(network), checkpoint, upstreams, options);
         Self {
-            sync: RwLock::new(Sync::new(Arc::new(network), checkpoint)),
+            sync: RwLock::new(sync),
             cache: RwLock::new(FactCache::new()),
             learned: Mutex::new(Vec::new()),
             dispatcher: Arc::new(Dispatcher::new()),
@@ -39,17 +46,14 @@ impl Shared {
         self.sync.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn sync_step(&self) -> SyncStep {
-        self.sync().step()
+    /// What to ask an upstream for the sake of synchronization.
+    pub(super) fn sync_next(&self, upstream: usize, now: Now) -> SyncStep {
+        self.sync.write().unwrap_or_else(PoisonError::into_inner).next(upstream, now)
     }
 
-    /// Hands in the answers to the last questions of synchronization; `now` in seconds since 1970.
-    pub(super) fn sync_feed(&self, answers: Vec<Answer>, now: u64) {
-        self.sync.write().unwrap_or_else(PoisonError::into_inner).feed(answers, now);
-    }
-
-    pub(super) fn sync_poll(&self) {
-        self.sync.write().unwrap_or_else(PoisonError::into_inner).poll();
+    /// Hands in the answers to the last questions of synchronization to an upstream.
+    pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) {
+        self.sync.write().unwrap_or_else(PoisonError::into_inner).feed(upstream, answers, now);
     }
 
     /// Starts a message; it sees the present head until it is done.
@@ -68,9 +72,13 @@ impl Shared {
 
     /// Keeps what a session has proven: now if nobody reads the cache, else with a later one.
     pub(super) fn close(&self, session: Session) {
+        let (facts, observations) = session.finish();
+        if !observations.is_empty() {
+            self.sync.write().unwrap_or_else(PoisonError::into_inner).observe(observations);
+        }
         let mut waiting = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < MAX_WAITING {
-            waiting.push(session.into_learned());
+            waiting.push(facts);
         }
         if let Ok(mut cache) = self.cache.try_write() {
             waiting.drain(..).for_each(|facts| cache.absorb(facts));
@@ -85,7 +93,7 @@ mod tests {
     fn shared() -> Shared {
         let network = Network::regtest();
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        Shared::new(network, checkpoint, Identity::default())
+        Shared::new(network, checkpoint, Identity::default(), SyncOptions::default())
     }
 
     fn finish(shared: &Shared) {
@@ -102,7 +110,7 @@ mod tests {
         for _ in 0..MAX_WAITING + 10 {
             finish(&shared);
         }
-        shared.sync_poll();
+        shared.sync_next(0, Now::default());
         assert_eq!(shared.learned.lock().unwrap().len(), MAX_WAITING);
         drop(running);
         finish(&shared);

@@ -3,14 +3,14 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use js_sys::{Function, Object, Reflect, JSON};
+use js_sys::{Array, Function, Object, Reflect, JSON};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::config::Config;
 use crate::driver::Driver;
 use crate::failure::{failure, from_answer, DISCONNECTED, INTERNAL, INVALID_REQUEST};
-use crate::host::{sleep, Upstream};
+use crate::host::Upstream;
 
 /// A light client that answers JSON-RPC from verified data.
 #[wasm_bindgen]
@@ -25,17 +25,31 @@ impl Client {
     /// Verifies the chain from the checkpoint to the upstream's head, then follows it.
     ///
     /// `options` is JSON: `network`, `checkpoint`, `pollSeconds`, `batch`. `transport` takes a request body and
-    /// returns a promise of the answer's bytes.
+    /// returns a promise of the answer's bytes; an array of such functions means several upstreams.
     ///
     /// # Errors
     /// An `Error` that says which option is wrong, or which header does not verify and why.
-    pub async fn connect(options: String, transport: Function) -> Result<Client, JsValue> {
+    pub async fn connect(options: String, transport: JsValue) -> Result<Client, JsValue> {
         let config = Config::read(&options).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
-        let upstream = Upstream::new(transport, config.batch);
-        let driver = Rc::new(Driver::new(&config, upstream));
-        driver.follow().await.map_err(|fault| failure(DISCONNECTED, &fault.to_string()))?;
+        let transports: Vec<JsValue> = match transport.dyn_ref::<Array>() {
+            Some(several) => several.iter().collect(),
+            None => vec![transport],
+        };
+        let upstreams = transports.into_iter().map(|transport| {
+            let transport = transport.dyn_into::<Function>();
+            let transport =
+                transport.map_err(|_| failure(INVALID_REQUEST, "a transport must be a function"))?;
+            Ok(Upstream::new(transport, config.batch))
+        });
+        let driver = Rc::new(Driver::new(&config, upstreams.collect::<Result<_, JsValue>>()?));
         let client = Self { driver, closed: Rc::default() };
-        spawn_local(keep_up(client.driver.clone(), client.closed.clone(), config.poll_seconds));
+        for index in 0..client.driver.upstreams() {
+            spawn_local(follow(client.driver.clone(), index, client.closed.clone()));
+        }
+        if let Err(reason) = client.driver.reach_head().await {
+            client.close();
+            return Err(failure(DISCONNECTED, &reason));
+        }
         Ok(client)
     }
 
@@ -66,16 +80,9 @@ impl Client {
     }
 }
 
-/// Looks for new blocks until the client is closed. A fault is kept for the requests to report; the next look may
-/// mend it.
-async fn keep_up(driver: Rc<Driver>, closed: Rc<Cell<bool>>, seconds: f64) {
-    loop {
-        sleep(seconds).await;
-        if closed.get() {
-            return;
-        }
-        let _ = driver.poll().await;
-    }
+/// Follows an upstream until the client is closed.
+async fn follow(driver: Rc<Driver>, index: usize, closed: Rc<Cell<bool>>) {
+    driver.follow(index, || closed.get()).await;
 }
 
 /// The JSON-RPC request for what the caller passed.

@@ -1,50 +1,90 @@
-//! The two promise loops: following the chain, and answering one request.
+//! The promise loops: following the chain at each upstream, and answering one request.
 
 use std::cell::RefCell;
 
-use rootlight::light::{Identity, SyncFault, SyncStep};
+use rootlight::light::{Answer, CallFailure, Identity, Question, SyncOptions, SyncStep, UpstreamCall};
 use rootlight::rpc::{Client, Reply, Step};
 
 use crate::config::Config;
-use crate::host::{now, Deadline, Upstream};
+use crate::host::{moment, sleep, Deadline, Upstream};
 
-/// A light client and its upstream. No borrow of the client is held while waiting.
+/// Longest sleep of a loop in seconds, so that what other upstreams made possible is noticed.
+const LONGEST_SLEEP: f64 = 1.0;
+
+/// Pause between two looks at whether the head is reached, in seconds.
+const LOOK: f64 = 0.01;
+
+/// A light client and its upstreams. No borrow of the client is held while waiting.
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: RefCell<Client>,
-    upstream: Upstream,
+    upstreams: Vec<Upstream>,
 }
 
 impl Driver {
     /// A client that has not asked anything yet.
-    pub(crate) fn new(config: &Config, upstream: Upstream) -> Self {
+    pub(crate) fn new(config: &Config, upstreams: Vec<Upstream>) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
-        let identity =
-            Identity { version: version.into(), upstreams: vec!["upstream".into()], ..Identity::default() };
-        let mut client = Client::new(config.network.clone(), config.checkpoint, identity);
-        client.set_batch(config.batch);
-        Self { client: RefCell::new(client), upstream }
+        let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
+        let identity = Identity { version: version.into(), upstreams: names, ..Identity::default() };
+        let options = SyncOptions {
+            poll: (config.poll_seconds * 1_000.0) as u64,
+            batch: config.batch.saturating_mul(4),
+            ..SyncOptions::default()
+        };
+        let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
+        Self { client: RefCell::new(client), upstreams }
     }
 
-    /// Verifies headers until the head is reached or something does not verify.
-    pub(crate) async fn follow(&self) -> Result<(), SyncFault> {
-        loop {
-            let step = self.client.borrow().sync_step();
+    /// How many upstreams there are.
+    pub(crate) fn upstreams(&self) -> usize {
+        self.upstreams.len()
+    }
+
+    /// Follows one upstream until `closed` says so.
+    pub(crate) async fn follow(&self, index: usize, closed: impl Fn() -> bool) {
+        let Some(upstream) = self.upstreams.get(index) else { return };
+        while !closed() {
+            let step = self.client.borrow_mut().sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {
-                    let answers = self.upstream.ask(&calls).await;
-                    self.client.borrow_mut().sync_feed(answers, now());
+                    let answers = upstream.ask(&calls).await;
+                    self.client.borrow_mut().sync_feed(index, answers, moment());
                 }
-                SyncStep::Idle => return Ok(()),
-                SyncStep::Failed(fault) => return Err(fault),
+                SyncStep::Wait(millis) => sleep((millis as f64 / 1_000.0).clamp(LOOK, LONGEST_SLEEP)).await,
             }
         }
     }
 
-    /// Looks for new blocks, from the last verified header on.
-    pub(crate) async fn poll(&self) -> Result<(), SyncFault> {
-        self.client.borrow_mut().sync_poll();
-        self.follow().await
+    /// Waits until the head is verified; the reason when no upstream leads there.
+    pub(crate) async fn reach_head(&self) -> Result<(), String> {
+        loop {
+            if self.client.borrow().sync().is_synced() {
+                return Ok(());
+            }
+            if let Some(fault) = self.client.borrow().sync().fault() {
+                return Err(fault.to_string());
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Asks each question the upstream it names; answers in the questions' order.
+    async fn ask(&self, questions: Vec<Question>) -> Vec<Answer> {
+        let nobody = || Err(CallFailure::Transport("no such upstream".into()));
+        let mut answers: Vec<Answer> = questions.iter().map(|_| nobody()).collect();
+        for (index, upstream) in self.upstreams.iter().enumerate() {
+            let mine = questions.iter().enumerate().filter(|(_, question)| question.upstream == index);
+            let (places, calls): (Vec<usize>, Vec<UpstreamCall>) =
+                mine.map(|(place, question)| (place, question.call.clone())).unzip();
+            if calls.is_empty() {
+                continue;
+            }
+            for (place, answer) in places.into_iter().zip(upstream.ask(&calls).await) {
+                answers[place] = answer;
+            }
+        }
+        answers
     }
 
     /// Answers one message.
@@ -54,8 +94,8 @@ impl Driver {
             let deadline = Deadline::start();
             let step = self.client.borrow().step(&mut session, &|| deadline.is_over());
             match step {
-                Step::Fetch(calls) => {
-                    let answers = self.upstream.ask(&calls).await;
+                Step::Fetch(questions) => {
+                    let answers = self.ask(questions).await;
                     self.client.borrow().feed(&mut session, answers);
                 }
                 Step::Done(reply) => {

@@ -1,7 +1,7 @@
 //! What the core asks of its host: an exchange with an upstream, waiting, the time.
 
 use js_sys::{Date, Function, Promise, Reflect, Uint8Array};
-use rootlight::light::{decode_batch, encode_batch, Answer, CallFailure, UpstreamCall};
+use rootlight::light::{decode_batch, encode_batch, Answer, CallFailure, Now, UpstreamCall};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -18,9 +18,10 @@ extern "C" {
     fn set_timeout(work: &Function, milliseconds: f64) -> JsValue;
 }
 
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    (Date::now() / 1000.0) as u64
+/// The browser's only clock that workers and Node.js know too. It may be set back; a pause is then longer.
+pub(crate) fn moment() -> Now {
+    let millis = Date::now();
+    Now { unix: (millis / 1000.0) as u64, millis: millis as u64 }
 }
 
 /// How long one step of a request may compute, in milliseconds: a page does nothing else meanwhile.

@@ -1,0 +1,125 @@
+//! A task on its way through the upstreams: the best first, the next when one fails, all of them for an absence.
+
+use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
+
+use super::{
+    fact::Fact,
+    pin::Pin,
+    plan, prove,
+    store::{FactStore, Known, Location},
+    sync::Observation,
+    task::{AttemptFailure, FactFailure, Task, Wanted},
+    upstream::{Answer, UpstreamCall},
+};
+
+/// A question to one of the upstreams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The upstream, by number.
+    pub upstream: usize,
+    /// What to ask.
+    pub call: UpstreamCall,
+}
+
+/// What came of an errand for now.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Facts, and the upstreams that were not needed.
+    Proven(FactStore, Vec<usize>),
+    /// More questions: in another way, or to another upstream.
+    Again(Box<Errand>),
+    /// Nobody could prove it.
+    Failed(FactFailure),
+}
+
+/// A task and the upstreams still to be asked.
+#[derive(Debug)]
+pub struct Errand {
+    /// What is fetched.
+    pub task: Task,
+    others: VecDeque<usize>,
+    /// Said by at least one: there is none.
+    absent: Option<FactStore>,
+    failures: Vec<AttemptFailure>,
+}
+
+impl Errand {
+    /// A task for the upstreams of a list, best first.
+    pub fn new(mut task: Task, roster: &[usize]) -> Self {
+        let mut others: VecDeque<usize> = roster.iter().copied().collect();
+        task.upstream = others.pop_front().unwrap_or(0);
+        Self { task, others, absent: None, failures: Vec::new() }
+    }
+
+    /// The questions of the present attempt.
+    pub fn questions(&self) -> impl Iterator<Item = Question> + '_ {
+        let upstream = self.task.upstream;
+        self.task.calls().iter().map(move |call| Question { upstream, call: call.clone() })
+    }
+
+    /// Takes as many answers as there are questions.
+    pub fn answer(&mut self, answers: &mut impl Iterator<Item = Answer>) {
+        for index in 0..self.task.calls().len() {
+            if let Some(answer) = answers.next() {
+                self.task.answer(index, answer);
+            }
+        }
+    }
+
+    /// Proves the answers, or finds another way.
+    pub fn settle(mut self, pin: &Pin, known: &Known<'_>, seen: &mut Vec<Observation>) -> Outcome {
+        let call = self.task.calls().first().cloned();
+        let mut observe = |outcome| {
+            let call = call.clone();
+            seen.extend(call.map(|call| Observation { upstream: self.task.upstream, call, outcome }));
+        };
+        match prove::task(&self.task, pin, known) {
+            Ok(facts) if is_absence(&self.task.wanted, &facts) => {
+                self.absent = Some(facts);
+                self.next_upstream(known)
+            }
+            Ok(facts) => {
+                observe(Ok(state_of(&self.task.wanted)));
+                Outcome::Proven(facts, self.others.into())
+            }
+            Err(cause) => {
+                observe(Err(cause.clone()));
+                match self.task.next_attempt(cause, &plan::transactions(&self.task.wanted, known)) {
+                    Ok(()) => Outcome::Again(Box::new(self)),
+                    Err(failure) => {
+                        self.failures.extend(failure.attempts);
+                        self.next_upstream(known)
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_upstream(mut self, known: &Known<'_>) -> Outcome {
+        let Some(upstream) = self.others.pop_front() else {
+            let failure = FactFailure { wanted: self.task.wanted.to_string(), attempts: self.failures };
+            return self.absent.map_or(Outcome::Failed(failure), |facts| Outcome::Proven(facts, Vec::new()));
+        };
+        let transactions = plan::transactions(&self.task.wanted, known);
+        self.task = Task::new(self.task.wanted, &transactions);
+        self.task.upstream = upstream;
+        Outcome::Again(Box::new(self))
+    }
+}
+
+/// "There is none", which no proof can show: all upstreams have to say so.
+fn is_absence(wanted: &Wanted, facts: &FactStore) -> bool {
+    match wanted {
+        Wanted::One(Fact::Header(hash)) => matches!(facts.headers.get(hash), Some(None)),
+        Wanted::One(Fact::Location(hash)) => matches!(facts.locations.get(hash), Some(Location::Unknown)),
+        _ => false,
+    }
+}
+
+/// The block whose state was proven.
+fn state_of(wanted: &Wanted) -> Option<u64> {
+    match wanted {
+        Wanted::Proof { block, .. } => Some(block.number),
+        _ => None,
+    }
+}

@@ -1,0 +1,125 @@
+//! The floor of proven work: what an attacker who cuts a client off from all honest upstreams must at least spend.
+//!
+//! Difficulty falls by 1/400 per slow block, so a chain built alone costs little per block once it has time. But time
+//! is what the floor looks at: each stretch of two, six and twenty-four hours of the chain's own time must show a share
+//! of the work that the checkpoint's difficulty promises. Surplus of one stretch does not count for another.
+
+use alloc::collections::VecDeque;
+
+use crate::{
+    consensus::{ChainView, Network, Rule, VerifiedHeader},
+    types::{B256, U256},
+};
+
+/// Stretches of time, in seconds.
+const STRETCHES: [u64; 3] = [7_200, 21_600, 86_400];
+
+/// Seconds between blocks that the promise assumes; mainnet showed 25 to 33.
+const SPACING: u64 = 30;
+
+/// A stretch of the chain with too little work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LowWork {
+    /// The block at its end.
+    pub number: u64,
+    /// Length in seconds.
+    pub seconds: u64,
+    /// Proven work in percent of what the checkpoint promises.
+    pub percent: u64,
+    hash: B256,
+    time: u64,
+}
+
+/// A block of the canonical chain: its work is the sum up to it, its time the latest of any block up to it, since
+/// times may fall along a chain.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    number: u64,
+    hash: B256,
+    time: u64,
+    work: U256,
+}
+
+/// Follows the chain's head and looks back from each new block.
+#[derive(Debug)]
+pub(super) struct Floor {
+    percent: u64,
+    line: VecDeque<Point>,
+    /// The checkpoint's difficulty.
+    promised: Option<U256>,
+    low: Option<LowWork>,
+}
+
+impl Floor {
+    pub(super) fn new(percent: u64) -> Self {
+        Self { percent, line: VecDeque::new(), promised: None, low: None }
+    }
+
+    /// The newest stretch below the floor, until a day of sufficient work has passed since.
+    pub(super) fn low(&self) -> Option<&LowWork> {
+        self.low.as_ref()
+    }
+
+    /// Looks at blocks that are new on the canonical chain.
+    pub(super) fn follow(&mut self, chain: &ChainView, network: &Network) {
+        let head = chain.head();
+        if self.percent == 0 || !has_floor(network, head) {
+            return;
+        }
+        while self.line.back().is_some_and(|last| !chain.is_canonical(last.number, &last.hash)) {
+            self.line.pop_back();
+        }
+        self.low = self.low.filter(|low| chain.is_canonical(low.number, &low.hash));
+        let lowest = chain.base().number.max(chain.lowest());
+        let from = self.line.back().map_or(lowest, |last| last.number.saturating_add(1));
+        for header in (from..=head.number).filter_map(|number| chain.by_number(number)) {
+            self.add(chain, header);
+        }
+        let day = STRETCHES.into_iter().max().unwrap_or(0);
+        self.low = self.low.filter(|low| low.time.saturating_add(day) >= head.timestamp);
+    }
+
+    fn add(&mut self, chain: &ChainView, header: &VerifiedHeader) {
+        let time = self.line.back().map_or(header.timestamp, |last| last.time.max(header.timestamp));
+        let work = chain.header_work(&header.hash()).unwrap_or_default();
+        self.line.push_back(Point { number: header.number, hash: header.hash(), time, work });
+        if self.line.len() > MAX_POINTS {
+            self.line.pop_front();
+        }
+        let promised = chain.by_number(chain.base().number).map(|base| base.difficulty.value());
+        // Once the checkpoint's own header is no longer kept, the last judgement by it stays in force.
+        if let Some(promised) = promised.or(self.promised) {
+            self.promised = Some(promised);
+            self.low = self.look_back(promised).or(self.low);
+        }
+    }
+
+    /// The first stretch ending at the newest block that shows too little.
+    fn look_back(&self, promised: U256) -> Option<LowWork> {
+        let end = self.line.back()?;
+        STRETCHES.into_iter().find_map(|seconds| {
+            let begin = end.time.checked_sub(seconds)?;
+            let after = self.line.partition_point(|point| point.time <= begin);
+            let before = self.line.get(after.checked_sub(1)?)?;
+            let work = end.work.saturating_sub(before.work);
+            let promised = promised.saturating_mul(U256::from(seconds / SPACING));
+            let percent = work.saturating_mul(U256::from(100)).checked_div(promised).unwrap_or(U256::MAX);
+            (percent < U256::from(self.percent)).then(|| LowWork {
+                number: end.number,
+                seconds,
+                percent: percent.saturating_to(),
+                hash: end.hash,
+                time: end.time,
+            })
+        })
+    }
+}
+
+/// Blocks looked back at: more than a day at the rate that was ever seen.
+const MAX_POINTS: usize = 16_384;
+
+/// Whether work means something: difficulty moves slowly (RSKIP-97: no drop to the minimum after ten minutes) and
+/// times are bounded by rules.
+fn has_floor(network: &Network, head: &VerifiedHeader) -> bool {
+    network.params.future_bound > 0 && network.active(Rule::Rskip97, head.number)
+}

@@ -1,0 +1,120 @@
+//! Ancestors of the checkpoint, believed by hash links from it down: fork detection data of the first blocks above
+//! commit to them.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+use super::{
+    machine::Sync,
+    peer::{Goal, Phase, Work},
+};
+use crate::{
+    consensus::{ChainError, HeaderChain},
+    light::{
+        fault::{SyncCause, SyncFault},
+        header_batch::MAX_BATCH_HEADERS,
+        header_window::HeaderWindow,
+    },
+    types::SealedHeader,
+};
+
+/// How far down the links go, and who could not help.
+#[derive(Debug, Default)]
+pub(super) struct Below {
+    /// The highest block still wanted, and the lowest.
+    wanted: Option<(u64, u64)>,
+    taken: Option<usize>,
+    refused: BTreeSet<usize>,
+}
+
+impl Below {
+    pub(super) fn start(&mut self, base: u64, count: u64) {
+        self.wanted = base.checked_sub(1).filter(|_| count > 0).map(|top| (top, base.saturating_sub(count)));
+    }
+
+    pub(super) fn release(&mut self, upstream: usize) {
+        self.taken = self.taken.filter(|by| *by != upstream);
+    }
+
+    pub(super) fn forget_refusals(&mut self) {
+        self.refused.clear();
+    }
+
+    /// Whether everything wanted is there.
+    pub(super) fn is_complete(&self) -> bool {
+        self.wanted.is_none()
+    }
+}
+
+impl Sync {
+    /// A window below the checkpoint, if one is wanted and this upstream may have it.
+    pub(super) fn below_work(&mut self, upstream: usize) -> Option<Phase> {
+        let (top, lowest) = self.below.wanted?;
+        if self.below.taken.is_some() || self.below.refused.contains(&upstream) {
+            return None;
+        }
+        self.below.taken = Some(upstream);
+        let size = (self.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
+        let first = top.saturating_sub(size.saturating_sub(1)).max(lowest);
+        let window = HeaderWindow::new(first, top, top).in_binary(self.binary(upstream));
+        Some(Work::headers(Goal::Below, window))
+    }
+
+    pub(super) fn feed_below(&mut self, upstream: usize, window: HeaderWindow) -> Result<Phase, SyncFault> {
+        self.below.release(upstream);
+        let first = window.first();
+        let headers = match window.into_headers() {
+            Ok(headers) => headers,
+            Err((number, cause)) if cause.is_lie() => return Err(SyncFault { number, cause }),
+            // It keeps no old blocks; no other client needs it to.
+            Err(_) => {
+                self.below.refused.insert(upstream);
+                return Ok(self.next_work(upstream));
+            }
+        };
+        let Some(chain) = &mut self.chain else { return Ok(Phase::Height) };
+        for found in headers.into_iter().rev() {
+            let number = found.header.number;
+            if let Err(error) = chain.prepend(found.header) {
+                self.below.refused.insert(upstream);
+                return Err(SyncFault { number, cause: SyncCause::Header(error) });
+            }
+        }
+        let lowest = self.below.wanted.map_or(first, |(_, lowest)| lowest);
+        self.below.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
+        if self.below.is_complete() {
+            self.compare_fork_detection(upstream)?;
+        }
+        Ok(Phase::Height)
+    }
+
+    /// Headers taken in before the window was there are compared now. Where one fails, the chain starts again: with
+    /// the window known, the branch is refused at its first wrong header.
+    fn compare_fork_detection(&mut self, upstream: usize) -> Result<(), SyncFault> {
+        let Some(chain) = &mut self.chain else { return Ok(()) };
+        let base = chain.view().base().number;
+        if chain.head().number == base || chain.recheck_fork_detection().is_ok() {
+            return Ok(());
+        }
+        let below: Vec<SealedHeader> = (chain.view().lowest()..=base)
+            .rev()
+            .filter_map(|number| chain.by_number(number).map(|header| header.sealed().clone()))
+            .collect();
+        self.restart(below).map_err(|error| SyncFault { number: base, cause: SyncCause::Header(error) })?;
+        self.drop_lease(upstream);
+        Ok(())
+    }
+
+    fn restart(&mut self, below: Vec<SealedHeader>) -> Result<(), ChainError> {
+        let mut below = below.into_iter();
+        let Some(header) = below.next() else { return Ok(()) };
+        let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
+        for header in below {
+            chain.prepend(header)?;
+        }
+        self.chain = Some(chain);
+        self.backlog = Default::default();
+        self.synced_once = false;
+        self.peers.iter_mut().for_each(|peer| peer.at_end = false);
+        Ok(())
+    }
+}

@@ -1,0 +1,238 @@
+//! Heights and headers of one upstream, verified and taken into the chain that all share.
+
+use alloc::vec::Vec;
+
+use super::{
+    machine::Sync,
+    peer::{Goal, Phase, Work, FIRST_REWIND},
+};
+use crate::{
+    consensus::{Candidate, ChainError, Change, HeaderChain, VerifiedHeader},
+    light::{
+        fault::{SyncCause, SyncFault},
+        header_batch::MAX_BATCH_HEADERS,
+        header_window::{Found, HeaderWindow, WindowError},
+        prove,
+        task::Task,
+        upstream::{Answer, CallFailure},
+    },
+    types::{Header, B256, EMPTY_UNCLES_HASH},
+};
+
+/// Windows answered faster than this (milliseconds) grow; those slower than twice of it shrink.
+const FAST: u64 = 2_000;
+
+/// Smallest window that shrinking leads to.
+const SMALLEST: usize = 8;
+
+impl Sync {
+    pub(super) fn feed_height(&mut self, upstream: usize, answers: &[Answer]) -> Result<Phase, SyncFault> {
+        let head = self.head_number();
+        let fault = |cause| SyncFault { number: head, cause };
+        let height = match answers.first() {
+            Some(Ok(raw)) => prove::quantity(raw).ok_or(fault(SyncCause::BadHeight))?,
+            Some(Err(failure)) => return Err(fault(SyncCause::Call(failure.clone()))),
+            None => return Err(fault(SyncCause::Missing)),
+        };
+        let (base, branch) = (self.start(), self.side_branch(upstream));
+        let Some(peer) = self.peers.get_mut(upstream) else { return Ok(Phase::Height) };
+        peer.announced = Some(height);
+        peer.at_end = false;
+        peer.cursor = match branch {
+            // It goes on along its own branch.
+            Some(number) if number <= height => number,
+            // One that has no more than ours shows its block at that height: it may be on another branch.
+            _ => head.min(height).saturating_sub(1).max(base),
+        };
+        if let Some(work) = self.below_work(upstream) {
+            return Ok(work);
+        }
+        if self.is_bulk(height) && !self.take_lease(upstream) {
+            return Ok(self.uncle_work(upstream));
+        }
+        Ok(self.next_work(upstream))
+    }
+
+    /// The height of the newest header taken from an upstream, if that is not on the heaviest chain.
+    fn side_branch(&self, upstream: usize) -> Option<u64> {
+        let hash = self.peers.get(upstream)?.at?;
+        let view = self.chain.as_ref()?.view();
+        let number = view.by_hash(&hash)?.number;
+        (!view.is_canonical(number, &hash)).then_some(number)
+    }
+
+    /// The next window and the uncles that are open.
+    pub(super) fn next_work(&mut self, upstream: usize) -> Phase {
+        let binary = self.binary(upstream);
+        let uncles = self.uncle_tasks(upstream);
+        let Some(peer) = self.peers.get_mut(upstream) else { return Phase::Height };
+        let announced = peer.announced.unwrap_or(0);
+        let first = peer.cursor.saturating_add(1);
+        let size = peer.window.min(self.options.batch).min(MAX_BATCH_HEADERS as usize).max(1) as u64;
+        let most = first.saturating_add(size.saturating_sub(1));
+        // Up to the announced height and one more, so that a height announced too low hides nothing.
+        let last = announced.saturating_add(1).clamp(first, most);
+        let window = HeaderWindow::new(first, last, announced).in_binary(binary);
+        Phase::Work(Work { window: Some((Goal::Above, window)), uncles })
+    }
+
+    pub(super) fn feed_work(
+        &mut self,
+        upstream: usize,
+        work: Work,
+        answers: Vec<Answer>,
+        elapsed: u64,
+    ) -> Result<Phase, SyncFault> {
+        let Work { window, mut uncles } = work;
+        let mut answers = answers.into_iter();
+        let Some((goal, mut window)) = window else {
+            self.feed_uncles(upstream, &mut uncles, answers)?;
+            return Ok(self.after(upstream, uncles));
+        };
+        let (asked_binary, count) = (window.is_binary(), window.questions().len());
+        let mine: Vec<Answer> = answers.by_ref().take(count).collect();
+        let failed = mine.iter().find_map(|answer| match answer {
+            Err(failure @ (CallFailure::Transport(_) | CallFailure::Busy { .. })) => Some(failure.clone()),
+            _ => None,
+        });
+        self.resize(upstream, failed.is_some(), elapsed);
+        self.feed_uncles(upstream, &mut uncles, answers)?;
+        if let Some(failure) = failed {
+            // Nothing wrong was said; nothing was said. The pause comes before the next question.
+            return Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) });
+        }
+        let taken = window.take(mine, &self.network);
+        if asked_binary {
+            self.learn_binary(upstream, taken.is_ok());
+        }
+        if let Err(WindowError::AskAgain) = taken {
+            return Ok(Phase::Work(Work { window: Some((goal, window)), uncles }));
+        }
+        match goal {
+            Goal::Base => self.feed_base(window),
+            Goal::Below => self.feed_below(upstream, window),
+            Goal::Above => self.feed_above(upstream, window, uncles),
+        }
+    }
+
+    fn resize(&mut self, upstream: usize, failed: bool, elapsed: u64) {
+        let most = self.options.batch;
+        let Some(peer) = self.peers.get_mut(upstream) else { return };
+        let shrink = failed || elapsed > FAST.saturating_mul(2);
+        peer.window = match (shrink, elapsed < FAST) {
+            (true, _) => (peer.window / 2).max(SMALLEST.min(most)),
+            (false, true) => peer.window.saturating_add(peer.window / 2).min(most),
+            _ => peer.window,
+        };
+    }
+
+    fn feed_base(&mut self, window: HeaderWindow) -> Result<Phase, SyncFault> {
+        let number = self.checkpoint.number;
+        let found = window.into_headers().map_err(|(number, cause)| SyncFault { number, cause })?;
+        let found = found.into_iter().next().ok_or(SyncFault { number, cause: SyncCause::Missing })?;
+        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, found.header)
+            .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
+        if self.chain.is_none() {
+            self.below.start(number, self.options.below);
+            self.chain = Some(chain);
+        }
+        Ok(Phase::Height)
+    }
+
+    fn feed_above(
+        &mut self,
+        upstream: usize,
+        window: HeaderWindow,
+        uncles: Vec<Task>,
+    ) -> Result<Phase, SyncFault> {
+        let (first, wanted) = (window.first(), window.len());
+        let headers = window.into_headers().map_err(|(number, cause)| SyncFault { number, cause })?;
+        let mut ended = headers.len() < wanted;
+        let before = self.head_number();
+        for found in headers {
+            let (number, hash) = (found.header.number, found.header.hash());
+            match self.insert(upstream, found) {
+                Ok(()) => self.advance(upstream, number, hash),
+                Err(SyncCause::Unlinked) => return self.rewind_below(upstream, first, number, uncles),
+                // Ahead of our clock: it waits, and so does what follows it.
+                Err(SyncCause::Header(error)) if error.is_early() => {
+                    ended = true;
+                    break;
+                }
+                Err(cause) => return Err(SyncFault { number, cause }),
+            }
+        }
+        self.count(upstream, before);
+        if let Some(peer) = self.peers.get_mut(upstream) {
+            peer.rewind = FIRST_REWIND;
+            peer.at_end |= ended;
+        }
+        if ended {
+            self.drop_lease(upstream);
+            return Ok(self.after(upstream, uncles));
+        }
+        if self.lease_is_over(upstream) {
+            // Others get their turn; its own comes again if it was the fastest.
+            return Ok(Phase::Height);
+        }
+        let (head, aside) = (self.head_number(), self.side_branch(upstream).is_some());
+        if let Some(peer) = self.peers.get_mut(upstream).filter(|_| !aside) {
+            // Others may have brought the chain further meanwhile.
+            peer.cursor = peer.cursor.max(head);
+        }
+        let mut next = self.next_work(upstream);
+        if let Phase::Work(work) = &mut next {
+            work.uncles.extend(uncles);
+        }
+        Ok(next)
+    }
+
+    fn advance(&mut self, upstream: usize, number: u64, hash: B256) {
+        if let Some(peer) = self.peers.get_mut(upstream) {
+            (peer.cursor, peer.at) = (number, Some(hash));
+        }
+    }
+
+    fn insert(&mut self, upstream: usize, found: Found) -> Result<(), SyncCause> {
+        let chain = self.chain.as_mut().ok_or(SyncCause::Missing)?;
+        match chain.insert(Candidate::from(found.header), Some(self.now.unix)) {
+            Ok(inserted) => {
+                if inserted.change != Change::Known && inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
+                    self.expect_uncles(upstream, &inserted.header, found.uncles);
+                }
+                Ok(())
+            }
+            Err(ChainError::UnknownParent { .. }) => Err(SyncCause::Unlinked),
+            Err(error) => Err(SyncCause::Header(error)),
+        }
+    }
+
+    fn expect_uncles(&mut self, upstream: usize, header: &VerifiedHeader, uncles: Option<Vec<Header>>) {
+        self.backlog.add(header);
+        if let Some(uncles) = uncles {
+            self.offer_uncles(upstream, header, uncles);
+        }
+    }
+
+    /// The upstream's chain does not continue ours: look further back for the common ancestor.
+    fn rewind_below(
+        &mut self,
+        upstream: usize,
+        first: u64,
+        number: u64,
+        uncles: Vec<Task>,
+    ) -> Result<Phase, SyncFault> {
+        let floor = self.start().saturating_add(1);
+        if first <= floor {
+            return Err(SyncFault { number, cause: SyncCause::Unlinked });
+        }
+        let Some(peer) = self.peers.get_mut(upstream) else { return Ok(Phase::Height) };
+        let start = first.saturating_sub(peer.rewind).max(floor);
+        peer.rewind = peer.rewind.saturating_mul(2);
+        peer.cursor = start.saturating_sub(1);
+        // In steps of one answer; what lies above follows from there.
+        let last = number.min(start.saturating_add(MAX_BATCH_HEADERS).saturating_sub(1));
+        let window = HeaderWindow::new(start, last, number).in_binary(self.binary(upstream));
+        Ok(Phase::Work(Work { window: Some((Goal::Above, window)), uncles }))
+    }
+}

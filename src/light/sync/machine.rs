@@ -1,0 +1,268 @@
+//! The machine as hosts see it.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use super::{
+    peer::{Goal, Peer, Phase, Work},
+    standing::Lease,
+};
+use crate::{
+    consensus::{Checkpoint, HeaderChain, Network},
+    light::{
+        backlog::Backlog,
+        clock::Now,
+        fault::SyncFault,
+        floor::Floor,
+        header_window::HeaderWindow,
+        meter::{Meter, Progress},
+        upstream::{Answer, UpstreamCall},
+    },
+};
+
+/// Headers of the first window: the reference's own batch limit.
+pub const DEFAULT_BATCH: usize = 50;
+
+/// Ancestors of the checkpoint fetched by default: fork detection data commit to 449 of them.
+const FORK_WINDOW: u64 = 449;
+
+/// Times and bounds of synchronization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SyncOptions {
+    /// Pause between looks for new blocks, in milliseconds.
+    pub poll: u64,
+    /// First pause after a failure, in milliseconds; each further one in a row doubles it.
+    pub retry: u64,
+    /// Longest pause after failures, in milliseconds.
+    pub longest_retry: u64,
+    /// Most headers in one window.
+    pub batch: usize,
+    /// Headers below the checkpoint to fetch by hash links.
+    pub below: u64,
+    /// Share of the work that the checkpoint's difficulty promises which every stretch of time must show, in percent;
+    /// 0 asks for none.
+    pub work_floor: u64,
+}
+
+impl Default for SyncOptions {
+    fn default() -> Self {
+        Self {
+            poll: 5_000,
+            retry: 5_000,
+            longest_retry: 600_000,
+            batch: 200,
+            below: FORK_WINDOW,
+            work_floor: 50,
+        }
+    }
+}
+
+/// What the host has to do for an upstream.
+#[derive(Debug)]
+pub enum SyncStep {
+    /// Ask these questions and [`Sync::feed`] the answers in the same order.
+    Fetch(Vec<UpstreamCall>),
+    /// Nothing for now: come back after this many milliseconds.
+    Wait(u64),
+}
+
+/// The synchronization machine; it owns the header chain.
+#[derive(Debug)]
+pub struct Sync {
+    pub(super) network: Arc<Network>,
+    pub(super) checkpoint: Checkpoint,
+    pub(super) options: SyncOptions,
+    pub(super) chain: Option<HeaderChain>,
+    pub(super) peers: Vec<Peer>,
+    pub(super) backlog: Backlog,
+    pub(super) lease: Option<Lease>,
+    /// Lowest ancestor of the checkpoint still wanted, and who was asked in vain.
+    pub(super) below: super::below::Below,
+    pub(super) synced_once: bool,
+    /// When the first upstream had shown all it has.
+    pub(super) first_end: Option<u64>,
+    pub(super) meter: Meter,
+    pub(super) floor: Floor,
+    /// The last moment the host told.
+    pub(super) now: Now,
+}
+
+impl Sync {
+    /// A machine that starts at a trusted checkpoint, with one upstream.
+    pub fn new(network: Arc<Network>, checkpoint: Checkpoint) -> Self {
+        Self::with_upstreams(network, checkpoint, 1, SyncOptions::default())
+    }
+
+    /// A machine that starts at a trusted checkpoint; upstreams are numbered from 0.
+    pub fn with_upstreams(
+        network: Arc<Network>,
+        checkpoint: Checkpoint,
+        upstreams: usize,
+        options: SyncOptions,
+    ) -> Self {
+        Self {
+            network,
+            checkpoint,
+            options,
+            chain: None,
+            peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
+            backlog: Backlog::default(),
+            lease: None,
+            below: super::below::Below::default(),
+            synced_once: false,
+            first_end: None,
+            meter: Meter::default(),
+            floor: Floor::new(options.work_floor),
+            now: Now::default(),
+        }
+    }
+
+    /// Sets how many headers one window may have at most (at least 1).
+    pub fn set_batch(&mut self, batch: usize) {
+        self.options.batch = batch.max(1);
+    }
+
+    /// The verified chain, once the checkpoint's header is there.
+    pub fn chain(&self) -> Option<&HeaderChain> {
+        self.chain.as_ref()
+    }
+
+    /// The network being followed.
+    pub fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// The checkpoint.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// Height of the checkpoint.
+    pub fn start(&self) -> u64 {
+        self.checkpoint.number
+    }
+
+    /// The highest block that an upstream in good standing announces.
+    pub fn announced(&self) -> u64 {
+        let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
+        healthy.filter_map(|peer| peer.announced).max().unwrap_or(0)
+    }
+
+    /// Whether the head has been reached at least once.
+    pub fn is_synced(&self) -> bool {
+        self.synced_once
+    }
+
+    /// Whether no uncles are on their way: total difficulties are as exact as they will get.
+    pub fn is_settled(&self) -> bool {
+        self.synced_once && self.backlog.is_empty()
+    }
+
+    /// How far synchronization is.
+    pub fn progress(&self) -> Progress {
+        self.meter.progress(self.start(), self.head_number(), self.announced())
+    }
+
+    pub(super) fn head_number(&self) -> u64 {
+        self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
+    }
+
+    /// What to do for an upstream. The same questions come again until they are answered.
+    pub fn next(&mut self, upstream: usize, now: Now) -> SyncStep {
+        self.now = now;
+        let Some(peer) = self.peers.get(upstream) else { return SyncStep::Wait(self.options.poll) };
+        if let Phase::Idle(due) | Phase::Resting(due, _) = &peer.phase {
+            if *due > now.millis {
+                return SyncStep::Wait(due.saturating_sub(now.millis));
+            }
+            let phase = self.begin(upstream);
+            self.set_phase(upstream, phase);
+        }
+        let Some(peer) = self.peers.get_mut(upstream) else { return SyncStep::Wait(self.options.poll) };
+        peer.asked = now.millis;
+        match &peer.phase {
+            Phase::Height => SyncStep::Fetch(alloc::vec![UpstreamCall::new("eth_blockNumber", "[]".into())]),
+            Phase::Work(work) => SyncStep::Fetch(work.questions()),
+            Phase::Idle(due) | Phase::Resting(due, _) => SyncStep::Wait(due.saturating_sub(now.millis)),
+        }
+    }
+
+    /// The first thing to ask an upstream at its turn.
+    fn begin(&self, upstream: usize) -> Phase {
+        match self.chain {
+            Some(_) => Phase::Height,
+            None => {
+                let window = HeaderWindow::single(self.checkpoint.number).in_binary(self.binary(upstream));
+                Work::headers(Goal::Base, window)
+            }
+        }
+    }
+
+    pub(super) fn binary(&self, upstream: usize) -> bool {
+        self.peers.get(upstream).is_some_and(|peer| peer.can.headers != Some(false))
+    }
+
+    pub(super) fn set_phase(&mut self, upstream: usize, phase: Phase) {
+        if let Some(peer) = self.peers.get_mut(upstream) {
+            peer.phase = phase;
+        }
+    }
+
+    /// Makes every upstream due at once.
+    pub fn poll(&mut self) {
+        for peer in &mut self.peers {
+            if let Phase::Idle(due) | Phase::Resting(due, _) = &mut peer.phase {
+                *due = 0;
+            }
+        }
+        self.forget_refusals();
+    }
+
+    /// Takes the answers to the questions of an upstream's last [`SyncStep::Fetch`], in order.
+    pub fn feed(&mut self, upstream: usize, answers: Vec<Answer>, now: Now) {
+        self.now = now;
+        let Some(peer) = self.peers.get_mut(upstream) else { return };
+        let elapsed = now.millis.saturating_sub(peer.asked);
+        let phase = core::mem::replace(&mut peer.phase, Phase::Idle(now.millis));
+        let failures = answers.iter().filter(|answer| answer.is_err()).count();
+        if failures == 0 {
+            peer.record.good(elapsed);
+        }
+        let next = match phase {
+            Phase::Height => self.feed_height(upstream, &answers),
+            Phase::Work(work) => self.feed_work(upstream, work, answers, elapsed),
+            same @ (Phase::Idle(_) | Phase::Resting(..)) => Ok(same),
+        };
+        match next {
+            Ok(phase) => self.set_phase(upstream, phase),
+            Err(fault) => self.rest(upstream, fault),
+        }
+        self.settle();
+    }
+
+    /// What follows from any progress: uncles in order, the work floor, whether the head is reached.
+    fn settle(&mut self) {
+        self.attach_ready();
+        if let Some(chain) = &self.chain {
+            self.floor.follow(chain.view(), &self.network);
+        }
+        if !self.synced_once {
+            self.synced_once = self.chain.is_some() && self.all_seen();
+        }
+    }
+
+    /// A stretch of the chain with less work than the floor asks for.
+    pub fn low_work(&self) -> Option<&crate::light::floor::LowWork> {
+        self.floor.low()
+    }
+
+    /// Why the machine stands still, if every upstream failed.
+    pub fn fault(&self) -> Option<&SyncFault> {
+        if self.peers.iter().any(|peer| !peer.is_resting()) {
+            return None;
+        }
+        self.peers.iter().find_map(|peer| match &peer.phase {
+            Phase::Resting(_, fault) => Some(fault),
+            _ => None,
+        })
+    }
+}

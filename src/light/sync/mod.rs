@@ -1,0 +1,17 @@
+//! Header synchronization: from a checkpoint to the head of the heaviest proven chain, with several upstreams at once.
+//!
+//! One state machine per upstream over one chain. For each upstream the host runs a loop of its own:
+//! ```text
+//! loop { match sync.next(i, now) { Fetch(calls) => sync.feed(i, ask(i, calls), now), Wait(millis) => sleep(millis) } }
+//! ```
+//! Every header is verified before it is kept. What an upstream does wrong stops its own machine, never the others.
+
+mod below;
+mod headers;
+mod machine;
+mod peer;
+mod standing;
+mod uncles;
+
+pub use machine::{Sync, SyncOptions, SyncStep, DEFAULT_BATCH};
+pub use standing::{Capabilities, Observation, UpstreamState};

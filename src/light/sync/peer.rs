@@ -1,0 +1,99 @@
+//! One upstream's machine.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+
+use super::{machine::DEFAULT_BATCH, standing::Capabilities};
+use crate::light::{
+    fault::SyncFault, header_window::HeaderWindow, record::Record, task::Task, upstream::UpstreamCall,
+};
+
+/// How far a first look below an unknown parent goes, in blocks; each further look goes twice as far.
+pub(super) const FIRST_REWIND: u64 = 8;
+
+/// An upstream as synchronization sees it.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) phase: Phase,
+    pub(super) record: Record,
+    pub(super) can: Capabilities,
+    /// The height it announced last.
+    pub(super) announced: Option<u64>,
+    /// Whether all it has was seen at its last turn.
+    pub(super) at_end: bool,
+    /// The newest header taken from it, on whichever branch.
+    pub(super) cursor: u64,
+    /// The hash of that header.
+    pub(super) at: Option<B256>,
+    pub(super) rewind: u64,
+    /// Headers per window: grows while answers come fast, shrinks when they fail.
+    pub(super) window: usize,
+    /// When its questions were handed out, on the clock for pauses.
+    pub(super) asked: u64,
+}
+
+/// Where a machine stands.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// Nothing to do until then.
+    Idle(u64),
+    /// Ask for the upstream's height.
+    Height,
+    /// Headers, uncles of earlier blocks, or both.
+    Work(Work),
+    /// It failed: left alone until then.
+    Resting(u64, SyncFault),
+}
+
+/// What is being fetched.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) window: Option<(Goal, HeaderWindow)>,
+    pub(super) uncles: Vec<Task>,
+}
+
+/// What headers are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// The checkpoint's own header.
+    Base,
+    /// Ancestors of the checkpoint, by hash links.
+    Below,
+    /// The chain above.
+    Above,
+}
+
+impl Peer {
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Idle(0),
+            record: Record::default(),
+            can: Capabilities::default(),
+            announced: None,
+            at_end: false,
+            cursor: 0,
+            at: None,
+            rewind: FIRST_REWIND,
+            window: DEFAULT_BATCH,
+            asked: 0,
+        }
+    }
+
+    pub(super) fn is_resting(&self) -> bool {
+        matches!(self.phase, Phase::Resting(..))
+    }
+}
+
+impl Work {
+    pub(super) fn headers(goal: Goal, window: HeaderWindow) -> Phase {
+        Phase::Work(Self { window: Some((goal, window)), uncles: Vec::new() })
+    }
+
+    pub(super) fn questions(&self) -> Vec<UpstreamCall> {
+        let mut calls = self.window.as_ref().map_or_else(Vec::new, |(_, window)| window.questions());
+        let open = self.uncles.iter().filter(|task| !task.is_complete());
+        calls.extend(open.flat_map(|task| task.calls().iter().cloned()));
+        calls
+    }
+}

@@ -1,0 +1,141 @@
+//! Uncles: fetched from whoever has them, attached oldest block first.
+
+use alloc::{format, vec::Vec};
+
+use super::{
+    machine::Sync,
+    peer::{Phase, Work},
+    standing::LEASE_POLL,
+};
+use crate::{
+    consensus::{VerifiedHeader, VerifiedUncles},
+    light::{
+        fact::{BlockRef, Fact},
+        fault::{SyncCause, SyncFault},
+        prove,
+        record::{LIE, REFUTED, SILENT},
+        task::{Cause, FactFailure, Task, Wanted},
+        upstream::{Answer, CallFailure, UpstreamCall},
+    },
+    types::Header,
+};
+
+/// Blocks whose uncles one upstream is asked for at a time.
+const MOST_BLOCKS: usize = 64;
+
+impl Sync {
+    /// Open uncles for this upstream to fetch.
+    pub(super) fn uncle_tasks(&mut self, upstream: usize) -> Vec<Task> {
+        let blocks = self.backlog.take(upstream, MOST_BLOCKS);
+        let wanted = blocks.into_iter().map(|(block, count)| Wanted::One(Fact::Uncles(block, count)));
+        wanted.map(|wanted| Task::new(wanted, &[])).collect()
+    }
+
+    /// Uncles, or a pause where there are none to fetch.
+    pub(super) fn uncle_work(&mut self, upstream: usize) -> Phase {
+        self.after(upstream, Vec::new())
+    }
+
+    /// What comes when there are no headers to fetch.
+    pub(super) fn after(&mut self, upstream: usize, mut uncles: Vec<Task>) -> Phase {
+        if uncles.is_empty() {
+            uncles = self.uncle_tasks(upstream);
+        }
+        if !uncles.is_empty() {
+            return Phase::Work(Work { window: None, uncles });
+        }
+        let seen = self.peers.get(upstream).is_some_and(|peer| peer.at_end);
+        Phase::Idle(self.now.plus(if seen { self.options.poll } else { LEASE_POLL }))
+    }
+
+    pub(super) fn feed_uncles(
+        &mut self,
+        upstream: usize,
+        tasks: &mut Vec<Task>,
+        mut answers: impl Iterator<Item = Answer>,
+    ) -> Result<(), SyncFault> {
+        for task in tasks.iter_mut().filter(|task| !task.is_complete()) {
+            for index in 0..task.calls().len() {
+                task.answer(index, answers.next().unwrap_or(Err(CallFailure::Malformed("no answer"))));
+            }
+        }
+        for mut task in core::mem::take(tasks) {
+            let Wanted::One(Fact::Uncles(block, _)) = task.wanted else { continue };
+            if let Some(failure) = task.silence() {
+                return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
+            }
+            match self.committed(&task, &block) {
+                Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
+                Err(cause) => match task.next_attempt(cause, &[]) {
+                    Ok(()) => tasks.push(task),
+                    Err(failure) => self.refuse_uncles(upstream, &block, &failure)?,
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// An upstream that has none to give leaves them to others; uncles that are not the block's are a fault.
+    fn refuse_uncles(
+        &mut self,
+        upstream: usize,
+        block: &BlockRef,
+        failure: &FactFailure,
+    ) -> Result<(), SyncFault> {
+        self.backlog.refuse(block, upstream);
+        if failure.attempts.iter().all(|attempt| is_withheld(&attempt.cause)) {
+            return Ok(());
+        }
+        Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
+    }
+
+    /// The uncles of a task's answers, as the block's header commits to them.
+    fn committed(&self, task: &Task, block: &BlockRef) -> Result<Vec<Header>, Cause> {
+        let uncles = prove::uncle_headers(task, &self.network)?;
+        let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
+        let header = header.ok_or(Cause::Withheld)?;
+        let checked = VerifiedUncles::check(header, uncles.clone());
+        checked.map(|_| uncles).map_err(|error| Cause::Refuted(format!("{error}")))
+    }
+
+    /// Uncles that came with their block's header.
+    pub(super) fn offer_uncles(&mut self, upstream: usize, header: &VerifiedHeader, uncles: Vec<Header>) {
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        let empty = uncles.is_empty();
+        match VerifiedUncles::check(header, uncles.clone()) {
+            Ok(_) => self.backlog.ready(&block, upstream, uncles),
+            // Perhaps it has none to give: then others do.
+            Err(error) => {
+                let params = format!(r#"["{:#x}","0x1"]"#, block.number);
+                let call = UpstreamCall::new("rootlight_getHeaders", params);
+                let weight = if empty { SILENT } else { LIE };
+                self.note(upstream, call, format!("uncles of {block}: {error}"), weight);
+            }
+        }
+    }
+
+    /// Attaches what is there, oldest block first: a block's uncles must not repeat those of the blocks before it.
+    pub(super) fn attach_ready(&mut self) {
+        let healthy = self.healthy();
+        while let Some((block, upstream, uncles)) = self.backlog.next_ready(&healthy) {
+            let Some(chain) = &mut self.chain else { return };
+            // Not countable (too close to the checkpoint) or against the rules: their work does not count.
+            if let Err(error) = chain.attach_uncles(&block.hash, uncles, Some(self.now.unix)) {
+                if error.is_misbehaviour() {
+                    let params = format!(r#"["{}",false]"#, block.hash);
+                    self.note(
+                        upstream,
+                        UpstreamCall::new("eth_getBlockByHash", params),
+                        format!("{error}"),
+                        REFUTED,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Whether the upstream merely has nothing to give, rather than giving something wrong.
+fn is_withheld(cause: &Cause) -> bool {
+    matches!(cause, Cause::Withheld | Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded))
+}
