@@ -1,6 +1,5 @@
 //! One call of the Bridge: price, permission, method, and the cells it leaves behind.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use alloy_primitives::{keccak256, Address, Bytes, U256};
@@ -25,13 +24,14 @@ pub(super) struct Bridge<'b> {
     pub(super) host: &'b mut dyn NativeHost,
     pub(super) constants: &'static Constants,
     /// Cells written once the method has ended well; the reference keeps them in caches.
-    saved: BTreeMap<U256, Bytes>,
+    /// A call writes few, so a list is map enough.
+    saved: Carried,
 }
 
 impl<'b> Bridge<'b> {
     fn new(call: &'b NativeCall<'b>, host: &'b mut dyn NativeHost) -> Self {
         let constants = Constants::of(call.chain_id);
-        Self { call, host, constants, saved: BTreeMap::new() }
+        Self { call, host, constants, saved: Carried::new() }
     }
 
     /// Whether a rule is in force.
@@ -46,8 +46,8 @@ impl<'b> Bridge<'b> {
 
     /// Bytes of a cell as this call has left it.
     pub(super) fn read(&mut self, slot: U256) -> Bytes {
-        match self.saved.get(&slot) {
-            Some(bytes) => bytes.clone(),
+        match self.saved.iter().find(|(saved, _)| *saved == slot) {
+            Some((_, bytes)) => bytes.clone(),
             None => self.stored(slot),
         }
     }
@@ -69,7 +69,11 @@ impl<'b> Bridge<'b> {
 
     /// Leaves a cell to be written at the end; no bytes remove it.
     pub(super) fn save(&mut self, slot: U256, bytes: impl Into<Bytes>) {
-        self.saved.insert(slot, bytes.into());
+        let bytes = bytes.into();
+        match self.saved.iter_mut().find(|(saved, _)| *saved == slot) {
+            Some((_, old)) => *old = bytes,
+            None => self.saved.push((slot, bytes)),
+        }
     }
 
     /// Leaves a cell with a plain name to be written at the end.
@@ -122,7 +126,7 @@ pub(in super::super) fn price(
         _ => u64::from(method.cost),
     };
     let data = (call.input.len() as u64).saturating_mul(2);
-    Ok((cost.saturating_add(data), bridge.saved.into_iter().collect()))
+    Ok((cost.saturating_add(data), bridge.saved))
 }
 
 fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
@@ -145,7 +149,7 @@ pub(in super::super) fn run(
         return Err(Refusal::Failed);
     }
     let mut bridge = Bridge::new(call, host);
-    bridge.saved.extend(carried);
+    bridge.saved = carried;
     let result = match method.action {
         Action::Run(run) => run(&mut bridge, &args)?,
         Action::Of(which, run) => run(&mut bridge, which, &args)?,

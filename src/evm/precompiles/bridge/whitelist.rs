@@ -1,6 +1,6 @@
 //! The peg-in whitelist of old.
 
-use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::super::abi::{bytes_result, int_result, Arg};
 use super::address;
@@ -12,10 +12,10 @@ use crate::types::rlp::Reader;
 /// Disable height of a whitelist that nobody disabled.
 pub(super) const NEVER: u64 = i32::MAX as u64;
 
-/// Who may peg in, by hash160, and up to which amount in satoshi (`None`: any).
+/// Who may peg in, by hash160 and sorted, and up to which amount in satoshi (`None`: any).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whitelist {
-    pub(super) entries: BTreeMap<[u8; 20], Option<u64>>,
+    pub(super) entries: Vec<([u8; 20], Option<u64>)>,
     /// Bitcoin height from which the list no longer counts.
     pub(super) disable_height: u64,
 }
@@ -23,7 +23,7 @@ pub(super) struct Whitelist {
 impl Bridge<'_> {
     /// The whitelist as the cells have it.
     pub(super) fn whitelist(&mut self) -> Whitelist {
-        let mut list = Whitelist { entries: BTreeMap::new(), disable_height: NEVER };
+        let mut list = Whitelist { entries: Vec::new(), disable_height: NEVER };
         let once = self.named("lockWhitelist");
         if once.is_empty() {
             return list;
@@ -38,6 +38,20 @@ impl Bridge<'_> {
 }
 
 impl Whitelist {
+    /// Amount of an entry, if there is one.
+    pub(super) fn get(&self, hash: &[u8; 20]) -> Option<Option<u64>> {
+        self.entries.iter().find(|(listed, _)| listed == hash).map(|(_, amount)| *amount)
+    }
+
+    /// Adds or replaces an entry.
+    pub(super) fn insert(&mut self, hash: [u8; 20], amount: Option<u64>) {
+        let at = self.entries.partition_point(|(listed, _)| *listed < hash);
+        match self.entries.get_mut(at) {
+            Some((listed, old)) if *listed == hash => *old = amount,
+            _ => self.entries.insert(at, (hash, amount)),
+        }
+    }
+
     /// `[hash, amount, .., disable height]`.
     fn read_once(&mut self, cell: &[u8]) -> Option<()> {
         let mut items = Reader::list(cell, "whitelist").ok()?;
@@ -48,7 +62,7 @@ impl Whitelist {
                 return Some(());
             }
             let amount = big_endian(items.next_str("amount").ok()?);
-            self.entries.insert(item.try_into().ok()?, Some(amount));
+            self.insert(item.try_into().ok()?, Some(amount));
         }
     }
 
@@ -56,7 +70,7 @@ impl Whitelist {
     fn read_unlimited(&mut self, cell: &[u8]) -> Option<()> {
         let mut items = Reader::list(cell, "whitelist").ok()?;
         while !items.is_empty() {
-            self.entries.insert(items.next_str("entry").ok()?.try_into().ok()?, None);
+            self.insert(items.next_str("entry").ok()?.try_into().ok()?, None);
         }
         Some(())
     }
@@ -70,7 +84,7 @@ pub(super) fn size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
 pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let index = args.first().map_or(-1, Arg::int);
     let list = bridge.whitelist();
-    let hash = usize::try_from(index).ok().and_then(|index| list.entries.keys().nth(index));
+    let hash = usize::try_from(index).ok().and_then(|index| list.entries.get(index).map(|(hash, _)| hash));
     let text = hash.map(|hash| address::of_key(bridge.constants, hash)).unwrap_or_default();
     Ok(Some(bytes_result(text.as_bytes())))
 }
@@ -78,6 +92,6 @@ pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
 /// Amount of an address, 0 for any amount, -1 where it is not listed.
 pub(super) fn entry(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let hash = address::hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes));
-    let entry = hash.and_then(|hash| bridge.whitelist().entries.get(&hash).copied());
+    let entry = hash.and_then(|hash| bridge.whitelist().get(&hash));
     Ok(Some(int_result(entry.map_or(-1, |amount| amount.unwrap_or(0) as i64))))
 }

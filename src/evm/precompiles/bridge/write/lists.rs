@@ -46,9 +46,9 @@ fn add(bridge: &mut Bridge<'_>, hash: [u8; 20], amount: Option<u64>) -> Done {
         return code(UNAUTHORISED);
     }
     let mut list = bridge.whitelist();
-    let new = !list.entries.contains_key(&hash);
+    let new = list.get(&hash).is_none();
     if new {
-        list.entries.insert(hash, amount);
+        list.insert(hash, amount);
     }
     save(bridge, &list);
     code(if new { 1 } else { UNCHANGED })
@@ -79,7 +79,11 @@ pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Don
         return code(UNAUTHORISED);
     }
     let mut list = bridge.whitelist();
-    let removed = hash(bridge, args).map(|hash| list.entries.remove(&hash).is_some());
+    let listed = list.entries.len();
+    let removed = hash(bridge, args).map(|hash| {
+        list.entries.retain(|(listed, _)| *listed != hash);
+        list.entries.len() < listed
+    });
     save(bridge, &list);
     match removed {
         None => code(INVALID),
