@@ -11,6 +11,7 @@ pub mod input;
 pub mod json;
 pub mod limit;
 pub mod model;
+pub mod native;
 pub mod proof;
 pub mod rpc_envelope;
 pub mod transaction;
