@@ -47,7 +47,7 @@ impl Branches {
                 match text(&line["request"], "method") {
                     "eth_getBlockByNumber" | "eth_getBlockByHash" if result.is_object() => {
                         let (number, block) = (u64_of(text(result, "number")), hash(text(result, "hash")));
-                        if !main || (640..=676).contains(&number) {
+                        if !main || (400..=676).contains(&number) {
                             headers.insert(block, header(result, &network));
                             blocks.insert(block, result.clone());
                         }
@@ -106,10 +106,6 @@ impl Chain<'_> {
             None if number <= self.fork => self.all.canonical.get(&number).copied(),
             None => None,
         }
-    }
-
-    fn block_ref(&self) -> BlockRef {
-        BlockRef { number: self.all.headers[&self.head].number, hash: self.head }
     }
 }
 
@@ -229,7 +225,7 @@ fn a_block_filter_gives_the_new_branch() {
     let Some(all) = Branches::load() else { return };
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
-    let id = filters.install(Watch::Blocks, all.main(667).block_ref(), 0).unwrap();
+    let id = filters.install(Watch::Blocks, &all.main(667), 0).unwrap().unwrap();
     let first = hashes(filters.poll(id, &side, 1).unwrap().unwrap());
     assert_eq!(first.len(), 6, "668 and five blocks of the branch");
     assert_eq!(*first.last().unwrap(), side.head);
@@ -245,8 +241,8 @@ fn a_log_filter_takes_back_and_gives_anew() {
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
     let watch = |from, to| Watch::Logs { filter: LogFilter::default(), from, to };
-    let id = filters.install(watch(668, None), all.main(667).block_ref(), 0).unwrap();
-    let short = filters.install(watch(668, Some(670)), all.main(667).block_ref(), 0).unwrap();
+    let id = filters.install(watch(668, None), &all.main(667), 0).unwrap().unwrap();
+    let short = filters.install(watch(668, Some(670)), &all.main(667), 0).unwrap().unwrap();
     let first = marks(filters.poll(id, &side, 1).unwrap().unwrap());
     assert!(first.iter().all(|(_, removed)| !removed) && first.last().unwrap().0 == 673, "{first:?}");
     assert!(marks(filters.poll(short, &side, 1).unwrap().unwrap()).iter().all(|(number, _)| *number <= 670));
@@ -274,11 +270,11 @@ fn a_filter_of_addresses_and_topics() {
     let mut filters = Filters::new(B256::ZERO);
     let main = all.main(674);
     let watch = Watch::Logs { filter: filter.clone(), from: 672, to: None };
-    let id = filters.install(watch, main.block_ref(), 0).unwrap();
+    let id = filters.install(watch, &main, 0).unwrap().unwrap();
     let Some(Changes::Logs(logs)) = filters.poll(id, &main, 0).unwrap() else { panic!("no logs") };
     assert!(!logs.is_empty() && logs.iter().all(|(log, _)| log.log.address == remasc));
     let by_hash = Watch::BlockLogs { filter, block: deep_branch(&all) };
-    let id = filters.install(by_hash, main.block_ref(), 0).unwrap();
+    let id = filters.install(by_hash, &main, 0).unwrap().unwrap();
     assert!(!marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "a block off the chain too");
     assert!(marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "once");
 }
@@ -288,8 +284,8 @@ fn idle_filters_go_and_ids_cannot_be_guessed() {
     let Some(all) = Branches::load() else { return };
     let main = all.main(670);
     let mut filters = Filters::new(B256::repeat_byte(7));
-    let pending = filters.install(Watch::Pending, main.block_ref(), 100).unwrap();
-    let blocks = filters.install(Watch::Blocks, main.block_ref(), 100).unwrap();
+    let pending = filters.install(Watch::Pending, &main, 100).unwrap().unwrap();
+    let blocks = filters.install(Watch::Blocks, &main, 100).unwrap().unwrap();
     assert!(pending >> 127 == 1 && pending != blocks);
     filters.pending(B256::repeat_byte(9));
     let later = 100 + FILTER_IDLE;

@@ -17,6 +17,10 @@ use crate::{consensus::VerifiedHeader, light::BlockRef};
 pub const FILTER_IDLE: u64 = 300;
 /// Filters kept at once.
 pub const MAX_FILTERS: usize = 4_096;
+/// Blocks a filter remembers having told of: a deeper reorganisation is not taken back.
+pub const TRAIL: usize = 256;
+/// Logs remembered with them, so that they can be taken back even where their blocks are forgotten.
+pub const MAX_TOLD_LOGS: usize = 4_096;
 /// Pending transactions kept for a filter between two polls; older ones are dropped.
 pub const MAX_PENDING: usize = 10_000;
 
@@ -54,13 +58,97 @@ pub enum Changes {
     Hashes(Vec<B256>),
 }
 
+/// A block whose content was told, with the logs that were.
+#[derive(Debug, Clone)]
+struct Told {
+    block: BlockRef,
+    logs: Vec<FoundLog>,
+}
+
 #[derive(Debug, Clone)]
 struct Open {
     watch: Watch,
-    /// The newest block told of.
-    told: Option<BlockRef>,
+    /// Nothing was told yet.
+    fresh: bool,
+    /// The last blocks told of, oldest first.
+    trail: VecDeque<Told>,
     pending: VecDeque<B256>,
     polled: u64,
+}
+
+impl Open {
+    /// What is new, and the trail that leads there.
+    fn news(&self, view: &dyn View) -> Result<(Changes, VecDeque<Told>), RangeStop> {
+        let head = view.head()?.number;
+        let (removed, kept) = self.fork(view, head);
+        match &self.watch {
+            Watch::Pending => Ok((Changes::Hashes(self.pending.iter().copied().collect()), VecDeque::new())),
+            Watch::Blocks => {
+                let new = headers(view, kept.saturating_add(1), head)?;
+                let trail = self.extended(kept, new.clone(), &[]);
+                Ok((Changes::Hashes(new.iter().map(|block| block.hash).collect()), trail))
+            }
+            Watch::BlockLogs { filter, block } if self.fresh => {
+                Ok((Changes::Logs(marked(logs_by_hash(view, *block, filter)?, false)), VecDeque::new()))
+            }
+            Watch::BlockLogs { .. } => Ok((Changes::Logs(Vec::new()), VecDeque::new())),
+            Watch::Logs { filter, from, to } => {
+                let first = if self.fresh { *from } else { kept.saturating_add(1).max(*from) };
+                let to = to.unwrap_or(u64::MAX);
+                let new = if first <= to { range_logs(view, first, to, filter)? } else { Vec::new() };
+                let trail = self.extended(kept, headers(view, kept.saturating_add(1), head)?, &new);
+                let mut changes = marked(removed, true);
+                changes.extend(marked(new, false));
+                Ok((Changes::Logs(changes), trail))
+            }
+        }
+    }
+
+    /// Logs of told blocks that left the chain, oldest first, and the height of the newest that stayed.
+    fn fork(&self, view: &dyn View, head: u64) -> (Vec<FoundLog>, u64) {
+        let stayed = self.trail.iter().rposition(|told| view.is_canonical(told.block));
+        let gone = stayed.map_or(0, |at| at.saturating_add(1));
+        let removed = self.trail.iter().skip(gone).flat_map(|told| told.logs.iter().cloned()).collect();
+        let kept = match (stayed.and_then(|at| self.trail.get(at)), self.trail.front()) {
+            (Some(told), _) => told.block.number,
+            (None, Some(oldest)) => oldest.block.number.saturating_sub(1).min(head),
+            (None, None) => head,
+        };
+        (removed, kept)
+    }
+
+    /// The trail up to a height, and on with new blocks and what of their logs was found.
+    fn extended(&self, kept: u64, new: Vec<BlockRef>, logs: &[FoundLog]) -> VecDeque<Told> {
+        let old = self.trail.iter().filter(|told| told.block.number <= kept).cloned();
+        let of = |block: BlockRef| logs.iter().filter(move |log| log.block == block).cloned().collect();
+        // The first poll may tell of blocks that the trail holds already.
+        let mut trail: VecDeque<Told> = old
+            .map(|told| if self.fresh { Told { logs: of(told.block), ..told } } else { told })
+            .chain(new.into_iter().map(|block| Told { block, logs: of(block) }))
+            .collect();
+        while trail.len() > TRAIL {
+            trail.pop_front();
+        }
+        let mut held = 0_usize;
+        for told in trail.iter_mut().rev() {
+            held = held.saturating_add(told.logs.len());
+            if held > MAX_TOLD_LOGS {
+                told.logs.clear();
+            }
+        }
+        trail
+    }
+}
+
+/// The last blocks of a range, oldest first.
+fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<BlockRef>> {
+    let mut blocks = Vec::new();
+    for number in from..=to {
+        if let Some(header) = view.header_by_number(number)? {
+            blocks.push(block_ref(&header));
+        }
+    }
+    Ok(blocks)
 }
 
 /// All filters of an engine.
@@ -87,17 +175,25 @@ impl Filters {
         self.open.is_empty()
     }
 
-    /// Installs a filter at a head and a time (seconds since 1970); `None` when there are too many.
-    pub fn install(&mut self, watch: Watch, head: BlockRef, now: u64) -> Option<u128> {
+    /// Installs a filter at a time (seconds since 1970); `None` when there are too many.
+    ///
+    /// # Errors
+    /// As the view's look-ups.
+    pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
         self.open.retain(|_, open| now.saturating_sub(open.polled) <= FILTER_IDLE);
         if self.open.len() >= MAX_FILTERS {
-            return None;
+            return Ok(None);
         }
-        // A log filter first tells what its range holds already.
-        let told = matches!(watch, Watch::Blocks).then_some(head);
+        // A reorganisation may go below the present head.
+        let head = view.head()?.number;
+        let trail = match watch {
+            Watch::Blocks | Watch::Logs { .. } => headers(view, head.saturating_sub(TRAIL as u64), head)?,
+            Watch::BlockLogs { .. } | Watch::Pending => Vec::new(),
+        };
+        let trail = trail.into_iter().map(|block| Told { block, logs: Vec::new() }).collect();
         let id = self.next_id();
-        self.open.insert(id, Open { watch, told, pending: VecDeque::new(), polled: now });
-        Some(id)
+        self.open.insert(id, Open { watch, fresh: true, trail, pending: VecDeque::new(), polled: now });
+        Ok(Some(id))
     }
 
     /// A random 128-bit number without a leading zero bit.
@@ -140,21 +236,11 @@ impl Filters {
     /// As the view's look-ups.
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<Changes>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
-        let head = block_ref(&view.head()?);
-        let changes = match &open.watch {
-            Watch::Pending => Changes::Hashes(open.pending.iter().copied().collect()),
-            Watch::Blocks => Changes::Hashes(new_blocks(view, open.told, head)?),
-            Watch::BlockLogs { filter, block } if open.told.is_none() => {
-                Changes::Logs(marked(logs_by_hash(view, *block, filter)?, false))
-            }
-            Watch::BlockLogs { .. } => Changes::Logs(Vec::new()),
-            Watch::Logs { filter, from, to } => {
-                Changes::Logs(new_logs(view, filter, (*from, to.unwrap_or(u64::MAX)), open.told)?)
-            }
-        };
+        let (changes, trail) = open.news(view)?;
         if let Some(open) = self.open.get_mut(&id) {
             open.pending.clear();
-            open.told = Some(head);
+            open.trail = trail;
+            open.fresh = false;
             open.polled = now;
         }
         Ok(Some(changes))
@@ -196,52 +282,4 @@ fn logs_by_hash(view: &dyn View, block: B256, filter: &LogFilter) -> Need<Vec<Fo
         Some(header) => block_logs(view, &header, filter),
         None => Ok(Vec::new()),
     }
-}
-
-/// Blocks that left the chain since `told`, oldest first, and the height of the newest that stayed.
-fn abandoned(view: &dyn View, told: BlockRef) -> Need<(Vec<VerifiedHeader>, u64)> {
-    let (mut gone, mut at) = (Vec::new(), told);
-    while !view.is_canonical(at) {
-        let Some(header) = view.header_by_hash(at.hash)? else { break };
-        at = BlockRef { number: header.number.saturating_sub(1), hash: header.parent_hash };
-        let genesis = header.number == 0;
-        gone.push(header);
-        if genesis {
-            break;
-        }
-    }
-    gone.reverse();
-    Ok((gone, at.number))
-}
-
-fn new_blocks(view: &dyn View, told: Option<BlockRef>, head: BlockRef) -> Need<Vec<B256>> {
-    let Some(told) = told else { return Ok(Vec::new()) };
-    let (_, kept) = abandoned(view, told)?;
-    let mut hashes = Vec::new();
-    for number in kept.saturating_add(1)..=head.number {
-        if let Some(header) = view.header_by_number(number)? {
-            hashes.push(header.hash());
-        }
-    }
-    Ok(hashes)
-}
-
-/// Logs taken back, then logs of new blocks, both in order.
-fn new_logs(
-    view: &dyn View,
-    filter: &LogFilter,
-    (from, to): (u64, u64),
-    told: Option<BlockRef>,
-) -> Result<Vec<(FoundLog, bool)>, RangeStop> {
-    let Some(told) = told else { return Ok(marked(range_logs(view, from, to, filter)?, false)) };
-    let (gone, kept) = abandoned(view, told)?;
-    let mut changes = Vec::new();
-    for header in gone.iter().filter(|header| (from..=to).contains(&header.number)) {
-        changes.extend(marked(block_logs(view, header, filter)?, true));
-    }
-    let first = kept.saturating_add(1).max(from);
-    if first <= to {
-        changes.extend(marked(range_logs(view, first, to, filter)?, false));
-    }
-    Ok(changes)
 }

@@ -246,7 +246,14 @@ impl View for LocalView<'_> {
         if header.number == 0 {
             return Ok(());
         }
-        match self.chain().replay(header, observer, self.interrupt) {
+        let replayed = match self.if_pending(header) {
+            None => self.chain().replay(header, observer, self.interrupt),
+            Some(pending) => {
+                let run = (pending.body.transactions(), pending.executed.senders.as_slice());
+                self.chain().replay_as(header, run, observer, self.interrupt)
+            }
+        };
+        match replayed {
             None => Err(no_state(header)),
             Some(Ok(_)) => Ok(()),
             Some(Err(_)) if self.interrupted() => Err(Stop::Refused(Refusal::Interrupted)),

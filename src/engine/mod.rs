@@ -14,7 +14,7 @@ mod selector;
 mod view;
 
 pub use dev_node::DevNode;
-pub use filters::{Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING};
+pub use filters::{Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, TRAIL};
 pub use light_view::LightView;
 pub use local_view::{DevPart, LocalSnapshot, LocalView};
 pub use logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS};

@@ -11,7 +11,7 @@ use crate::consensus::persistent::Map;
 use crate::consensus::{ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
 use crate::exec::{execute_in, BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock};
 use crate::trie::Trie;
-use crate::types::SealedHeader;
+use crate::types::{SealedHeader, Transaction};
 
 /// What belongs to a block beside its header and uncles.
 #[derive(Debug, Clone)]
@@ -108,15 +108,26 @@ impl ChainSnapshot {
         observer: &mut dyn BlockObserver,
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Result<ExecutedBlock, BlockError>> {
-        let (state, block) = (self.state(&header.parent_hash)?, self.block(&header.hash())?);
+        let block = self.block(&header.hash())?;
+        self.replay_as(header, (block.body.transactions(), &block.senders), observer, interrupt)
+    }
+
+    /// As [`Self::replay`], for a block that is not kept: its transactions with their senders.
+    ///
+    /// # Errors
+    /// As [`Self::replay`].
+    pub fn replay_as(
+        &self,
+        header: &VerifiedHeader,
+        (transactions, senders): (&[Transaction], &[Address]),
+        observer: &mut dyn BlockObserver,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Option<Result<ExecutedBlock, BlockError>> {
+        let state = self.state(&header.parent_hash)?;
         let ancestry = self.ancestry(header.parent_hash);
         let mut context = BlockContext::new(self.network(), header.header().into(), &ancestry);
         context.interrupt = interrupt;
-        let input = BlockInput {
-            header: header.header(),
-            transactions: block.body.transactions(),
-            senders: Some(&block.senders),
-        };
+        let input = BlockInput { header: header.header(), transactions, senders: Some(senders) };
         Some(execute_in(&context, state, &input, observer))
     }
 

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     engine::{Changes, Level, Node, View, Watch, MAX_FILTERS},
-    light::BlockRef,
     types::json::Quantity,
 };
 
@@ -82,23 +81,14 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-/// Runs something on the node's chain as it is now.
-fn on_view<T>(node: &dyn Node, run: impl FnOnce(&dyn View) -> T) -> T {
-    let (snapshot, now) = (node.snapshot(), node.now());
-    let view = snapshot.view(now, &|| false);
-    run(&*view)
-}
-
 fn install(
     node: &mut dyn Node,
     watched: impl FnOnce(&dyn View) -> Result<Watch, Failure>,
 ) -> Result<Done, Failure> {
-    let (watched, head) = on_view(node, |view| {
-        let head = view.head()?;
-        Ok::<_, Failure>((watched(view)?, BlockRef { number: head.number, hash: head.hash() }))
-    })?;
-    let now = node.now();
-    let id = node.filters().install(watched, head, now).ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
+    let (snapshot, now) = (node.snapshot(), node.now());
+    let view = snapshot.view(now, &|| false);
+    let watched = watched(&*view)?;
+    let id = node.filters().install(watched, &*view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
     done(&Quantity(U256::from(id)), Level::Local)
 }
 
