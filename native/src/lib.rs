@@ -3,6 +3,7 @@
 pub mod cli;
 pub mod envelope;
 pub mod light;
+pub mod local;
 pub mod record;
 pub mod replay;
 pub mod server;

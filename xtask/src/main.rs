@@ -4,6 +4,7 @@
 //! Debian's package tools needs nothing else. `cargo xtask help` lists the tasks.
 
 mod bench;
+mod clients;
 mod fuzz;
 mod links;
 mod shell;

@@ -58,13 +58,15 @@ impl Cmd {
     /// A command line of words without spaces.
     pub(crate) fn new(line: &str) -> Self {
         let mut words = line.split_whitespace();
-        let mut cmd = Self {
-            command: Command::new(words.next().unwrap_or_default()),
-            shown: line.to_owned(),
-            limit: PATIENCE,
-        };
-        cmd.command.args(words).current_dir(root()).env("PATH", search_path());
-        cmd
+        let program = Self::program(Path::new(words.next().unwrap_or_default()));
+        words.fold(program, Self::arg)
+    }
+
+    /// A program without arguments.
+    pub(crate) fn program(path: &Path) -> Self {
+        let mut command = Command::new(path);
+        command.current_dir(root()).env("PATH", search_path());
+        Self { command, shown: path.display().to_string(), limit: PATIENCE }
     }
 
     /// Adds an argument as it is.

@@ -19,7 +19,7 @@ pub(crate) struct Count {
 
 impl Count {
     /// Reads closing lines of `cargo test` and wasm-bindgen's runner (`test result: ok. 3 passed; ...`) and of
-    /// node's (`# pass 3`); tests that found no data print `skipped:`.
+    /// node's (`# pass 3`), and Python's (`Ran 3 tests in`; a failure fails the step); tests that found no data print `skipped:`.
     pub(crate) fn read(output: &str) -> Self {
         let mut count = Self::default();
         for line in output.lines() {
@@ -28,6 +28,8 @@ impl Count {
                 count.passed += before(rest, " passed");
                 count.failed += before(rest, " failed");
                 count.skipped += before(rest, " ignored");
+            } else if line.starts_with("Ran ") && line.contains(" in ") {
+                count.passed += before(line, " test");
             } else if let Some(rest) = line.strip_prefix("# pass ") {
                 count.passed += rest.trim().parse().unwrap_or(0);
             } else if let Some(rest) = line.strip_prefix("# fail ") {
@@ -145,6 +147,7 @@ mod tests {
                      test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured";
         assert_eq!(Count::read(cargo), Count { passed: 16, failed: 2, skipped: 1 });
         assert_eq!(Count::read("# pass 5\n# fail 1"), Count { passed: 5, failed: 1, skipped: 0 });
+        assert_eq!(Count::read("Ran 6 tests in 1.2s\n\nOK").passed, 6);
         assert_eq!(Count::read("10 passed, nothing else"), Count::default());
     }
 }

@@ -4,23 +4,26 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{links, tools, wasm};
+use crate::{clients, links, tools, wasm};
 
 /// One check: name, whether only `--full` runs it, work.
 type Part = (&'static str, bool, fn(&mut Log) -> Outcome);
 
 /// Installing comes first; a failure there ends the run, since what follows would only repeat it.
-const SETUP: [Part; 4] = [
+const SETUP: [Part; 6] = [
     ("setup: rust targets", false, tools::rust_targets),
     ("setup: system packages", false, tools::system_packages),
     ("setup: npm packages", false, tools::npm_packages),
     ("setup: wasm tools", false, tools::wasm_tools),
+    ("setup: client libraries", false, clients::npm_packages),
+    ("setup: web3.py", false, clients::python_packages),
 ];
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     ("format", false, format),
     ("documents", false, links::check),
     ("tests: core and native", false, native_tests),
+    ("tests: client libraries", false, clients::test),
     ("lint", false, lint),
     ("api documentation", false, api_docs),
     ("bare metal builds", false, bare),

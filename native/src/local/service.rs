@@ -1,0 +1,159 @@
+//! Answering messages from a local chain: readers on snapshots, writers one at a time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use alloy_primitives::{keccak256, B256};
+use futures::future::BoxFuture;
+use rootlight::engine::{Moment, Node, Snapshot};
+use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply};
+use tokio::sync::Semaphore;
+use tracing::warn;
+
+use crate::envelope;
+use crate::service::{Answer, Health, Service};
+
+/// JSON-RPC code of an internal error.
+const INTERNAL_ERROR: i32 = -32603;
+
+/// Messages that run at the same time. Far more than processors, so that a few calls that run until their time is
+/// up leave the others their share; each has a thread of its own.
+const MAX_RUNS: usize = 64;
+
+/// Times of a local chain.
+#[derive(Debug, Clone)]
+pub struct LocalOptions {
+    /// Time for one message, as the reference's `rpc.timeout`.
+    pub run_timeout: Duration,
+}
+
+impl Default for LocalOptions {
+    fn default() -> Self {
+        Self { run_timeout: Duration::from_secs(5) }
+    }
+}
+
+/// Randomness for messages: one secret of the system's, stretched.
+#[derive(Debug)]
+pub struct Entropy {
+    secret: [u8; 32],
+    used: AtomicU64,
+}
+
+impl Entropy {
+    /// Takes a secret from the operating system.
+    ///
+    /// # Errors
+    /// The system has none to give; keys made without it would not be secret.
+    pub fn from_system() -> Result<Self, getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        Ok(Self { secret, used: AtomicU64::new(0) })
+    }
+
+    /// 32 bytes that no other call gives.
+    fn next(&self) -> B256 {
+        let count = self.used.fetch_add(1, Ordering::Relaxed);
+        keccak256([&self.secret[..], &count.to_be_bytes()].concat())
+    }
+}
+
+/// A local chain behind the server.
+pub struct LocalService {
+    client: Arc<Mutex<LocalClient>>,
+    /// The chain as it was after the last change.
+    snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
+    dispatcher: Arc<Dispatcher>,
+    options: LocalOptions,
+    runs: Arc<Semaphore>,
+    entropy: Arc<Entropy>,
+}
+
+impl LocalService {
+    /// Serves a client's chain.
+    #[must_use]
+    pub fn new(client: LocalClient, options: LocalOptions, entropy: Entropy) -> Self {
+        Self {
+            dispatcher: client.dispatcher(),
+            snapshot: Arc::new(RwLock::new(client.snapshot())),
+            client: Arc::new(Mutex::new(client)),
+            options,
+            runs: Arc::new(Semaphore::new(MAX_RUNS)),
+            entropy: Arc::new(entropy),
+        }
+    }
+
+    /// Works on the node between messages (a tick of the clock, an import), and shows readers what has changed.
+    pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> T {
+        let mut client = lock(&self.client);
+        client.node().begin(moment(&self.entropy));
+        let result = work(client.node());
+        publish(&self.snapshot, &client);
+        result
+    }
+
+    async fn run(&self, message: LocalMessage) -> Result<Option<Reply>, tokio::task::JoinError> {
+        // The semaphore is never closed.
+        let permit = self.runs.clone().acquire_owned().await.ok();
+        let (client, snapshot, entropy) = (self.client.clone(), self.snapshot.clone(), self.entropy.clone());
+        let limit = self.options.run_timeout;
+        tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            if message.reads_only() {
+                let view = snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
+                let started = Instant::now();
+                return message.read(&*view, now(), &|| started.elapsed() > limit);
+            }
+            let mut client = lock(&client);
+            // Waiting for other writers does not count.
+            let started = Instant::now();
+            let reply = client.answer(message, moment(&entropy), &|| started.elapsed() > limit);
+            publish(&snapshot, &client);
+            reply
+        })
+        .await
+    }
+}
+
+/// A handler does not panic; if one did, the chain would still be what it was after the last whole change.
+fn lock(client: &Mutex<LocalClient>) -> MutexGuard<'_, LocalClient> {
+    client.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
+    *snapshot.write().unwrap_or_else(PoisonError::into_inner) = client.snapshot();
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
+}
+
+/// Time and randomness for one message.
+fn moment(entropy: &Entropy) -> Moment {
+    Moment { now: now(), entropy: entropy.next() }
+}
+
+impl Service for LocalService {
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let open = LocalMessage::new(self.dispatcher.clone(), &message);
+            match self.run(open).await {
+                Ok(None) => Answer::served(None),
+                Ok(Some(reply)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
+                Ok(Some(reply)) => Answer::served(Some(reply.body.into_bytes())),
+                Err(failure) => {
+                    warn!(%failure, "a handler failed");
+                    let text = "Internal server error";
+                    Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, text)))
+                }
+            }
+        })
+    }
+
+    fn health(&self) -> Health {
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let head = snapshot.view(now(), &|| false).head();
+        Health { ready: head.is_ok(), block_number: head.ok().map(|head| head.number), reason: None }
+    }
+}

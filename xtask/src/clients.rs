@@ -1,0 +1,72 @@
+//! Client libraries (ethers, viem, web3.py) against the development chain.
+
+use std::path::{Path, PathBuf};
+
+use crate::shell::{ask, find, root, target_dir, Cmd, Log};
+use crate::steps::Outcome;
+
+fn folder() -> PathBuf {
+    root().join("tests/clients")
+}
+
+fn newer(made: &Path, from: &Path) -> bool {
+    let age = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    age(made).is_some() && age(made) >= age(from)
+}
+
+/// The JavaScript libraries and the compiler, as tests/clients/package-lock.json names them.
+pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
+    let lock = folder().join("package-lock.json");
+    if newer(&folder().join("node_modules/.package-lock.json"), &lock) {
+        return Ok("there".into());
+    }
+    log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("tests/clients"))?;
+    Ok("installed".into())
+}
+
+/// web3.py, in a Python environment under target/.
+pub(crate) fn python_packages(log: &mut Log) -> Outcome {
+    let (wanted, stamp) = (folder().join("requirements.txt"), environment().join("installed"));
+    if newer(&stamp, &wanted) {
+        return Ok("there".into());
+    }
+    if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
+        let root_user = ask("id", &["-u"]).as_deref() == Some("0");
+        if !root_user || find("apt-get").is_none() {
+            let packages = "python3 python3-venv";
+            return Err(format!("missing: {packages}. Install with: sudo apt-get install -y {packages}"));
+        }
+        let quiet = |line: &str| Cmd::new(line).env("DEBIAN_FRONTEND", "noninteractive");
+        log.run(quiet("apt-get update -q"))?;
+        log.run(quiet("apt-get install -q -y --no-install-recommends python3 python3-venv"))?;
+    }
+    log.run(Cmd::new("python3 -m venv --clear").arg(environment()))?;
+    log.run(Cmd::program(&python()).args(&["-m", "pip", "install", "--quiet", "-r"]).arg(wanted))?;
+    std::fs::write(&stamp, "").map_err(|e| format!("{}: {e}", stamp.display()))?;
+    Ok("installed".into())
+}
+
+fn environment() -> PathBuf {
+    target_dir().join("python")
+}
+
+fn python() -> PathBuf {
+    environment().join("bin/python")
+}
+
+/// Builds the server and the test contract, then runs all libraries' tests.
+pub(crate) fn test(log: &mut Log) -> Outcome {
+    // As the native tests built it.
+    log.run(Cmd::new("cargo build --locked --package rootlight-native"))?;
+    let made = target_dir().join("clients");
+    log.run(Cmd::new("node tests/clients/compile.mjs").arg(&made))?;
+    let with = |cmd: Cmd| {
+        cmd.env("ROOTLIGHT", target_dir().join("debug/rootlight"))
+            .env("ROOTLIGHT_TOKEN", made.join("Token.json"))
+            .limit(5 * 60)
+    };
+    let files = ["tests/clients/ethers.test.mjs", "tests/clients/viem.test.mjs"];
+    log.run(with(Cmd::new("node --test --test-reporter=tap").args(&files)))?;
+    log.run(with(Cmd::program(&python()).args(&["tests/clients/web3_test.py", "-v"])))?;
+    Ok(String::new())
+}
