@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod envelope;
+pub mod follow;
 pub mod light;
 pub mod local;
 pub mod record;

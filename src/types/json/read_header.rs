@@ -142,18 +142,29 @@ pub fn block_from_json(
     chain_id: u64,
 ) -> Result<JsonBlock, JsonError> {
     let raw: RawBlock<'_> = object(json, "block")?;
-    let total = Field::new("block.totalDifficulty", raw.total_difficulty);
-    let size = Field::new("block.size", raw.size);
-    Ok(JsonBlock {
-        header: raw.header(claimed, shape_of)?,
-        uncles: raw.uncle_hashes()?,
-        transactions: raw.transactions(chain_id)?,
-        total_difficulty: total.is_present().then(|| total.uint()).transpose()?,
-        size: size.is_present().then(|| size.uint63()).transpose()?,
-    })
+    let header = raw.header(claimed, shape_of)?;
+    raw.block(header, chain_id)
+}
+
+/// Reads a block whose header is known already (from its raw encoding), because its JSON may hide too much of it.
+pub fn block_with_header(json: &str, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
+    let raw: RawBlock<'_> = object(json, "block")?;
+    raw.block(header, chain_id)
 }
 
 impl RawBlock<'_> {
+    fn block(&self, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
+        let total = Field::new("block.totalDifficulty", self.total_difficulty);
+        let size = Field::new("block.size", self.size);
+        Ok(JsonBlock {
+            header,
+            uncles: self.uncle_hashes()?,
+            transactions: self.transactions(chain_id)?,
+            total_difficulty: total.is_present().then(|| total.uint()).transpose()?,
+            size: size.is_present().then(|| size.uint63()).transpose()?,
+        })
+    }
+
     fn header(
         &self,
         claimed: Option<B256>,
