@@ -1,0 +1,131 @@
+//! The loop of a follower: fetch a window of blocks, import each, keep them, go on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rootlight::consensus::{ChainError, Network};
+use rootlight::local::ImportError;
+use rootlight::types::Block;
+use tracing::warn;
+
+use super::fetch::{fetch_blocks, FetchError};
+use super::progress::Progress;
+use crate::store::StoreError;
+use crate::upstream::{Call, SharedUpstream, UpstreamError};
+
+/// First step back when the upstream's chain does not continue ours; doubled each time.
+const FIRST_REWIND: u64 = 8;
+
+/// Why following ended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FollowError {
+    /// A block breaks a rule, or execution gives something else than its header says.
+    #[error("{0}")]
+    Import(#[from] ImportError),
+    /// The upstream's chain has another genesis.
+    #[error("the upstream follows another genesis than this network's")]
+    OtherChain,
+    /// The store cannot be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What the driver imports into.
+pub trait Target: Send + Sync {
+    /// Height of the head.
+    fn head(&self) -> u64;
+
+    /// Imports blocks in order, and keeps them; stops at the first that is refused.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    fn import(&self, blocks: Vec<Block>) -> Result<(), FollowError>;
+}
+
+/// Times of the loop.
+#[derive(Debug, Clone)]
+pub struct FollowOptions {
+    /// Pause before looking for new blocks.
+    pub poll: Duration,
+    /// Pause after a failed fetch.
+    pub retry: Duration,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        Self { poll: Duration::from_secs(1), retry: Duration::from_secs(5) }
+    }
+}
+
+/// Follows for as long as blocks verify. `caught_up` is told when the head is reached for the first time.
+pub async fn follow(
+    target: Arc<dyn Target>,
+    upstream: SharedUpstream,
+    network: Arc<Network>,
+    options: FollowOptions,
+    mut caught_up: impl FnMut(u64) + Send,
+) -> FollowError {
+    let mut progress = Progress::start(target.head());
+    let mut rewind = FIRST_REWIND;
+    let mut next = target.head().saturating_add(1);
+    loop {
+        let fetched = window(&upstream, &network, next).await;
+        let (announced, blocks) = match fetched {
+            Ok(fetched) => fetched,
+            Err(error) => {
+                warn!("{error}; trying again");
+                tokio::time::sleep(options.retry).await;
+                continue;
+            }
+        };
+        progress.set_target(announced);
+        let Some(last) = blocks.last().map(|block| block.header.number) else {
+            progress.finish();
+            caught_up(target.head());
+            tokio::time::sleep(options.poll).await;
+            // The newest block again: the upstream may have switched to a branch that is no longer than ours.
+            next = target.head().min(announced).max(1);
+            continue;
+        };
+        let importing = target.clone();
+        let outcome = tokio::task::spawn_blocking(move || importing.import(blocks)).await;
+        match outcome {
+            Ok(Ok(())) => {
+                (next, rewind) = (last.saturating_add(1), FIRST_REWIND);
+                progress.at(target.head());
+            }
+            Ok(Err(FollowError::Import(ImportError::Header(ChainError::UnknownParent { .. })))) => {
+                if next <= 1 {
+                    return FollowError::OtherChain;
+                }
+                next = next.saturating_sub(rewind).max(1);
+                rewind = rewind.saturating_mul(2);
+            }
+            Ok(Err(error)) => return error,
+            Err(failure) => {
+                warn!(%failure, "an import failed");
+                tokio::time::sleep(options.retry).await;
+            }
+        }
+    }
+}
+
+/// The upstream's height, and blocks from a height on.
+async fn window(
+    upstream: &SharedUpstream,
+    network: &Network,
+    first: u64,
+) -> Result<(u64, Vec<Block>), FetchError> {
+    let last =
+        announced(upstream).await.map_err(|error| FetchError::Upstream { number: first, error })?;
+    Ok((last, fetch_blocks(&**upstream, network, first, last).await?))
+}
+
+/// The upstream's height.
+async fn announced(upstream: &SharedUpstream) -> Result<u64, UpstreamError> {
+    let answers = upstream.request(vec![Call::new("eth_blockNumber", Vec::new())]).await;
+    let unusable = || UpstreamError::Malformed("eth_blockNumber: not a height".into());
+    let text = answers.into_iter().next().ok_or_else(unusable)??;
+    rootlight::light::prove::quantity(&text).ok_or_else(unusable)
+}

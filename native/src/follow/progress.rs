@@ -1,0 +1,83 @@
+//! Progress of a long import: a bar on a terminal, lines otherwise.
+
+use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tracing::info;
+
+/// Time between two lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Imports of fewer blocks than this are not worth a bar.
+const WORTH_A_BAR: u64 = 64;
+
+/// Progress from a first block to a target that may move.
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    started: Instant,
+    first: u64,
+    target: u64,
+    last_line: Instant,
+    /// Highest block told of.
+    reached: u64,
+    done: bool,
+}
+
+impl Progress {
+    /// Nothing imported yet.
+    pub(super) fn start(first: u64) -> Self {
+        let now = Instant::now();
+        Self { bar: None, started: now, first, target: first, last_line: now, reached: first, done: false }
+    }
+
+    /// The height to reach.
+    pub(super) fn set_target(&mut self, target: u64) {
+        self.target = target;
+        let worth = !self.done && target.saturating_sub(self.first) >= WORTH_A_BAR;
+        if self.bar.is_none() && worth && std::io::stderr().is_terminal() {
+            let style = ProgressStyle::with_template(
+                "{bar:30} block {pos} of {len}, {per_sec} blocks, about {eta} left",
+            );
+            let bar = ProgressBar::new(target).with_position(self.first);
+            bar.reset_eta();
+            self.bar = Some(match style {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            });
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_length(target);
+        }
+    }
+
+    /// Blocks up to this one are imported.
+    pub(super) fn at(&mut self, block: u64) {
+        if block == self.reached {
+            return;
+        }
+        self.reached = block;
+        if let Some(bar) = &self.bar {
+            bar.set_position(block);
+        } else if self.done {
+            info!("block {block} executed, every root equal");
+        } else if self.last_line.elapsed() >= LINE_INTERVAL {
+            let rate = block.saturating_sub(self.first) as f64 / self.started.elapsed().as_secs_f64();
+            let left = self.target.saturating_sub(block) as f64 / rate.max(f64::MIN_POSITIVE);
+            info!("block {block} of {}, {rate:.0} blocks per second, about {left:.0} s left", self.target);
+            self.last_line = Instant::now();
+        }
+    }
+
+    /// The target is reached.
+    pub(super) fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        if !self.done {
+            let count = self.target.saturating_sub(self.first);
+            info!("{count} blocks executed in {:.1} s, every root equal", self.started.elapsed().as_secs_f64());
+        }
+        self.done = true;
+    }
+}
