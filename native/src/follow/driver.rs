@@ -117,8 +117,7 @@ async fn window(
     network: &Network,
     first: u64,
 ) -> Result<(u64, Vec<Block>), FetchError> {
-    let last =
-        announced(upstream).await.map_err(|error| FetchError::Upstream { number: first, error })?;
+    let last = announced(upstream).await.map_err(|error| FetchError::Upstream { number: first, error })?;
     Ok((last, fetch_blocks(&**upstream, network, first, last).await?))
 }
 

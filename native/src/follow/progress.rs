@@ -76,7 +76,10 @@ impl Progress {
         }
         if !self.done {
             let count = self.target.saturating_sub(self.first);
-            info!("{count} blocks executed in {:.1} s, every root equal", self.started.elapsed().as_secs_f64());
+            info!(
+                "{count} blocks executed in {:.1} s, every root equal",
+                self.started.elapsed().as_secs_f64()
+            );
         }
         self.done = true;
     }

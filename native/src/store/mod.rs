@@ -4,6 +4,7 @@
 //! chain up to the last complete block. Nodes are written once and shared by all states; nothing is removed.
 
 mod error;
+mod persist;
 mod tables;
 
 use std::path::Path;
@@ -14,6 +15,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
 use rootlight::trie::{NodeSource, Trie};
 
 pub use error::StoreError;
+pub use persist::{Persist, RestoreError};
 use tables::{BLOCKS, FORMAT, GENESIS, HEAD, META, NODES, NOTES, RECEIPTS};
 
 /// Version of the layout; a file of another one is refused, since it can be made again.
