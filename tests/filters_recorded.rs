@@ -9,7 +9,10 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::engine::{Filters, Moment, Node, Snapshot};
+use rootlight::exec::GenesisBlock;
+use rootlight::local::{ChainSnapshot, ImportError, Imported, LocalChain};
 use rootlight::rpc::LocalClient;
+use rootlight::types::Block;
 use serde_json::{json, Value};
 use support::chain::{lines, text};
 use support::executed::{AtHead, Executed};
@@ -23,6 +26,8 @@ struct TestNode {
     chain: Arc<Executed>,
     head: Arc<AtomicUsize>,
     filters: Filters,
+    /// Nothing here looks into it: readers see the recorded chain.
+    local: LocalChain,
 }
 
 impl Node for TestNode {
@@ -43,6 +48,19 @@ impl Node for TestNode {
     fn filters(&mut self) -> &mut Filters {
         &mut self.filters
     }
+
+    fn local(&self) -> &ChainSnapshot {
+        self.local.view()
+    }
+
+    fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        self.local.import(block, now)
+    }
+}
+
+fn genesis() -> LocalChain {
+    let GenesisBlock { header, state } = GenesisBlock::regtest();
+    LocalChain::new(Arc::new(Network::regtest()), header, state, None).unwrap()
 }
 
 fn call(client: &mut LocalClient, method: &str, params: &Value) -> Result<Value, Value> {
@@ -98,8 +116,8 @@ fn the_recorded_session() {
     let Some(shared) = shared() else { return };
     let chain = Arc::new(Executed::chain(&shared, Network::regtest(), LATER));
     let head = Arc::new(AtomicUsize::new(HEAD));
-    let node =
-        TestNode { chain: chain.clone(), head: head.clone(), filters: Filters::new(B256::repeat_byte(3)) };
+    let filters = Filters::new(B256::repeat_byte(3));
+    let node = TestNode { chain: chain.clone(), head: head.clone(), filters, local: genesis() };
     let mut client = LocalClient::new(Box::new(node));
     let mut ids = BTreeMap::<String, Value>::new();
     let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<&str, usize>::new());

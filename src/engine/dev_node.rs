@@ -6,12 +6,14 @@ use alloy_primitives::{keccak256, Address, B256};
 
 use super::{
     local_view::{DevPart, LocalSnapshot},
-    node::{Moment, Node, Snapshot},
+    node::{Draw, Moment, Node, Snapshot},
     Filters,
 };
 use crate::{
     consensus::ChainError,
     dev::{DevChain, DevConfig},
+    local::{ChainSnapshot, ImportError, Imported},
+    types::Block,
 };
 
 /// A development chain with its filters and the host's time and randomness.
@@ -19,8 +21,7 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     filters: Filters,
-    moment: Moment,
-    drawn: u64,
+    draw: Draw,
     version: Arc<str>,
     /// Shared with readers until the accounts change.
     accounts: Arc<Vec<Address>>,
@@ -35,7 +36,7 @@ impl DevNode {
         let version = config.version.as_str().into();
         let chain = DevChain::new(config)?;
         let filters = Filters::new(keccak256(moment.entropy));
-        Ok(Self { accounts: Arc::default(), chain, filters, moment, drawn: 0, version })
+        Ok(Self { accounts: Arc::default(), chain, filters, draw: Draw::new(moment), version })
     }
 
     /// The chain.
@@ -79,18 +80,16 @@ impl DevNode {
 
 impl Node for DevNode {
     fn begin(&mut self, moment: Moment) {
-        self.moment = moment;
+        self.draw = Draw::new(moment);
         self.pass_on();
     }
 
     fn now(&self) -> u64 {
-        self.moment.now
+        self.draw.now()
     }
 
     fn random(&mut self) -> B256 {
-        self.drawn = self.drawn.wrapping_add(1);
-        let seed = [self.moment.entropy.as_slice(), &self.drawn.to_be_bytes()].concat();
-        keccak256(seed)
+        self.draw.random()
     }
 
     fn snapshot(&self) -> Arc<dyn Snapshot> {
@@ -100,6 +99,14 @@ impl Node for DevNode {
     fn filters(&mut self) -> &mut Filters {
         self.pass_on();
         &mut self.filters
+    }
+
+    fn local(&self) -> &ChainSnapshot {
+        self.chain.view()
+    }
+
+    fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        self.chain.import(block, now)
     }
 
     fn dev(&mut self) -> Option<&mut DevChain> {

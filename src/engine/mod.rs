@@ -5,6 +5,7 @@
 
 mod dev_node;
 mod filters;
+mod follow_node;
 mod light_view;
 mod local_view;
 mod logs;
@@ -15,10 +16,11 @@ mod view;
 
 pub use dev_node::DevNode;
 pub use filters::{Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, TRAIL};
+pub use follow_node::FollowNode;
 pub use light_view::LightView;
 pub use local_view::{DevPart, LocalSnapshot, LocalView};
 pub use logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS};
-pub use node::{Moment, Node, Snapshot};
+pub use node::{Draw, Moment, Node, Snapshot};
 pub use refusal::Refusal;
 pub use selector::{resolve, BlockId, Resolved};
 pub(crate) use view::both;

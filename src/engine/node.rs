@@ -2,10 +2,14 @@
 
 use alloc::{boxed::Box, sync::Arc};
 
-use alloy_primitives::B256;
+use alloy_primitives::{keccak256, B256};
 
 use super::{Filters, View};
-use crate::dev::DevChain;
+use crate::{
+    dev::DevChain,
+    local::{ChainSnapshot, ImportError, Imported},
+    types::Block,
+};
 
 /// What the outside world adds to a message: the core has neither a clock nor a source of randomness.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +18,33 @@ pub struct Moment {
     pub now: u64,
     /// 32 random bytes, fresh for every message.
     pub entropy: B256,
+}
+
+/// Time and randomness of the message that is being answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Draw {
+    moment: Moment,
+    drawn: u64,
+}
+
+impl Draw {
+    /// Those of a message.
+    #[must_use]
+    pub const fn new(moment: Moment) -> Self {
+        Self { moment, drawn: 0 }
+    }
+
+    /// Seconds since 1970.
+    #[must_use]
+    pub const fn now(&self) -> u64 {
+        self.moment.now
+    }
+
+    /// 32 bytes that nobody can foresee, other ones at each call.
+    pub fn random(&mut self) -> B256 {
+        self.drawn = self.drawn.wrapping_add(1);
+        keccak256([self.moment.entropy.as_slice(), &self.drawn.to_be_bytes()].concat())
+    }
 }
 
 /// A local chain as of one moment, for readers: it never changes, and taking one costs next to nothing.
@@ -41,6 +72,19 @@ pub trait Node: Send {
     /// The filters that callers poll. The node tells them of each transaction that enters the pool
     /// ([`Filters::pending`]); blocks and logs they find by themselves.
     fn filters(&mut self) -> &mut Filters;
+
+    /// The executed chain.
+    fn local(&self) -> &ChainSnapshot;
+
+    /// Executes a block that comes from outside and takes it in; `now` is the clock in seconds since 1970, without which
+    /// blocks ahead of it are taken.
+    ///
+    /// # Errors
+    /// The rule it breaks; nothing has changed then.
+    fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError>;
+
+    /// The height that the node which is followed announces.
+    fn announced(&mut self, _height: u64) {}
 
     /// The development chain; `None` where blocks only come from outside.
     fn dev(&mut self) -> Option<&mut DevChain> {

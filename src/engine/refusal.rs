@@ -52,6 +52,12 @@ pub enum Refusal {
         /// The limit.
         max: usize,
     },
+    /// A witness that would not fit.
+    #[error("Limit exceeded: the witness has more than {max} bytes")]
+    WitnessTooLarge {
+        /// The limit.
+        max: usize,
+    },
     /// A local chain does not hold what the answer needs: its state is older than the history kept.
     #[error("Resource unavailable: not held by this chain: {}", list(.0))]
     NotHeld(Facts),

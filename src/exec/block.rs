@@ -226,6 +226,7 @@ impl BlockRun<'_, '_> {
             list.world.track_access();
             self.list(&mut list, range.clone(), true)?;
             let access = list.world.take_access();
+            self.observer.accessed(range.end.saturating_sub(1), &access);
             for (earlier, other) in used.iter().enumerate() {
                 if let Some(key) = access.conflict(other) {
                     return Err(BlockError::Conflict { lists: (earlier, index), key });
@@ -268,8 +269,10 @@ impl BlockRun<'_, '_> {
             None => sender_of(self.context.network, transaction).map_err(|error| refused(error.into()))?,
         };
         let item = Item { index, transaction, sender };
+        let watched = self.watch(list, parallel);
         let inspector = self.observer.inspector(index);
         let end = list.execute(self.context, item, inspector).map_err(refused)?;
+        self.report(list, index, watched);
         if parallel && end.called_shared {
             return Err(BlockError::SharedContract { index, hash: transaction.hash() });
         }
@@ -278,6 +281,21 @@ impl BlockRun<'_, '_> {
         }
         self.take(item, end);
         Ok(())
+    }
+
+    /// Starts to remember keys for the observer; a parallel list remembers them as a whole.
+    fn watch(&self, list: &mut TransactionList, parallel: bool) -> bool {
+        let watched = !parallel && self.observer.watches_access();
+        if watched {
+            list.world.track_access();
+        }
+        watched
+    }
+
+    fn report(&mut self, list: &mut TransactionList, index: usize, watched: bool) {
+        if watched {
+            self.observer.accessed(index, &list.world.take_access());
+        }
     }
 
     fn take(&mut self, item: Item<'_>, end: TransactionEnd) {
@@ -300,7 +318,9 @@ impl BlockRun<'_, '_> {
 
     fn remasc(&mut self, list: &mut TransactionList, index: usize) -> Result<(), BlockError> {
         let Some(transaction) = self.block.transactions.get(index) else { return Err(BlockError::Remasc) };
+        let watched = self.watch(list, false);
         let end = run_remasc(self.context, list, (index, transaction), self.observer)?;
+        self.report(list, index, watched);
         self.take(Item { index, transaction, sender: Address::ZERO }, end);
         Ok(())
     }

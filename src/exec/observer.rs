@@ -3,6 +3,7 @@
 use alloy_primitives::{Address, U256};
 
 use crate::evm::{HaltReason, Inspector};
+use crate::state::Access;
 use crate::types::{Receipt, Transaction};
 
 /// Someone who watches a block being executed. Every method does nothing unless written otherwise.
@@ -11,6 +12,15 @@ pub trait BlockObserver {
     fn inspector(&mut self, _index: usize) -> Option<&mut dyn Inspector> {
         None
     }
+
+    /// Whether [`Self::accessed`] should be told; remembering keys costs time.
+    fn watches_access(&self) -> bool {
+        false
+    }
+
+    /// Up to and including the transaction at this index, and since the last report, these keys of the state were
+    /// read and written, also in frames that were rolled back. A parallel list reports once, at its last transaction.
+    fn accessed(&mut self, _index: usize, _access: &Access) {}
 
     /// REMASC, inside the transaction that just started, pays this much (wei) to an account.
     fn remasc_payment(&mut self, _to: Address, _value: U256) {}

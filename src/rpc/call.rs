@@ -20,7 +20,7 @@ use crate::{
         Estimate, HaltReason, OverrideError, RunLimits,
     },
     light::{BlockRef, Fact, Facts},
-    state::{StateError, StateKey, StateOverride},
+    state::{NotingState, StateError, StateKey, StateOverride, StateReader},
     types::{json::Quantity, Header, SealedHeader},
 };
 
@@ -77,10 +77,18 @@ impl Place {
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
     ) -> Result<T, Failure> {
-        let state = view.state(&self.header)?;
+        self.run_on(view, &*view.state(&self.header)?, run)
+    }
+
+    fn run_on<T>(
+        &self,
+        view: &dyn View,
+        state: &dyn StateReader,
+        run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
+    ) -> Result<T, Failure> {
         let number = self.environment.number;
         let context = CallContext {
-            state: &*state,
+            state,
             hashes: &Ancestors { view, number, parent: self.parent },
             block: &self.environment,
             rules: view.network().rules(number),
@@ -188,6 +196,22 @@ fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         CallOutcome::Halt { .. } if view.policy().silent_halts => verified(&"0x"),
         CallOutcome::Halt { reason, .. } => Err(RpcError::Halted(alloc::format!("{reason}")).into()),
     }
+}
+
+/// Everything that a call reads of the state, with the block it runs in.
+///
+/// # Errors
+/// As `eth_call`; how the call itself ends does not matter.
+pub(super) fn keys_of_call(
+    view: &dyn View,
+    params: Params<'_>,
+) -> Result<(VerifiedHeader, BTreeSet<StateKey>), Failure> {
+    let (message, selector, overrides) = arguments(params)?;
+    let place = Place::inside(block(view, &selector)?);
+    let state = view.state(&place.header)?;
+    let noting = NotingState::new(&*state);
+    place.run_on(view, &noting, |context, limits| call(context, &message, &overrides, limits))?;
+    Ok((place.header, noting.into_keys()))
 }
 
 /// On the newest block the next one is meant, which a transaction would get into; on an older one that

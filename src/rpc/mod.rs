@@ -25,6 +25,7 @@ mod state;
 mod table;
 mod trace;
 mod transactions;
+mod witness;
 
 pub use client::Client;
 pub use dispatch::Dispatcher;
@@ -32,5 +33,7 @@ pub use error::{EnvelopeError, ParamError, RpcError};
 pub use local_client::{LocalClient, LocalMessage};
 pub use method::{Done, Failure, Handler, Method, Param, Read, Write};
 pub use params::{BlockSelector, Params, MAX_PROOF_KEYS};
+pub use revert::reason as revert_reason;
 pub use session::{Reply, Session, Step, MAX_FACTS, MAX_RESPONSE, MAX_ROUNDS};
 pub use table::{methods, UNAVAILABLE};
+pub use witness::MAX_WITNESS_BYTES;

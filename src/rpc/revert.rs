@@ -7,7 +7,8 @@ const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 
 /// The text of an `Error(string)` payload; other payloads (custom errors, panics) have no text here, as in the
 /// reference.
-pub(super) fn reason(payload: &[u8]) -> Option<String> {
+#[must_use]
+pub fn reason(payload: &[u8]) -> Option<String> {
     let arguments = payload.strip_prefix(&ERROR_STRING)?;
     let offset = word_as_usize(arguments, 0)?;
     let length = word_as_usize(arguments, offset)?;

@@ -2,6 +2,7 @@
 
 use super::{
     blocks, call, chain, debug, dev, filters, headers, logs, method::Method, state, trace, transactions,
+    witness,
 };
 
 /// All rows, by namespace file.
@@ -16,6 +17,7 @@ static METHODS: &[&[Method]] = &[
     filters::METHODS,
     trace::METHODS,
     debug::METHODS,
+    witness::METHODS,
 ];
 
 /// Methods that exist in the reference but never here: compilers, ethash work, message stores.

@@ -4,6 +4,7 @@
 mod access;
 mod account;
 pub mod keys;
+mod noting;
 mod overrides;
 mod reader;
 mod storage_walk;
@@ -15,6 +16,7 @@ mod world_test;
 
 pub use access::{Access, AccessKey};
 pub use account::{Account, AccountError};
+pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
 pub use storage_walk::storage_words;

@@ -15,25 +15,30 @@ const WS_PORT: u16 = 4445;
 /// Rootstock light client: proven answers over JSON-RPC.
 #[derive(Debug, Parser)]
 #[command(name = "rootlight", version, about, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Flags of the server that runs without a command.
+    /// Flags of the development chain, which runs without a command.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub dev: DevArgs,
     /// Flags of all commands.
     #[command(flatten)]
     pub common: CommonArgs,
 }
 
 const EXAMPLES: &str = "\
-Without a command, a small built-in recording is served through the whole light client.
+Without a command, a development chain runs.
 
 Examples:
-  rootlight                           serve the built-in recording on 127.0.0.1:4444
+  rootlight                           a Rootstock development chain on 127.0.0.1:4444, accounts funded
+  rootlight dev --block-time 5 --data-dir chain
+                                      one block every five seconds, kept on disk
   rootlight light --upstream https://node.example/KEY
                                       follow mainnet from the newest built-in checkpoint
+  rootlight follow --upstream http://127.0.0.1:4444
+                                      execute every block of a regtest node and check every root
   rootlight verify header block.json  check a header offline
   rootlight record --upstream http://127.0.0.1:4444 --out recording --from 0 --to 100
                                       write a recording that --upstream replay:recording reads
@@ -60,6 +65,10 @@ pub struct CommonArgs {
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
+    /// Run a development chain (this is also what runs without a command)
+    Dev(DevArgs),
+    /// Execute every block of a regtest or custom network, check every root, serve everything
+    Follow(FollowArgs),
     /// Follow an upstream that is not trusted, and serve what is proven
     Light(LightArgs),
     /// Check data someone handed you, offline: what it proves, or where it fails
@@ -72,6 +81,67 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// Flags of `dev`.
+#[derive(Debug, Clone, Args)]
+pub struct DevArgs {
+    /// When blocks are mined: 0 is one for each transaction, N is one every N seconds
+    #[arg(long, value_name = "S|0|manual", default_value = "0")]
+    pub block_time: String,
+    /// Funded accounts
+    #[arg(long, value_name = "N", default_value_t = rootlight::dev::DEFAULT_ACCOUNTS)]
+    pub accounts: u32,
+    /// Balance of each account, in RBTC [default: 10000]
+    #[arg(long, value_name = "RBTC")]
+    pub balance: Option<String>,
+    /// Words that the accounts are derived from [default: the ones anvil and hardhat use]
+    #[arg(long, value_name = "WORDS")]
+    pub mnemonic: Option<String>,
+    /// Rules of an older network upgrade, wasabi100 or later [default: all rules]
+    #[arg(long, value_name = "NAME")]
+    pub hardfork: Option<String>,
+    /// Another genesis: regtest is the reference node's own, byte for byte
+    #[arg(long, value_name = "regtest|FILE")]
+    pub genesis: Option<String>,
+    /// Keep the chain in this folder; it survives a crash
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Blocks below the head whose states are kept
+    #[arg(long, value_name = "N", default_value_t = rootlight::dev::DEFAULT_HISTORY)]
+    pub history: u64,
+    /// Leave mining to an outside miner (mnr_getWork, mnr_submitBitcoinBlock)
+    #[arg(long)]
+    pub merge_mining: bool,
+    /// Flags of calls.
+    #[command(flatten)]
+    pub calls: CallArgs,
+    /// Flags of the server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Flags of `follow`.
+#[derive(Debug, Clone, Args)]
+pub struct FollowArgs {
+    /// regtest, or a JSON file of parameters with a genesis
+    #[arg(long, value_name = "regtest|FILE", default_value = "regtest")]
+    pub network: String,
+    /// Source of blocks: an http(s) URL, or replay:PATH for a recording
+    #[arg(long, value_name = "URL|replay:PATH")]
+    pub upstream: String,
+    /// Keep the chain in this folder, and go on from there
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// Blocks below the head whose states are kept [default: all]
+    #[arg(long, value_name = "N")]
+    pub history: Option<u64>,
+    /// Flags of calls.
+    #[command(flatten)]
+    pub calls: CallArgs,
+    /// Flags of the server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// Flags of `light`.
@@ -160,12 +230,7 @@ Formats (a node's JSON may be the bare result or the whole JSON-RPC response):
   account  eth_getProof JSON with \"stateRoot\": hash | \"header\": header added,
            or {\"proof\": eth_getProof JSON, \"stateRoot\" | \"header\": ...}
 
-Without a command, a small built-in recording is served through the whole light client.
-
 Examples:
-  rootlight                           serve the built-in recording on 127.0.0.1:4444
-  rootlight light --upstream https://node.example/KEY
-                                      follow mainnet from the newest built-in checkpoint
   rootlight verify header block.json --network testnet
   curl -s $NODE -H 'content-type: application/json' -d '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_getBlockByNumber\",\"params\":[\"0x7ea9df\",true]}' | rootlight verify block -
 

@@ -1,21 +1,17 @@
-//! `rootlight light`, and what runs without a command.
+//! `rootlight light`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
-use tokio::signal;
 use tracing::info;
 
 use super::args::{LightArgs, ServerArgs};
+use super::serving::stop_signal;
 use super::{runtime, verify, CommandError};
 use crate::light::{start_checkpoint, LightOptions, LightService};
-use crate::replay::Replay;
 use crate::server::Server;
 use crate::upstream::{self, OpenError, SharedUpstream};
-
-/// The recording that is served without a command: blocks 0 to 75 of a development network.
-const EMBEDDED: &[u8] = include_bytes!("../../recordings/regtest.jsonl.gz");
 
 /// A short synchronization is finished before the ready line, so that scripts find a head. A long
 /// one goes on behind it: requests then say how far it is.
@@ -33,16 +29,6 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
     let options = LightOptions { policy: args.calls.policy(), ..LightOptions::default() };
     serve(network, args.checkpoint.as_deref(), upstreams, &args.server, options)
-}
-
-/// Serves the embedded recording through the whole light client, until there is a development chain.
-pub(super) fn run_embedded(server: &ServerArgs) -> Result<(), CommandError> {
-    let replay = Replay::from_gzip("embedded", EMBEDDED).map_err(CommandError::failed)?;
-    let (genesis, _) =
-        replay.block(0).ok_or_else(|| CommandError::Failed("the embedded recording is empty".into()))?;
-    let checkpoint = format!("0:{genesis}");
-    info!("no command given: serving the built-in recording of a development network (see --help)");
-    serve(Network::regtest(), Some(&checkpoint), vec![Arc::new(replay)], server, LightOptions::default())
 }
 
 fn serve(
@@ -76,19 +62,4 @@ fn serve(
         }
         Ok(())
     })
-}
-
-/// Ctrl-C or SIGTERM.
-async fn stop_signal() {
-    #[cfg(unix)]
-    {
-        if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = signal::ctrl_c() => {}
-            }
-            return;
-        }
-    }
-    let _ = signal::ctrl_c().await;
 }

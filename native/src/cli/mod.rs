@@ -1,12 +1,16 @@
 //! The command line: what scripts rely on. Exit codes: 0 ok, 1 failed, 2 usage.
 
 mod args;
+mod banner;
 mod calls;
 mod config;
+mod dev;
+mod follow;
 mod light;
 mod logging;
 mod methods;
 mod record;
+mod serving;
 mod verify;
 
 use std::ffi::OsString;
@@ -14,7 +18,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
-pub use args::{Cli, Command, CommonArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs};
+pub use args::{
+    Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs,
+};
 
 /// What a command came to.
 #[derive(Debug, thiserror::Error)]
@@ -100,7 +106,9 @@ fn with_environment(command: clap::Command) -> clap::Command {
 fn run(cli: Cli) -> Result<(), CommandError> {
     logging::start(&cli.common);
     match cli.command {
-        None => light::run_embedded(&cli.server),
+        None => dev::run(&cli.dev, cli.common.silent),
+        Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
+        Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
         Some(Command::Methods { json }) => methods::run(json),
         Some(Command::Verify(args)) => verify::run(&args),

@@ -37,14 +37,19 @@ pub(super) fn network(name: &str) -> Result<Network, CommandError> {
     if let Some(network) = Network::by_name(name) {
         return Ok(network);
     }
+    let text = network_text(name)?;
+    Network::from_json(&text).map_err(|error| CommandError::Usage(format!("network {name:?}: {error}")))
+}
+
+/// The text of a network file.
+pub(super) fn network_text(name: &str) -> Result<String, CommandError> {
     let path = Path::new(name);
     let usage = |reason: String| CommandError::Usage(format!("network {name:?}: {reason}"));
     if !path.exists() {
         return Err(usage("neither mainnet, testnet, testnet2, devnet, regtest nor a file".into()));
     }
     let bytes = read_file(path, NETWORK_BYTES).map_err(|error| usage(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|error| usage(error.to_string()))?;
-    Network::from_json(&text).map_err(|error| usage(error.to_string()))
+    String::from_utf8(bytes).map_err(|error| usage(error.to_string()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
@@ -54,7 +59,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     read_file(path, INPUT_BYTES).map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
 }
 
-fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     limited(File::open(path)?, limit)
 }
 

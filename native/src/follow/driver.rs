@@ -36,6 +36,9 @@ pub trait Target: Send + Sync {
     /// Height of the head.
     fn head(&self) -> u64;
 
+    /// The upstream has announced this height.
+    fn announced(&self, _height: u64) {}
+
     /// Imports blocks in order, and keeps them; stops at the first that is refused.
     ///
     /// # Errors
@@ -80,6 +83,7 @@ pub async fn follow(
             }
         };
         progress.set_target(announced);
+        target.announced(announced);
         let Some(last) = blocks.last().map(|block| block.header.number) else {
             progress.finish();
             caught_up(target.head());

@@ -1,5 +1,6 @@
 //! Serving a local chain: the development chain, or one that is followed and re-executed.
 
+mod report;
 mod service;
 
-pub use service::{Entropy, LocalOptions, LocalService};
+pub use service::{moment, Entropy, LocalOptions, LocalService};

@@ -9,10 +9,12 @@ use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply};
 use tokio::sync::Semaphore;
-use tracing::warn;
+use tracing::{error, info, warn};
 
+use super::report;
 use crate::envelope;
 use crate::service::{Answer, Health, Service};
+use crate::store::{Persist, StoreError};
 
 /// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
@@ -59,9 +61,15 @@ impl Entropy {
     }
 }
 
+/// What only one message or tick at a time may use.
+struct Writer {
+    client: LocalClient,
+    persist: Option<Persist>,
+}
+
 /// A local chain behind the server.
 pub struct LocalService {
-    client: Arc<Mutex<LocalClient>>,
+    writer: Arc<Mutex<Writer>>,
     /// The chain as it was after the last change.
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     dispatcher: Arc<Dispatcher>,
@@ -71,32 +79,43 @@ pub struct LocalService {
 }
 
 impl LocalService {
-    /// Serves a client's chain.
+    /// Serves a node's chain, and keeps it on disk if there is a place for it.
     #[must_use]
-    pub fn new(client: LocalClient, options: LocalOptions, entropy: Entropy) -> Self {
+    pub fn new(
+        node: Box<dyn Node>,
+        options: LocalOptions,
+        entropy: Entropy,
+        persist: Option<Persist>,
+    ) -> Self {
+        let client = LocalClient::new(node);
         Self {
             dispatcher: client.dispatcher(),
             snapshot: Arc::new(RwLock::new(client.snapshot())),
-            client: Arc::new(Mutex::new(client)),
+            writer: Arc::new(Mutex::new(Writer { client, persist })),
             options,
             runs: Arc::new(Semaphore::new(MAX_RUNS)),
             entropy: Arc::new(entropy),
         }
     }
 
-    /// Works on the node between messages (a tick of the clock, an import), and shows readers what has changed.
-    pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> T {
-        let mut client = lock(&self.client);
-        client.node().begin(moment(&self.entropy));
-        let result = work(client.node());
-        publish(&self.snapshot, &client);
-        result
+    /// Works on the node between messages (a tick of the clock, an import), keeps what has changed and shows it to
+    /// readers.
+    ///
+    /// # Errors
+    /// The store cannot be written; readers see the change all the same.
+    pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
+        let mut writer = lock(&self.writer);
+        writer.client.node().begin(moment(&self.entropy));
+        let result = work(writer.client.node());
+        let kept = keep(&mut writer);
+        publish(&self.snapshot, &writer.client);
+        kept.map(|()| result)
     }
 
     async fn run(&self, message: LocalMessage) -> Result<Option<Reply>, tokio::task::JoinError> {
         // The semaphore is never closed.
         let permit = self.runs.clone().acquire_owned().await.ok();
-        let (client, snapshot, entropy) = (self.client.clone(), self.snapshot.clone(), self.entropy.clone());
+        let (writer, snapshot, entropy) = (self.writer.clone(), self.snapshot.clone(), self.entropy.clone());
         let limit = self.options.run_timeout;
         tokio::task::spawn_blocking(move || {
             let _permit = permit;
@@ -105,11 +124,14 @@ impl LocalService {
                 let started = Instant::now();
                 return message.read(&*view, now(), &|| started.elapsed() > limit);
             }
-            let mut client = lock(&client);
+            let mut writer = lock(&writer);
             // Waiting for other writers does not count.
             let started = Instant::now();
-            let reply = client.answer(message, moment(&entropy), &|| started.elapsed() > limit);
-            publish(&snapshot, &client);
+            let reply = writer.client.answer(message, moment(&entropy), &|| started.elapsed() > limit);
+            if let Err(failure) = keep(&mut writer) {
+                error!("{failure}");
+            }
+            publish(&snapshot, &writer.client);
             reply
         })
         .await
@@ -117,8 +139,20 @@ impl LocalService {
 }
 
 /// A handler does not panic; if one did, the chain would still be what it was after the last whole change.
-fn lock(client: &Mutex<LocalClient>) -> MutexGuard<'_, LocalClient> {
-    client.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes new blocks to the store before anybody is told of them, and tells people what has happened.
+fn keep(writer: &mut Writer) -> Result<(), StoreError> {
+    let node = writer.client.node();
+    for event in node.dev().map(|chain| chain.take_events()).unwrap_or_default() {
+        info!("{}", report::event(&event));
+    }
+    match &mut writer.persist {
+        Some(persist) => persist.save(node.local()),
+        None => Ok(()),
+    }
 }
 
 fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
@@ -130,7 +164,8 @@ fn now() -> u64 {
 }
 
 /// Time and randomness for one message.
-fn moment(entropy: &Entropy) -> Moment {
+#[must_use]
+pub fn moment(entropy: &Entropy) -> Moment {
     Moment { now: now(), entropy: entropy.next() }
 }
 
@@ -141,7 +176,12 @@ impl Service for LocalService {
             match self.run(open).await {
                 Ok(None) => Answer::served(None),
                 Ok(Some(reply)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
-                Ok(Some(reply)) => Answer::served(Some(reply.body.into_bytes())),
+                Ok(Some(reply)) => {
+                    if let Some(failure) = report::failed_call(&message, &reply.body) {
+                        info!("{failure}");
+                    }
+                    Answer::served(Some(reply.body.into_bytes()))
+                }
                 Err(failure) => {
                     warn!(%failure, "a handler failed");
                     let text = "Internal server error";

@@ -1,0 +1,95 @@
+//! `rootlight follow`.
+
+use std::sync::Arc;
+
+use rootlight::consensus::Network;
+use rootlight::engine::{FollowNode, Node as _};
+use rootlight::exec::GenesisBlock;
+use rootlight::local::LocalChain;
+use rootlight::types::Block;
+use tracing::{error, info};
+
+use super::args::FollowArgs;
+use super::{runtime, serving, verify, CommandError};
+use crate::follow::{follow, FollowError, FollowOptions, Target};
+use crate::local::{moment, Entropy, LocalOptions, LocalService};
+use crate::store::{Persist, Store};
+use crate::upstream;
+
+/// Executes another node's blocks.
+pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
+    let (network, genesis) = network(&args.network)?;
+    let upstream = upstream::open(&args.upstream).map_err(|error| CommandError::Usage(error.to_string()))?;
+    let network = Arc::new(network);
+    let mut chain = LocalChain::new(network.clone(), genesis.header, genesis.state, args.history)
+        .map_err(CommandError::failed)?;
+    let persist = match &args.data_dir {
+        None => None,
+        Some(folder) => {
+            let store = Store::open(folder, network.genesis_hash).map_err(CommandError::failed)?;
+            Some(Persist::restore(store, &mut chain, args.history).map_err(CommandError::failed)?)
+        }
+    };
+    let entropy = Entropy::from_system().map_err(CommandError::failed)?;
+    let version = format!("Rootlight/{}/{}/Rust/follow", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
+    let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), moment(&entropy));
+    info!("following {} from block {}", upstream.name(), node.local().head().number);
+    let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
+    runtime()?.block_on(async {
+        let target = Arc::new(Following(service.clone()));
+        let following = follow(target, upstream, network, FollowOptions::default(), |_| {});
+        tokio::select! {
+            served = serving::serve(service, &args.server, |_| {}) => served,
+            failure = following => {
+                error!("following ended: {failure}");
+                Err(CommandError::failed(failure))
+            }
+        }
+    })
+}
+
+/// Regtest, or a file of parameters with a genesis. The public networks are refused: their blocks need the whole
+/// Bridge.
+fn network(name: &str) -> Result<(Network, GenesisBlock), CommandError> {
+    if name == "regtest" {
+        return Ok((Network::regtest(), GenesisBlock::regtest()));
+    }
+    if Network::by_name(name).is_some() {
+        return Err(CommandError::Usage(format!(
+            "--network {name}: following executes every block, and the public networks' need parts of the Bridge \
+             that are not simulated (peg-in, signing, federation change); use `rootlight light` for them"
+        )));
+    }
+    let text = verify::network_text(name)?;
+    let failed = |error: &dyn std::fmt::Display| CommandError::Usage(format!("network {name:?}: {error}"));
+    let (network, genesis) = Network::from_json_with_genesis(&text).map_err(|error| failed(&error))?;
+    match genesis {
+        Some(genesis) => Ok((network.clone(), GenesisBlock::new(&genesis, &network))),
+        None if network.genesis_hash == Network::regtest().genesis_hash => {
+            Ok((network, GenesisBlock::regtest()))
+        }
+        None => Err(failed(&"it has no genesis, which the first block is executed on")),
+    }
+}
+
+/// The service as what blocks are imported into.
+struct Following(Arc<LocalService>);
+
+impl Target for Following {
+    fn head(&self) -> u64 {
+        self.0.with_node(|node| node.local().head().number).unwrap_or(0)
+    }
+
+    fn announced(&self, height: u64) {
+        // Only readers are told; nothing is written.
+        let _ = self.0.with_node(|node| node.announced(height));
+    }
+
+    fn import(&self, blocks: Vec<Block>) -> Result<(), FollowError> {
+        let imported = self.0.with_node(|node| {
+            let now = node.now();
+            blocks.into_iter().try_for_each(|block| node.import(block, Some(now)).map(drop))
+        })?;
+        Ok(imported?)
+    }
+}

@@ -1,0 +1,55 @@
+//! Running the server in front of a service until somebody ends it.
+
+use std::sync::Arc;
+
+use tokio::signal;
+use tracing::info;
+
+use super::args::ServerArgs;
+use super::CommandError;
+use crate::server::Server;
+use crate::service::Service;
+
+/// Where the server answers.
+#[derive(Debug, Clone)]
+pub(super) struct Endpoints {
+    /// URL for HTTP.
+    pub(super) http: String,
+    /// URLs for WebSocket.
+    pub(super) websockets: Vec<String>,
+}
+
+/// Binds, calls `announce`, prints the ready line, and serves until Ctrl-C or SIGTERM.
+pub(super) async fn serve(
+    service: Arc<impl Service>,
+    args: &ServerArgs,
+    announce: impl FnOnce(&Endpoints),
+) -> Result<(), CommandError> {
+    let server = Server::bind(args.config(), service).await.map_err(CommandError::failed)?;
+    let address = server.address();
+    let mut websockets = vec![format!("ws://{address}")];
+    websockets.extend(server.second_address().map(|second| format!("ws://{second}")));
+    announce(&Endpoints { http: format!("http://{address}"), websockets });
+    if let Some(second) = server.second_address() {
+        info!("also listening on ws://{second}");
+    }
+    // Scripts wait for this line.
+    println!("{}", server.ready_line());
+    server.run(stop_signal()).await;
+    Ok(())
+}
+
+/// Ctrl-C or SIGTERM.
+pub(super) async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        if let Ok(mut terminate) = signal::unix::signal(signal::unix::SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    let _ = signal::ctrl_c().await;
+}

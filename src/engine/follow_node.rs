@@ -1,0 +1,92 @@
+//! A chain that follows another node's blocks, as a node: everything is executed here, nothing is mined.
+
+use alloc::{string::String, sync::Arc, vec};
+
+use alloy_primitives::{keccak256, B256};
+
+use super::{
+    local_view::LocalSnapshot,
+    node::{Draw, Moment, Node, Snapshot},
+    Filters, SyncProgress,
+};
+use crate::{
+    exec::CallPolicy,
+    local::{ChainSnapshot, ImportError, Imported, LocalChain},
+    types::Block,
+};
+
+/// An executed chain whose blocks come from outside.
+#[derive(Debug)]
+pub struct FollowNode {
+    chain: LocalChain,
+    filters: Filters,
+    draw: Draw,
+    version: Arc<str>,
+    upstreams: Arc<vec::Vec<String>>,
+    policy: CallPolicy,
+    /// Height at the start, and the height the upstream has announced.
+    heights: (u64, u64),
+}
+
+impl FollowNode {
+    /// A node on a chain; `upstream` is the name of what it follows, without credentials.
+    pub fn new(chain: LocalChain, version: &str, upstream: &str, policy: CallPolicy, moment: Moment) -> Self {
+        let start = chain.head().number;
+        Self {
+            chain,
+            filters: Filters::new(keccak256(moment.entropy)),
+            draw: Draw::new(moment),
+            version: version.into(),
+            upstreams: Arc::new(vec![upstream.into()]),
+            policy,
+            heights: (start, start),
+        }
+    }
+
+    fn progress(&self) -> Option<SyncProgress> {
+        let current = self.chain.head().number;
+        let (starting, highest) = self.heights;
+        (current < highest).then_some(SyncProgress { starting, current, highest })
+    }
+}
+
+impl Node for FollowNode {
+    fn begin(&mut self, moment: Moment) {
+        self.draw = Draw::new(moment);
+    }
+
+    fn now(&self) -> u64 {
+        self.draw.now()
+    }
+
+    fn random(&mut self) -> B256 {
+        self.draw.random()
+    }
+
+    fn snapshot(&self) -> Arc<dyn Snapshot> {
+        Arc::new(LocalSnapshot {
+            chain: self.chain.snapshot(),
+            version: self.version.clone(),
+            policy: self.policy,
+            syncing: self.progress(),
+            upstreams: self.upstreams.clone(),
+            dev: None,
+        })
+    }
+
+    fn filters(&mut self) -> &mut Filters {
+        &mut self.filters
+    }
+
+    fn local(&self) -> &ChainSnapshot {
+        self.chain.view()
+    }
+
+    fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        self.chain.import(block, now)
+    }
+
+    fn announced(&mut self, height: u64) {
+        self.heights.1 = height;
+    }
+}

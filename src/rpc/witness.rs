@@ -1,0 +1,202 @@
+//! `rootlight_getWitness` and `rootlight_getBlockWitness`: everything that proves an execution, in one answer.
+//!
+//! A client that trusts nobody checks the nodes against the state root of a header it has verified, runs the same
+//! execution on them, and sees that nothing is missing. Nothing else of the answer has to be believed.
+
+use alloc::{collections::BTreeMap, collections::BTreeSet, format, string::String, vec::Vec};
+
+use alloy_primitives::{hex, Bytes, B256, U256};
+use serde::Serialize;
+
+use super::{
+    call::keys_of_call,
+    lookup::{find, require, state_failure},
+    method::{absent, optional, required, verified, Done, Failure, Handler, Method},
+    params::{BlockSelector, Params},
+};
+use crate::{
+    consensus::VerifiedHeader,
+    engine::{Level, Refusal, Stop, View},
+    exec::BlockObserver,
+    state::{keys, Access, AccessKey, StateError, StateKey, StateReader},
+    types::keccak256,
+};
+
+/// Most bytes of nodes and values in one witness: what one block can read stays below.
+pub const MAX_WITNESS_BYTES: usize = 64 * 1024 * 1024;
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "rootlight_getWitness",
+        aliases: &[],
+        params: &[
+            required("call", "CALL"),
+            optional("block", "BLOCK"),
+            optional("stateOverride", "OVERRIDE"),
+        ],
+        result: "witness: trie nodes and values that prove what the call reads",
+        level: Level::Verified,
+        cost: 100,
+        doc: "Proof of all state that eth_call with the same parameters reads, in one answer.",
+        handler: Handler::Read(of_call),
+    },
+    Method {
+        name: "rootlight_getBlockWitness",
+        aliases: &[],
+        params: &[required("blockHash", "HASH"), optional("transactionIndex", "QUANTITY")],
+        result: "witness of the parent's state, or null",
+        level: Level::Verified,
+        cost: 300,
+        doc: "Proof of all state of the parent that a block's transactions, up to an index, read and write.",
+        handler: Handler::Read(of_block),
+    },
+];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Witness {
+    /// The block whose state is proven.
+    block_number: String,
+    block_hash: B256,
+    state_root: B256,
+    /// Serialized trie nodes, each once, in no order that matters.
+    nodes: Vec<String>,
+    /// Codes and long values behind hashes in the nodes.
+    values: Vec<String>,
+}
+
+fn of_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let (header, keys) = keys_of_call(view, params)?;
+    verified(&witness(view, &header, &keys)?)
+}
+
+fn of_block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let hash = params.hash(0, "block hash")?;
+    let last = params.is_given(1).then(|| params.index(1)).transpose()?;
+    let Some(header) = find(view, &by_hash(hash))? else { return absent() };
+    if header.number == 0 {
+        return absent();
+    }
+    let parent = require(view, &by_hash(header.parent_hash))?;
+    let mut reads = Reads { last, done: false, keys: BTreeSet::new() };
+    view.replay(&header, &mut reads)?;
+    verified(&witness(view, &parent, &reads.keys)?)
+}
+
+fn by_hash(hash: B256) -> BlockSelector {
+    BlockSelector::Hash { hash, require_canonical: false, in_map: false }
+}
+
+/// Collects keys until the wanted transaction has run.
+struct Reads {
+    last: Option<usize>,
+    done: bool,
+    keys: BTreeSet<StateKey>,
+}
+
+impl BlockObserver for Reads {
+    fn watches_access(&self) -> bool {
+        !self.done
+    }
+
+    fn accessed(&mut self, index: usize, access: &Access) {
+        if self.done {
+            return;
+        }
+        for key in access.reads.iter().chain(&access.writes) {
+            match key {
+                AccessKey::Account(address) => {
+                    self.keys.insert(StateKey::Account(*address));
+                    self.keys.insert(StateKey::Code(*address));
+                    self.keys.insert(StateKey::Storage(*address, U256::ZERO));
+                }
+                AccessKey::Cell(address, slot) => {
+                    self.keys.insert(StateKey::Storage(*address, *slot));
+                }
+            }
+        }
+        self.done = self.last.is_some_and(|last| index >= last);
+    }
+}
+
+/// Nodes by hash and values, with what they weigh.
+#[derive(Default)]
+struct Collected {
+    nodes: BTreeMap<B256, Bytes>,
+    values: BTreeMap<B256, Bytes>,
+    bytes: usize,
+}
+
+impl Collected {
+    fn put(into: &mut BTreeMap<B256, Bytes>, total: &mut usize, bytes: Bytes) {
+        *total = total.saturating_add(bytes.len());
+        into.insert(keccak256(&bytes), bytes);
+    }
+
+    fn way(
+        &mut self,
+        view: &dyn View,
+        header: &VerifiedHeader,
+        path: &[u8],
+        key: &StateKey,
+    ) -> Result<(), Failure> {
+        let missing = |_| state_failure(header, StateError::Missing(*key));
+        for node in view.prove(header, path).map_err(missing)? {
+            Self::put(&mut self.nodes, &mut self.bytes, node);
+        }
+        Ok(())
+    }
+
+    /// A value that its node holds only the hash of.
+    fn long(&mut self, value: Bytes) {
+        if value.len() > crate::trie::limits::MAX_INLINE_VALUE {
+            Self::put(&mut self.values, &mut self.bytes, value);
+        }
+    }
+}
+
+fn witness(view: &dyn View, header: &VerifiedHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
+    let state = view.state(header)?;
+    let mut collected = Collected::default();
+    for key in keys {
+        add(view, header, &*state, key, &mut collected)?;
+        if collected.bytes > MAX_WITNESS_BYTES {
+            return Err(Failure::Stop(Stop::Refused(Refusal::WitnessTooLarge { max: MAX_WITNESS_BYTES })));
+        }
+    }
+    let texts = |all: BTreeMap<B256, Bytes>| all.values().map(hex::encode_prefixed).collect();
+    Ok(Witness {
+        block_number: format!("{:#x}", header.number),
+        block_hash: header.hash(),
+        state_root: view.state_root(header),
+        nodes: texts(collected.nodes),
+        values: texts(collected.values),
+    })
+}
+
+fn add(
+    view: &dyn View,
+    header: &VerifiedHeader,
+    state: &dyn StateReader,
+    key: &StateKey,
+    collected: &mut Collected,
+) -> Result<(), Failure> {
+    let failed = |error: StateError| state_failure(header, error);
+    match key {
+        StateKey::Account(address) => {
+            state.account(address).map_err(failed)?;
+            collected.way(view, header, &keys::account_key(address), key)?;
+            collected.way(view, header, &keys::code_key(address), key)
+        }
+        StateKey::Code(address) => {
+            collected.long(state.code(address).map_err(failed)?);
+            collected.way(view, header, &keys::code_key(address), key)
+        }
+        StateKey::Storage(address, slot) | StateKey::StorageBytes(address, slot) => {
+            collected.long(state.storage(address, slot).map_err(failed)?);
+            collected.way(view, header, &keys::slot_key(address, slot), key)
+        }
+        // Headers and what hangs on them are verified, not proven by state.
+        _ => Ok(()),
+    }
+}

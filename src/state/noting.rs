@@ -1,0 +1,53 @@
+//! A state that remembers what was read of it: what a witness has to prove.
+
+use alloc::collections::BTreeSet;
+use core::cell::RefCell;
+
+use alloy_primitives::{Address, Bytes, U256};
+
+use super::reader::{AccountState, StateError, StateKey, StateReader};
+
+/// Passes reads on and notes their keys.
+pub struct NotingState<'a> {
+    base: &'a dyn StateReader,
+    keys: RefCell<BTreeSet<StateKey>>,
+}
+
+impl<'a> NotingState<'a> {
+    /// Nothing read yet.
+    pub fn new(base: &'a dyn StateReader) -> Self {
+        Self { base, keys: RefCell::default() }
+    }
+
+    /// Everything that was read.
+    pub fn into_keys(self) -> BTreeSet<StateKey> {
+        self.keys.into_inner()
+    }
+
+    fn note(&self, key: StateKey) {
+        self.keys.borrow_mut().insert(key);
+    }
+}
+
+impl StateReader for NotingState<'_> {
+    fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
+        self.note(StateKey::Account(*address));
+        self.base.account(address)
+    }
+
+    fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
+        // The marker lies on the way of every slot, the first one's too.
+        self.note(StateKey::Storage(*address, U256::ZERO));
+        self.base.is_contract(address)
+    }
+
+    fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
+        self.note(StateKey::Storage(*address, *slot));
+        self.base.storage(address, slot)
+    }
+
+    fn code(&self, address: &Address) -> Result<Bytes, StateError> {
+        self.note(StateKey::Code(*address));
+        self.base.code(address)
+    }
+}
