@@ -67,9 +67,15 @@ impl Drop for Server {
     }
 }
 
+/// A light client of blocks 0 to 75 of a development network.
+fn recorded() -> [&'static str; 7] {
+    const UPSTREAM: &str = concat!("replay:", env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz");
+    ["light", "--network", "regtest", "--checkpoint", "none", "--upstream", UPSTREAM]
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_command_the_built_in_recording_is_served() {
-    let server = Server::start(&[]);
+async fn a_recording_is_served_through_the_light_client() {
+    let server = Server::start(&recorded());
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x4b");
     assert_eq!(server.ask("eth_chainId", json!([])).await["result"], "0x21");
     assert!(server.ask("web3_clientVersion", json!([])).await["result"]
@@ -116,7 +122,7 @@ async fn ctrl_c_stops_too_and_silent_is_silent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn log_lines_as_json() {
-    let server = Server::start(&["--json-log"]);
+    let server = Server::start(&[&recorded()[..], &["--json-log"]].concat());
     let (_, _, err) = server.stop("-TERM");
     assert!(err.lines().count() > 2);
     for line in err.lines() {
