@@ -20,24 +20,25 @@ struct Dev {
 
 impl Dev {
     fn start(arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
             .args(arguments)
             .args(["--http-port", "0"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut banner = String::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        // Dropping it ends the process, whatever happens from here on.
+        let mut dev = Self { child, url: String::new(), banner: String::new() };
+        for line in BufReader::new(dev.child.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
             if let Some(rest) = line.strip_prefix("listening ") {
-                let url = rest.split(' ').next().unwrap().to_owned();
-                return Self { child, url, banner };
+                dev.url = rest.split(' ').next().unwrap().to_owned();
+                return dev;
             }
-            banner += &line;
-            banner.push('\n');
+            dev.banner += &line;
+            dev.banner.push('\n');
         }
-        panic!("no ready line after:\n{banner}");
+        panic!("no ready line after:\n{}", dev.banner);
     }
 
     async fn call(&self, method: &str, params: Value) -> Result<Value, Value> {
@@ -53,7 +54,8 @@ impl Dev {
 
     async fn send(&self, to: &str) -> Value {
         let from = self.call("eth_accounts", json!([])).await.unwrap()[0].clone();
-        let transaction = json!([{ "from": from, "to": to, "value": "0x5", "gas": "0x5208", "gasPrice": "0x1" }]);
+        let transaction =
+            json!([{ "from": from, "to": to, "value": "0x5", "gas": "0x5208", "gasPrice": "0x1" }]);
         self.call("eth_sendTransaction", transaction).await.unwrap()
     }
 
