@@ -39,6 +39,7 @@ pub(super) struct HeaderWindow {
     slots: Vec<Slot>,
     /// Ask for all of them by one `rootlight_getHeaders`.
     binary: bool,
+    was_binary: bool,
 }
 
 #[derive(Debug)]
@@ -60,7 +61,7 @@ impl HeaderWindow {
     pub(super) fn new(first: u64, last: u64, announced: u64) -> Self {
         let slots =
             (first..=last).map(|number| Slot { number, form: 0, state: SlotState::Wanted(None) }).collect();
-        Self { first, announced, slots, binary: false }
+        Self { first, announced, slots, binary: false, was_binary: false }
     }
 
     pub(super) fn single(number: u64) -> Self {
@@ -76,6 +77,11 @@ impl HeaderWindow {
     /// Whether the headers are asked for in one binary answer.
     pub(super) fn is_binary(&self) -> bool {
         self.binary
+    }
+
+    /// Whether a binary answer came that was one, complete or not.
+    pub(super) fn was_binary(&self) -> bool {
+        self.was_binary
     }
 
     pub(super) fn first(&self) -> u64 {
@@ -119,6 +125,7 @@ impl HeaderWindow {
         let Some(Ok(raw)) = answer else { return };
         let Ok(text) = serde_json::from_str::<String>(raw.get()) else { return };
         let Ok(headers) = decode_headers(&text, self.slots.len(), network) else { return };
+        self.was_binary = true;
         let (announced, mut headers) = (self.announced, headers.into_iter());
         for slot in &mut self.slots {
             match headers.next() {
@@ -131,22 +138,24 @@ impl HeaderWindow {
         }
     }
 
-    /// The headers up to the end of the upstream's chain.
-    ///
-    /// # Errors
-    /// The first header that must exist but could not be had, or that came as something else.
-    pub(super) fn into_headers(self) -> Result<Vec<Found>, (u64, SyncCause)> {
+    /// The headers up to the end of the upstream's chain, or up to the first that must exist but could not be had, or
+    /// that came as something else.
+    pub(super) fn into_headers(self) -> (Vec<Found>, Option<(u64, SyncCause)>) {
         let announced = self.announced;
         let mut headers = Vec::with_capacity(self.slots.len());
         for slot in self.slots {
-            match slot.state {
-                SlotState::Have(header) => headers.push(*header),
+            let cause = match slot.state {
+                SlotState::Have(header) => {
+                    headers.push(*header);
+                    continue;
+                }
                 SlotState::Gone(cause) if slot.number > announced && is_end(&cause) => break,
-                SlotState::Gone(cause) => return Err((slot.number, cause)),
-                SlotState::Wanted(cause) => return Err((slot.number, cause.unwrap_or(SyncCause::Missing))),
-            }
+                SlotState::Gone(cause) => cause,
+                SlotState::Wanted(cause) => cause.unwrap_or(SyncCause::Missing),
+            };
+            return (headers, Some((slot.number, cause)));
         }
-        Ok(headers)
+        (headers, None)
     }
 }
 

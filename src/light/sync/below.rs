@@ -63,10 +63,10 @@ impl Sync {
         self.below.release(upstream);
         let first = window.first();
         let headers = match window.into_headers() {
-            Ok(headers) => headers,
-            Err((number, cause)) if cause.is_lie() => return Err(SyncFault { number, cause }),
+            (headers, None) => headers,
+            (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
             // It keeps no old blocks; no other client needs it to.
-            Err(_) => {
+            _ => {
                 self.below.refused.insert(upstream);
                 return Ok(self.next_work(upstream));
             }

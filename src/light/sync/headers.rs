@@ -103,7 +103,7 @@ impl Sync {
         }
         let taken = window.take(mine, &self.network);
         if asked_binary {
-            self.learn_binary(upstream, taken.is_ok());
+            self.learn_binary(upstream, window.was_binary());
         }
         if let Err(WindowError::AskAgain) = taken {
             return Ok(Phase::Work(Work { window: Some((goal, window)), uncles }));
@@ -128,8 +128,9 @@ impl Sync {
 
     fn feed_base(&mut self, window: HeaderWindow) -> Result<Phase, SyncFault> {
         let number = self.checkpoint.number;
-        let found = window.into_headers().map_err(|(number, cause)| SyncFault { number, cause })?;
-        let found = found.into_iter().next().ok_or(SyncFault { number, cause: SyncCause::Missing })?;
+        let (found, missing) = window.into_headers();
+        let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
+        let found = found.into_iter().next().ok_or(SyncFault { number, cause })?;
         let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, found.header)
             .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
         if self.chain.is_none() {
@@ -146,9 +147,9 @@ impl Sync {
         uncles: Vec<Task>,
     ) -> Result<Phase, SyncFault> {
         let (first, wanted) = (window.first(), window.len());
-        let headers = window.into_headers().map_err(|(number, cause)| SyncFault { number, cause })?;
+        let (headers, missing) = window.into_headers();
         let mut ended = headers.len() < wanted;
-        let before = self.head_number();
+        let (before, mut early) = (self.head_number(), false);
         for found in headers {
             let (number, hash) = (found.header.number, found.header.hash());
             match self.insert(upstream, found) {
@@ -156,13 +157,16 @@ impl Sync {
                 Err(SyncCause::Unlinked) => return self.rewind_below(upstream, first, number, uncles),
                 // Ahead of our clock: it waits, and so does what follows it.
                 Err(SyncCause::Header(error)) if error.is_early() => {
-                    ended = true;
+                    (ended, early) = (true, true);
                     break;
                 }
                 Err(cause) => return Err(SyncFault { number, cause }),
             }
         }
         self.count(upstream, before);
+        if let Some((number, cause)) = missing.filter(|_| !early) {
+            return Err(SyncFault { number, cause });
+        }
         if let Some(peer) = self.peers.get_mut(upstream) {
             peer.rewind = FIRST_REWIND;
             peer.at_end |= ended;

@@ -1,0 +1,221 @@
+//! Lies about headers and uncles.
+
+use serde_json::{json, Value};
+
+use crate::{
+    actor::{Actor, Trick},
+    recording,
+    support::{
+        chain::{lines, text},
+        shared, u64_of,
+    },
+    world::World,
+};
+
+const HEAD: u64 = 90;
+const LIMIT: u64 = 120_000;
+
+/// One liar, alone and beside an honest upstream: never more than the chain it really has; beside the honest one the
+/// head is reached, and the liar is named.
+fn header_liar(trick: Trick, rule: &str) {
+    let Some(recording) = recording(HEAD) else { return };
+    let mut alone = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+    assert!(!alone.sync(LIMIT), "{trick:?} alone must not count as a head");
+    let lies = alone.lies(0);
+    assert!(lies.iter().any(|lie| lie.contains(rule)), "{trick:?}: {lies:?}");
+
+    for liar in [0, 1] {
+        let mut actors = vec![Actor::new(&recording, Trick::Honest), Actor::new(&recording, Trick::Honest)];
+        actors[liar].trick = trick.clone();
+        let mut world = World::regtest(actors);
+        assert!(world.sync(LIMIT), "{trick:?} as upstream {liar}");
+        assert_eq!(world.head(), HEAD);
+        // Whoever comes second may show nothing that was not proven by the first.
+        let named = !world.lies(liar).is_empty() && world.is_resting(liar);
+        assert!(named || liar == 1, "{trick:?}");
+        assert!(world.lies(1 - liar).is_empty() && !world.is_resting(1 - liar), "{trick:?}");
+        let answer = world.call("eth_blockNumber", &json!([]));
+        assert_eq!(answer, Ok(json!(format!("{HEAD:#x}"))));
+    }
+}
+
+#[test]
+fn headers_with_copied_bitcoin_headers() {
+    header_liar(Trick::CopiedWork, "bitcoinMergedMining");
+}
+
+#[test]
+fn withheld_merge_mining_proofs() {
+    header_liar(Trick::WithoutProof, "bitcoinMergedMining");
+}
+
+#[test]
+fn another_block_than_the_one_asked_for() {
+    header_liar(Trick::OtherBlock, "block 1");
+}
+
+#[test]
+fn fake_uncles() {
+    let Some(recording) = recording(HEAD) else { return };
+    let mut actors = vec![Actor::new(&recording, Trick::FakeUncles), Actor::new(&recording, Trick::Honest)];
+    (actors[0].latency, actors[1].latency) = (1, 1_000);
+    let mut world = World::regtest(actors);
+    assert!(world.sync(LIMIT));
+    world.run(60_000);
+    let named = world.lies(0);
+    assert!(named.iter().any(|lie| lie.contains("uncles")), "{named:?}");
+    assert!(world.lies(1).is_empty());
+    // The honest one supplied what the liar did not: totals are exact up to the head.
+    let total = world.call("eth_getBlockByNumber", &json!([format!("{HEAD:#x}"), false])).unwrap();
+    let mut honest = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    assert!(honest.sync(LIMIT));
+    honest.run(10_000);
+    let expected = honest.call("eth_getBlockByNumber", &json!([format!("{HEAD:#x}"), false])).unwrap();
+    assert!(expected["totalDifficulty"].is_string());
+    assert_eq!(total, expected);
+}
+
+#[test]
+fn withheld_uncles() {
+    let Some(recording) = recording(HEAD) else { return };
+    let withheld = Trick::Withhold(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
+    let mut alone = World::regtest(vec![Actor::new(&recording, withheld.clone())]);
+    assert!(alone.sync(LIMIT));
+    alone.run(20_000);
+    let open = alone.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
+    assert_eq!(open["totalDifficulty"], Value::Null, "never a total without its uncles");
+    let mut both =
+        World::regtest(vec![Actor::new(&recording, withheld), Actor::new(&recording, Trick::Honest)]);
+    assert!(both.sync(LIMIT));
+    both.run(20_000);
+    let known = both.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
+    assert!(known["totalDifficulty"].is_string(), "the other has them");
+}
+
+#[test]
+fn announced_but_not_there() {
+    let Some(recording) = recording(HEAD) else { return };
+    let actors = vec![Actor::new(&recording, Trick::Boastful), Actor::new(&recording, Trick::Honest)];
+    let mut world = World::regtest(actors);
+    assert!(world.sync(LIMIT));
+    assert_eq!(world.head(), HEAD);
+}
+
+#[test]
+fn silent_slow_and_truncated_answers() {
+    let Some(recording) = recording(HEAD) else { return };
+    for trick in [Trick::Silent, Trick::Lossy(70), Trick::Truncated] {
+        let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, Trick::Honest)];
+        let mut world = World::regtest(actors);
+        assert!(world.sync(LIMIT), "{trick:?}");
+        assert_eq!(world.head(), HEAD, "{trick:?}");
+    }
+    for latency in [9_000, 20_000] {
+        let mut actors = vec![Actor::new(&recording, Trick::Honest), Actor::new(&recording, Trick::Honest)];
+        actors[0].latency = latency;
+        let mut world = World::regtest(actors);
+        assert!(world.sync(LIMIT), "{latency} ms");
+        assert_eq!(world.head(), HEAD);
+        assert!(world.lies(0).is_empty(), "slowness is no lie");
+    }
+}
+
+#[test]
+fn an_upstream_behind_the_others_hides_nothing() {
+    let Some(recording) = recording(HEAD) else { return };
+    let actors = vec![Actor::new(&recording, Trick::Behind(40)), Actor::new(&recording, Trick::Honest)];
+    let mut world = World::regtest(actors);
+    assert!(world.sync(LIMIT));
+    assert_eq!(world.head(), HEAD);
+    world.run(20_000);
+    assert!(!world.is_resting(0) && world.lies(0).is_empty(), "being behind is no lie");
+}
+
+#[test]
+fn an_upstream_of_another_network() {
+    let Some(recording) = recording(HEAD) else { return };
+    let testnet = rootlight::consensus::Network::testnet();
+    let checkpoint =
+        rootlight::consensus::Checkpoint { number: 0, hash: testnet.genesis_hash, total_difficulty: None };
+    let mut world = World::new(testnet, checkpoint, vec![Actor::new(&recording, Trick::Honest)]);
+    assert!(!world.sync(LIMIT));
+    assert!(!world.lies(0).is_empty() && world.call("eth_blockNumber", &json!([])).is_err());
+}
+
+/// The recorded branches part at 155; the main one is longer.
+fn side_branch() -> Option<crate::support::upstream::Recording> {
+    const FORK: u64 = 155;
+    let mut side = recording(FORK)?;
+    let path = shared()?.join("vectors/chain/side_blocks.jsonl");
+    let block = lines(&path)
+        .into_iter()
+        .filter(|line| {
+            line["request"]["method"] == "eth_getBlockByHash" && line["request"]["params"][1] == true
+        })
+        .map(|line| line["response"]["result"].clone())
+        .find(|block| u64_of(text(block, "number")) == FORK)?;
+    side.show(&block);
+    Some(side)
+}
+
+#[test]
+fn upstreams_that_disagree_and_the_heaviest_proven_chain() {
+    let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
+    for order in [[0, 1, 1], [1, 1, 0], [1, 0, 1]] {
+        let actors = order.map(|branch| Actor::new(if branch == 0 { &main } else { &side }, Trick::Honest));
+        let mut world = World::regtest(actors.into());
+        assert!(world.sync(LIMIT));
+        assert_eq!(world.head(), 160, "{order:?}");
+        world.run(20_000);
+        for upstream in 0..3 {
+            assert!(
+                world.lies(upstream).is_empty() && !world.is_resting(upstream),
+                "a lighter branch is no lie"
+            );
+        }
+    }
+}
+
+#[test]
+fn flapping_reorganisations() {
+    let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
+    let mut flapping = Actor::new(&main, Trick::Flapping);
+    flapping.other = Some(&side);
+    let mut world = World::regtest(vec![flapping, Actor::new(&main, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    for _ in 0..20 {
+        world.run(5_000);
+        assert_eq!(world.head(), 160, "what is heaviest stays");
+    }
+}
+
+#[test]
+fn a_reorganisation_between_rounds() {
+    let (Some(main), Some(side)) = (recording(160), side_branch()) else { return };
+    let mut world = World::regtest(vec![Actor::new(&side, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    assert_eq!(world.head(), 155);
+    // The branch changes while a question is under way: its answer is of the pinned block, or an error.
+    let message =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": ["latest", true]});
+    let mut session = world.client.open(message.to_string().as_bytes());
+    let first = world.client.step(&mut session, &|| false);
+    world.actors[0].trunk = &main;
+    world.run(30_000);
+    assert_eq!(world.head(), 160);
+    let mut step = first;
+    let reply = loop {
+        match step {
+            rootlight::rpc::Step::Done(reply) => break reply.unwrap(),
+            rootlight::rpc::Step::Fetch(questions) => {
+                let answers =
+                    questions.iter().map(|question| world.actors[0].answer(&question.call)).collect();
+                world.client.feed(&mut session, answers);
+            }
+        }
+        step = world.client.step(&mut session, &|| false);
+    };
+    let answer: Value = serde_json::from_str(&reply.body).unwrap();
+    let number = &answer["result"]["number"];
+    assert!(answer.get("error").is_some() || number == "0x9b", "{answer}");
+}

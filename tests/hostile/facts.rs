@@ -1,0 +1,150 @@
+//! Lies about transactions, receipts, logs and state.
+
+use serde_json::{json, Value};
+
+use crate::{
+    actor::{Actor, Trick},
+    recording,
+    support::upstream::Recording,
+    world::World,
+};
+
+pub const HEAD: u64 = 130;
+const LIMIT: u64 = 120_000;
+const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
+const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+const TRANSACTION: &str = "0xe60832eaa5ee0abcd6ef05fa33f378dbd2998e8ce1dbcf91ca2a3bf9d5ec78cb";
+
+/// Questions whose answers rest on facts of every kind.
+pub fn questions() -> Vec<(&'static str, Value)> {
+    let balance_of = format!("0x70a08231000000000000000000000000{}", &COW[2..]);
+    vec![
+        ("eth_blockNumber", json!([])),
+        ("eth_getBlockByNumber", json!(["latest", true])),
+        ("eth_getBalance", json!([COW, "0x7a"])),
+        ("eth_getBalance", json!(["0x00000000000000000000000000000000deadbeef", "0x7a"])),
+        ("eth_getTransactionByHash", json!([TRANSACTION])),
+        ("eth_getTransactionReceipt", json!([TRANSACTION])),
+        ("eth_getStorageAt", json!([TOKEN, "0x2", "0x7a"])),
+        ("eth_getCode", json!([TOKEN, "0x7a"])),
+        ("eth_getProof", json!([TOKEN, ["0x2", "0x999"], "0x7a"])),
+        ("eth_call", json!([{ "to": TOKEN, "data": balance_of }, "0x7a"])),
+        ("eth_getLogs", json!([{ "fromBlock": "0x60", "toBlock": "0x7a" }])),
+    ]
+}
+
+/// What an honest upstream's answers prove.
+pub fn truths(recording: &Recording) -> Vec<Value> {
+    let mut world = World::regtest(vec![Actor::new(recording, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    world.run(10_000);
+    let asked = questions().into_iter();
+    asked
+        .map(|(method, params)| world.call(method, &params).unwrap_or_else(|e| panic!("{method}: {e}")))
+        .collect()
+}
+
+/// Alone, the liar gets no false value through; beside an honest upstream every question gets its true answer.
+fn fact_liar(trick: Trick, affected: &str) {
+    let Some(recording) = recording(HEAD) else { return };
+    let truths = truths(&recording);
+    let mut alone = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+    assert!(alone.sync(LIMIT), "{trick:?}");
+    let mut refused = 0;
+    for ((method, params), truth) in questions().iter().zip(&truths) {
+        match alone.call(method, params) {
+            Ok(answer) => assert!(&answer == truth, "{trick:?} {method} {params}: {answer}"),
+            Err(error) => {
+                assert!(error["message"].as_str().is_some_and(|text| text.len() > 20), "{error}");
+                refused += usize::from(*method == affected);
+            }
+        }
+    }
+    assert!(refused > 0, "{trick:?} does not touch {affected}");
+
+    let mut both =
+        World::regtest(vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, Trick::Honest)]);
+    assert!(both.sync(LIMIT));
+    both.run(10_000);
+    for ((method, params), truth) in questions().iter().zip(&truths) {
+        let answer = both.call(method, params);
+        assert!(answer.as_ref() == Ok(truth), "{trick:?} {method} {params}: {answer:?}");
+    }
+    let record = both.client.sync().upstreams().remove(1).record;
+    assert_eq!(record.lies, 0, "{:?}", record.evidence);
+}
+
+#[test]
+fn stale_roots() {
+    fact_liar(Trick::StaleRoots, "eth_getBalance");
+}
+
+#[test]
+fn proofs_of_other_keys() {
+    fact_liar(Trick::OtherKeys, "eth_getBalance");
+}
+
+#[test]
+fn absent_for_present() {
+    fact_liar(Trick::AbsentForPresent, "eth_getBalance");
+}
+
+#[test]
+fn shifted_log_index_is_computed_here() {
+    let Some(recording) = recording(HEAD) else { return };
+    let truths = truths(&recording);
+    let mut world = World::regtest(vec![Actor::new(&recording, Trick::ShiftedLogs)]);
+    assert!(world.sync(LIMIT));
+    for ((method, params), truth) in questions().iter().zip(&truths) {
+        // The index an upstream states is not used, or the answer is refused: never a shifted one.
+        let answer = world.call(method, params);
+        assert!(answer.is_err() || answer.as_ref() == Ok(truth), "{method} {params}: {answer:?}");
+    }
+}
+
+#[test]
+fn omitted_logs() {
+    fact_liar(Trick::OmittedLogs, "eth_getLogs");
+}
+
+#[test]
+fn withheld_receipts_and_swallowed_transactions() {
+    fact_liar(
+        Trick::Withhold(&["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]),
+        "eth_getTransactionReceipt",
+    );
+}
+
+#[test]
+fn transactions_said_to_be_elsewhere() {
+    fact_liar(Trick::WrongPlace, "eth_getTransactionByHash");
+}
+
+#[test]
+fn no_proofs_at_all_are_refused_in_words() {
+    let Some(recording) = recording(HEAD) else { return };
+    fact_liar(Trick::NoProofs, "eth_getBalance");
+    let mut world = World::regtest(vec![Actor::new(&recording, Trick::NoProofs)]);
+    assert!(world.sync(LIMIT));
+    let error = world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("eth_getProof: upstream error -32601"), "{error}");
+}
+
+/// One upstream's "there is none" is not enough while another has it.
+#[test]
+fn an_absence_needs_everybody() {
+    let Some(recording) = recording(HEAD) else { return };
+    let nothing =
+        Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getBlockByHash"]);
+    let mut world =
+        World::regtest(vec![Actor::new(&recording, nothing), Actor::new(&recording, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    let found = world.call("eth_getTransactionByHash", &json!([TRANSACTION])).unwrap();
+    assert_eq!(found["hash"], TRANSACTION);
+    let unknown = json!([format!("0x{}", "77".repeat(32))]);
+    let before: Vec<usize> = world.actors.iter().map(|actor| actor.asked.len()).collect();
+    world.call("eth_getTransactionByHash", &unknown).ok();
+    for (actor, before) in world.actors.iter().zip(before) {
+        assert!(actor.asked.len() > before, "both were asked");
+    }
+}

@@ -1,0 +1,21 @@
+//! Upstreams that lie, omit, stall and disagree, under a simulated clock. Each threat of docs/trust.md has its test
+//! here; `scenarios` draws mixtures of them from seeds.
+
+#![allow(unreachable_pub)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod actor;
+mod chains;
+mod facts;
+mod mainnet;
+mod scenarios;
+mod world;
+
+use support::{shared, upstream::Recording};
+
+/// The recorded development chain, cut off at a height.
+fn recording(head: u64) -> Option<Recording> {
+    Some(Recording::open(&shared()?.join("vectors/chain"), head))
+}
