@@ -182,3 +182,27 @@ fn filters_follow_the_chain_and_its_reverts() {
     assert_eq!(world.dev.get("eth_uninstallFilter", json!([logs])), true);
     assert_eq!(world.dev.refused("eth_getFilterChanges", json!([logs])).0, -32000);
 }
+
+/// Endless loops and memory bombs end at the gas cap or at the time limit.
+#[test]
+fn runs_without_end_are_ended() {
+    let mut world = World::new();
+    // JUMPDEST PUSH0 JUMP; and one that hashes ever more memory in between.
+    let endless = world.deploy("5b5f56");
+    let bomb = world.deploy("5b595f20505f59525f56");
+    for to in [&endless, &bomb] {
+        let (code, text) = world.dev.refused("eth_call", json!([{ "to": to }, "latest"]));
+        assert_eq!(code, -32015, "{text}");
+        for (method, params) in
+            [("eth_call", json!([{ "to": to }, "latest"])), ("eth_estimateGas", json!([{ "to": to }]))]
+        {
+            let message =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+            let message = world.dev.client.open(message.as_bytes());
+            let asked = std::cell::Cell::new(0);
+            let interrupt = || asked.replace(asked.get() + 1) > 3;
+            let reply = message.read(&*world.dev.client.snapshot(), world.dev.now, &interrupt).unwrap();
+            assert!(reply.body.contains("-32011"), "{method}: {}", reply.body);
+        }
+    }
+}

@@ -8,6 +8,10 @@ pub const MAX_MISSING: usize = 512;
 /// Facts one run may read. SLOAD costs 200, so the gas cap alone would allow 50,000.
 pub const MAX_KEYS: usize = 16_384;
 
+/// Storage cells up to which a contract's whole storage is listed in traces, as the reference's
+/// `vm.structured.initStorageLimit`.
+pub const MAX_LISTED_CELLS: usize = 10_000;
+
 /// Limits of one run.
 pub struct RunLimits<'a> {
     /// Gas at most; a call that asks for more is clamped silently, as in the reference.

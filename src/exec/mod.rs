@@ -44,7 +44,7 @@ pub use build::{build_block, build_in, Built, Candidate};
 pub use call::{call, call_watched, BlockEnvironment, BlockHashes, CallContext, CallMessage};
 pub use estimate::{estimate, Estimate};
 pub use genesis::GenesisBlock;
-pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_MISSING};
+pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING};
 pub use observer::{BlockObserver, Executed, NoObserver};
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult, CallStop, OverrideError};

@@ -7,6 +7,7 @@ use alloy_primitives::map::B256Map;
 use alloy_primitives::{Address, Bytes, B256, U256};
 
 use super::block_context::BlockContext;
+use super::limits::MAX_LISTED_CELLS;
 use crate::evm::{EvmAccount, EvmState, ReadyCode};
 use crate::state::{AccessKey, World};
 use crate::types::{Header, SealedHeader};
@@ -58,7 +59,7 @@ impl EvmState for TransactionState<'_, '_> {
     }
 
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
-        Some(self.world.storage_words(&address))
+        self.world.storage_words(&address, MAX_LISTED_CELLS)
     }
 
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {

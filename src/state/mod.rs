@@ -19,6 +19,6 @@ pub use account::{Account, AccountError};
 pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
-pub use storage_walk::storage_words;
+pub use storage_walk::{storage_words, storage_words_up_to};
 pub use trie_state::TrieState;
 pub use world::World;

@@ -10,6 +10,11 @@ use crate::trie::Trie;
 /// Every storage word of an account that is not zero. Values of more than 32 bytes, which only native
 /// contracts keep, are left out.
 pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
+    storage_words_up_to(trie, address, usize::MAX).unwrap_or_default()
+}
+
+/// As [`storage_words`], or `None` where there are more than `limit`.
+pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
     let prefix = storage_root_key(address);
     let start = prefix.len().saturating_add(BALANCING);
     let mut words = BTreeMap::new();
@@ -18,8 +23,9 @@ pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
         if let (Some(slot), Some(word)) = (slot, U256::try_from_be_slice(value)) {
             words.insert(slot, word);
         }
+        words.len() <= limit
     });
-    words
+    (words.len() <= limit).then_some(words)
 }
 
 #[cfg(test)]
@@ -42,7 +48,8 @@ mod tests {
         let want = BTreeMap::from([(U256::ZERO, U256::from(5)), (U256::MAX, U256::from(0x0102))]);
         trie.put(&slot_key(&mine, &U256::ZERO), vec![5]);
         trie.put(&slot_key(&mine, &U256::MAX), vec![1, 2]);
-        assert_eq!(storage_words(&trie, &mine), want);
+        assert_eq!(storage_words_up_to(&trie, &mine, 2), Some(want));
+        assert_eq!(storage_words_up_to(&trie, &mine, 1), None, "more than asked for");
         assert!(storage_words(&trie, &Address::ZERO).is_empty());
         assert!(storage_words(&trie, &other).is_empty());
     }
@@ -55,7 +62,10 @@ mod tests {
         trie.put(&[1, 9], vec![3]);
         let below = |prefix: &[u8]| {
             let mut keys = Vec::new();
-            trie.for_each_below(prefix, &mut |key, _| keys.push(key.to_vec()));
+            trie.for_each_below(prefix, &mut |key, _| {
+                keys.push(key.to_vec());
+                true
+            });
             keys
         };
         assert_eq!(below(&[1, 2]), [vec![1, 2, 3], vec![1, 2, 4]]);

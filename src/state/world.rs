@@ -10,7 +10,7 @@ use super::account::Account;
 use super::keys::{
     account_key, code_key_below, slot_key_below, storage_root_key_below, ACCOUNT_KEY_LEN, REMASC_SENDER_KEY,
 };
-use super::storage_walk::storage_words;
+use super::storage_walk::storage_words_up_to;
 use crate::trie::Trie;
 
 /// A state that can be changed: an overlay that remembers what was read and holds what is new, until
@@ -264,17 +264,20 @@ impl World {
         self.set_cell(address, slot, word.to_be_bytes_trimmed_vec().into());
     }
 
-    /// All storage words of an account that are not zero, as they are now; longer values are left out.
-    pub fn storage_words(&self, address: &Address) -> BTreeMap<U256, U256> {
-        let Some(held) = self.held.get(address) else { return storage_words(&self.base, address) };
-        let mut words = if held.wiped { BTreeMap::new() } else { storage_words(&self.base, address) };
-        for (slot, cell) in &held.cells {
+    /// All storage words of an account that are not zero, as they are now, or `None` where the trie has more
+    /// than `limit`; longer values are left out.
+    pub fn storage_words(&self, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
+        let held = self.held.get(address);
+        let wiped = held.is_some_and(|held| held.wiped);
+        let mut words =
+            if wiped { BTreeMap::new() } else { storage_words_up_to(&self.base, address, limit)? };
+        for (slot, cell) in held.into_iter().flat_map(|held| &held.cells) {
             match U256::try_from_be_slice(&cell.value).filter(|word| !word.is_zero()) {
                 Some(word) => words.insert(*slot, word),
                 None => words.remove(slot),
             };
         }
-        words
+        Some(words)
     }
 
     /// Deletes an account with its code, marker and storage.

@@ -129,12 +129,15 @@ impl Trie {
     /// Hands out every key with its value in ascending order of keys. Keys put here are whole bytes.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &Bytes)) {
         if let Some(top) = &self.top {
-            each(top, &mut BitPath::default(), visit);
+            each(top, &mut BitPath::default(), &mut |key, value| {
+                visit(key, value);
+                true
+            });
         }
     }
 
-    /// As [`Self::for_each`], for the keys that begin with `prefix`.
-    pub fn for_each_below(&self, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &Bytes)) {
+    /// As [`Self::for_each`], for the keys that begin with `prefix`, until `visit` says `false`.
+    pub fn for_each_below(&self, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &Bytes) -> bool) {
         let (mut key, mut rest) = (BitPath::default(), Bits::of_key(prefix));
         let mut link = self.top.as_deref();
         while let Some(node) = link {
@@ -155,20 +158,26 @@ impl Trie {
     }
 }
 
-/// In-order walk below `node`, with `key` the bits above it.
-fn each(node: &TreeNode, key: &mut BitPath, visit: &mut dyn FnMut(&[u8], &Bytes)) {
+/// In-order walk below `node`, with `key` the bits above it, until `visit` says `false`; tells whether it
+/// never did.
+fn each(node: &TreeNode, key: &mut BitPath, visit: &mut dyn FnMut(&[u8], &Bytes) -> bool) -> bool {
     let above = key.bits().len();
     key.extend(node.path.bits());
     if let (Some(value), Some(whole)) = (&node.value, key.whole_bytes()) {
-        visit(whole, &value.bytes);
+        if !visit(whole, &value.bytes) {
+            return false;
+        }
     }
     for bit in [false, true] {
         if let Some(child) = node.child(bit) {
             let len = key.bits().len();
             key.push(bit);
-            each(child, key, visit);
+            if !each(child, key, visit) {
+                return false;
+            }
             key.truncate(len);
         }
     }
     key.truncate(above);
+    true
 }

@@ -136,7 +136,8 @@ impl Inspector for StepTracer {
     }
 
     fn wants_storage(&self) -> bool {
-        !self.room.exceeded()
+        // The outermost contract's storage is shown apart, too.
+        !self.room.exceeded() && (self.open.is_empty() || !self.options.disable_storage)
     }
 
     fn frame(&mut self, start: FrameStart) {

@@ -12,9 +12,6 @@ use crate::{
     rpc::trace::halt_text,
 };
 
-/// Storage cells up to which a contract's whole storage is shown, as the reference's `vm.structured.initStorageLimit`.
-const WHOLE_STORAGE: usize = 10_000;
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Run<'a> {
@@ -99,11 +96,10 @@ pub(super) fn shown(trace: &TransactionTrace, hidden: StepOptions) -> serde_json
 }
 
 fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> Run<'_> {
-    let whole = trace.first_storage.len() <= WHOLE_STORAGE;
     let failure = trace.failure;
     Run {
         contract_address: hex::encode(contract),
-        init_storage: if whole { slots(&trace.first_storage) } else { BTreeMap::new() },
+        init_storage: slots(&trace.first_storage),
         struct_logs: trace.steps.iter().map(|step| op(step, hidden)).collect(),
         result: hex::encode(&trace.output),
         error: failure.flatten().map_or("", halt_text),
