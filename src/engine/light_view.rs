@@ -5,6 +5,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use alloy_primitives::{Bytes, B256, U256};
 
 use super::{
+    selector::deep_enough,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
     Refusal,
 };
@@ -40,10 +41,13 @@ impl<'a> LightView<'a> {
     /// The chain, only when its head is the head.
     fn synced_chain(&self) -> Need<&'a ChainView> {
         let chain = self.chain()?;
-        if self.pin.synced {
-            return Ok(chain);
+        if !self.pin.synced {
+            return Err(self.not_synced());
         }
-        Err(self.not_synced())
+        match self.pin.low_work() {
+            Some(low) => Err(Stop::Refused(Refusal::LowWork(*low))),
+            None => Ok(chain),
+        }
     }
 
     fn not_synced(&self) -> Stop {
@@ -83,7 +87,7 @@ impl View for LightView<'_> {
 
     fn syncing(&self) -> Option<SyncProgress> {
         let current = self.pin.chain.as_ref().map_or(self.pin.start, |c| c.head().number);
-        if self.pin.synced && current >= self.pin.announced {
+        if self.pin.synced && current >= self.pin.announced && self.pin.stale().is_none() {
             return None;
         }
         Some(SyncProgress { starting: self.pin.start, current, highest: self.pin.announced.max(current) })
@@ -91,6 +95,14 @@ impl View for LightView<'_> {
 
     fn upstreams(&self) -> Vec<String> {
         self.pin.identity.upstreams.clone()
+    }
+
+    fn light(&self) -> Option<&Pin> {
+        Some(self.pin)
+    }
+
+    fn min_depth(&self) -> u64 {
+        self.pin.identity.min_depth
     }
 
     fn head(&self) -> Need<VerifiedHeader> {
@@ -174,6 +186,7 @@ impl View for LightView<'_> {
             Some(header) if header.hash() == block.hash => header,
             _ => return Err(Stop::Refused(Refusal::Abandoned(block))),
         };
+        deep_enough(self, &header)?;
         let body = self.body(&header)?;
         match body.position(&transaction) {
             Some(index) => Ok(TransactionPlace::Mined(header, index)),

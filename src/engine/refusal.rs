@@ -6,7 +6,7 @@ use thiserror::Error;
 use crate::{
     evm::precompiles::Unsimulated,
     exec::{BlockError, CallStop},
-    light::{BlockRef, FactFailure, Facts, SyncFault},
+    light::{BlockRef, FactFailure, Facts, LowWork, SyncFault},
     state::StateError,
     types::SenderError,
 };
@@ -21,6 +21,23 @@ pub enum Refusal {
         /// Number of headers verified so far.
         verified: u64,
     },
+    /// The block is younger than the host accepts.
+    #[error("Resource unavailable: block {number} has {depth} blocks on top, at least {wanted} are asked for; ask for an older block")]
+    TooYoung {
+        /// Height of the block.
+        number: u64,
+        /// Blocks on top of it.
+        depth: u64,
+        /// Blocks asked for (`--min-depth`).
+        wanted: u64,
+    },
+    /// The chain shows less work than honest miners would: it may be an attacker's.
+    #[error(
+        "Resource unavailable: the {} s up to block {} show {} % of the work that the checkpoint promises; \
+         ask other upstreams, or start from a newer checkpoint",
+        .0.seconds, .0.number, .0.percent
+    )]
+    LowWork(LowWork),
     /// Synchronization stopped on data that does not verify.
     #[error("Resource unavailable: synchronization stopped: {0}")]
     SyncFailed(SyncFault),

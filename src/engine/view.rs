@@ -6,10 +6,10 @@ use alloy_primitives::{Address, Bytes, B256, U256};
 
 use super::Refusal;
 use crate::{
-    consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     dev::pool::Pool,
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
-    light::{BlockRef, Facts},
+    light::{BlockRef, Facts, Pin},
     state::StateReader,
     trie::WalkError,
     types::{SenderError, Transaction},
@@ -101,6 +101,21 @@ pub trait View {
 
     /// Names of the upstreams in use, credentials removed; empty for a chain that needs none.
     fn upstreams(&self) -> Vec<String>;
+
+    /// What a light client knows about its proofs and upstreams; nothing on a chain that is executed here.
+    fn light(&self) -> Option<&Pin> {
+        None
+    }
+
+    /// Blocks with fewer blocks on top are refused.
+    fn min_depth(&self) -> u64 {
+        0
+    }
+
+    /// Whether anybody can afford this network's work: its difficulty drops to the minimum after ten minutes.
+    fn cheap_work(&self) -> bool {
+        self.network().params.future_bound > 0 && self.network().activation(Rule::Rskip97).is_none()
+    }
 
     /// The pinned head.
     ///

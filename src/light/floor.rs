@@ -123,3 +123,71 @@ const MAX_POINTS: usize = 16_384;
 fn has_floor(network: &Network, head: &VerifiedHeader) -> bool {
     network.params.future_bound > 0 && network.active(Rule::Rskip97, head.number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consensus::{
+        testing::{chain, child, easy_network, mine},
+        Candidate, HeaderChain,
+    };
+
+    /// Adds blocks with this many seconds between them.
+    fn extend(chain: &mut HeaderChain, blocks: usize, seconds: u64) {
+        let network = chain.view().network().clone();
+        for _ in 0..blocks {
+            let parent = chain.head().sealed().clone();
+            let mut header = child(&network, &parent);
+            header.timestamp = parent.timestamp + seconds;
+            chain.insert(Candidate::from(mine(header)), None).unwrap();
+        }
+    }
+
+    fn judged(chain: &HeaderChain) -> Option<LowWork> {
+        let mut floor = Floor::new(50);
+        floor.follow(chain.view(), chain.view().network());
+        floor.low().copied()
+    }
+
+    #[test]
+    fn an_old_chain_and_one_fresh_block_show_too_little() {
+        let mut chain = chain(easy_network(&[], &[]), 10);
+        extend(&mut chain, 300, 30);
+        assert_eq!(judged(&chain), None);
+        extend(&mut chain, 1, 7_200);
+        let low = judged(&chain).unwrap();
+        assert_eq!((low.number, low.seconds, low.percent), (311, 7_200, 0));
+    }
+
+    #[test]
+    fn surplus_is_not_banked() {
+        let mut chain = chain(easy_network(&[], &[]), 10);
+        extend(&mut chain, 250, 1);
+        extend(&mut chain, 80, 100);
+        assert!(judged(&chain).is_some_and(|low| low.percent < 50));
+    }
+
+    #[test]
+    fn times_that_fall_gain_nothing() {
+        let mut chain = chain(easy_network(&[], &[]), 10);
+        extend(&mut chain, 300, 30);
+        let network = chain.view().network().clone();
+        for step in 0..40u64 {
+            let parent = chain.head().sealed().clone();
+            let mut header = child(&network, &parent);
+            // Two hours ahead, and back again.
+            header.timestamp = 1_600_009_300 + if step % 2 == 0 { 7_200 } else { 0 };
+            chain.insert(Candidate::from(mine(header)), None).unwrap();
+        }
+        assert!(judged(&chain).is_some());
+    }
+
+    #[test]
+    fn a_floor_of_zero_asks_for_nothing() {
+        let mut chain = chain(easy_network(&[], &[]), 10);
+        extend(&mut chain, 3, 7_200);
+        let mut floor = Floor::new(0);
+        floor.follow(chain.view(), chain.view().network());
+        assert_eq!(floor.low(), None);
+    }
+}

@@ -2,9 +2,14 @@
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 
-use super::{fault::SyncFault, sync::Sync};
+use super::{
+    fault::SyncFault,
+    floor::LowWork,
+    meter::Progress,
+    sync::{Sync, UpstreamState},
+};
 use crate::{
-    consensus::{ChainView, Network},
+    consensus::{ChainView, Checkpoint, Network},
     exec::CallPolicy,
 };
 
@@ -17,6 +22,15 @@ pub struct Identity {
     pub upstreams: Vec<String>,
     /// What the host decides about calls.
     pub policy: CallPolicy,
+    /// Blocks with fewer blocks on top are refused.
+    pub min_depth: u64,
+}
+
+/// Networks without rules for times have no age of blocks either.
+fn staleness(sync: &Sync) -> Option<u64> {
+    let head = sync.chain()?.head();
+    let age = sync.now().unix.checked_sub(head.timestamp)?;
+    (age > STALE && sync.network().params.future_bound > 0).then_some(age)
 }
 
 /// The chain as of one moment.
@@ -33,7 +47,15 @@ pub struct Pin {
     pub(crate) announced: u64,
     /// Whom to ask, best first.
     pub(crate) roster: Vec<usize>,
+    checkpoint: Checkpoint,
+    progress: Progress,
+    low_work: Option<LowWork>,
+    states: Vec<UpstreamState>,
+    stale: Option<u64>,
 }
+
+/// A head older than this many seconds is stale: on mainnet one block in some ten thousand takes longer.
+const STALE: u64 = 300;
 
 impl Pin {
     /// Pins the present head of a synchronization machine.
@@ -48,12 +70,57 @@ impl Pin {
             start: sync.start(),
             announced: sync.announced(),
             roster: sync.roster(),
+            checkpoint: *sync.checkpoint(),
+            progress: sync.progress(),
+            low_work: sync.low_work().copied(),
+            states: sync.upstreams(),
+            stale: staleness(sync),
         }
     }
 
     /// The network's parameters.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// The trusted start.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// How far synchronization is.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// A stretch of the chain with less work than the floor asks for.
+    pub fn low_work(&self) -> Option<&LowWork> {
+        self.low_work.as_ref()
+    }
+
+    /// Every upstream's standing.
+    pub fn states(&self) -> &[UpstreamState] {
+        &self.states
+    }
+
+    /// The head's age in seconds by the host's clock, where that is more than a living chain shows.
+    pub fn stale(&self) -> Option<u64> {
+        self.stale
+    }
+
+    /// Whether the head has been reached.
+    pub fn is_synced(&self) -> bool {
+        self.synced
+    }
+
+    /// Whether the uncles of all blocks are proven, or known not to be had.
+    pub fn is_settled(&self) -> bool {
+        self.settled
+    }
+
+    /// Why no upstream is of use, if none is.
+    pub fn fault(&self) -> Option<&SyncFault> {
+        self.fault.as_ref()
     }
 
     /// Whom to ask, best first.

@@ -20,6 +20,7 @@ mod method;
 mod params;
 mod render;
 mod revert;
+mod rootlight;
 mod session;
 mod state;
 mod table;

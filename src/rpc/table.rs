@@ -1,8 +1,8 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
 use super::{
-    blocks, call, chain, debug, dev, filters, headers, logs, method::Method, state, trace, transactions,
-    witness,
+    blocks, call, chain, debug, dev, filters, headers, logs, method::Method, rootlight, state, trace,
+    transactions, witness,
 };
 
 /// All rows, by namespace file.
@@ -18,6 +18,7 @@ static METHODS: &[&[Method]] = &[
     trace::METHODS,
     debug::METHODS,
     witness::METHODS,
+    rootlight::METHODS,
 ];
 
 /// Methods that exist in the reference but never here: compilers, ethash work, message stores.

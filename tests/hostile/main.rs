@@ -11,6 +11,7 @@ mod chains;
 mod facts;
 mod mainnet;
 mod scenarios;
+mod served;
 mod world;
 
 use support::{shared, upstream::Recording};

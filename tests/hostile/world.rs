@@ -26,9 +26,20 @@ pub struct World<'a> {
 
 impl<'a> World<'a> {
     pub fn new(network: Network, checkpoint: Checkpoint, actors: Vec<Actor<'a>>) -> Self {
+        Self::with_min_depth(network, checkpoint, actors, 0)
+    }
+
+    /// A client that refuses young blocks.
+    pub fn with_min_depth(
+        network: Network,
+        checkpoint: Checkpoint,
+        actors: Vec<Actor<'a>>,
+        min_depth: u64,
+    ) -> Self {
         let identity = Identity {
             version: "Rootlight/test".into(),
             upstreams: (0..actors.len()).map(|index| format!("actor {index}")).collect(),
+            min_depth,
             ..Identity::default()
         };
         let options = SyncOptions::default();

@@ -158,6 +158,13 @@ pub struct LightArgs {
     /// Block to start from, which is trusted; "none" is genesis [default: the newest built-in one]
     #[arg(long, value_name = "NUMBER:HASH[:TD]|none")]
     pub checkpoint: Option<String>,
+    /// Refuse answers about blocks with fewer blocks on top
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_depth: u64,
+    /// Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the
+    /// chain must show; 0 asks for none
+    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    pub min_work: u64,
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,

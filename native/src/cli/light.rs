@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
+use rootlight::light::SyncOptions;
 use tracing::info;
 
 use super::args::{LightArgs, ServerArgs};
@@ -27,7 +28,12 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         })
     };
     let upstreams: Vec<SharedUpstream> = args.upstream.iter().map(open).collect::<Result<_, _>>()?;
-    let options = LightOptions { policy: args.calls.policy(), ..LightOptions::default() };
+    let options = LightOptions {
+        policy: args.calls.policy(),
+        min_depth: args.min_depth,
+        sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
+        ..LightOptions::default()
+    };
     serve(network, args.checkpoint.as_deref(), upstreams, &args.server, options)
 }
 

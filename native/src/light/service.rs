@@ -40,6 +40,8 @@ pub struct LightOptions {
     pub message_timeout: Duration,
     /// What is decided about calls.
     pub policy: CallPolicy,
+    /// Blocks with fewer blocks on top are refused.
+    pub min_depth: u64,
 }
 
 impl Default for LightOptions {
@@ -49,6 +51,7 @@ impl Default for LightOptions {
             run_timeout: Duration::from_secs(5),
             message_timeout: Duration::from_secs(60),
             policy: CallPolicy::default(),
+            min_depth: 0,
         }
     }
 }
@@ -83,6 +86,7 @@ impl LightService {
             version: client_version(),
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
             policy: options.policy,
+            min_depth: options.min_depth,
         };
         let client = Arc::new(Shared::new(network, checkpoint, identity, options.sync));
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));

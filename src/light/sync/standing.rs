@@ -52,12 +52,8 @@ pub struct Capabilities {
     pub proofs: Option<bool>,
     /// Proofs of absence.
     pub absence: Option<bool>,
-    /// Witnesses of calls.
-    pub witness: Option<bool>,
     /// The oldest block whose state was proven by it.
     pub oldest_state: Option<u64>,
-    /// Most questions it answered together.
-    pub batch: usize,
 }
 
 /// How an upstream fared with a question for a fact.
@@ -164,6 +160,11 @@ impl Sync {
         if let Some(peer) = self.peers.get_mut(upstream) {
             peer.record.bad(self.now, call, rule, weight);
         }
+    }
+
+    /// The last moment the host told.
+    pub fn now(&self) -> Now {
+        self.now
     }
 
     /// Takes over how upstreams fared with questions for facts.

@@ -1,0 +1,299 @@
+//! `rootlight_` methods about the proof itself: headers in binary, progress, upstreams, what stands behind a block.
+
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::{B256, U256};
+use serde::Serialize;
+
+use super::{
+    blocks::by_selector,
+    method::{absent, done, optional, required, verified, Done, Failure, Handler, Method},
+    params::Params,
+};
+use crate::{
+    consensus::{Origin, VerifiedHeader},
+    engine::{both, Level, Need, Stop, View},
+    light::{encode_headers, BlockRef, Capabilities, Evidence, Pin, UpstreamState, MAX_BATCH_HEADERS},
+};
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "rootlight_getHeaders",
+        aliases: &[],
+        params: &[required("first", "QUANTITY"), required("count", "QUANTITY")],
+        result: "base64 of RLP [[header, [uncle, ...]], ...]",
+        level: Level::Verified,
+        cost: 100,
+        doc: "Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain.",
+        handler: Handler::Read(headers),
+    },
+    Method {
+        name: "rootlight_syncStatus",
+        aliases: &[],
+        params: &[],
+        result: "sync status",
+        level: Level::Local,
+        cost: 1,
+        doc: "Progress of verification, rate and time left, staleness of the head, work below the floor.",
+        handler: Handler::Read(sync_status),
+    },
+    Method {
+        name: "rootlight_upstreams",
+        aliases: &[],
+        params: &[],
+        result: "array of upstreams",
+        level: Level::Local,
+        cost: 1,
+        doc: "Each upstream's standing, what it offers, and what it was caught with.",
+        handler: Handler::Read(upstreams),
+    },
+    Method {
+        name: "rootlight_checkpoint",
+        aliases: &[],
+        params: &[],
+        result: "checkpoint or null",
+        level: Level::Local,
+        cost: 1,
+        doc: "The block that is trusted, from which everything else is proven.",
+        handler: Handler::Read(checkpoint),
+    },
+    Method {
+        name: "rootlight_verification",
+        aliases: &[],
+        params: &[optional("block", "BLOCK")],
+        result: "verification or null",
+        level: Level::Verified,
+        cost: 5,
+        doc: "What an answer about a block rests on: level, depth, work on top.",
+        handler: Handler::Read(verification),
+    },
+];
+
+fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
+    let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
+    let mut found: Need<Vec<_>> = Ok(Vec::new());
+    for number in first..first.saturating_add(count) {
+        let Some(header) = view.header_by_number(number)? else { break };
+        let uncles = view.uncles(&header);
+        found = both(found, uncles).map(|(mut found, uncles)| {
+            found.push((header, uncles));
+            found
+        });
+        if let Err(Stop::Refused(_)) = found {
+            break;
+        }
+    }
+    let found = found?;
+    verified(&encode_headers(found.iter().map(|(header, uncles)| (header.header(), uncles.headers()))))
+}
+
+fn quantity(value: u64) -> String {
+    format!("{value:#x}")
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SyncStatus {
+    synced: bool,
+    starting_block: String,
+    current_block: String,
+    highest_block: String,
+    headers_per_second: u64,
+    seconds_left: Option<u64>,
+    /// Seconds by which the head is older than it should be.
+    stale: Option<u64>,
+    low_work: Option<LowWork>,
+    uncles_complete: bool,
+    fault: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LowWork {
+    block_number: String,
+    seconds: u64,
+    percent: u64,
+}
+
+fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    let status = match view.light() {
+        Some(pin) => light_status(pin),
+        None => {
+            let head = view.head()?.number;
+            let (starting, current, highest) = (quantity(0), quantity(head), quantity(head));
+            SyncStatus {
+                synced: true,
+                starting_block: starting,
+                current_block: current,
+                highest_block: highest,
+                headers_per_second: 0,
+                seconds_left: None,
+                stale: None,
+                low_work: None,
+                uncles_complete: true,
+                fault: None,
+            }
+        }
+    };
+    done(&status, Level::Local)
+}
+
+fn light_status(pin: &Pin) -> SyncStatus {
+    let progress = pin.progress();
+    SyncStatus {
+        synced: pin.is_synced(),
+        starting_block: quantity(progress.start),
+        current_block: quantity(progress.head),
+        highest_block: quantity(progress.target),
+        headers_per_second: progress.rate,
+        seconds_left: progress.left,
+        stale: pin.stale(),
+        low_work: pin.low_work().map(|low| LowWork {
+            block_number: quantity(low.number),
+            seconds: low.seconds,
+            percent: low.percent,
+        }),
+        uncles_complete: pin.is_settled(),
+        fault: pin.fault().map(|fault| format!("{fault}")),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UpstreamStatus<'a> {
+    name: &'a str,
+    announced: Option<String>,
+    /// Why it is left alone at present.
+    resting: Option<String>,
+    resting_millis: Option<u64>,
+    latency_millis: u64,
+    headers_per_second: Option<u64>,
+    demerits: u32,
+    lies: u32,
+    binary_headers: Option<bool>,
+    state_proofs: Option<bool>,
+    absence_proofs: Option<bool>,
+    oldest_state: Option<String>,
+    misbehaviour: Vec<Misbehaviour<'a>>,
+}
+
+#[derive(Serialize)]
+struct Misbehaviour<'a> {
+    at: u64,
+    method: &'a str,
+    params: &'a str,
+    rule: &'a str,
+    lie: bool,
+}
+
+fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    let names = view.upstreams();
+    let states: &[UpstreamState] = view.light().map_or(&[], Pin::states);
+    let all: Vec<UpstreamStatus<'_>> =
+        names.iter().zip(states).map(|(name, state)| upstream_status(name, state)).collect();
+    done(&all, Level::Local)
+}
+
+fn upstream_status<'a>(name: &'a str, state: &'a UpstreamState) -> UpstreamStatus<'a> {
+    let Capabilities { headers, proofs, absence, oldest_state } = &state.can;
+    let misbehaviour = |evidence: &'a Evidence| Misbehaviour {
+        at: evidence.at,
+        method: evidence.call.method,
+        params: &evidence.call.params,
+        rule: &evidence.rule,
+        lie: evidence.lie,
+    };
+    UpstreamStatus {
+        name,
+        announced: state.announced.map(quantity),
+        resting: state.resting.as_ref().map(|(_, fault)| format!("{fault}")),
+        resting_millis: state.resting.as_ref().map(|(millis, _)| *millis),
+        latency_millis: state.record.latency,
+        headers_per_second: state.record.rate,
+        demerits: state.record.demerits,
+        lies: state.record.lies,
+        binary_headers: *headers,
+        state_proofs: *proofs,
+        absence_proofs: *absence,
+        oldest_state: oldest_state.map(quantity),
+        misbehaviour: state.record.evidence.iter().map(misbehaviour).collect(),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CheckpointStatus {
+    number: String,
+    hash: B256,
+    total_difficulty: Option<U256>,
+    /// Ancestors known by hash links, for fork detection data.
+    linked_below: u64,
+}
+
+fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    let status = view.light().map(|pin| {
+        let checkpoint = pin.checkpoint();
+        let lowest = pin.chain().map_or(checkpoint.number, |chain| chain.lowest());
+        CheckpointStatus {
+            number: quantity(checkpoint.number),
+            hash: checkpoint.hash,
+            total_difficulty: checkpoint.total_difficulty,
+            linked_below: checkpoint.number.saturating_sub(lowest),
+        }
+    });
+    done(&status, Level::Local)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Verification {
+    block_number: String,
+    block_hash: B256,
+    level: &'static str,
+    /// Why the header is believed.
+    origin: &'static str,
+    canonical: bool,
+    /// Blocks on top; `null` off the heaviest chain.
+    depth: Option<String>,
+    /// Proven work of the blocks on top.
+    work_on_top: Option<U256>,
+    /// Header work proven since the checkpoint: a lower bound of what the total difficulty grew by.
+    header_work: Option<U256>,
+    fork_detection_complete: bool,
+    uncles_proven: bool,
+}
+
+fn verification(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let header = if params.is_given(0) { by_selector(view, params)? } else { Some(view.head()?) };
+    let Some(header) = header else { return absent() };
+    verified(&proof_of(view, &header)?)
+}
+
+fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Failure> {
+    let block = BlockRef { number: header.number, hash: header.hash() };
+    let chain = view.light().and_then(Pin::chain);
+    let canonical = view.is_canonical(block);
+    let depth = view.head()?.number.checked_sub(block.number).filter(|_| canonical);
+    let (level, origin) = match header.evidence().origin {
+        // On a test network whose difficulty drops after ten minutes, work is nearly free.
+        Origin::Mined(_) if view.cheap_work() => ("verified (testnet work)", "mined"),
+        Origin::Mined(_) => ("verified", "mined"),
+        Origin::Trusted => ("verified", "checkpoint"),
+        Origin::HashLinked => ("verified", "hash link"),
+        Origin::Alone(_) => ("verified", "own work, off the chain"),
+        _ => ("local", "built here"),
+    };
+    Ok(Verification {
+        block_number: quantity(block.number),
+        block_hash: block.hash,
+        level,
+        origin,
+        canonical,
+        depth: depth.map(quantity),
+        work_on_top: chain.filter(|_| canonical).and_then(|chain| chain.work_above(block.number)),
+        header_work: chain.and_then(|chain| chain.header_work(&block.hash)),
+        fork_detection_complete: header.evidence().fork_detection.is_complete(),
+        uncles_proven: chain.is_some_and(|chain| chain.uncles(&block.hash).is_some()),
+    })
+}

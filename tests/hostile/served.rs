@@ -1,0 +1,117 @@
+//! What the client says about itself, and headers served to other clients.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use rootlight::{
+    consensus::{Checkpoint, Network},
+    light::{decode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep},
+    rpc::Client,
+};
+use serde_json::{json, value::RawValue, Value};
+
+use crate::{
+    actor::{Actor, Trick},
+    recording,
+    world::World,
+};
+
+const HEAD: u64 = 90;
+
+fn checkpoint() -> Checkpoint {
+    let total_difficulty = Some(alloy_primitives::U256::from(1));
+    Checkpoint { number: 0, hash: Network::regtest().genesis_hash, total_difficulty }
+}
+
+#[test]
+fn headers_served_in_binary_are_enough_for_another_client() {
+    let Some(recording) = recording(HEAD) else { return };
+    let mut server = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    assert!(server.sync(60_000));
+    server.run(10_000);
+    let text = server.call("rootlight_getHeaders", &json!(["0x40", "0x100"])).unwrap();
+    let headers = decode_headers(text.as_str().unwrap(), 256, &Network::regtest()).unwrap();
+    assert_eq!(headers.len() as u64, HEAD - 0x40 + 1, "to the head");
+    assert!(headers.iter().any(|(_, uncles)| !uncles.is_empty()));
+    assert_eq!(
+        server.call("rootlight_getHeaders", &json!(["0x5b", "0x1"])),
+        Ok("wA==".into()),
+        "the empty list"
+    );
+
+    let identity = Identity { upstreams: vec!["server".into()], ..Identity::default() };
+    let options = SyncOptions::default();
+    let mut client = Client::with_upstreams(Arc::new(Network::regtest()), checkpoint(), identity, options);
+    let mut methods = BTreeSet::new();
+    while let SyncStep::Fetch(calls) = client.sync_next(0, Now::default()) {
+        let answers: Vec<Answer> = calls
+            .iter()
+            .map(|call| {
+                methods.insert(call.method);
+                let params: Value = serde_json::from_str(&call.params).unwrap();
+                let answer = server.call(call.method, &params);
+                let answer = answer.map_err(|error| CallFailure::Transport(error.to_string()))?;
+                Ok(RawValue::from_string(answer.to_string()).unwrap())
+            })
+            .collect();
+        client.sync_feed(0, answers, Now::default());
+    }
+    let (theirs, ours) = (server.client.sync().chain().unwrap(), client.sync().chain().unwrap());
+    assert_eq!(ours.head(), theirs.head());
+    assert_eq!(ours.total_difficulty(&ours.head().hash()), theirs.total_difficulty(&ours.head().hash()));
+    assert!(ours.total_difficulty(&ours.head().hash()).is_some(), "uncles came along");
+    assert_eq!(methods, BTreeSet::from(["eth_blockNumber", "rootlight_getHeaders"]));
+}
+
+#[test]
+fn a_liar_is_listed_with_the_evidence() {
+    let Some(recording) = recording(HEAD) else { return };
+    let actors = vec![Actor::new(&recording, Trick::CopiedWork), Actor::new(&recording, Trick::Honest)];
+    let mut world = World::regtest(actors);
+    assert!(world.sync(120_000));
+    let listed = world.call("rootlight_upstreams", &json!([])).unwrap();
+    assert_eq!((listed[0]["name"].as_str(), listed[1]["name"].as_str()), (Some("actor 0"), Some("actor 1")));
+    let proof = &listed[0]["misbehaviour"][0];
+    assert!(proof["lie"] == true && proof["method"] == "eth_getBlockByNumber", "{listed}");
+    assert!(proof["rule"].as_str().unwrap().contains("bitcoinMergedMining"), "{listed}");
+    assert!(listed[0]["resting"].is_string() && listed[1]["misbehaviour"] == json!([]), "{listed}");
+    let status = world.call("rootlight_syncStatus", &json!([])).unwrap();
+    assert_eq!((&status["synced"], &status["currentBlock"]), (&json!(true), &json!("0x5a")));
+    assert_eq!(world.call("rootlight_checkpoint", &json!([])).unwrap()["number"], "0x0");
+}
+
+#[test]
+fn every_block_carries_depth_and_work_on_top() {
+    let Some(recording) = recording(HEAD) else { return };
+    let mut world = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    assert!(world.sync(60_000));
+    world.run(10_000);
+    let tip = world.call("rootlight_verification", &json!([])).unwrap();
+    assert_eq!(
+        (&tip["blockNumber"], &tip["depth"], &tip["workOnTop"]),
+        (&json!("0x5a"), &json!("0x0"), &json!("0x0"))
+    );
+    let older = world.call("rootlight_verification", &json!(["0x50"])).unwrap();
+    assert_eq!(
+        (&older["level"], &older["origin"], &older["depth"]),
+        (&json!("verified"), &json!("mined"), &json!("0xa"))
+    );
+    assert_ne!(older["workOnTop"], "0x0");
+    assert_eq!(world.call("rootlight_verification", &json!(["0x0"])).unwrap()["origin"], "checkpoint");
+}
+
+/// An invalid state mined by a real miner has no blocks on top of it for long: who asks for depth does not see it.
+#[test]
+fn young_blocks_are_refused_where_depth_is_asked_for() {
+    let Some(recording) = recording(HEAD) else { return };
+    let actors = vec![Actor::new(&recording, Trick::Honest)];
+    let mut world = World::with_min_depth(Network::regtest(), checkpoint(), actors, 12);
+    assert!(world.sync(60_000));
+    world.run(10_000);
+    for params in [json!(["latest", false]), json!(["0x4f", false])] {
+        let error = world.call("eth_getBlockByNumber", &params).unwrap_err();
+        assert!(error["message"].as_str().unwrap().contains("blocks on top, at least 12"), "{error}");
+    }
+    for params in [json!(["safe", false]), json!(["0x4e", false])] {
+        assert_eq!(world.call("eth_getBlockByNumber", &params).unwrap()["number"], "0x4e");
+    }
+}
