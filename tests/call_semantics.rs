@@ -205,16 +205,14 @@ fn a_value_needs_no_balance_but_nobody_may_look() {
 
 #[test]
 fn what_is_not_simulated_is_named() {
-    // registerFastBridgeBtcTransaction(..) with empty arguments, directly and from a contract that
+    // registerBtcCoinbaseTransaction(..) with a tree of no hashes, directly and from a contract that
     // passes its data on.
     let nested = format!("365f5f375f5f365f5f63{BRIDGE:08x}5af100");
     let mut state = state(&[(CODE, &nested)]);
-    let refused = Err(CallStop::NotSimulated(Unsimulated {
-        contract: low_address(BRIDGE),
-        method: "registerFastBridgeBtcTransaction",
-    }));
-    let mut data = bytes("6adc0133").to_vec();
-    for word in [256u64, 0, 256, 0, 256, 0, 256, 0, 0] {
+    let method = "registerBtcCoinbaseTransaction";
+    let refused = Err(CallStop::NotSimulated(Unsimulated { contract: low_address(BRIDGE), method }));
+    let mut data = bytes("ccf417ae").to_vec();
+    for word in [160u64, 0, 192, 0, 0, 0, 6, 0] {
         data.extend(U256::from(word).to_be_bytes::<32>());
     }
     let with_data = |low| CallMessage { data: data.clone().into(), ..to(low) };
@@ -222,7 +220,7 @@ fn what_is_not_simulated_is_named() {
     assert_eq!(run(&state, &with_data(CODE)), refused);
     assert_eq!(
         run(&state, &with_data(BRIDGE)).unwrap_err().to_string(),
-        "registerFastBridgeBtcTransaction of precompile 0x0000000000000000000000000000000001000006 is not simulated"
+        format!("{method} of precompile 0x0000000000000000000000000000000001000006 is not simulated")
     );
     // What is missing comes first: with it, the call may never get there.
     let reads_first = format!("5f5450{nested}");

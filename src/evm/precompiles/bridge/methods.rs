@@ -196,7 +196,7 @@ static METHODS: [Method; 83] = [
     row(0x0461_313e, "voteFeePerKbChange", W, 10_000, Always, Anyone, CALL, written!(votes::fee_per_kb)),
     row(0xccf4_17ae, "registerBtcCoinbaseTransaction", BFBFF, 10_000, From(Rule::Rskip143), Anyone, CALL, written!(pegin::register_coinbase)),
     row(0x253b_944b, "hasBtcBlockCoinbaseTransactionInformation", F, 5_000, From(Rule::Rskip143), Anyone, READ, Run(reads::has_coinbase)),
-    row(0x6adc_0133, "registerFastBridgeBtcTransaction", BWBFBWBW, 25_000, From(Rule::Rskip176), Anyone, CALL, Missing),
+    row(0x6adc_0133, "registerFastBridgeBtcTransaction", BWBFBWBW, 25_000, From(Rule::Rskip176), Anyone, CALL, written!(pegin::register_fast)),
     row(0xf0b2_424b, "getBtcBlockchainBestBlockHeader", NONE, 3_800, From(Rule::Rskip220), Anyone, READ, Run(store::best_header)),
     row(0x739e_364a, "getBtcBlockchainBlockHeaderByHash", F, 4_600, From(Rule::Rskip220), Anyone, READ, Run(store::header_by_hash)),
     row(0xbd0c_1fff, "getBtcBlockchainBlockHeaderByHeight", W, 5_000, From(Rule::Rskip220), Anyone, READ, Run(store::header_by_height)),

@@ -1,7 +1,10 @@
 //! Peg-ins and signatures: the checks before the work, which itself is not simulated.
 
+use alloy_primitives::Address;
+
 use super::super::session::{Bridge, Done};
 use super::super::Refusal;
+use super::code;
 use crate::consensus::bitcoin::{double_sha256, reversed};
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
@@ -37,6 +40,33 @@ pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'
     match args.get(2).is_some_and(|tree| is_whole_tree(tree.bytes())) {
         true => Err(Refusal::NotSimulated("registerBtcCoinbaseTransaction")),
         false => Err(Refusal::Failed),
+    }
+}
+
+/// `registerFastBridgeBtcTransaction`: a code for bad addresses, and for callers other than the
+/// liquidity provider's contract.
+pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
+    let [_, _, _, _, refund, contract, provider, _] = args else { return Err(Refusal::Failed) };
+    if ![refund, provider].iter().all(|address| bridge.is_address(address.bytes())) {
+        return code(-900);
+    }
+    if bridge.call.is_direct() {
+        return code(-300);
+    }
+    if bridge.call.caller != Some(Address::from_word(contract.word().into())) {
+        return code(-301);
+    }
+    Err(Refusal::NotSimulated("registerFastBridgeBtcTransaction"))
+}
+
+impl Bridge<'_> {
+    /// Whether bytes are a version of this network and a hash; before RSKIP-284 more may follow.
+    fn is_address(&self, bytes: &[u8]) -> bool {
+        let long_enough = if self.has(Rule::Rskip284) { bytes.len() == 21 } else { bytes.len() >= 21 };
+        let version = bytes.first().is_some_and(|first| {
+            self.constants.address_versions().contains(first) && (self.has(Rule::Rskip284) || *first < 0x80)
+        });
+        long_enough && version
     }
 }
 
