@@ -25,6 +25,8 @@ mod observer;
 mod recorder;
 mod remasc;
 mod remasc_share;
+#[cfg(test)]
+mod remasc_test;
 mod result;
 mod schedule;
 mod sublists;

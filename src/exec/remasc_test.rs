@@ -1,0 +1,118 @@
+//! Shares of fees against an independent recomputation in Python, for cases that no recording has: several siblings, a
+//! broken selection rule before them, members of every number, rules before RSKIP-85 and RSKIP-218.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::{Address, B256, U256};
+use serde_json::Value;
+
+use super::block_context::{Ancestry, BlockContext};
+use super::call::BlockEnvironment;
+use super::remasc_share::{shares, Candidate, Ledger, Share, Sibling};
+use crate::consensus::{Network, Rule};
+use crate::types::{Header, SealedHeader};
+
+struct NoAncestors;
+
+impl Ancestry for NoAncestors {
+    fn header(&self, _: u64) -> Option<SealedHeader> {
+        None
+    }
+
+    fn uncles(&self, _: u64) -> Option<Vec<Header>> {
+        None
+    }
+}
+
+fn wei(value: &Value) -> U256 {
+    U256::from_str_radix(value.as_str().unwrap(), 10).unwrap()
+}
+
+fn account(value: &Value) -> Address {
+    Address::repeat_byte(value.as_u64().unwrap() as u8)
+}
+
+fn hash(value: &Value) -> B256 {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+fn small(value: &Value) -> u64 {
+    value.as_u64().unwrap()
+}
+
+fn ledger(value: &Value, written: &[&str]) -> Ledger {
+    Ledger {
+        reward: wei(&value["reward"]),
+        burned: wei(&value["burned"]),
+        federation: wei(&value["federation"]),
+        broken: value["broken"].as_bool().unwrap(),
+        burned_written: written.contains(&"burned"),
+        federation_written: written.contains(&"fed"),
+        broken_written: written.contains(&"broken"),
+    }
+}
+
+fn candidate(case: &Value) -> Candidate {
+    let sibling = |value: &Value| Sibling {
+        hash: hash(&value["hash"]),
+        fees: wei(&value["fees"]),
+        uncles: small(&value["uncles"]) as u32,
+        coinbase: account(&value["coinbase"]),
+        publisher: account(&value["publisher"]),
+        late: small(&value["late"]),
+    };
+    Candidate {
+        number: small(&case["number"]),
+        hash: hash(&case["hash"]),
+        fees: wei(&case["fees"]),
+        uncles: small(&case["uncles"]) as u32,
+        coinbase: Address::repeat_byte(1),
+        siblings: case["siblings"].as_array().unwrap().iter().map(sibling).collect(),
+    }
+}
+
+fn check(case: &Value) {
+    let network = Network::by_name(match case["network"].as_str().unwrap() {
+        "main" => "mainnet",
+        name => name,
+    });
+    let network = network.unwrap();
+    let environment = BlockEnvironment {
+        number: small(&case["number"]).saturating_add(network.params.remasc_maturity),
+        timestamp: 0,
+        coinbase: Address::ZERO,
+        difficulty: U256::ZERO,
+        gas_limit: U256::ZERO,
+        minimum_gas_price: wei(&case["minimumGasPrice"]),
+    };
+    let mut context = BlockContext::new(&network, environment, &NoAncestors);
+    let rules = case["rules"].as_array().unwrap().iter();
+    context.rules = rules.map(|rule| Rule::from_name(rule.as_str().unwrap()).unwrap()).collect();
+    let [early, late] = network.params.labs;
+    let labs = if context.rules.has(Rule::Rskip218) { late } else { early };
+    let members: Vec<Address> =
+        (0..small(&case["members"])).map(|index| Address::repeat_byte((200 + index) as u8)).collect();
+    let mut found = ledger(&case["before"], &[]);
+    let payments = shares(&context, &candidate(case), &members, &mut found);
+    let expected: Vec<Share> = case["payments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pay| {
+            let to = if pay[0] == "labs" { labs } else { account(&pay[0]) };
+            Share { to, amount: wei(&pay[1]) }
+        })
+        .collect();
+    assert_eq!(payments, expected, "{case}");
+    let written: Vec<&str> =
+        case["written"].as_array().unwrap().iter().map(|cell| cell.as_str().unwrap()).collect();
+    assert_eq!(found, ledger(&case["after"], &written), "{case}");
+}
+
+#[test]
+fn shares_equal_the_recomputation() {
+    let cases: Value = serde_json::from_str(include_str!("../../tests/vectors/remasc.json")).unwrap();
+    let cases = cases.as_array().unwrap();
+    assert_eq!(cases.len(), 60);
+    cases.iter().for_each(check);
+}
