@@ -2,6 +2,8 @@
 
 use alloc::collections::BTreeMap;
 
+use alloc::vec::Vec;
+
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
 
@@ -325,12 +327,18 @@ impl World {
     /// The trie with everything that was written.
     pub fn commit(self) -> Trie {
         let mut trie = self.base;
+        let mut puts = Vec::new();
         for held in self.held.into_values() {
-            held.write(&mut trie);
+            if held.wiped {
+                trie.delete_subtree(&held.key);
+            }
+            held.write(&mut puts);
         }
         if let Some(nonce) = self.remasc_nonce {
-            trie.put(&REMASC_SENDER_KEY, Account { nonce, ..Account::default() }.encode());
+            let account = Account { nonce, ..Account::default() };
+            puts.push((REMASC_SENDER_KEY.to_vec(), account.encode().into()));
         }
+        trie.put_all(puts);
         trie
     }
 }
@@ -355,22 +363,20 @@ impl Held {
         self.cells.extend(theirs.cells.into_iter().filter(|(_, cell)| cell.written));
     }
 
-    fn write(self, trie: &mut Trie) {
-        if self.wiped {
-            trie.delete_subtree(&self.key);
-        }
+    /// Adds what was written; no bytes remove a value.
+    fn write(self, puts: &mut Vec<(Vec<u8>, Bytes)>) {
         if let (true, Some(account)) = (self.account_written, &self.account) {
-            trie.put(&self.key, account.encode());
+            puts.push((self.key.to_vec(), account.encode().into()));
         }
         if let Some(code) = self.new_code {
-            trie.put(&code_key_below(&self.key), code);
+            puts.push((code_key_below(&self.key).to_vec(), code));
         }
         if self.marker_written {
-            trie.put(&storage_root_key_below(&self.key), Bytes::from_static(&[1]));
+            puts.push((storage_root_key_below(&self.key).to_vec(), Bytes::from_static(&[1])));
         }
         for (slot, cell) in self.cells {
             if cell.written {
-                trie.put(&slot_key_below(&self.key, &slot), cell.value);
+                puts.push((slot_key_below(&self.key, &slot), cell.value));
             }
         }
     }

@@ -16,6 +16,7 @@ mod ordered;
 mod persist;
 mod proof;
 mod proof_error;
+mod put_many;
 mod reader;
 mod receipt;
 mod source;

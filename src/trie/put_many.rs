@@ -1,0 +1,151 @@
+//! Many puts at once: a node that several of them pass is copied once.
+
+use super::bits::{BitPath, Bits};
+use super::edit::put;
+use super::tree::Trie;
+use super::tree_node::{Link, Stored, TreeNode};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use alloy_primitives::Bytes;
+
+/// A key and the value to put there.
+type Put = (Vec<u8>, Bytes);
+
+impl Trie {
+    /// Sets all these values, as [`Trie::put`] does one by one; of several for one key the last one counts.
+    pub fn put_all(&mut self, mut puts: Vec<Put>) {
+        // A stable sort of the reverse order brings the last one of equal keys to their front.
+        puts.reverse();
+        puts.sort_by(|one, other| one.0.cmp(&other.0));
+        puts.dedup_by(|later, earlier| later.0 == earlier.0);
+        for (key, _) in puts.iter().filter(|(_, value)| value.is_empty()) {
+            self.delete(key);
+        }
+        puts.retain(|(_, value)| !value.is_empty());
+        self.top = put_sorted(&self.top, &puts, 0);
+    }
+}
+
+fn bits(put: &Put, depth: usize) -> Bits<'_> {
+    Bits::of_key(&put.0).skip(depth)
+}
+
+/// The subtree with these values under keys that are in order, of which `depth` bits are above it.
+fn put_sorted(link: &Link, puts: &[Put], depth: usize) -> Link {
+    let (Some(first), Some(last)) = (puts.first(), puts.last()) else { return link.clone() };
+    if puts.len() == 1 {
+        return put_one(link, first, depth);
+    }
+    let start = bits(first, depth);
+    let mut shared = start.common_prefix(bits(last, depth));
+    if let Some(node) = link {
+        shared = shared.min(start.common_prefix(node.path.bits()));
+    }
+    let below = Below::of(link, shared);
+    let (value, rest) = match puts.split_first() {
+        Some((here, rest)) if start.len() == shared => (Some(&here.1), rest),
+        _ => (None, puts),
+    };
+    let middle = rest.partition_point(|put| bits(put, depth).get(shared) == Some(false));
+    let (low, high) = rest.split_at_checked(middle).unwrap_or((rest, &[]));
+    let next = depth.saturating_add(shared).saturating_add(1);
+    let left = put_sorted(&below.left, low, next);
+    let right = put_sorted(&below.right, high, next);
+    let same_value = value.is_none_or(|value| below.value.is_some_and(|old| old.bytes == *value));
+    let untouched = same_value && same(&left, &below.left) && same(&right, &below.right);
+    if let (true, Some(node)) = (untouched && below.whole, link) {
+        return Some(node.clone());
+    }
+    let value = match value {
+        Some(value) if !same_value => Some(Stored::new(value.clone())),
+        _ => below.value.cloned(),
+    };
+    Some(TreeNode::new(BitPath::of(start.take(shared)), value, left, right))
+}
+
+fn put_one(link: &Link, one: &Put, depth: usize) -> Link {
+    let key = bits(one, depth);
+    let held = link.as_deref().and_then(|node| node.find(key)).and_then(|node| node.value.as_ref());
+    if held.is_some_and(|held| held.bytes == one.1) {
+        return link.clone();
+    }
+    Some(put(link, key, Stored::new(one.1.clone())))
+}
+
+fn same(one: &Link, other: &Link) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        _ => false,
+    }
+}
+
+/// What a node has behind its first `shared` bits.
+struct Below<'a> {
+    value: Option<&'a Stored>,
+    left: Link,
+    right: Link,
+    /// The node's path ends there, so this is all of the node.
+    whole: bool,
+}
+
+impl<'a> Below<'a> {
+    fn of(link: &'a Link, shared: usize) -> Self {
+        let Some(node) = link else {
+            return Self { value: None, left: None, right: None, whole: false };
+        };
+        let path = node.path.bits();
+        let Some((down, rest)) = path.skip(shared).split_first() else {
+            let (left, right) = (node.left.clone(), node.right.clone());
+            return Self { value: node.value.as_ref(), left, right, whole: true };
+        };
+        // The path is split there: what follows becomes a child.
+        let tail =
+            TreeNode::new(BitPath::of(rest), node.value.clone(), node.left.clone(), node.right.clone());
+        let (left, right) = if down { (None, Some(tail)) } else { (Some(tail), None) };
+        Self { value: None, left, right, whole: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn puts() -> impl Strategy<Value = Vec<Put>> {
+        // Few different bytes: keys share prefixes, are prefixes of each other, and repeat.
+        let byte = prop_oneof![Just(0u8), Just(1), Just(0x80), Just(0xff)];
+        let key = proptest::collection::vec(byte, 0..4);
+        let value = proptest::collection::vec(any::<u8>(), 0..40);
+        proptest::collection::vec((key, value.prop_map(Bytes::from)), 0..40)
+    }
+
+    proptest! {
+        #[test]
+        fn all_at_once_is_as_one_by_one(before in puts(), then in puts()) {
+            let mut one = Trie::new();
+            before.iter().for_each(|(key, value)| one.put(key, value.clone()));
+            let mut all = one.clone();
+            then.iter().for_each(|(key, value)| one.put(key, value.clone()));
+            all.put_all(then);
+            prop_assert_eq!(all.root(), one.root());
+            prop_assert_eq!(all.children_size(), one.children_size());
+            let mut fresh = Trie::new();
+            fresh.put_all(before.clone());
+            let mut slow = Trie::new();
+            before.iter().for_each(|(key, value)| slow.put(key, value.clone()));
+            prop_assert_eq!(fresh.root(), slow.root());
+        }
+
+        #[test]
+        fn what_is_there_already_copies_nothing(puts in puts()) {
+            let mut trie = Trie::new();
+            trie.put_all(puts);
+            let mut held = Vec::new();
+            trie.for_each(&mut |key, value| held.push((key.to_vec(), value.clone())));
+            let mut again = trie.clone();
+            again.put_all(held);
+            prop_assert!(same(&again.top, &trie.top));
+        }
+    }
+}
