@@ -2,7 +2,7 @@
 //!
 //! No I/O, no clock, no threads: bytes come in, proven facts and JSON-RPC answers come out.
 //! Layers, each knowing only those below it:
-//! `rpc -> engine -> light -> exec -> evm -> state -> consensus -> trie -> types`.
+//! `rpc -> engine -> dev -> local -> light -> exec -> evm -> state -> consensus -> trie -> types`.
 #![cfg_attr(not(test), no_std)]
 // Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
 #![cfg_attr(

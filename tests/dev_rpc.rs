@@ -362,3 +362,26 @@ fn keys_are_made_and_used() {
     let sent = dev.get("eth_sendRawTransaction", json!([raw]));
     assert_eq!(dev.get("eth_getTransactionByHash", json!([sent]))["from"], json!(ALICE));
 }
+
+#[test]
+fn a_restored_chain_knows_its_senders() {
+    let mut dev = dev(Mining::Instant);
+    dev.get("anvil_impersonateAccount", json!([NOBODY]));
+    dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": NOBODY, "value": "0xde0b6b3a7640000"}]));
+    dev.get("eth_sendTransaction", json!([{"from": NOBODY, "to": BOB, "value": 1}]));
+    let DevConfig { network, genesis, .. } = config(Mining::Manual);
+    let mut other = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
+    for number in 1..=2 {
+        let block = block_of(&mut dev, number);
+        let hash = block.header.hash();
+        let view = dev.chain().view();
+        let receipts = view.block(&hash).unwrap().receipts.receipts().to_vec();
+        other.restore(block, receipts, view.state(&hash).cloned()).unwrap();
+        assert_eq!(other.view().block(&hash).unwrap().senders, view.block(&hash).unwrap().senders);
+    }
+    // From outside such a block is worth what its signatures are.
+    let DevConfig { network, genesis, .. } = config(Mining::Manual);
+    let mut stranger = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
+    stranger.import(block_of(&mut dev, 1), None).unwrap();
+    assert!(stranger.import(block_of(&mut dev, 2), None).is_err());
+}

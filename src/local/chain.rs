@@ -1,12 +1,12 @@
 //! The writer of an executed chain.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256};
 
 use super::error::ImportError;
+use super::impersonated::marked_sender;
 use super::snapshot::{ChainSnapshot, StoredBlock};
 use crate::consensus::{
     BodyError, Candidate, ChainError, Change, CheckedBlock, HeaderChain, Network, VerifiedBody,
@@ -38,8 +38,8 @@ pub struct LocalChain {
     now: ChainSnapshot,
     /// Blocks below the head whose states are kept; all without a limit.
     history: Option<u64>,
-    /// Blocks whose states are kept, by height.
-    kept: BTreeMap<u64, Vec<B256>>,
+    /// States of blocks below this height are dropped.
+    lowest_state: u64,
 }
 
 impl LocalChain {
@@ -63,7 +63,7 @@ impl LocalChain {
             transactions: Default::default(),
             heights: Default::default(),
         };
-        let mut chain = Self { headers, now, history, kept: BTreeMap::new() };
+        let mut chain = Self { headers, now, history, lowest_state: 0 };
         let header = chain.headers.head().clone();
         chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
         debug_assert_eq!(header.hash(), hash);
@@ -163,10 +163,11 @@ impl LocalChain {
         VerifiedReceipts::check(&header, receipts.clone(), network)
             .and_then(|receipts| receipts.matches(&body))
             .map_err(fail)?;
-        // A sender that cannot be recovered was impersonated.
-        let senders =
-            body.transactions().iter().map(|tx| tx.recover_sender(network.chain_id).unwrap_or_default());
-        let senders = senders.collect();
+        let chain_id = network.chain_id;
+        let sender = |tx: &Transaction| {
+            marked_sender(tx).unwrap_or_else(|| tx.recover_sender(chain_id).unwrap_or_default())
+        };
+        let senders = body.transactions().iter().map(sender).collect();
         Ok(self.settle(checked, body.transactions().to_vec(), receipts, senders, state, Vec::new()))
     }
 
@@ -224,7 +225,6 @@ impl LocalChain {
         self.now.blocks.insert(hash, Arc::new(StoredBlock { body, receipts, senders }));
         if let Some(state) = state {
             self.now.states.insert(hash, state);
-            self.kept.entry(header.number).or_default().push(hash);
         }
         let mut siblings = self.now.heights.get(&header.number).cloned().unwrap_or_default();
         Arc::make_mut(&mut siblings).push(hash);
@@ -250,9 +250,12 @@ impl LocalChain {
         let Some(history) = self.history else { return };
         let head = self.headers.head();
         let lowest = head.number.saturating_sub(history);
-        let keep = self.kept.split_off(&lowest);
-        let old = core::mem::replace(&mut self.kept, keep);
-        old.values().flatten().for_each(|hash| self.now.states.remove(hash));
+        while self.lowest_state < lowest {
+            for hash in self.now.at_height(self.lowest_state).to_vec() {
+                self.now.states.remove(&hash);
+            }
+            self.lowest_state = self.lowest_state.saturating_add(1);
+        }
     }
 
     /// Puts another state behind the head, as tools for tests do: blocks mined from now on start from it, and reads at

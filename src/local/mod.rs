@@ -7,13 +7,16 @@
 //! | `chain` | the writer: taking blocks in, history, changes by hand |
 //! | `ancestry` | the ancestors of a block on its own branch |
 //! | `error` | why a block is refused |
+//! | `impersonated` | transactions without a key |
 
 mod ancestry;
 mod chain;
 mod error;
+mod impersonated;
 mod snapshot;
 
 pub use ancestry::BranchAncestry;
 pub use chain::{Imported, LocalChain};
 pub use error::ImportError;
+pub use impersonated::{mark_sender, marked_sender};
 pub use snapshot::{ChainSnapshot, StoredBlock};

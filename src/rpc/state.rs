@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     lookup::{require, state_failure},
     method::{optional, required, verified, Done, Failure, Handler, Method, Param},
-    params::Params,
+    params::{BlockSelector, Params},
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -42,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         doc: "Nonce of an account.",
-        handler: Handler::Read(|view, params| verified(&format!("{:#x}", account(view, params)?.nonce))),
+        handler: Handler::Read(nonce),
     },
     Method {
         name: "eth_getCode",
@@ -105,6 +105,15 @@ fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure>
     let address = params.address(0)?;
     let header = require(view, &params.block(1)?)?;
     Ok(read(view, &header, |state| state.account(&address))?.unwrap_or(NO_ACCOUNT))
+}
+
+/// On top of the head, waiting transactions count where there is a pool.
+fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let waiting = view.pool().filter(|_| params.block(1) == Ok(BlockSelector::Pending));
+    let Some(pool) = waiting else { return verified(&format!("{:#x}", account(view, params)?.nonce)) };
+    let address = params.address(0)?;
+    let state = read(view, &view.head()?, |state| state.account(&address))?;
+    verified(&format!("{:#x}", pool.next_nonce(&address, state.unwrap_or(NO_ACCOUNT).nonce)))
 }
 
 fn code(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {

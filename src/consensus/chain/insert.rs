@@ -60,7 +60,7 @@ impl HeaderChain {
         let (hash, header) = (entry.hash(), entry.header.clone());
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());
-        self.children.entry(entry.parent()).or_default().push(hash);
+        self.add_child(&entry.parent(), hash);
         self.side.insert((entry.work, hash));
         let change = self.reconsider(&entry).map_or(Change::Side, |reorganisation| {
             if reorganisation.removed.is_empty() {
@@ -156,7 +156,7 @@ impl HeaderChain {
             self.view.lowest = lowest.saturating_add(1);
             let Some(hash) = self.view.canonical.get(&lowest).copied() else { continue };
             let kept = self.view.canonical.get(&self.view.lowest).copied();
-            for child in self.children.remove(&hash).unwrap_or_default() {
+            for child in self.take_children(&hash) {
                 if Some(child) != kept {
                     self.drop_branch(child);
                 }
@@ -173,8 +173,10 @@ impl HeaderChain {
     /// Takes a header off its parent's list of children.
     fn unlink(&mut self, hash: &B256) {
         let parent = self.view.entries.get(hash).map(|entry| entry.parent());
-        if let Some(siblings) = parent.and_then(|parent| self.children.get_mut(&parent)) {
-            siblings.retain(|child| child != hash);
+        let Some(parent) = parent else { return };
+        if let Some(mut siblings) = self.children.get(&parent).cloned() {
+            Arc::make_mut(&mut siblings).retain(|child| child != hash);
+            self.children.insert(parent, siblings);
         }
     }
 
@@ -182,7 +184,7 @@ impl HeaderChain {
     fn drop_branch(&mut self, root: B256) {
         let mut waiting = alloc::vec![root];
         while let Some(hash) = waiting.pop() {
-            waiting.extend(self.children.remove(&hash).unwrap_or_default());
+            waiting.extend(self.take_children(&hash));
             if let Some(work) = self.view.entries.get(&hash).map(|entry| entry.work) {
                 self.side.remove(&(work, hash));
             }
@@ -224,7 +226,7 @@ impl HeaderChain {
             let context = below.extended(&entry.header);
             self.replace(Entry { context, ..Entry::clone(entry) });
             order.push(hash);
-            waiting.extend(self.children.get(&hash).into_iter().flatten().map(|child| (*child, context)));
+            waiting.extend(self.children_of(&hash).iter().map(|child| (*child, context)));
         }
         order
     }

@@ -7,7 +7,7 @@ mod insert;
 mod uncles;
 mod view;
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
@@ -18,6 +18,7 @@ pub use self::view::{Base, ChainView};
 use super::checkpoint::Checkpoint;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
+use super::persistent::Map;
 use super::rules::RuleError;
 use super::uncles::UncleError;
 use super::verified::{Origin, VerifiedHeader};
@@ -170,12 +171,12 @@ impl CheckedBlock {
     }
 }
 
-/// The writer's side of the chain.
+/// The writer's side of the chain. A clone shares nearly everything and costs little.
 #[derive(Debug, Clone)]
 pub struct HeaderChain {
     view: ChainView,
     /// Children of each kept header.
-    children: BTreeMap<B256, Vec<B256>>,
+    children: Map<B256, Arc<Vec<B256>>>,
     /// Headers off the canonical chain, by work and hash.
     side: BTreeSet<(U256, B256)>,
     window: u64,
@@ -222,7 +223,7 @@ impl HeaderChain {
         };
         view.entries.insert(hash, entry);
         view.canonical.insert(number, hash);
-        let (children, side) = (BTreeMap::new(), BTreeSet::new());
+        let (children, side) = (Map::default(), BTreeSet::new());
         Self { view, children, side, window: KEPT_HEADERS, stale_contexts: false }
     }
 
@@ -288,13 +289,31 @@ impl HeaderChain {
         self.view.entries.insert(hash, Arc::new(Entry::unchecked(verified.clone())));
         self.view.canonical.insert(number, hash);
         self.view.lowest = number;
-        self.children.entry(hash).or_default().push(child);
+        self.add_child(&hash, child);
         self.stale_contexts = true;
         Ok(verified)
     }
 
     fn entry(&self, hash: &B256) -> Result<&Arc<Entry>, ChainError> {
         self.view.entries.get(hash).ok_or(ChainError::UnknownBlock(*hash))
+    }
+
+    /// The headers above one.
+    fn children_of(&self, hash: &B256) -> &[B256] {
+        self.children.get(hash).map_or(&[], |children| children.as_slice())
+    }
+
+    fn add_child(&mut self, parent: &B256, child: B256) {
+        let mut children = self.children.get(parent).cloned().unwrap_or_default();
+        Arc::make_mut(&mut children).push(child);
+        self.children.insert(*parent, children);
+    }
+
+    /// The headers above one, which forgets them.
+    fn take_children(&mut self, hash: &B256) -> Vec<B256> {
+        let children = self.children_of(hash).to_vec();
+        self.children.remove(hash);
+        children
     }
 
     /// Puts a changed entry in the place of the old one.

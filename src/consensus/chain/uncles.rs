@@ -119,7 +119,7 @@ impl HeaderChain {
         let mut waiting = alloc::vec![hash];
         while let Some(hash) = waiting.pop() {
             let Some(parent) = self.view.entries.get(&hash).map(|parent| parent.proven) else { continue };
-            for child in self.children.get(&hash).cloned().unwrap_or_default() {
+            for child in self.children_of(&hash).to_vec() {
                 // Sums that start at another gap, higher up, do not change.
                 let entry = self.view.entries.get(&child).filter(|entry| entry.proven.above == gap);
                 if let Some(mut entry) = entry.map(|entry| Entry::clone(entry)) {
@@ -157,7 +157,7 @@ impl HeaderChain {
     }
 
     fn is_tip(&self, hash: &B256) -> bool {
-        self.children.get(hash).is_none_or(Vec::is_empty)
+        self.children_of(hash).is_empty()
     }
 }
 

@@ -10,6 +10,7 @@ use super::{chain_at, milliseconds, number, write};
 use crate::{
     dev::{DevChain, DevError, PrivateKey},
     engine::{Level, Node},
+    local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
         method::{done, required, Done, Failure, Method},
@@ -163,13 +164,9 @@ impl TransactionObject<'_> {
     /// The transaction of an account without a key. Its signature is nobody's; it names the account, so that two
     /// accounts' transactions differ.
     fn unsigned(&self, chain: &DevChain, from: Address) -> Result<Transaction, Failure> {
-        let mut transaction = self.complete(chain, from)?;
-        let even =
-            chain.view().network().chain_id.saturating_mul(2).saturating_add(PROTECTED_V.unsigned_abs());
-        transaction.v = u8::try_from(even).map_err(|_| RpcError::Internal)?;
-        transaction.r = U256::from_be_bytes(from.into_word().0);
-        transaction.s = transaction.r;
-        Ok(transaction)
+        let transaction = self.complete(chain, from)?;
+        let chain_id = chain.view().network().chain_id;
+        Ok(mark_sender(transaction, from, chain_id).ok_or(RpcError::Internal)?)
     }
 
     /// Everything but the signature, with the reference's defaults.
