@@ -19,7 +19,7 @@ const MAX_TRANSACTIONS: usize = 6;
 const MAX_PIECES: usize = 24;
 
 /// The block is block 1: REMASC looks at nothing yet.
-struct OnlyGenesis(SealedHeader);
+pub(crate) struct OnlyGenesis(pub(crate) SealedHeader);
 
 impl Ancestry for OnlyGenesis {
     fn header(&self, number: u64) -> Option<SealedHeader> {
@@ -77,7 +77,7 @@ fn same(one: &ExecutedBlock, other: &ExecutedBlock) {
 }
 
 /// All wei, debts taken off.
-fn wealth(state: &Trie) -> U256 {
+pub(crate) fn wealth(state: &Trie) -> U256 {
     let mut sum = U256::ZERO;
     let mut debts = U256::ZERO;
     state.for_each(&mut |key, value| {
@@ -91,7 +91,7 @@ fn wealth(state: &Trie) -> U256 {
 }
 
 /// Regtest with every rule, or as it was under older ones.
-fn network(choice: u8) -> Network {
+pub(crate) fn network(choice: u8) -> Network {
     let forks = match choice % 4 {
         1 => r#""vetiver900":-1,"tbd1000":-1,"reed800":-1,"lovell700":-1"#,
         2 => {
@@ -105,12 +105,12 @@ fn network(choice: u8) -> Network {
     Network::from_json(&text).expect("a network")
 }
 
-fn contract_at(index: u8) -> Address {
+pub(crate) fn contract_at(index: u8) -> Address {
     Address::repeat_byte(0xc0 + index % 3)
 }
 
 /// Contracts, senders, native contracts, accounts that are not there.
-fn target(input: &mut Input<'_>) -> Address {
+pub(crate) fn target(input: &mut Input<'_>) -> Address {
     let choice = input.byte();
     match choice % 8 {
         0..=3 => contract_at(choice / 8),
@@ -126,7 +126,7 @@ fn target(input: &mut Input<'_>) -> Address {
 }
 
 /// Three of the funded accounts.
-fn sender(index: u8) -> Address {
+pub(crate) fn sender(index: u8) -> Address {
     Genesis::regtest().alloc[1 + usize::from(index % 3)].address
 }
 
@@ -162,7 +162,7 @@ fn push(code: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Code of pieces that mostly do something.
-fn program(input: &mut Input<'_>) -> Vec<u8> {
+pub(crate) fn program(input: &mut Input<'_>) -> Vec<u8> {
     let mut code = Vec::new();
     for _ in 0..input.below(MAX_PIECES) {
         piece(&mut code, input);

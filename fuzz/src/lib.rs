@@ -6,7 +6,9 @@
 pub mod bitcoin_merkle;
 pub mod block;
 pub mod coinbase;
+pub mod execute_transaction;
 pub mod header;
+pub mod import_block;
 pub mod input;
 pub mod json;
 pub mod limit;
