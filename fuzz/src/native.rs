@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, Log, U256};
 use rootlight::consensus::{Network, RuleSet};
-use rootlight::evm::precompiles::{
-    CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal,
-};
+use rootlight::evm::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal};
 use rootlight::types::{Header, SealedHeader};
 
 use crate::input::Input;
@@ -17,7 +15,21 @@ const MAX_GAS: u64 = 10_000_000;
 
 /// Low four bytes of every native contract's address.
 const CONTRACTS: [u32; 16] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 0x0100_0006, 0x0100_0008, 0x0100_0009, 0x0100_0010, 0x0100_0011, 0x0100_0016,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    0x0100_0006,
+    0x0100_0008,
+    0x0100_0009,
+    0x0100_0010,
+    0x0100_0011,
+    0x0100_0016,
     0x0100_0017,
 ];
 
@@ -101,7 +113,9 @@ pub fn check(data: &[u8]) {
         rules,
         chain_id: 30 + u64::from(choices >> 4 & 3),
     };
-    let Some(contract) = Precompile::at(&Address::left_padding_from(&low.to_be_bytes()), rules) else { return };
+    let Some(contract) = Precompile::at(&Address::left_padding_from(&low.to_be_bytes()), rules) else {
+        return;
+    };
     let host = Host { given, ..Host::default() };
     with_limit(data.len(), || {
         let first = run(contract, &call, host.clone());
