@@ -9,6 +9,7 @@ use alloy_primitives::keccak256;
 use rootlight::trie::parse_node;
 use rootlight::types::{Header, HeaderShape, HeaderVersion, Receipt, Transaction};
 use rootlight_fuzz::header::shape_byte;
+use rootlight_fuzz::native::contract_byte;
 use serde_json::Value;
 
 /// Most inputs per target and source file: more of one kind teach the fuzzer nothing.
@@ -17,7 +18,7 @@ const PER_FILE: usize = 40;
 const MAX_HEX: usize = 60_000;
 
 /// Recordings worth reading, below the shared folder.
-const RECORDINGS: [&str; 14] = [
+const RECORDINGS: [&str; 15] = [
     "realdata/headers/mainnet_4479841_iris_run1200.json",
     "realdata/headers/mainnet_powhsm_single_blocks.json",
     "realdata/proofs/mainnet_merge_mining_proofs.json",
@@ -29,6 +30,7 @@ const RECORDINGS: [&str; 14] = [
     "vectors/chain/txs_sendRaw.jsonl",
     "vectors/chain/rpc_misc.jsonl",
     "vectors/chain/rpc_call.jsonl",
+    "vectors/chain/rpc_precompiles.jsonl",
     "vectors/chain/mnr.jsonl",
     "vectors/chain/blocks.jsonl",
     "vectors/chain/receipts.jsonl",
@@ -63,9 +65,20 @@ fn main() {
             write(&here.join("corpus").join(target), &inputs);
         }
     }
+    for (target, length) in [("block", 700), ("execute_transaction", 500), ("import_block", 60)] {
+        let inputs: Vec<Vec<u8>> = (0..PER_FILE).map(|index| choices(target, index, length)).collect();
+        totals.insert(target, inputs.len());
+        write(&here.join("corpus").join(target), &inputs);
+    }
     for (target, count) in totals {
         println!("{target}: {count} inputs");
     }
+}
+
+/// Arbitrary bytes, the same ones every time, for the targets that read them as choices.
+fn choices(target: &str, index: usize, length: usize) -> Vec<u8> {
+    let block = |number: usize| keccak256(format!("{target} {index} {number}")).0;
+    (0..length.div_ceil(32)).flat_map(block).take(length).collect()
 }
 
 fn write(folder: &Path, inputs: &[Vec<u8>]) {
@@ -104,6 +117,7 @@ impl Seeds {
                 }
                 self.read_json(value, fields);
                 self.read_mining(fields);
+                self.read_native(fields);
                 fields.values().for_each(|field| self.read(field));
             }
             _ => {}
@@ -166,6 +180,18 @@ impl Seeds {
         if let (Some(proof), Some(coinbase)) = (proof, coinbase) {
             let hash = field("hashForMergedMining").and_then(|hash| hash.as_slice().try_into().ok());
             self.add_mining(&proof, &coinbase, hash.as_ref());
+        }
+    }
+
+    /// A call of a native contract, by a caller with rights, under all rules and over no cells.
+    fn read_native(&mut self, fields: &serde_json::Map<String, Value>) {
+        let field = |name: &str| fields.get(name).and_then(Value::as_str).and_then(bytes);
+        let (Some(to), Some(data)) = (field("to"), field("data")) else { return };
+        if let Some(contract) = contract_byte(&to) {
+            let height = 399u16.to_le_bytes();
+            self.add("native", [&[contract], &height[..], &[0, 0], &data].concat());
+        }
+    }
         }
     }
 

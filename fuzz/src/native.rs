@@ -86,6 +86,14 @@ impl NativeHost for Host {
     }
 }
 
+/// The choice of the native contract at `address`.
+pub fn contract_byte(address: &[u8]) -> Option<u8> {
+    let (high, low) = address.split_at_checked(16)?;
+    let low = u32::from_be_bytes(low.try_into().ok()?);
+    let at = CONTRACTS.iter().position(|contract| *contract == low)?;
+    high.iter().all(|byte| *byte == 0).then_some(at as u8)
+}
+
 /// Choices of contract, rules, caller and cells; the rest is the call's data.
 pub fn check(data: &[u8]) {
     let mut input = Input::new(data);
