@@ -192,8 +192,6 @@ impl Seeds {
             self.add("native", [&[contract], &height[..], &[0, 0], &data].concat());
         }
     }
-        }
-    }
 
     fn add_mining(&mut self, proof: &[u8], coinbase: &[u8], hash: Option<&alloy_primitives::B256>) {
         let mut merkle = vec![0; 33];
