@@ -243,7 +243,7 @@ fn block(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Fa
         BlockSelector::Hash { hash, .. } => RpcError::BlockHashNotFound(*hash),
         BlockSelector::Number(Some(number), _) => RpcError::CallBlockNumber(*number),
         BlockSelector::Number(None, text) => RpcError::BlockNotFound(text.clone()),
-        tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_lowercase()),
+        tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_ascii_lowercase()),
     }))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn require(view: &dyn View, selector: &BlockSelector) -> Result<Verif
         BlockSelector::Hash { hash, in_map: true, .. } => RpcError::BlockHashNotFound(*hash),
         BlockSelector::Hash { hash, .. } => RpcError::BlockNotFound(alloc::format!("{hash}")),
         BlockSelector::Number(_, text) => RpcError::BlockNotFound(text.clone()),
-        tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_lowercase()),
+        tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_ascii_lowercase()),
     }))
 }
 

@@ -1,11 +1,10 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
-use super::{
-    blocks, call, chain, debug, dev, filters, headers, logs, method::Method, rootlight, state, trace,
-    transactions, witness,
-};
+use super::{blocks, call, chain, headers, logs, method::Method, rootlight, state, transactions};
+#[cfg(feature = "local")]
+use super::{debug, dev, filters, trace, witness};
 
-/// All rows, by namespace file.
+/// Rows that a light client answers too, by namespace file.
 static METHODS: &[&[Method]] = &[
     chain::METHODS,
     blocks::METHODS,
@@ -14,12 +13,24 @@ static METHODS: &[&[Method]] = &[
     call::METHODS,
     headers::METHODS,
     logs::METHODS,
-    filters::METHODS,
-    trace::METHODS,
-    debug::METHODS,
-    witness::METHODS,
     rootlight::METHODS,
 ];
+
+/// Rows that need a chain which is executed here: refused by a light client, left out of its browser module.
+#[cfg(feature = "local")]
+static LOCAL: &[&[Method]] = &[filters::METHODS, trace::METHODS, debug::METHODS, witness::METHODS];
+
+/// See above.
+#[cfg(not(feature = "local"))]
+static LOCAL: &[&[Method]] = &[];
+
+/// Rows of development chains.
+#[cfg(feature = "local")]
+static DEV: &[&[Method]] = dev::METHODS;
+
+/// See above.
+#[cfg(not(feature = "local"))]
+static DEV: &[&[Method]] = &[];
 
 /// Methods that exist in the reference but never here: compilers, ethash work, message stores.
 pub const UNAVAILABLE: &[&str] = &[
@@ -37,7 +48,7 @@ pub const UNAVAILABLE: &[&str] = &[
 
 /// Every method once.
 pub fn methods() -> impl Iterator<Item = &'static Method> {
-    METHODS.iter().chain(dev::METHODS).flat_map(|rows| rows.iter())
+    METHODS.iter().chain(LOCAL).chain(DEV).flat_map(|rows| rows.iter())
 }
 
 #[cfg(test)]
