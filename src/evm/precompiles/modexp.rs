@@ -65,21 +65,31 @@ fn exponent_bits(input: &[u8], lengths: &Lengths) -> u64 {
 /// bounds the lengths.
 pub(super) fn run(input: &[u8]) -> Vec<u8> {
     let lengths = Lengths::read(input);
-    let size = |len: u64| usize::try_from(len).unwrap_or(usize::MAX);
-    let (base_len, exponent_len, modulus_len) =
-        (size(lengths.base), size(lengths.exponent), size(lengths.modulus));
-    if modulus_len == 0 {
-        return Vec::new();
+    let mut output = alloc::vec![0; size(lengths.modulus)];
+    if let Some([base, exponent, modulus]) = operands(input, &lengths) {
+        let answer = aurora_engine_modexp::modexp(&base, &exponent, &modulus);
+        output.iter_mut().rev().zip(answer.iter().rev()).for_each(|(to, from)| *to = *from);
     }
-    let exponent_at = HEADER.saturating_add(base_len);
-    let modulus_at = exponent_at.saturating_add(exponent_len);
-    let base = operand(input, HEADER, base_len);
-    let exponent = operand(input, exponent_at, exponent_len);
-    let modulus = operand(input, modulus_at, modulus_len);
-    let answer = aurora_engine_modexp::modexp(&base, &exponent, &modulus);
-    let mut output = alloc::vec![0; modulus_len];
-    output.iter_mut().rev().zip(answer.iter().rev()).for_each(|(to, from)| *to = *from);
     output
+}
+
+fn size(len: u64) -> usize {
+    usize::try_from(len).unwrap_or(usize::MAX)
+}
+
+/// Base, exponent and modulus; none where the modulus is 0, and so the answer.
+///
+/// The modulus stands last: where it is not 0 the input reaches into it, and the others are no longer than the input.
+/// An exponent of megabytes that are not there is thus never made, cheap as its price is over a short modulus.
+fn operands(input: &[u8], lengths: &Lengths) -> Option<[Vec<u8>; 3]> {
+    let exponent_at = HEADER.saturating_add(size(lengths.base));
+    let modulus_at = exponent_at.saturating_add(size(lengths.exponent));
+    let modulus = operand(input, modulus_at, size(lengths.modulus));
+    if modulus.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let base = operand(input, HEADER, size(lengths.base));
+    Some([base, operand(input, exponent_at, size(lengths.exponent)), modulus])
 }
 
 /// `len` bytes of input from an offset on, padded with zeros behind.
@@ -118,6 +128,16 @@ mod tests {
             hex::decode("fffffffffffffffffffffffffffffffffffffffffffffffffffffffefffffc2f").unwrap();
         assert_eq!(price(&call(&[3], &field, &modulus)), 13_056);
         assert_eq!(price(&call(&[], &field, &modulus)), 13_056);
+    }
+
+    #[test]
+    fn operands_that_are_not_there_are_not_made() {
+        let mut input = call(&[2], &[], &[5]);
+        // 4 MiB of exponent at 0.4 gas a byte.
+        input[61] = 0x44;
+        assert!(price(&input) < 2_000_000);
+        assert!(operands(&input, &Lengths::read(&input)).is_none());
+        assert_eq!(run(&input), [0]);
     }
 
     #[test]
