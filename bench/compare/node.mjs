@@ -1,0 +1,137 @@
+// A node under measurement: its process, its processor time and memory, one kept connection.
+import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+
+/** Longest wait for a node's first answer, milliseconds. */
+const START_LIMIT = 60_000;
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** JSON-RPC over one HTTP connection, one request at a time; opened anew where the node has closed it. */
+export class Connection {
+  #port;
+  #socket;
+  #waiting;
+  #received = Buffer.alloc(0);
+
+  constructor(port) {
+    this.#port = port;
+  }
+
+  #open() {
+    this.#received = Buffer.alloc(0);
+    const socket = connect({ host: '127.0.0.1', port: this.#port, noDelay: true });
+    socket.on('data', (data) => this.#read(data));
+    const lost = () => {
+      if (this.#socket !== socket) return;
+      this.#socket = undefined;
+      this.#settle('reject', new Error('connection closed'));
+    };
+    socket.on('error', lost);
+    socket.on('close', lost);
+    return socket;
+  }
+
+  #settle(how, value) {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    waiting?.[how](value);
+  }
+
+  #read(data) {
+    this.#received = Buffer.concat([this.#received, data]);
+    const end = this.#received.indexOf('\r\n\r\n');
+    if (end < 0) return;
+    const head = this.#received.toString('latin1', 0, end).toLowerCase();
+    const whole = end + 4 + Number(/content-length: *(\d+)/.exec(head)[1]);
+    if (this.#received.length < whole) return;
+    const body = this.#received.toString('utf8', end + 4, whole);
+    this.#received = Buffer.alloc(0);
+    if (head.includes('connection: close')) this.close();
+    this.#settle('resolve', body);
+  }
+
+  /** The bytes of a request, made before the clock runs. */
+  static request(body) {
+    const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n';
+    return Buffer.from(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  }
+
+  /** Sends a made request; the answer's text. */
+  send(request) {
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject };
+      this.#socket ??= this.#open();
+      this.#socket.write(request);
+    });
+  }
+
+  /** One call; its result. */
+  async call(method, ...params) {
+    const { result, error } = JSON.parse(await this.send(Connection.request(call(method, ...params))));
+    if (error) throw new Error(`${method}: ${JSON.stringify(error)}`);
+    return result;
+  }
+
+  close() {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    socket?.destroy();
+  }
+}
+
+/** A call's JSON. */
+export function call(method, ...params) {
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+}
+
+/** A node started with a command line, which listens on `port`. */
+export class Node {
+  static async start(command, port) {
+    const started = performance.now();
+    const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'ignore', 'ignore'] });
+    const ended = new Promise((resolve) => child.once('exit', resolve));
+    const node = Object.assign(new Node(), { child, ended, port });
+    child.once('exit', () => (node.gone = true));
+    node.connection = await node.#firstAnswer(started);
+    node.started = performance.now() - started;
+    return node;
+  }
+
+  async #firstAnswer(started) {
+    for (;;) {
+      try {
+        const connection = new Connection(this.port);
+        await connection.call('eth_blockNumber');
+        return connection;
+      } catch (error) {
+        if (this.gone || performance.now() - started > START_LIMIT) throw error;
+        await sleep(1);
+      }
+    }
+  }
+
+  /** Processor seconds used, all threads. */
+  processorTime() {
+    const fields = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    // Fields 14 and 15 of proc(5), in hundredths.
+    return (Number(fields[11]) + Number(fields[12])) / 100;
+  }
+
+  /** Resident memory, MiB. */
+  resident() {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.child.pid}/status`, 'utf8'))[1]) / 1024;
+  }
+
+  async stop() {
+    this.connection?.close();
+    this.child.kill('SIGTERM');
+    await this.ended;
+  }
+}
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)];
+}
