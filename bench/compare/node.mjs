@@ -2,9 +2,14 @@
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
 
 /** Longest wait for a node's first answer, milliseconds. */
 const START_LIMIT = 60_000;
+
+/** Processes that end with this one, however it ends. */
+const running = new Set();
+process.once('exit', () => running.forEach((child) => child.kill()));
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -90,21 +95,26 @@ export function call(method, ...params) {
 export class Node {
   static async start(command, port) {
     const started = performance.now();
-    const child = spawn(command[0], command.slice(1), { stdio: ['ignore', 'ignore', 'ignore'] });
+    const child = spawn(command[0], command.slice(1), { stdio: 'ignore', cwd: tmpdir() });
+    running.add(child);
     const ended = new Promise((resolve) => child.once('exit', resolve));
     const node = Object.assign(new Node(), { child, ended, port });
-    child.once('exit', () => (node.gone = true));
+    child.once('exit', () => {
+      node.gone = true;
+      running.delete(child);
+    });
     node.connection = await node.#firstAnswer(started);
     node.started = performance.now() - started;
     return node;
   }
 
   async #firstAnswer(started) {
+    const connection = new Connection(this.port);
     for (;;) {
       try {
-        const connection = new Connection(this.port);
         await connection.call('eth_blockNumber');
-        return connection;
+        if (!this.gone) return connection;
+        throw new Error(`something else listens on port ${this.port}`);
       } catch (error) {
         if (this.gone || performance.now() - started > START_LIMIT) throw error;
         await sleep(1);

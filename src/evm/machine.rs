@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{keccak256, Address, Bytes, Log, KECCAK256_EMPTY, U256};
 use revm::context::{BlockEnv, CfgEnv, Context, Evm, Journal, LocalContext, TxEnv};
+use revm::context_interface::local::FrameStack;
 use revm::context_interface::{CreateScheme, JournalTr as _, LocalContextTr as _};
 use revm::handler::{EthFrame, FrameResult};
 use revm::interpreter::interpreter::EthInterpreter;
@@ -105,7 +106,16 @@ impl<'a, S: EvmState> Machine<'a, S> {
         };
         // A journal from before EIP-161 knows existence, not emptiness, and clears nothing.
         context.journaled_state.set_spec_id(SpecId::TANGERINE);
-        Self { evm: Evm::new(context, instructions(rules), NoPrecompiles::default()) }
+        Self {
+            evm: Evm {
+                ctx: context,
+                inspector: (),
+                instruction: instructions(rules),
+                precompiles: NoPrecompiles::default(),
+                // Frames are made when they are opened: each has a stack of 32 KiB, and most runs open one.
+                frame_stack: FrameStack::new(),
+            },
+        }
     }
 
     /// The state as the run left it behind, with its notes.

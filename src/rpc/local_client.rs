@@ -5,12 +5,16 @@ use alloc::{boxed::Box, sync::Arc};
 
 use super::{
     dispatch::Dispatcher,
+    envelope::Call,
     error::RpcError,
     exchange::{Exchange, State},
-    method::{Done, Failure},
+    method::{Done, Failure, Method},
     session::Reply,
 };
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
+
+/// Highest sum of [`Method::cost`] of a message that is answered at once: a receipt, a few balances.
+const BRIEF_COST: u32 = 20;
 
 /// A message to a local chain, read but not answered.
 ///
@@ -36,6 +40,17 @@ impl LocalMessage {
         !self.exchange.calls().any(|call| self.dispatcher.writes(call))
     }
 
+    /// Whether the answer is a few look-ups or one block away, so that a thread of its own would cost more than the
+    /// answer. What runs code for a caller, or goes through many blocks, is not.
+    pub fn is_brief(&self) -> bool {
+        let cost = |call: &Call| match self.dispatcher.find(&call.method) {
+            None => 1,
+            Some(method) if method.writes() && !is_brief_change(method, call) => u32::MAX,
+            Some(method) => method.cost,
+        };
+        self.exchange.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
+    }
+
     /// Answers a message that only reads; `now` is in seconds since 1970, `interrupt` ends long runs. `None` when
     /// nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Reply> {
@@ -46,6 +61,15 @@ impl LocalMessage {
             }
         }
         self.exchange.reply()
+    }
+}
+
+/// Whether a method that changes the chain adds one transaction and mines one block at most.
+fn is_brief_change(method: &Method, call: &Call) -> bool {
+    match method.name {
+        "eth_sendRawTransaction" | "eth_sendTransaction" => true,
+        "evm_mine" => call.params.is_empty(),
+        _ => false,
     }
 }
 
@@ -112,5 +136,29 @@ impl LocalClient {
             }
         }
         message.exchange.reply()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn brief_messages_run_no_code_and_mine_one_block() {
+        let dispatcher = Arc::new(Dispatcher::new());
+        let brief = |text: &str| LocalMessage::new(dispatcher.clone(), text.as_bytes()).is_brief();
+        let call = |method: &str, params: &str| {
+            alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
+        };
+        for method in ["eth_blockNumber", "eth_getBalance", "eth_sendRawTransaction", "evm_mine", "nothing"] {
+            assert!(brief(&call(method, "")), "{method}");
+        }
+        for method in ["eth_call", "eth_estimateGas", "eth_getLogs", "debug_traceTransaction", "evm_revert"] {
+            assert!(!brief(&call(method, "")), "{method}");
+        }
+        assert!(!brief(&call("evm_mine", r#"{"blocks":9}"#)));
+        let balance = call("eth_getBalance", "");
+        assert!(brief(&alloc::format!("[{balance},{balance}]")));
+        assert!(!brief(&alloc::format!("[{balance},{balance},{balance}]")));
     }
 }

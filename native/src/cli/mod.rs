@@ -118,5 +118,8 @@ fn run(cli: Cli) -> Result<(), CommandError> {
 
 /// A runtime for commands that wait on sockets.
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(CommandError::failed)
+    // Brief messages are answered on these threads: one that is busy leaves another to the rest.
+    let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(workers).enable_all().build().map_err(CommandError::failed)
 }

@@ -1,7 +1,9 @@
 //! Answering messages from a local chain: readers on snapshots, writers one at a time.
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use alloy_primitives::{keccak256, B256};
@@ -112,29 +114,62 @@ impl LocalService {
         kept.map(|()| result)
     }
 
-    async fn run(&self, message: LocalMessage) -> Result<Option<Reply>, tokio::task::JoinError> {
+    /// Answers at once what is brief and need not wait, anything else on a thread of its own: a handler of the
+    /// connection's own thread keeps others from it, but the way to another one and back takes longer than a look-up.
+    async fn run(&self, message: LocalMessage) -> thread::Result<Option<Reply>> {
+        let job = Job {
+            message,
+            writer: self.writer.clone(),
+            snapshot: self.snapshot.clone(),
+            entropy: self.entropy.clone(),
+            limit: self.options.run_timeout,
+        };
+        if job.is_brief() {
+            return catch_unwind(AssertUnwindSafe(|| job.run()));
+        }
         // The semaphore is never closed.
         let permit = self.runs.clone().acquire_owned().await.ok();
-        let (writer, snapshot, entropy) = (self.writer.clone(), self.snapshot.clone(), self.entropy.clone());
-        let limit = self.options.run_timeout;
-        tokio::task::spawn_blocking(move || {
+        let run = move || {
             let _permit = permit;
-            if message.reads_only() {
-                let view = snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
-                let started = Instant::now();
-                return message.read(&*view, now(), &|| started.elapsed() > limit);
-            }
-            let mut writer = lock(&writer);
-            // Waiting for other writers does not count.
+            job.run()
+        };
+        tokio::task::spawn_blocking(run).await.map_err(|failure| Box::new(failure) as _)
+    }
+}
+
+/// A message with all it needs.
+struct Job {
+    message: LocalMessage,
+    writer: Arc<Mutex<Writer>>,
+    snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
+    entropy: Arc<Entropy>,
+    limit: Duration,
+}
+
+impl Job {
+    /// Whether it takes no longer than handing it to another thread: a little work, with no other writer to wait for
+    /// and no disk.
+    fn is_brief(&self) -> bool {
+        let free = || self.writer.try_lock().is_ok_and(|writer| writer.persist.is_none());
+        self.message.is_brief() && (self.message.reads_only() || free())
+    }
+
+    fn run(self) -> Option<Reply> {
+        let Self { message, writer, snapshot, entropy, limit } = self;
+        if message.reads_only() {
+            let view = snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
             let started = Instant::now();
-            let reply = writer.client.answer(message, moment(&entropy), &|| started.elapsed() > limit);
-            if let Err(failure) = keep(&mut writer) {
-                error!("{failure}");
-            }
-            publish(&snapshot, &writer.client);
-            reply
-        })
-        .await
+            return message.read(&*view, now(), &|| started.elapsed() > limit);
+        }
+        let mut writer = lock(&writer);
+        // Waiting for other writers does not count.
+        let started = Instant::now();
+        let reply = writer.client.answer(message, moment(&entropy), &|| started.elapsed() > limit);
+        if let Err(failure) = keep(&mut writer) {
+            error!("{failure}");
+        }
+        publish(&snapshot, &writer.client);
+        reply
     }
 }
 
@@ -182,8 +217,8 @@ impl Service for LocalService {
                     }
                     Answer::served(Some(reply.body.into_bytes()))
                 }
-                Err(failure) => {
-                    warn!(%failure, "a handler failed");
+                Err(_) => {
+                    warn!("a handler failed");
                     let text = "Internal server error";
                     Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, text)))
                 }

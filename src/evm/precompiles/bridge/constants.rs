@@ -21,6 +21,8 @@ pub(super) struct Constants {
     pub(super) bitcoin: Bitcoin,
     /// BTC keys of the genesis federation, sorted; the other keys are the same.
     pub(super) genesis_keys: &'static [Key],
+    /// Their accounts, which a development chain pays in every block; may be left out.
+    pub(super) genesis_accounts: &'static [Address],
     /// Its format version.
     pub(super) genesis_format: u64,
     /// Its creation in milliseconds since 1970.
@@ -114,6 +116,11 @@ static REGTEST: Constants = Constants {
         hex!("0362634ab57dae9cb373a5d536e66a8c4f67468bbcfb063809bab643072d78a124"),
         hex!("03c5946b3fbae03a654237da863c9ed534e0878657175b132b8ca630f245df04db"),
     ],
+    genesis_accounts: &[
+        address!("6b045752f4d650a510a353bbf7e52988331e7f5b"),
+        address!("85845342b0d5260d516d6da5280a7df9a96d1925"),
+        address!("138161cda86b55c0de1bc3a0adef974633c85fbe"),
+    ],
     genesis_format: 4000,
     genesis_time: 1_451_606_400_000,
     emergency_keys: &[
@@ -166,6 +173,7 @@ static TEST: Constants = Constants {
         hex!("034844a99cd7028aa319476674cc381df006628be71bc5593b8b5fdb32bb42ef85"),
         hex!("039a060badbeb24bee49eb2063f616c0f0f0765d4ca646b20a88ce828f259fcdb9"),
     ],
+    genesis_accounts: &[],
     genesis_format: 1000,
     genesis_time: 1_538_967_600,
     emergency_keys: &[
@@ -226,6 +234,7 @@ static MAIN: Constants = Constants {
         hex!("03b65694ccccda83cbb1e56b31308acd08e993114c33f66a456b627c2c1c68bed6"),
         hex!("03f909ae15558c70cc751aff9b1f495199c325b13a9e5b934fd6299cd30ec50be8"),
     ],
+    genesis_accounts: &[],
     genesis_format: 1000,
     genesis_time: 1_514_948_400,
     emergency_keys: &[

@@ -18,7 +18,8 @@ pub fn federation_payees(
     height: u64,
     cells: &mut dyn FnMut(U256) -> Bytes,
 ) -> Vec<Address> {
-    let federation = Federation::active(Constants::of(chain_id), rules, height, cells);
+    let constants = Constants::of(chain_id);
+    let federation = Federation::active(constants, rules, height, cells);
     let key = |member: super::federation::Member| {
         if rules.has(Rule::Rskip415) {
             member.rsk
@@ -26,7 +27,14 @@ pub fn federation_payees(
             member.btc
         }
     };
-    federation.members.into_iter().map(|member| address(&key(member)).unwrap_or_default()).collect()
+    let account = |key| known(constants, &key).or_else(|| address(&key)).unwrap_or_default();
+    federation.members.into_iter().map(|member| account(key(member))).collect()
+}
+
+/// The account of a genesis key, without decompressing the key.
+fn known(constants: &Constants, key: &Key) -> Option<Address> {
+    let position = constants.genesis_keys.iter().position(|genesis| genesis == key)?;
+    constants.genesis_accounts.get(position).copied()
 }
 
 /// The account of a public key.
@@ -77,6 +85,17 @@ mod tests {
         assert!(want.iter().all(|payee| is_free_transaction(payee, 33, rules)));
         assert!(!is_free_transaction(&Address::ZERO, 33, rules));
         assert!(!is_free_transaction(&want[0], 30, Network::mainnet().rules(8_000_000)));
+    }
+
+    #[test]
+    fn known_accounts_are_those_of_the_keys() {
+        for chain_id in [30, 31, 33] {
+            let constants = Constants::of(chain_id);
+            for (key, account) in constants.genesis_keys.iter().zip(constants.genesis_accounts) {
+                assert_eq!(address(key), Some(*account));
+            }
+        }
+        assert_eq!(Constants::of(33).genesis_accounts.len(), Constants::of(33).genesis_keys.len());
     }
 
     #[test]
