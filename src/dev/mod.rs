@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `config` | what it starts from |
+//! | `options` | what people say they want, in words |
 //! | `chain` | the chain with its pool, keys, clock and miner |
 //! | `mine`, `recipe` | building and mining blocks |
 //! | `work`, `bitcoin` | merge-mining work for outside miners, and what they submit |
@@ -20,6 +21,7 @@ mod error;
 mod key;
 mod mine;
 mod mnemonic;
+mod options;
 pub mod pool;
 mod recipe;
 mod wallet;
@@ -36,6 +38,7 @@ pub use error::DevError;
 pub use key::PrivateKey;
 pub use mine::MAX_BLOCKS_AT_ONCE;
 pub use mnemonic::{Mnemonic, DEFAULT_MNEMONIC};
+pub use options::{rbtc, DevOptionError, DevOptions, MAX_ACCOUNTS};
 pub use recipe::{Assembled, Recipe};
 pub use wallet::{UnlockError, Wallet, DEFAULT_UNLOCK_MS};
 pub use work::Work;

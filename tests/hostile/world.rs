@@ -72,7 +72,7 @@ impl<'a> World<'a> {
     /// Lets the next upstream take its turn; false past the limit.
     fn turn(&mut self, limit: u64) -> bool {
         let index = (0..self.due.len()).min_by_key(|index| self.due[*index].0).unwrap();
-        let (time, pending) = std::mem::replace(&mut self.due[index], (0, None));
+        let (time, pending) = std::mem::take(&mut self.due[index]);
         if time > limit {
             self.due[index] = (time, pending);
             self.now = limit;

@@ -54,15 +54,21 @@ fn python() -> PathBuf {
     environment().join("bin/python")
 }
 
+/// Compiles the test contract; where it is.
+pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
+    let made = target_dir().join("clients");
+    log.run(Cmd::new("node tests/clients/compile.mjs").arg(&made))?;
+    Ok(made.join("Token.json"))
+}
+
 /// Builds the server and the test contract, then runs all libraries' tests.
 pub(crate) fn test(log: &mut Log) -> Outcome {
     // As the native tests built it.
     log.run(Cmd::new("cargo build --locked --package rootlight-native"))?;
-    let made = target_dir().join("clients");
-    log.run(Cmd::new("node tests/clients/compile.mjs").arg(&made))?;
+    let token = compile(log)?;
     let with = |cmd: Cmd| {
         cmd.env("ROOTLIGHT", target_dir().join("debug/rootlight"))
-            .env("ROOTLIGHT_TOKEN", made.join("Token.json"))
+            .env("ROOTLIGHT_TOKEN", &token)
             .limit(5 * 60)
     };
     let files = ["tests/clients/ethers.test.mjs", "tests/clients/viem.test.mjs"];

@@ -19,7 +19,7 @@ const SETUP: [Part; 6] = [
     ("setup: web3.py", false, clients::python_packages),
 ];
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     ("format", false, format),
     ("documents", false, links::check),
     ("tests: core and native", false, native_tests),
@@ -29,6 +29,7 @@ const PARTS: [Part; 12] = [
     ("bare metal builds", false, bare),
     ("wasm: verify-only", false, |log| wasm::build(log, &wasm::ARTEFACTS[0])),
     ("wasm: light client", false, |log| wasm::build(log, &wasm::ARTEFACTS[1])),
+    ("wasm: development chain", false, |log| wasm::build(log, &wasm::ARTEFACTS[2])),
     ("tests: wasm in node", false, wasm_node),
     ("tests: wasm in chromium", false, wasm_browser),
     ("tests: built package", false, package),
@@ -106,7 +107,8 @@ fn native_tests(log: &mut Log) -> Outcome {
 }
 
 fn lint(log: &mut Log) -> Outcome {
-    plain(log, Cmd::new("cargo clippy --locked --workspace --all-targets -- -D warnings"))
+    let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets --features rootlight-wasm/dev");
+    plain(log, clippy.args(&["--", "-D", "warnings"]))
 }
 
 fn api_docs(log: &mut Log) -> Outcome {
@@ -157,7 +159,8 @@ fn package(log: &mut Log) -> Outcome {
     let names = entries.flatten().map(|e| e.path().display().to_string());
     let mut files: Vec<String> = names.filter(|n| n.ends_with(".test.mjs")).collect();
     files.sort();
-    let mut cmd = Cmd::new("node --test --test-reporter=tap").limit(15 * 60);
+    let token = clients::compile(log)?;
+    let mut cmd = Cmd::new("node --test --test-reporter=tap").env("ROOTLIGHT_TOKEN", token).limit(15 * 60);
     for file in files {
         cmd = cmd.arg(file);
     }

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use alloy_primitives::U256;
-use rootlight::consensus::{Fork, Network};
-use rootlight::dev::{DevAccounts, DevConfig, Mining, Mnemonic};
+use rootlight::dev::{rbtc, DevAccounts, DevConfig, DevOptionError, DevOptions, Mining};
 use rootlight::engine::DevNode;
-use rootlight::exec::GenesisBlock;
 use tracing::{error, info};
 
 use super::args::DevArgs;
@@ -78,44 +75,44 @@ async fn tick(service: Arc<LocalService>) {
 fn accounts(args: &DevArgs) -> Result<DevAccounts, CommandError> {
     let mut accounts = DevAccounts { count: args.accounts, ..DevAccounts::default() };
     if let Some(words) = &args.mnemonic {
-        if Mnemonic::new(words).is_none() {
-            return Err(CommandError::Usage("--mnemonic: its keys are out of range, use other words".into()));
-        }
-        accounts.mnemonic = words.clone();
+        accounts.mnemonic.clone_from(words);
     }
     if let Some(balance) = &args.balance {
-        accounts.balance = wei(balance)
-            .ok_or_else(|| CommandError::Usage(format!("--balance {balance:?}: not a number of RBTC")))?;
+        accounts.balance = rbtc(balance).map_err(wrong("--balance"))?;
     }
     Ok(accounts)
 }
 
-/// RBTC with up to 18 decimals, in wei.
-fn wei(text: &str) -> Option<U256> {
-    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || decimals.len() > 18 || !digits(whole) || !digits(decimals) {
-        return None;
-    }
-    format!("{whole}{decimals:0<18}").parse().ok()
+/// An option as the command line names it.
+fn wrong(flag: &'static str) -> impl Fn(DevOptionError) -> CommandError {
+    move |error| CommandError::Usage(format!("{flag}: {error}"))
 }
 
 fn config(args: &DevArgs, accounts: &DevAccounts) -> Result<DevConfig, CommandError> {
-    let network = match &args.hardfork {
-        None => Network::regtest(),
-        Some(name) => network_of(name)?,
+    let genesis = match args.genesis.as_deref() {
+        Some(file) if file != "regtest" => Some(allocation(file)?),
+        named => named.map(Into::into),
     };
-    let mut config = match args.genesis.as_deref() {
-        None => DevConfig::on(network, accounts),
-        Some("regtest") if args.hardfork.is_none() => DevConfig::reference(),
-        Some("regtest") => DevConfig::from_genesis(network, GenesisBlock::regtest(), accounts.keys()),
-        Some(file) => from_file(file, network, accounts)?,
+    let options = DevOptions {
+        accounts: accounts.clone(),
+        hardfork: args.hardfork.as_deref(),
+        genesis: genesis.as_deref(),
+        mining: Some(mining(args)?),
     };
+    let mut config = options.config().map_err(|error| wrong(flag_of(&error))(error))?;
     config.policy = args.calls.policy();
-    config.mining = mining(args)?;
     config.history = Some(args.history);
     config.version = format!("Rootlight/{}/{}/Rust/dev", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
     Ok(config)
+}
+
+fn flag_of(error: &DevOptionError) -> &'static str {
+    match error {
+        DevOptionError::Mnemonic => "--mnemonic",
+        DevOptionError::Accounts(_) => "--accounts",
+        DevOptionError::Genesis(_) => "--genesis",
+        _ => "--hardfork",
+    }
 }
 
 fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
@@ -123,64 +120,13 @@ fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
         info!("blocks come from an outside miner: mnr_getWork and mnr_submitBitcoinBlock");
         return Ok(Mining::Manual);
     }
-    match args.block_time.as_str() {
-        "0" => Ok(Mining::Instant),
-        "manual" => Ok(Mining::Manual),
-        text => match text.parse() {
-            Ok(seconds) => Ok(Mining::Interval(seconds)),
-            Err(_) => Err(CommandError::Usage(format!(
-                "--block-time {text:?}: give seconds, 0 for a block per transaction, or manual"
-            ))),
-        },
-    }
+    Mining::from_block_time(&args.block_time).map_err(wrong("--block-time"))
 }
 
-/// Regtest's rules up to and including a network upgrade.
-fn network_of(name: &str) -> Result<Network, CommandError> {
-    let position = |name: &str| Fork::ALL.iter().position(|fork| fork.name() == name);
-    let first = position("wasabi100").unwrap_or(0);
-    let Some(last) = position(name).filter(|at| *at >= first) else {
-        let names: Vec<&str> = Fork::ALL.iter().skip(first).map(|fork| fork.name()).collect();
-        let names = names.join(", ");
-        return Err(CommandError::Usage(format!("--hardfork {name:?}: not one of {names}")));
-    };
-    let later: serde_json::Map<_, _> =
-        Fork::ALL.iter().skip(last + 1).map(|fork| (fork.name().to_owned(), (-1).into())).collect();
-    let file = serde_json::json!({ "name": "regtest", "hardforks": later }).to_string();
-    Network::from_json(&file).map_err(CommandError::failed)
-}
-
-/// An allocation in the reference's format.
-fn from_file(file: &str, mut network: Network, accounts: &DevAccounts) -> Result<DevConfig, CommandError> {
+/// The text of an allocation in the reference's format.
+fn allocation(file: &str) -> Result<String, CommandError> {
     let failed = |reason: String| CommandError::Usage(format!("--genesis {file:?}: {reason}"));
     let bytes = verify::read_file(std::path::Path::new(file), GENESIS_BYTES)
         .map_err(|error| failed(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|error| failed(error.to_string()))?;
-    let genesis = GenesisBlock::from_json(&text, &network).map_err(|error| failed(error.to_string()))?;
-    network.genesis_hash = genesis.header.hash();
-    Ok(DevConfig::from_genesis(network, genesis, accounts.keys()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn balances_are_decimal() {
-        assert_eq!(wei("1"), Some(U256::from(10).pow(U256::from(18))));
-        assert_eq!(wei("0.5"), Some(U256::from(5) * U256::from(10).pow(U256::from(17))));
-        assert_eq!(wei("0.000000000000000001"), Some(U256::from(1)));
-        for wrong in ["", ".5", "1e3", "-1", "1.0000000000000000001", "x"] {
-            assert_eq!(wei(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn older_rules_end_where_they_should() {
-        use rootlight::consensus::Rule;
-        let network = network_of("iris300").unwrap();
-        assert!(network.active(Rule::Rskip153, 1) && !network.active(Rule::Rskip398, 1));
-        assert!(network_of("vetiver900").unwrap().active(Rule::Rskip544, 1));
-        assert!(network_of("orchid").is_err() && network_of("london").is_err());
-    }
+    String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
 }

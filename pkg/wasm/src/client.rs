@@ -3,14 +3,15 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use js_sys::{Array, Function, Object, Reflect, JSON};
+use js_sys::{Array, Function};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::config::Config;
 use crate::driver::Driver;
-use crate::failure::{failure, from_answer, DISCONNECTED, INTERNAL, INVALID_REQUEST};
+use crate::failure::{failure, DISCONNECTED, INTERNAL, INVALID_REQUEST};
 use crate::host::Upstream;
+use crate::request::{message, result};
 
 /// A light client that answers JSON-RPC from verified data.
 #[wasm_bindgen]
@@ -65,13 +66,7 @@ impl Client {
         let message = message(&call)?;
         let reply = self.driver.answer(message.as_bytes()).await;
         let reply = reply.ok_or_else(|| failure(INTERNAL, "no answer"))?;
-        let answer = JSON::parse(&reply.body).map_err(|_| failure(INTERNAL, "the answer is no JSON"))?;
-        let error = Reflect::get(&answer, &"error".into())?;
-        if error.is_undefined() {
-            Reflect::get(&answer, &"result".into())
-        } else {
-            Err(from_answer(&error))
-        }
+        result(&reply.body)
     }
 
     /// Stops following the chain; requests fail from then on.
@@ -83,21 +78,4 @@ impl Client {
 /// Follows an upstream until the client is closed.
 async fn follow(driver: Rc<Driver>, index: usize, closed: Rc<Cell<bool>>) {
     driver.follow(index, || closed.get()).await;
-}
-
-/// The JSON-RPC request for what the caller passed.
-fn message(call: &JsValue) -> Result<String, JsValue> {
-    let unusable = |reason: &str| failure(INVALID_REQUEST, reason);
-    if !call.is_object() {
-        return Err(unusable("request takes an object with method and params"));
-    }
-    let request = Object::new();
-    Reflect::set(&request, &"jsonrpc".into(), &"2.0".into())?;
-    Reflect::set(&request, &"id".into(), &1.into())?;
-    for name in ["method", "params"] {
-        Reflect::set(&request, &name.into(), &Reflect::get(call, &name.into())?)?;
-    }
-    let text =
-        JSON::stringify(&request).map_err(|_| unusable("method and params must be representable as JSON"))?;
-    text.as_string().ok_or_else(|| unusable("method and params must be representable as JSON"))
 }

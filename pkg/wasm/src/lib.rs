@@ -5,18 +5,24 @@
 mod client;
 #[cfg(feature = "light")]
 mod config;
+#[cfg(feature = "dev")]
+mod dev;
 #[cfg(feature = "light")]
 mod driver;
 #[cfg(feature = "light")]
 mod failure;
 #[cfg(feature = "light")]
 mod host;
+#[cfg(feature = "light")]
+mod request;
 
 #[cfg(feature = "verify")]
 mod verify;
 
 #[cfg(feature = "light")]
 pub use client::Client;
+#[cfg(feature = "dev")]
+pub use dev::DevChain;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify_account, verify_receipt};
 

@@ -1,0 +1,30 @@
+import type { ConnectOptions, Provider } from './index.js';
+
+export { connect, httpTransport } from './index.js';
+export type { Provider, ProviderRpcError, RequestArguments } from './index.js';
+
+/** As the flags of `rootlight dev`. */
+export interface DevChainOptions {
+  /** Funded accounts; 10 by default. */
+  readonly accounts?: number;
+  /** Balance of each in RBTC, decimal; 10000 by default. */
+  readonly balance?: number | string;
+  /** Words that the accounts are derived from; by default the ones anvil and hardhat use. */
+  readonly mnemonic?: string;
+  /** `0`, the default, mines one block for each transaction; a number of seconds mines by the clock; `manual` when asked. */
+  readonly blockTime?: number | 'manual';
+  /** Rules up to and including this network upgrade, `wasabi100` or later; all by default. */
+  readonly hardfork?: string;
+  /** `regtest` for the reference's own genesis, or an allocation in its format. */
+  readonly genesis?: 'regtest' | object;
+  /** Blocks below the head whose states are kept; 10,000 by default. */
+  readonly history?: number;
+  /** Where to get the WebAssembly module from, if not from beside this file. */
+  readonly module?: ConnectOptions['module'];
+}
+
+/** Starts a development chain (chain id 33) in this page or process. */
+export function startDevChain(options?: DevChainOptions): Promise<Provider>;
+
+/** Loads the WebAssembly module ahead of time. */
+export function load(module?: ConnectOptions['module']): Promise<unknown>;

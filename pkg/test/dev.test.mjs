@@ -1,0 +1,49 @@
+// The development chain of the built package, in Node.js and in a real page; no node and no upstream anywhere.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { startBrowser } from './lib/browser.mjs';
+import { options, scenario } from './lib/dev-scenario.mjs';
+import { servePackage } from './lib/pages.mjs';
+
+const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'));
+
+/** Things that the scenario finds right. */
+const CHECKS = 16;
+
+test('deploy, call, logs, snapshot and revert in Node.js', async () => {
+  assert.equal(await scenario(await import('../dev.js'), { bytecode }), CHECKS);
+});
+
+test('options do what they say, and wrong ones are named', async () => {
+  assert.equal(await options(await import('../dev.js')), true);
+});
+
+test('the reference chain starts from the reference genesis', async () => {
+  const { startDevChain } = await import('../dev.js');
+  const chain = await startDevChain({ genesis: 'regtest' });
+  const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+  const file = new URL('../../native/recordings/regtest.jsonl.gz', import.meta.url);
+  const { RecordedNode } = await import('./lib/upstream.mjs');
+  const { fileURLToPath } = await import('node:url');
+  const recorded = (await RecordedNode.read(fileURLToPath(file))).ask('eth_getBlockByNumber', ['0x0', true]).result;
+  assert.equal(genesis.hash, recorded.hash);
+  chain.close();
+});
+
+test('deploy, call, logs, snapshot and revert in a page', async () => {
+  const site = await servePackage();
+  const browser = await startBrowser();
+  try {
+    await browser.open(`${site.url}/test/page.html`);
+    const run = async (given) => {
+      const { options, scenario } = await import('/test/lib/dev-scenario.mjs');
+      const module = await import('/dev.js');
+      return [await scenario(module, given), await options(module)];
+    };
+    assert.deepEqual(await browser.run(run, { bytecode }), [CHECKS, true]);
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});

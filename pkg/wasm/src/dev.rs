@@ -1,0 +1,180 @@
+//! The development chain inside the page: no upstream, nothing leaves the machine.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use alloy_primitives::{keccak256, B256};
+use js_sys::{Function, Reflect, Uint8Array};
+use rootlight::dev::{
+    rbtc, DevAccounts, DevOptionError, DevOptions, Mining, DEFAULT_ACCOUNTS, DEFAULT_HISTORY,
+};
+use rootlight::engine::{DevNode, Moment};
+use rootlight::rpc::LocalClient;
+use serde::Deserialize;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
+
+use crate::failure::{failure, DISCONNECTED, INTERNAL, INVALID_REQUEST};
+use crate::host::{moment, sleep, Deadline};
+use crate::request::{message, result};
+
+/// Seconds between two looks at the clock; blocks come in whole seconds.
+const TICK: f64 = 0.2;
+
+/// The options of `start`, as JSON.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Options<'a> {
+    accounts: Option<u32>,
+    #[serde(borrow)]
+    balance: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    mnemonic: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    block_time: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    hardfork: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    genesis: Option<Cow<'a, str>>,
+    history: Option<u64>,
+}
+
+/// Randomness for messages: one secret of the host's, stretched.
+struct Entropy {
+    secret: [u8; 32],
+    used: u64,
+}
+
+impl Entropy {
+    /// Takes a secret from the host; every host that runs this has `crypto`.
+    fn new() -> Result<Self, JsValue> {
+        let crypto = Reflect::get(&js_sys::global(), &"crypto".into())?;
+        let fill: Function = Reflect::get(&crypto, &"getRandomValues".into())?.dyn_into()?;
+        let mut secret = [0; 32];
+        let bytes = Uint8Array::new_with_length(32);
+        fill.call1(&crypto, &bytes)?;
+        bytes.copy_to(&mut secret);
+        Ok(Self { secret, used: 0 })
+    }
+
+    /// 32 bytes that no other call gives.
+    fn next(&mut self) -> B256 {
+        self.used += 1;
+        keccak256([&self.secret[..], &self.used.to_be_bytes()].concat())
+    }
+
+    fn moment(&mut self) -> Moment {
+        Moment { now: moment().unix, entropy: self.next() }
+    }
+}
+
+struct Running {
+    client: LocalClient,
+    entropy: Entropy,
+}
+
+/// A development chain that answers JSON-RPC.
+#[wasm_bindgen]
+pub struct DevChain {
+    /// `None` once it is closed.
+    running: Rc<RefCell<Option<Running>>>,
+}
+
+impl core::fmt::Debug for DevChain {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("DevChain").finish_non_exhaustive()
+    }
+}
+
+#[wasm_bindgen]
+impl DevChain {
+    /// Starts a chain at its genesis.
+    ///
+    /// `options` is JSON: `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`, with
+    /// the meaning of the command line's flags.
+    ///
+    /// # Errors
+    /// An `Error` that says which option is wrong.
+    pub fn start(options: &str) -> Result<DevChain, JsValue> {
+        let options: Options<'_> = serde_json::from_str(options).map_err(|e| unusable("options", e))?;
+        let mut entropy = Entropy::new()?;
+        let node = node(&options, entropy.moment())?;
+        let running = Running { client: LocalClient::new(Box::new(node)), entropy };
+        let chain = Self { running: Rc::new(RefCell::new(Some(running))) };
+        spawn_local(tick(chain.running.clone()));
+        Ok(chain)
+    }
+
+    /// EIP-1193: answers `{method, params}`.
+    ///
+    /// # Errors
+    /// An `Error` with `code` and, where there is one, `data`.
+    pub fn request(&self, call: &JsValue) -> Result<JsValue, JsValue> {
+        let message = message(call)?;
+        let mut running = self.running.borrow_mut();
+        let Running { client, entropy } =
+            running.as_mut().ok_or_else(|| failure(DISCONNECTED, "the chain is closed"))?;
+        let message = client.open(message.as_bytes());
+        let deadline = Deadline::start();
+        let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
+        drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
+        result(&reply.ok_or_else(|| failure(INTERNAL, "no answer"))?.body)
+    }
+
+    /// Ends the chain and frees what it holds; requests fail from then on.
+    pub fn close(&self) {
+        self.running.take();
+    }
+}
+
+fn unusable(option: &str, reason: impl core::fmt::Display) -> JsValue {
+    failure(INVALID_REQUEST, &format!("{option}: {reason}"))
+}
+
+fn node(options: &Options<'_>, now: Moment) -> Result<DevNode, JsValue> {
+    let mut accounts =
+        DevAccounts { count: options.accounts.unwrap_or(DEFAULT_ACCOUNTS), ..DevAccounts::default() };
+    if let Some(mnemonic) = &options.mnemonic {
+        accounts.mnemonic = mnemonic.to_string();
+    }
+    if let Some(balance) = &options.balance {
+        accounts.balance = rbtc(balance).map_err(|e| unusable("balance", e))?;
+    }
+    let mining = options.block_time.as_deref().map(Mining::from_block_time).transpose();
+    let wanted = DevOptions {
+        accounts,
+        hardfork: options.hardfork.as_deref(),
+        genesis: options.genesis.as_deref(),
+        mining: mining.map_err(|e| unusable("blockTime", e))?,
+    };
+    let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
+    config.history = Some(options.history.unwrap_or(DEFAULT_HISTORY));
+    config.version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/dev").into();
+    DevNode::new(config, now).map_err(|e| failure(INTERNAL, &e.to_string()))
+}
+
+fn option_of(error: &DevOptionError) -> &'static str {
+    match error {
+        DevOptionError::Mnemonic => "mnemonic",
+        DevOptionError::Accounts(_) => "accounts",
+        DevOptionError::Genesis(_) => "genesis",
+        _ => "hardfork",
+    }
+}
+
+/// Mines by the clock until the chain is closed. A block that cannot be mined is tried again at the next tick.
+async fn tick(running: Rc<RefCell<Option<Running>>>) {
+    loop {
+        sleep(TICK).await;
+        let mut running = running.borrow_mut();
+        let Some(Running { client, entropy }) = running.as_mut() else { return };
+        let moment = entropy.moment();
+        let node = client.node();
+        node.begin(moment);
+        if let Some(chain) = node.dev() {
+            let _ = chain.tick(moment.now);
+            drop(chain.take_events());
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What people say about a development chain they want, in words: the same for the command line and the browser.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use alloc::{borrow::ToOwned, format};
+
+use alloy_primitives::U256;
+
+use super::config::{DevAccounts, DevConfig, Mining};
+use super::mnemonic::Mnemonic;
+use crate::consensus::{Fork, GenesisError, Network, NetworkFileError};
+use crate::exec::GenesisBlock;
+
+/// The oldest rules that a development chain can have.
+const OLDEST: Fork = Fork::Wasabi100;
+
+/// Most accounts that are derived from a phrase at start.
+pub const MAX_ACCOUNTS: u32 = 10_000;
+
+/// An option that cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DevOptionError {
+    /// The phrase gives a key that is none.
+    #[error("the mnemonic's keys are out of range, use other words")]
+    Mnemonic,
+    /// Too many accounts.
+    #[error("{0} accounts are more than {MAX_ACCOUNTS}")]
+    Accounts(u32),
+    /// No amount.
+    #[error("{0:?} is not a number of RBTC")]
+    Balance(String),
+    /// No time between blocks.
+    #[error("{0:?}: give seconds, 0 for a block per transaction, or manual")]
+    BlockTime(String),
+    /// An unknown network upgrade, or one from before the Unitrie.
+    #[error("{name:?} is not one of {known}")]
+    Hardfork {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// Rules that do not fit each other.
+    #[error(transparent)]
+    Network(#[from] NetworkFileError),
+    /// An allocation that cannot be read.
+    #[error(transparent)]
+    Genesis(#[from] GenesisError),
+}
+
+/// A wanted chain.
+#[derive(Debug, Clone, Default)]
+pub struct DevOptions<'a> {
+    /// Its funded accounts.
+    pub accounts: DevAccounts,
+    /// Regtest's rules up to and including this upgrade; the newest without it.
+    pub hardfork: Option<&'a str>,
+    /// `regtest` for the reference's own genesis, or an allocation in the reference's format (JSON); without it
+    /// regtest's allocation with the accounts.
+    pub genesis: Option<&'a str>,
+    /// When blocks are mined.
+    pub mining: Option<Mining>,
+}
+
+impl DevOptions<'_> {
+    /// What the chain starts from.
+    ///
+    /// # Errors
+    /// The option that cannot be followed.
+    pub fn config(&self) -> Result<DevConfig, DevOptionError> {
+        let accounts = &self.accounts;
+        if accounts.count > MAX_ACCOUNTS {
+            return Err(DevOptionError::Accounts(accounts.count));
+        }
+        if Mnemonic::new(&accounts.mnemonic).is_none() {
+            return Err(DevOptionError::Mnemonic);
+        }
+        let network = self.hardfork.map_or_else(|| Ok(Network::regtest()), rules_until)?;
+        let mut config = match self.genesis {
+            None => DevConfig::on(network, accounts),
+            Some("regtest") if self.hardfork.is_none() => DevConfig::reference(),
+            Some("regtest") => DevConfig::from_genesis(network, GenesisBlock::regtest(), accounts.keys()),
+            Some(json) => on_allocation(network, json, accounts)?,
+        };
+        config.mining = self.mining.unwrap_or(config.mining);
+        Ok(config)
+    }
+}
+
+fn on_allocation(
+    mut network: Network,
+    json: &str,
+    accounts: &DevAccounts,
+) -> Result<DevConfig, DevOptionError> {
+    let genesis = GenesisBlock::from_json(json, &network)?;
+    network.genesis_hash = genesis.header.hash();
+    Ok(DevConfig::from_genesis(network, genesis, accounts.keys()))
+}
+
+impl Mining {
+    /// Seconds between blocks, `0` for a block per transaction, or `manual`.
+    ///
+    /// # Errors
+    /// None of these.
+    pub fn from_block_time(text: &str) -> Result<Self, DevOptionError> {
+        match text {
+            "0" => Ok(Self::Instant),
+            "manual" => Ok(Self::Manual),
+            text => match text.parse() {
+                Ok(seconds) => Ok(Self::Interval(seconds)),
+                Err(_) => Err(DevOptionError::BlockTime(text.to_owned())),
+            },
+        }
+    }
+}
+
+/// RBTC with up to 18 decimals, in wei.
+///
+/// # Errors
+/// It is no such number.
+pub fn rbtc(text: &str) -> Result<U256, DevOptionError> {
+    let error = || DevOptionError::Balance(text.to_owned());
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || decimals.len() > 18 || !digits(whole) || !digits(decimals) {
+        return Err(error());
+    }
+    format!("{whole}{decimals:0<18}").parse().map_err(|_| error())
+}
+
+/// Regtest's rules up to and including a network upgrade.
+fn rules_until(name: &str) -> Result<Network, DevOptionError> {
+    let forks = || Fork::ALL.iter().skip_while(|fork| **fork != OLDEST);
+    if !forks().any(|fork| fork.name() == name) {
+        let known: Vec<&str> = forks().map(|fork| fork.name()).collect();
+        return Err(DevOptionError::Hardfork { name: name.to_owned(), known: known.join(", ") });
+    }
+    let later = forks().skip_while(|fork| fork.name() != name).skip(1);
+    let later: Vec<String> = later.map(|fork| format!("\"{}\":-1", fork.name())).collect();
+    Ok(Network::from_json(&format!(r#"{{"name":"regtest","hardforks":{{{}}}}}"#, later.join(",")))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consensus::Rule;
+
+    #[test]
+    fn balances_are_decimal() {
+        assert_eq!(rbtc("1").unwrap(), U256::from(10).pow(U256::from(18)));
+        assert_eq!(rbtc("0.5").unwrap(), U256::from(5) * U256::from(10).pow(U256::from(17)));
+        assert_eq!(rbtc("0.000000000000000001").unwrap(), U256::from(1));
+        for wrong in ["", ".5", "1e3", "-1", "1.0000000000000000001", "x"] {
+            assert!(rbtc(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn older_rules_end_where_they_should() {
+        let network = rules_until("iris300").unwrap();
+        assert!(network.active(Rule::Rskip153, 1) && !network.active(Rule::Rskip398, 1));
+        assert!(rules_until("vetiver900").unwrap().active(Rule::Rskip544, 1));
+        assert!(rules_until("orchid").is_err() && rules_until("london").is_err());
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let words = |mnemonic: &str| DevAccounts { mnemonic: mnemonic.into(), ..DevAccounts::default() };
+        let many = DevAccounts { count: MAX_ACCOUNTS + 1, ..DevAccounts::default() };
+        let options = DevOptions { accounts: many, ..DevOptions::default() };
+        assert!(matches!(options.config(), Err(DevOptionError::Accounts(_))));
+        let options = DevOptions { genesis: Some("{"), ..DevOptions::default() };
+        assert!(matches!(options.config(), Err(DevOptionError::Genesis(_))));
+        let options =
+            DevOptions { accounts: words("test"), genesis: Some("regtest"), ..DevOptions::default() };
+        assert_eq!(options.config().unwrap().genesis.header.hash(), Network::regtest().genesis_hash);
+        assert!(matches!(Mining::from_block_time("soon"), Err(DevOptionError::BlockTime(_))));
+        assert_eq!(Mining::from_block_time("7").unwrap(), Mining::Interval(7));
+    }
+}
