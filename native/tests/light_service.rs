@@ -156,3 +156,24 @@ async fn many_messages_at_once() {
         assert_eq!(answer.unwrap(), json!(format!("{:#x}", n % 76)));
     }
 }
+
+/// One upstream never answers: the other's chain and facts are enough, and every question gets its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_upstreams_may_fail() {
+    let (dead, alive) = (moody(), moody());
+    dead.down.store(true, Ordering::SeqCst);
+    let (genesis, _) = alive.replay.block(0).unwrap();
+    let network = Network::regtest();
+    let checkpoint = start_checkpoint(Some(&format!("0:{genesis}")), &network).unwrap();
+    let service = LightService::start(network, checkpoint, vec![dead.clone(), alive.clone()], options());
+    service.settled(Duration::from_secs(60)).await;
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
+
+    // They change places: a question that the first cannot answer goes to the second.
+    dead.down.store(false, Ordering::SeqCst);
+    alive.down.store(true, Ordering::SeqCst);
+    let answer = ask(&service, "eth_getBalance", json!([COW, "0x4b"])).await;
+    assert!(answer["result"].is_string(), "{answer}");
+    let listed = ask(&service, "rootlight_upstreams", json!([])).await;
+    assert_eq!(listed["result"].as_array().unwrap().len(), 2);
+}

@@ -12,7 +12,7 @@ use super::serving::stop_signal;
 use super::{runtime, verify, CommandError};
 use crate::light::{start_checkpoint, LightOptions, LightService};
 use crate::server::Server;
-use crate::upstream::{self, OpenError, SharedUpstream};
+use crate::upstream::{self, HttpConfig, OpenError, SharedUpstream};
 
 /// A short synchronization is finished before the ready line, so that scripts find a head. A long
 /// one goes on behind it: requests then say how far it is.
@@ -22,7 +22,9 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
     let open = |text: &String| {
-        upstream::open(text).map_err(|error| match error {
+        let several = args.upstream.len() > 1;
+        let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
+        upstream::open_with(text, config).map_err(|error| match error {
             OpenError::Scheme(_) => CommandError::Usage(error.to_string()),
             other => CommandError::failed(other),
         })

@@ -42,6 +42,7 @@ fn failure(error: UpstreamError) -> CallFailure {
     match error {
         UpstreamError::Rpc { code, message, .. } => CallFailure::Rpc { code, message },
         UpstreamError::NotRecorded(_) => CallFailure::NotRecorded,
+        UpstreamError::Busy { seconds, .. } => CallFailure::Busy { seconds: Some(seconds) },
         UpstreamError::Status(429 | 503) => CallFailure::Busy { seconds: None },
         UpstreamError::Malformed(_) => CallFailure::Malformed("not a JSON-RPC answer"),
         other => CallFailure::Transport(other.to_string()),

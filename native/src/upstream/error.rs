@@ -31,6 +31,14 @@ pub enum UpstreamError {
     /// It answered with an HTTP status instead of JSON-RPC.
     #[error("upstream answered HTTP status {0}")]
     Status(u16),
+    /// It wants fewer questions and says for how long (`Retry-After`).
+    #[error("upstream answered HTTP status {status} and asks for a pause of {seconds} s")]
+    Busy {
+        /// 429 or a server error.
+        status: u16,
+        /// The pause in seconds.
+        seconds: u64,
+    },
     /// Its answer is no JSON-RPC answer to what was asked.
     #[error("upstream answer is malformed: {0}")]
     Malformed(String),

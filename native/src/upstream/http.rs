@@ -31,6 +31,19 @@ pub struct HttpConfig {
     pub longest_pause: Duration,
 }
 
+impl HttpConfig {
+    /// For one of several upstreams: another one is asked sooner.
+    #[must_use]
+    pub fn one_of_several() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            attempts: 2,
+            longest_pause: Duration::from_secs(2),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for HttpConfig {
     fn default() -> Self {
         Self {
@@ -134,7 +147,12 @@ impl HttpUpstream {
         let wanted = retry_after(response.headers());
         let text = self.read(response).await;
         if status.as_u16() == 429 || status.is_server_error() {
-            return Err(Failure { error: UpstreamError::Status(status.as_u16()), retry: Some(wanted) });
+            let status = status.as_u16();
+            let error = wanted.map_or(UpstreamError::Status(status), |pause| UpstreamError::Busy {
+                status,
+                seconds: pause.as_secs(),
+            });
+            return Err(Failure { error, retry: Some(wanted) });
         }
         if status.as_u16() == 413 && count > 1 {
             return Ok(Decoded::Refused(UpstreamError::Status(413)));

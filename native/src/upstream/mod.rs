@@ -71,6 +71,11 @@ pub enum OpenError {
 
 /// Opens what `--upstream` names.
 pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
+    open_with(text, HttpConfig::default())
+}
+
+/// Opens what `--upstream` names, with these limits where it is spoken to over HTTP.
+pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenError> {
     if let Some(path) = text.strip_prefix("replay:") {
         return Ok(Arc::new(Replay::open(path)?));
     }
@@ -78,5 +83,5 @@ pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
     if !lower.starts_with("http://") && !lower.starts_with("https://") {
         return Err(OpenError::Scheme(text.to_owned()));
     }
-    Ok(Arc::new(HttpUpstream::new(text, HttpConfig::default())?))
+    Ok(Arc::new(HttpUpstream::new(text, config)?))
 }
