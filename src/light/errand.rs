@@ -76,7 +76,7 @@ impl Errand {
         match prove::task(&self.task, pin, known) {
             Ok(facts) if is_absence(&self.task.wanted, &facts) => {
                 self.absent = Some(facts);
-                self.next_upstream(known)
+                self.next_upstream(pin, known)
             }
             Ok(facts) => {
                 observe(Ok(state_of(&self.task.wanted)));
@@ -88,15 +88,17 @@ impl Errand {
                     Ok(()) => Outcome::Again(Box::new(self)),
                     Err(failure) => {
                         self.failures.extend(failure.attempts);
-                        self.next_upstream(known)
+                        self.next_upstream(pin, known)
                     }
                 }
             }
         }
     }
 
-    fn next_upstream(mut self, known: &Known<'_>) -> Outcome {
-        let Some(upstream) = self.others.pop_front() else {
+    fn next_upstream(mut self, pin: &Pin, known: &Known<'_>) -> Outcome {
+        // "There is none" needs only those that are well: one that rests may not answer for long.
+        let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pin.rests(*next));
+        let Some(upstream) = next else {
             let failure = FactFailure { wanted: self.task.wanted.to_string(), attempts: self.failures };
             return self.absent.map_or(Outcome::Failed(failure), |facts| Outcome::Proven(facts, Vec::new()));
         };

@@ -103,6 +103,22 @@ impl Pin {
         &self.states
     }
 
+    /// Whether an upstream is left alone now; it is asked when no other can prove something.
+    pub fn rests(&self, upstream: usize) -> bool {
+        self.states.get(upstream).is_some_and(|state| state.resting.is_some())
+    }
+
+    /// Whom to ask for a witness, and whether that one is known to give them: the first that does, or the best one while
+    /// nobody knows.
+    pub fn witness_from(&self) -> Option<(usize, bool)> {
+        let can = |upstream: &usize| {
+            self.states.get(*upstream).filter(|state| state.resting.is_none()).map(|state| state.can.witness)
+        };
+        let sure = self.roster.iter().find(|upstream| can(upstream) == Some(Some(true)));
+        let first = self.roster.iter().find(|upstream| can(upstream) == Some(None));
+        sure.map(|upstream| (*upstream, true)).or(first.map(|upstream| (*upstream, false)))
+    }
+
     /// The head's age in seconds by the host's clock, where that is more than a living chain shows.
     pub fn stale(&self) -> Option<u64> {
         self.stale

@@ -1,12 +1,13 @@
 //! Proven facts: of one session, and the cache they flow into when it ends.
 
-use alloc::{collections::BTreeMap, sync::Arc};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-use alloy_primitives::{Bytes, B256};
+use alloy_primitives::{Address, Bytes, B256};
 
 use super::fact::BlockRef;
 use crate::{
     consensus::{VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    state::StateKey,
     trie::{NodeSource, ProvenNodes},
     types::Transaction,
 };
@@ -37,7 +38,15 @@ pub struct FactStore {
     pub(crate) locations: BTreeMap<B256, Location>,
     /// Trie nodes, long values and codes by their own hash: what is found under a hash is what the hash says.
     pub(crate) nodes: ProvenNodes,
+    /// What runs of calls to a contract lacked, oldest first.
+    pub(crate) touched: Vec<(Address, StateKey)>,
 }
+
+/// Most keys remembered of calls to one contract: with them it takes one round on a new block.
+const MAX_TOUCHED: usize = 24;
+
+/// Most keys remembered of calls to all contracts.
+const MAX_TOUCHED_TOGETHER: usize = 4_096;
 
 /// Most entries of a kind in one generation of the cache: bodies and receipts are the largest, some 100 kB each.
 const GENERATION_ENTRIES: usize = 512;
@@ -51,6 +60,7 @@ const GENERATION_NODES: usize = 100_000;
 pub struct FactCache {
     young: FactStore,
     old: FactStore,
+    touched: Vec<(Address, StateKey)>,
 }
 
 impl FactStore {
@@ -63,6 +73,7 @@ impl FactStore {
         self.locations.extend(other.locations);
         // What no longer fits is lacking again; the bound on memory comes first.
         self.nodes.merge(other.nodes).ok();
+        self.touched.extend(other.touched);
     }
 
     fn is_full(&self) -> bool {
@@ -87,10 +98,26 @@ impl FactCache {
     pub fn absorb(&mut self, mut learned: FactStore) {
         learned.headers.retain(|_, header| header.is_some());
         learned.locations.retain(|_, place| matches!(place, Location::Mined(_)));
+        core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
         self.young.merge(learned);
         if self.young.is_full() {
             self.old = core::mem::take(&mut self.young);
         }
+    }
+}
+
+impl FactCache {
+    /// Remembers that calls to a contract read a key; older keys of the same contract give way, then any.
+    fn remember(&mut self, touch: (Address, StateKey)) {
+        self.touched.retain(|known| *known != touch);
+        let same = self.touched.iter().filter(|(contract, _)| *contract == touch.0).count();
+        let first = self.touched.iter().position(|(contract, _)| *contract == touch.0);
+        match first {
+            Some(first) if same >= MAX_TOUCHED => drop(self.touched.remove(first)),
+            _ if self.touched.len() >= MAX_TOUCHED_TOGETHER => drop(self.touched.remove(0)),
+            _ => {}
+        }
+        self.touched.push(touch);
     }
 }
 
@@ -129,6 +156,12 @@ impl<'a> Known<'a> {
     /// The receipts of a block.
     pub fn receipts(&self, block: &B256) -> Option<&'a Arc<VerifiedReceipts>> {
         self.stores().into_iter().find_map(|s| s.receipts.get(block))
+    }
+
+    /// What earlier calls to a contract read.
+    pub fn touched(&self, contract: Address) -> impl Iterator<Item = StateKey> + 'a {
+        let of = move |(called, key): &(Address, StateKey)| (*called == contract).then_some(*key);
+        self.cache.touched.iter().filter_map(of)
     }
 
     /// A transaction that is said to be in this block.

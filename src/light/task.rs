@@ -29,6 +29,16 @@ pub enum Wanted {
         /// The slots, sorted.
         slots: Vec<U256>,
     },
+    /// All that a run reads of a state, as an upstream believes that it goes. Only saves rounds: what is not in it is
+    /// asked for when the run misses it.
+    Witness {
+        /// Block whose state is meant.
+        block: BlockRef,
+        /// The method that gives it.
+        method: &'static str,
+        /// Its parameters, a JSON array.
+        params: String,
+    },
 }
 
 /// Why a fact could not be had.
@@ -102,6 +112,9 @@ impl Wanted {
                 let params = format!(r#"["{address:#x}",[{}],"{:#x}"]"#, keys.join(","), block.number);
                 Some(vec![UpstreamCall::new(method, params)])
             }
+            Self::Witness { method, params, .. } => {
+                (attempt == 0).then(|| vec![UpstreamCall::new(method, params.clone())])
+            }
         }
     }
 }
@@ -113,6 +126,7 @@ impl fmt::Display for Wanted {
             Self::Proof { block, address, slots } => {
                 write!(f, "account {address} and {} storage slots at {block}", slots.len())
             }
+            Self::Witness { block, .. } => write!(f, "what a run reads at {block}"),
         }
     }
 }

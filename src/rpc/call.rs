@@ -211,7 +211,10 @@ pub(super) fn keys_of_call(
     let state = view.state(&place.header)?;
     let noting = NotingState::new(&*state);
     place.run_on(view, &noting, |context, limits| call(context, &message, &overrides, limits))?;
-    Ok((place.header, noting.into_keys()))
+    let mut keys = noting.into_keys();
+    // An estimate reads what the sender can pay.
+    keys.extend(message.from.map(StateKey::Account));
+    Ok((place.header, keys))
 }
 
 /// On the newest block the next one is meant, which a transaction would get into; on an older one that

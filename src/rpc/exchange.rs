@@ -20,6 +20,8 @@ pub(super) struct Exchange {
 pub(super) struct Member {
     id: Id,
     pub(super) state: State,
+    /// Whether its witness was asked for, or what calls like it read.
+    pub(super) helped: bool,
 }
 
 /// How far a member is.
@@ -82,7 +84,7 @@ impl Member {
             Ok(call) => State::Pending(call),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state }
+        Self { id: entry.id, state, helped: false }
     }
 }
 

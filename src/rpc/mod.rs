@@ -1,5 +1,6 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
 
+mod ahead;
 mod blocks;
 mod call;
 mod chain;

@@ -174,6 +174,7 @@ struct UpstreamStatus<'a> {
     binary_headers: Option<bool>,
     state_proofs: Option<bool>,
     absence_proofs: Option<bool>,
+    witnesses: Option<bool>,
     oldest_state: Option<String>,
     misbehaviour: Vec<Misbehaviour<'a>>,
 }
@@ -196,7 +197,7 @@ fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
 }
 
 fn upstream_status<'a>(name: &'a str, state: &'a UpstreamState) -> UpstreamStatus<'a> {
-    let Capabilities { headers, proofs, absence, oldest_state } = &state.can;
+    let Capabilities { headers, proofs, absence, oldest_state, witness } = &state.can;
     let misbehaviour = |evidence: &'a Evidence| Misbehaviour {
         at: evidence.at,
         method: evidence.call.method,
@@ -216,6 +217,7 @@ fn upstream_status<'a>(name: &'a str, state: &'a UpstreamState) -> UpstreamStatu
         binary_headers: *headers,
         state_proofs: *proofs,
         absence_proofs: *absence,
+        witnesses: *witness,
         oldest_state: oldest_state.map(quantity),
         misbehaviour: state.record.evidence.iter().map(misbehaviour).collect(),
     }

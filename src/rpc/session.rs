@@ -17,6 +17,7 @@ use alloc::{
 use alloy_primitives::B256;
 
 use super::{
+    ahead::Ahead,
     dispatch::Dispatcher,
     error::RpcError,
     exchange::{Exchange, State},
@@ -69,6 +70,10 @@ pub struct Session {
     hints: Hints,
     fetched: BTreeSet<Fact>,
     failed: BTreeMap<Fact, FactFailure>,
+    /// What to fetch beside what runs lack, since earlier runs read it.
+    ahead: Facts,
+    /// What was fetched for that reason alone.
+    guessed: Facts,
     rounds: usize,
 }
 
@@ -85,6 +90,8 @@ impl Session {
             hints: Hints::new(),
             fetched: BTreeSet::new(),
             failed: BTreeMap::new(),
+            ahead: Facts::new(),
+            guessed: Facts::new(),
             rounds: 0,
         }
     }
@@ -120,7 +127,7 @@ impl Session {
 
     /// Runs every unfinished call once; returns what they lack together.
     fn run_pending(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Facts {
-        let mut lacking = Facts::new();
+        let (mut lacking, mut touched) = (Facts::new(), Vec::new());
         let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
         for member in &mut self.exchange.members {
             let State::Pending(call) = &member.state else { continue };
@@ -141,6 +148,16 @@ impl Session {
                     match obstacle(&facts, &self.failed, &self.fetched, self.rounds) {
                         Some(refusal) => Err(RpcError::Refused(refusal)),
                         None => {
+                            let known = Known::new(&self.own, cache);
+                            let first = !core::mem::replace(&mut member.helped, true);
+                            let ahead = Ahead::new(call, &facts);
+                            ahead.touch(&mut touched);
+                            if first && ahead.witness(&self.pin, &mut self.tasks) {
+                                continue;
+                            }
+                            if first {
+                                self.ahead.extend(ahead.touched_before(&known));
+                            }
                             lacking.extend(facts);
                             continue;
                         }
@@ -149,12 +166,16 @@ impl Session {
             };
             member.state = State::Finished(outcome);
         }
+        self.own.touched.append(&mut touched);
         lacking
     }
 
     fn start_tasks(&mut self, lacking: &Facts, cache: &FactCache) {
         self.fetched.extend(lacking.iter().copied());
-        for task in plan::tasks(lacking, &Known::new(&self.own, cache)) {
+        let mut wanted = lacking.clone();
+        self.guessed.extend(self.ahead.iter().filter(|fact| !lacking.contains(fact)).copied());
+        wanted.append(&mut self.ahead);
+        for task in plan::tasks(&wanted, &Known::new(&self.own, cache)) {
             let errand = Errand::new(task, &self.pin.roster);
             // A task without a question (receipts of a block without transactions) is complete as it is.
             if errand.task.calls().is_empty() {
@@ -178,8 +199,16 @@ impl Session {
             }
             Outcome::Again(errand) => self.tasks.push(*errand),
             Outcome::Failed(failure) => {
-                for fact in plan::facts_of(&wanted) {
-                    self.failed.insert(fact, failure.clone());
+                // What was not lacking may not stand in the way of what was: that is asked for again, alone.
+                let facts = plan::facts_of(&wanted);
+                let mixed = facts.iter().any(|fact| self.guessed.contains(fact));
+                for fact in facts {
+                    if mixed {
+                        self.fetched.remove(&fact);
+                        self.guessed.remove(&fact);
+                    } else {
+                        self.failed.insert(fact, failure.clone());
+                    }
                 }
             }
         }

@@ -25,7 +25,7 @@ mod tree_node;
 mod wrap;
 
 pub use bits::Bits;
-pub use multiproof::{verify_multiproof, ProvenNodes};
+pub use multiproof::{connected, verify_multiproof, ProvenNodes};
 pub use node::{parse_node, Child, Node, Step, Value};
 pub use node_error::{Field, NodeError, NodeRule, Place};
 pub use ordered::{index_key, ordered_root, ordered_trie, NodeFormat};

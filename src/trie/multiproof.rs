@@ -88,6 +88,44 @@ pub fn verify_multiproof(
     Ok(proven)
 }
 
+/// What of `nodes` hangs together under `root`, whichever keys it is meant for: nodes that the root, or a node of
+/// these, commits to, and the long values of such nodes. What does not is left out.
+///
+/// # Errors
+/// More nodes or bytes than may be held, or a node that does not parse.
+pub fn connected(
+    root: B256,
+    nodes: &[impl AsRef<[u8]>],
+    long_values: &[impl AsRef<[u8]>],
+) -> Result<ProvenNodes, ProofError> {
+    let mut given = Given::new(nodes)?;
+    let mut open = alloc::vec![root];
+    // Each node is gone through once, and opens two more at most.
+    while let Some(hash) = open.pop() {
+        let Some(listed) = given.nodes.get_mut(&hash).filter(|listed| !listed.used) else { continue };
+        listed.used = true;
+        let node = parse_node(listed.bytes)?;
+        given.reach(node.value);
+        for child in [node.left, node.right].into_iter().flatten() {
+            match child {
+                Child::Hash(hash) => open.push(*hash),
+                Child::Embedded(bytes) => given.reach(parse_node(bytes)?.value),
+            }
+        }
+    }
+    given.nodes.retain(|_, listed| listed.used);
+    let mut proven = ProvenNodes::new();
+    given.take_used(&mut proven)?;
+    for value in long_values {
+        // One that no node has is left out like a node.
+        match given.take_values(core::slice::from_ref(value), &mut proven) {
+            Ok(()) | Err(ProofError::UnusedValue { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(proven)
+}
+
 /// A listed node.
 struct Listed<'a> {
     index: usize,

@@ -54,6 +54,8 @@ pub struct Capabilities {
     pub absence: Option<bool>,
     /// The oldest block whose state was proven by it.
     pub oldest_state: Option<u64>,
+    /// Witnesses of calls: `rootlight_getWitness`.
+    pub witness: Option<bool>,
 }
 
 /// How an upstream fared with a question for a fact.
@@ -87,7 +89,7 @@ impl Sync {
         peers.filter(|(_, peer)| !peer.is_resting()).map(|(index, _)| index).collect()
     }
 
-    /// Whom to ask for facts, best first: those that are not resting, or all when all are.
+    /// Whom to ask for facts, best first; those that are resting last, for what nobody else can prove.
     pub fn roster(&self) -> Vec<usize> {
         let best = self.announced();
         let standing = |index: &usize| {
@@ -97,11 +99,16 @@ impl Sync {
                 (behind, peer.record.lies, unable, peer.record.demerits / 4, peer.record.latency / 64)
             })
         };
-        let mut order = self.healthy();
-        if order.is_empty() {
-            order = (0..self.peers.len()).collect();
+        let mut order: Vec<usize> = (0..self.peers.len()).collect();
+        let rests = |index: &usize| self.peers.get(*index).is_some_and(Peer::is_resting);
+        let lied = |index: &usize| {
+            let phase = self.peers.get(*index).map(|peer| &peer.phase);
+            matches!(phase, Some(Phase::Resting(_, fault)) if fault.cause.is_lie())
+        };
+        if !order.iter().all(lied) {
+            order.retain(|index| !lied(index));
         }
-        order.sort_by_key(standing);
+        order.sort_by_key(|index| (rests(index), standing(index)));
         order
     }
 
@@ -172,6 +179,18 @@ impl Sync {
         for Observation { upstream, call, outcome } in observations {
             let Some(peer) = self.peers.get_mut(upstream) else { continue };
             let proof = call.method == "eth_getProof";
+            let witness = call.method.ends_with("Witness");
+            if witness {
+                match &outcome {
+                    Ok(_) => peer.can.witness = Some(true),
+                    Err(Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded)) => {
+                        // Who gave one before can do it, only not of this.
+                        peer.can.witness.get_or_insert(false);
+                        continue;
+                    }
+                    Err(_) => {}
+                }
+            }
             let (rule, weight) = match outcome {
                 Ok(block) => {
                     if let Some(block) = block.filter(|_| proof) {

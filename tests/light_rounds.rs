@@ -1,0 +1,269 @@
+//! How often calls on proven state wait for an upstream, and what they take from it.
+
+mod support;
+
+use alloy_primitives::{hex, keccak256, Address, B256, U256};
+use rootlight::consensus::Network;
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::light::{Answer, UpstreamCall};
+use serde_json::{json, value::RawValue, Value};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// `balanceOf` without a look at the selector: the word at keccak256(argument . 0). Padded past 32 bytes, so that the
+/// code stands behind a hash.
+const TOKEN: &str = "60043560005260006020526040600020546000526020 6000f3 00000000000000000000000000000000";
+/// Passes everything on to the contract in slot 0.
+const PROXY: &str =
+    "366000600037 6000 6000 36 6000 600054 5a f4 50 3d 6000 6000 3e 3d 6000 f3 0000000000000000";
+/// The hash of the block in its argument.
+const HASHES: &str = "600035 40 600052 6020 6000 f3";
+
+/// Initialisation code that stores words and returns a program.
+fn creation(program: &str, words: &[(U256, U256)]) -> String {
+    let program = hex::decode(program.replace(' ', "")).unwrap();
+    let mut code = Vec::new();
+    for (slot, word) in words {
+        code.push(0x7f);
+        code.extend(word.to_be_bytes::<32>());
+        code.push(0x7f);
+        code.extend(slot.to_be_bytes::<32>());
+        code.push(0x55);
+    }
+    let (length, offset) = (program.len() as u8, (code.len() + 14) as u16);
+    code.extend([0x60, length, 0x61, (offset >> 8) as u8, offset as u8, 0x60, 0, 0x39]);
+    code.extend([0x60, length, 0x60, 0, 0xf3, 0x00]);
+    code.extend(program);
+    hex::encode_prefixed(code)
+}
+
+fn balance_slot(owner: &str) -> U256 {
+    let owner: Address = owner.parse().unwrap();
+    keccak256([owner.into_word().0, B256::ZERO.0].concat()).into()
+}
+
+fn balance_of(owner: &str) -> String {
+    format!("0x70a08231000000000000000000000000{}", &owner[2..])
+}
+
+/// A chain with a token, a proxy of it and a contract that asks for block hashes.
+struct Stage {
+    dev: Dev,
+    token: String,
+    proxy: String,
+    hashes: String,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut dev =
+            Dev::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) });
+        let mut deploy = |code: String| -> String {
+            let sent =
+                dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": code, "gas": "0x1e8480"}]));
+            let receipt = dev.get("eth_getTransactionReceipt", json!([sent]));
+            assert_eq!(receipt["status"], "0x1", "{receipt}");
+            receipt["contractAddress"].as_str().unwrap().to_owned()
+        };
+        let balances = [(balance_slot(ALICE), U256::from(1_000)), (balance_slot(BOB), U256::from(7))];
+        let token = deploy(creation(TOKEN, &balances));
+        let address: Address = token.parse().unwrap();
+        let implementation = [(U256::ZERO, U256::from_be_bytes(address.into_word().0))];
+        let proxy = deploy(creation(PROXY, &[implementation.as_slice(), &balances].concat()));
+        let hashes = deploy(creation(HASHES, &[]));
+        Self { dev, token, proxy, hashes }
+    }
+
+    /// An upstream without some methods.
+    fn light(&self, without: &[&'static str]) -> Light {
+        let mut upstream = Upstream::new(self.dev.client.snapshot());
+        upstream.without = without.to_vec();
+        let mut light = Light::new(Network::regtest(), upstream);
+        light.asked();
+        light
+    }
+
+    /// One more block, seen by the client.
+    fn mine(&mut self, light: &mut Light) {
+        self.dev.get("evm_mine", json!([]));
+        light.upstream.chain = self.dev.client.snapshot();
+        light.sync();
+        light.asked();
+    }
+}
+
+fn word(number: u64) -> Value {
+    format!("{:#066x}", U256::from(number)).into()
+}
+
+const WITNESS: &str = "rootlight_getWitness";
+/// What an upstream with plain proofs does not know.
+const PLAIN: [&str; 2] = [WITNESS, "rootlight_getBlockWitness"];
+
+#[test]
+fn a_call_is_one_round_trip_with_a_witness_and_none_when_repeated() {
+    let mut stage = Stage::new();
+    let mut light = stage.light(&[]);
+    // The first call finds out whether witnesses are offered, and asks for proofs at the same time.
+    let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
+    assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
+    assert_eq!(light.asked(), [WITNESS, "eth_getProof"]);
+    assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 0), "before a new head");
+
+    stage.mine(&mut light);
+    for contract in [&stage.token, &stage.proxy] {
+        let call = json!([{"to": contract, "from": ALICE, "data": balance_of(BOB)}, "latest"]);
+        assert_eq!(light.count("eth_call", &call), (Ok(word(7)), 1));
+        assert_eq!(light.asked(), [WITNESS]);
+        assert_eq!(light.count("eth_call", &call), (Ok(word(7)), 0));
+    }
+    let estimate = json!([{"to": stage.proxy, "from": ALICE, "data": balance_of(ALICE)}]);
+    let theirs = light.upstream.call("eth_estimateGas", &estimate);
+    assert_eq!(light.count("eth_estimateGas", &estimate), (theirs, 1));
+    assert_eq!(light.asked(), [WITNESS]);
+    assert_eq!(light.call("rootlight_upstreams", &json!([])).unwrap()[0]["witnesses"], true);
+}
+
+#[test]
+fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
+    let mut stage = Stage::new();
+    let mut light = stage.light(&PLAIN);
+    let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
+    let (answer, rounds) = light.count("eth_call", &call);
+    assert_eq!(answer, Ok(word(1_000)));
+    assert!(rounds <= 3, "{rounds}");
+    assert_eq!(light.asked().iter().filter(|method| **method == WITNESS).count(), 1, "asked once");
+    assert_eq!(light.count("eth_call", &call).1, 0, "before a new head");
+
+    // The code is known by its hash; account and slot are asked for together, since the call before read them.
+    stage.mine(&mut light);
+    assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
+    assert_eq!(light.asked(), ["eth_getProof"], "never asked for a witness again");
+    // Another owner: what the contract's calls have in common comes along.
+    let other = json!([{"to": stage.token, "data": balance_of(BOB)}, "latest"]);
+    stage.mine(&mut light);
+    assert!(light.count("eth_call", &other).1 <= 2);
+
+    let proxied = json!([{"to": stage.proxy, "data": balance_of(ALICE)}, "latest"]);
+    let (answer, rounds) = light.count("eth_call", &proxied);
+    assert_eq!(answer, Ok(word(1_000)));
+    // Proxy, its code, slot 0, the implementation, the balance; the token's code is known.
+    assert!(rounds <= 5, "{rounds}");
+    stage.mine(&mut light);
+    assert_eq!(light.count("eth_call", &proxied), (Ok(word(1_000)), 1));
+    assert_eq!(light.call("rootlight_upstreams", &json!([])).unwrap()[0]["witnesses"], false);
+}
+
+/// Changes the answers with witnesses.
+fn with_witness(light: &mut Light, mut change: impl FnMut(&mut Value) + 'static) {
+    light.upstream.change = Some(Box::new(move |call: &UpstreamCall, answer: Answer| {
+        if call.method != WITNESS {
+            return answer;
+        }
+        let mut value: Value = serde_json::from_str(answer?.get()).unwrap();
+        change(&mut value);
+        Ok(RawValue::from_string(value.to_string()).unwrap())
+    }));
+}
+
+/// A witness that leaves out what the call needs, or shows another state, makes no wrong answer: what is missing is
+/// asked for and proven.
+#[test]
+fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
+    let mut stage = Stage::new();
+    let call = json!([{"to": stage.proxy, "data": balance_of(ALICE)}, "latest"]);
+    let omit = |count: usize| {
+        move |value: &mut Value| {
+            let nodes = value["nodes"].as_array_mut().unwrap();
+            nodes.truncate(nodes.len().saturating_sub(count));
+        }
+    };
+    for count in [1, 2, 4, 100] {
+        let mut light = stage.light(&[]);
+        with_witness(&mut light, omit(count));
+        let (answer, rounds) = light.count("eth_call", &call);
+        assert_eq!(answer, Ok(word(1_000)), "{count} nodes omitted");
+        assert!((1..=8).contains(&rounds), "{rounds}");
+    }
+    // Nodes of the state before.
+    let mut light = stage.light(&[]);
+    let hash = light.upstream.call("eth_getBlockByNumber", &json!(["0x2", false])).unwrap()["hash"].clone();
+    let old = light.upstream.call(WITNESS, &json!([call[0], { "blockHash": hash }])).unwrap();
+    with_witness(&mut light, move |value| *value = old.clone());
+    assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
+    // A balance changed by hand in a node, which then is nobody's.
+    let mut light = stage.light(&[]);
+    with_witness(&mut light, |value| {
+        for node in value["nodes"].as_array_mut().unwrap() {
+            *node = node.as_str().unwrap().replace("3e8", "3e9").into();
+        }
+    });
+    assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
+    stage.mine(&mut light);
+}
+
+/// What belongs to no state is not kept, however much of it comes.
+#[test]
+fn what_a_witness_has_beside_is_dropped() {
+    let stage = Stage::new();
+    let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
+    let mut light = stage.light(&[]);
+    with_witness(&mut light, |value| {
+        let junk = Value::from(hex::encode_prefixed([0x47; 60]));
+        value["nodes"].as_array_mut().unwrap().splice(0..0, std::iter::repeat_n(junk, 100));
+        value["values"].as_array_mut().unwrap().push(hex::encode_prefixed([1; 50_000]).into());
+    });
+    assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
+    // More than is looked at: proofs do the rest.
+    let mut light = stage.light(&[]);
+    with_witness(&mut light, |value| value["values"] = vec!["00".repeat(1 << 20); 17].into());
+    assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
+    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
+    assert!(
+        told[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("a witness of more than"),
+        "{told}"
+    );
+}
+
+#[test]
+fn block_hashes_and_native_contracts_in_few_round_trips() {
+    let mut stage = Stage::new();
+    for _ in 0..20 {
+        stage.dev.get("evm_mine", json!([]));
+    }
+    let (height, hash) = ("bd0c1fff", "0x739e364f");
+    // BlockHeader: gas used and hash of ancestors; Bridge: heights, the federation, long values.
+    let number = |selector: &str, n: u64| format!("{selector}{n:064x}");
+    let bridge = "0x0000000000000000000000000000000001000006";
+    let headers = "0x0000000000000000000000000000000001000010";
+    let block_hash = number(hash, 3);
+    let _ = height;
+    let calls = [
+        json!([{"to": stage.hashes, "data": format!("{:#066x}", 5)}, "latest"]),
+        json!([{"to": stage.hashes, "data": format!("{:#066x}", 5)}, "0x9"]),
+        json!([{"to": headers, "data": block_hash}, "latest"]),
+        // getBtcBlockchainBestChainHeight(), getFederationSize(), getFederationAddress(), getStateForBtcReleaseClient()
+        json!([{"to": bridge, "data": "0x14c89c01"}, "latest"]),
+        json!([{"to": bridge, "data": "0x802ad4b6"}, "latest"]),
+        json!([{"to": bridge, "data": "0x6923fa85"}, "latest"]),
+        json!([{"to": bridge, "data": "0xc4fbca20"}, "latest"]),
+    ];
+    for without in [&[][..], &PLAIN] {
+        let mut light = stage.light(without);
+        for call in &calls {
+            let theirs = light.upstream.call("eth_call", call);
+            let (ours, rounds) = light.count("eth_call", call);
+            println!("{call} {rounds} {ours:.60?}");
+            assert_eq!(ours.is_ok(), theirs.is_ok(), "{call} {ours:?} {theirs:?}");
+            if theirs.is_ok() {
+                assert_eq!(ours, theirs, "{call}");
+            }
+            assert!(rounds <= if without.is_empty() { 2 } else { 4 }, "{rounds}");
+        }
+    }
+}

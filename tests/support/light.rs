@@ -1,0 +1,145 @@
+//! A light client whose only upstream is a node in this process that executes its chain.
+
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::engine::Snapshot;
+use rootlight::light::{Answer, CallFailure, Identity, Now, SyncStep, UpstreamCall};
+use rootlight::rpc::{Client, Dispatcher, LocalMessage, Step};
+use serde_json::{json, value::RawValue, Value};
+
+/// How an upstream answers, given what it would answer honestly.
+pub type Change = Box<dyn FnMut(&UpstreamCall, Answer) -> Answer>;
+
+/// A chain that answers questions; some methods may not exist.
+pub struct Upstream {
+    pub chain: Arc<dyn Snapshot>,
+    dispatcher: Arc<Dispatcher>,
+    pub without: Vec<&'static str>,
+    pub change: Option<Change>,
+    pub asked: Vec<UpstreamCall>,
+    /// Bytes of all answers.
+    pub bytes: usize,
+}
+
+impl Upstream {
+    pub fn new(chain: Arc<dyn Snapshot>) -> Self {
+        let dispatcher = Arc::new(Dispatcher::new());
+        Self { chain, dispatcher, without: Vec::new(), change: None, asked: Vec::new(), bytes: 0 }
+    }
+
+    /// The honest answer; the `error` object comes back as it is.
+    pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let message = LocalMessage::new(self.dispatcher.clone(), message.as_bytes());
+        let reply = message.read(&*self.chain, 1_900_000_000, &|| false).unwrap();
+        let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    fn answer(&mut self, call: &UpstreamCall) -> Answer {
+        self.asked.push(call.clone());
+        let unknown = || Err(CallFailure::Rpc { code: -32601, message: "method not found".into() });
+        let honest = if self.without.contains(&call.method) {
+            unknown()
+        } else {
+            match self.call(call.method, &serde_json::from_str(&call.params).unwrap()) {
+                Ok(value) => Ok(RawValue::from_string(value.to_string()).unwrap()),
+                Err(error) => Err(CallFailure::Rpc {
+                    code: error["code"].as_i64().unwrap(),
+                    message: error["message"].as_str().unwrap().into(),
+                }),
+            }
+        };
+        let answer = match &mut self.change {
+            Some(change) => change(call, honest),
+            None => honest,
+        };
+        self.bytes += answer.as_ref().map_or(0, |raw| raw.get().len());
+        answer
+    }
+}
+
+/// The client, and how often it has waited for its upstream.
+pub struct Light {
+    pub client: Client,
+    pub upstream: Upstream,
+    /// Batches sent for questions of callers.
+    pub rounds: usize,
+    now: u64,
+}
+
+impl Light {
+    /// A client that trusts the chain's first block, synchronized.
+    pub fn new(network: Network, upstream: Upstream) -> Self {
+        let genesis = upstream.call("eth_getBlockByNumber", &json!(["0x0", false])).unwrap();
+        let hash: B256 = genesis["hash"].as_str().unwrap().parse().unwrap();
+        let total_difficulty = Some(super::u256(genesis["totalDifficulty"].as_str().unwrap()));
+        let checkpoint = Checkpoint { number: 0, hash, total_difficulty };
+        let identity =
+            Identity { version: "Rootlight/t".into(), upstreams: vec!["node".into()], ..Identity::default() };
+        let client = Client::new(Arc::new(network), checkpoint, identity);
+        let mut light = Self { client, upstream, rounds: 0, now: 0 };
+        light.sync();
+        light
+    }
+
+    /// Follows the chain to its present head.
+    pub fn sync(&mut self) {
+        self.now += 60_000;
+        self.client.sync_poll();
+        for _ in 0..100_000 {
+            match self.client.sync_next(0, Now { unix: 0, millis: self.now }) {
+                SyncStep::Wait(_) => {
+                    assert_eq!(self.client.sync().fault(), None);
+                    return;
+                }
+                SyncStep::Fetch(calls) => {
+                    let answers = calls.iter().map(|call| self.upstream.answer(call)).collect();
+                    self.client.sync_feed(0, answers, Now { unix: 0, millis: self.now });
+                }
+            }
+        }
+        panic!("synchronization does not end");
+    }
+
+    /// The answer to a call; the `error` object comes back as it is.
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let mut session = self.client.open(message.as_bytes());
+        for _ in 0..1_000 {
+            match self.client.step(&mut session, &|| false) {
+                Step::Done(reply) => {
+                    self.client.close(session);
+                    let mut answer: Value = serde_json::from_str(&reply.unwrap().body).unwrap();
+                    return match answer.get_mut("error") {
+                        Some(error) => Err(error.take()),
+                        None => Ok(answer["result"].take()),
+                    };
+                }
+                Step::Fetch(questions) => {
+                    self.rounds += 1;
+                    let answers = questions.iter().map(|asked| self.upstream.answer(&asked.call)).collect();
+                    self.client.feed(&mut session, answers);
+                }
+            }
+        }
+        panic!("no end to {method} {params}");
+    }
+
+    /// As [`Self::call`], with the round trips it took.
+    pub fn count(&mut self, method: &str, params: &Value) -> (Result<Value, Value>, usize) {
+        let before = self.rounds;
+        let answer = self.call(method, params);
+        (answer, self.rounds - before)
+    }
+
+    /// The methods that were asked since the last look, in order.
+    pub fn asked(&mut self) -> Vec<&'static str> {
+        std::mem::take(&mut self.upstream.asked).into_iter().map(|call| call.method).collect()
+    }
+}
