@@ -9,6 +9,8 @@ use super::{
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
     Refusal,
 };
+#[cfg(feature = "local")]
+use crate::exec::BlockObserver;
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     exec::CallPolicy,
@@ -20,6 +22,9 @@ use crate::{
 
 /// Blocks one question about logs may look at: each that may have some has to be fetched and proven.
 const MAX_LIGHT_LOG_BLOCKS: u64 = 2_000;
+
+/// Blocks that one question about traces may run again: each needs its body and a witness.
+const MAX_LIGHT_TRACED_BLOCKS: u64 = 128;
 
 /// A light client's chain as of a pinned head.
 pub struct LightView<'a> {
@@ -34,7 +39,7 @@ impl<'a> LightView<'a> {
         Self { pin, known, interrupt }
     }
 
-    fn chain(&self) -> Need<&'a ChainView> {
+    pub(super) fn chain(&self) -> Need<&'a ChainView> {
         self.pin.chain.as_ref().ok_or_else(|| self.not_synced())
     }
 
@@ -199,6 +204,26 @@ impl View for LightView<'_> {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
         Ok(Box::new(TrieState::new(self.known, header.state_root)))
+    }
+
+    #[cfg(feature = "local")]
+    fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+        super::light_replay::replay(self, self.known, header, observer)
+    }
+
+    /// The canonical one; what else upstreams have at a height nobody can prove to be all.
+    fn blocks_at(&self, number: u64) -> Vec<B256> {
+        self.pin
+            .chain
+            .as_ref()
+            .and_then(|chain| chain.by_number(number))
+            .map(|h| h.hash())
+            .into_iter()
+            .collect()
+    }
+
+    fn max_traced_blocks(&self) -> u64 {
+        MAX_LIGHT_TRACED_BLOCKS
     }
 
     fn policy(&self) -> CallPolicy {

@@ -6,6 +6,8 @@
 mod dev_node;
 mod filters;
 mod follow_node;
+#[cfg(feature = "local")]
+mod light_replay;
 mod light_view;
 mod local_view;
 mod logs;

@@ -1,6 +1,6 @@
 //! Why the engine gives no answer rather than an unproven one.
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use thiserror::Error;
 
 use crate::{
@@ -114,6 +114,24 @@ pub enum Refusal {
         /// The block.
         number: u64,
     },
+    /// A trace that shows all storage of a contract, where not all of it is proven.
+    #[error(
+        "Resource unavailable: the trace lists the whole storage of {0}, and no upstream proves all of it; ask for \
+         the callTracer, or an upstream with rootlight_getBlockWitness"
+    )]
+    StorageNotListed(Address),
+    /// A state whose nodes have the right hashes and are no nodes.
+    #[error("Resource unavailable: the state of block {number} cannot be read")]
+    UnreadableState {
+        /// The block.
+        number: u64,
+    },
+    /// More blocks than a light client runs again for one question.
+    #[error("Limit exceeded: the traces of more than {max} blocks; ask for fewer at a time")]
+    TooManyBlocks {
+        /// The limit.
+        max: u64,
+    },
     /// A trace that is too large to be kept, let alone sent.
     #[error("Limit exceeded: the trace is larger than {max} bytes")]
     TraceTooLarge {
@@ -157,7 +175,10 @@ impl Refusal {
     /// JSON-RPC code: EIP-1474 `-32002` (resource unavailable), `-32005` (limit), the reference's `-32011` (time).
     pub fn code(&self) -> i32 {
         match self {
-            Self::TooManyRounds { .. } | Self::TooManyFacts { .. } | Self::TraceTooLarge { .. } => -32005,
+            Self::TooManyRounds { .. }
+            | Self::TooManyFacts { .. }
+            | Self::TraceTooLarge { .. }
+            | Self::TooManyBlocks { .. } => -32005,
             Self::Interrupted => -32011,
             // The reference's code for states it has pruned.
             Self::StateNotKept { .. } => -32600,

@@ -203,6 +203,11 @@ pub trait View {
         u64::MAX
     }
 
+    /// Blocks that one question about traces may run again.
+    fn max_traced_blocks(&self) -> u64 {
+        u64::MAX
+    }
+
     /// Whether the present run has used up its time.
     fn interrupted(&self) -> bool;
 

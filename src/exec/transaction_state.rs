@@ -59,6 +59,7 @@ impl EvmState for TransactionState<'_, '_> {
     }
 
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
+        self.world.note_listing(&address);
         self.world.storage_words(&address, MAX_LISTED_CELLS)
     }
 

@@ -4,7 +4,7 @@
 
 use alloc::{format, vec::Vec};
 
-use alloy_primitives::Address;
+use alloy_primitives::{Address, B256};
 
 use super::{envelope::Call, message::CallObject};
 use crate::{
@@ -44,22 +44,51 @@ impl<'a> Ahead<'a> {
         message.message().ok()?.to
     }
 
-    /// Asks for the witness of the call where somebody may give it; whether that is enough for this round.
-    pub(super) fn witness(&self, pin: &Pin, tasks: &mut Vec<Errand>) -> bool {
-        let (Some(block), Some((upstream, sure))) = (self.block(), pin.witness_from()) else { return false };
+    /// Asks for the witnesses of the call where somebody may give them; whether that is enough for this round. A state
+    /// is asked about once.
+    pub(super) fn witness(&self, pin: &Pin, asked: &mut Vec<B256>, tasks: &mut Vec<Errand>) -> bool {
+        let Some((upstream, sure)) = pin.witness_from() else { return false };
+        let mut covered = true;
+        let mut last = None;
+        for fact in self.facts {
+            let block = match fact {
+                Fact::State(block, _) if last == Some(*block) => continue,
+                Fact::State(block, _) => *block,
+                _ => continue,
+            };
+            last = Some(block);
+            let wanted = self.wanted(&block, pin).filter(|_| !asked.contains(&block.hash));
+            asked.push(block.hash);
+            covered &= wanted.is_some();
+            tasks.extend(wanted.map(|wanted| Errand::new(Task::new(wanted, &[]), &[upstream])));
+        }
+        sure && covered && last.is_some()
+    }
+
+    fn wanted(&self, block: &BlockRef, pin: &Pin) -> Option<Wanted> {
+        let method = self.call.method.as_str();
+        #[cfg(feature = "local")]
+        if method.starts_with("trace_") || method.starts_with("debug_trace") {
+            // The state before a block is what it runs on.
+            let child = pin.chain()?.by_number(block.number.checked_add(1)?)?;
+            let (hash, steps) = (child.hash(), method.starts_with("debug_"));
+            let params = format!(r#"["{hash}",null,{steps}]"#);
+            let wanted = Wanted::Witness { block: *block, method: "rootlight_getBlockWitness", params };
+            return (child.parent_hash == block.hash).then_some(wanted);
+        }
+        let _ = pin;
+        if !RUNS.contains(&method) {
+            return None;
+        }
         let message = self.call.params.first().map_or("{}", |message| message.get());
         let overrides = self.call.params.get(2).map_or("null", |overrides| overrides.get());
-        if message.len().saturating_add(overrides.len()) > MAX_MESSAGE {
-            return false;
-        }
         let hash = block.hash;
         let params = match overrides {
             "null" => format!(r#"[{message},{{"blockHash":"{hash}"}}]"#),
             _ => format!(r#"[{message},{{"blockHash":"{hash}"}},{overrides}]"#),
         };
-        let wanted = Wanted::Witness { block, method: "rootlight_getWitness", params };
-        tasks.push(Errand::new(Task::new(wanted, &[]), &[upstream]));
-        sure
+        let wanted = Wanted::Witness { block: *block, method: "rootlight_getWitness", params };
+        (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(wanted)
     }
 
     /// What earlier calls to the contract read, in the state of this block.

@@ -2,6 +2,8 @@
 
 use alloc::{string::String, vec::Vec};
 
+use alloy_primitives::B256;
+
 use super::{
     envelope::{write_answer, Call, Entry, Id, Message, Outcome, MAX_BATCH},
     error::RpcError,
@@ -20,8 +22,8 @@ pub(super) struct Exchange {
 pub(super) struct Member {
     id: Id,
     pub(super) state: State,
-    /// Whether its witness was asked for, or what calls like it read.
-    pub(super) helped: bool,
+    /// Blocks for whose state a witness was asked for, or what calls like this one read.
+    pub(super) helped: Vec<B256>,
 }
 
 /// How far a member is.
@@ -84,7 +86,7 @@ impl Member {
             Ok(call) => State::Pending(call),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state, helped: false }
+        Self { id: entry.id, state, helped: Vec::new() }
     }
 }
 

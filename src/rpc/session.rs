@@ -149,10 +149,10 @@ impl Session {
                         Some(refusal) => Err(RpcError::Refused(refusal)),
                         None => {
                             let known = Known::new(&self.own, cache);
-                            let first = !core::mem::replace(&mut member.helped, true);
                             let ahead = Ahead::new(call, &facts);
                             ahead.touch(&mut touched);
-                            if first && ahead.witness(&self.pin, &mut self.tasks) {
+                            let first = member.helped.is_empty();
+                            if ahead.witness(&self.pin, &mut member.helped, &mut self.tasks) {
                                 continue;
                             }
                             if first {

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, View},
-    exec::BlockObserver,
+    exec::{BlockObserver, FrameStart, Inspector},
     state::{keys, Access, AccessKey, StateError, StateKey, StateReader},
     types::keccak256,
 };
@@ -43,11 +43,15 @@ pub(super) const METHODS: &[Method] = &[
     Method {
         name: "rootlight_getBlockWitness",
         aliases: &[],
-        params: &[required("blockHash", "HASH"), optional("transactionIndex", "QUANTITY")],
+        params: &[
+            required("blockHash", "HASH"),
+            optional("transactionIndex", "QUANTITY"),
+            optional("wholeStorage", "BOOLEAN"),
+        ],
         result: "witness of the parent's state, or null",
         level: Level::Verified,
         cost: 300,
-        doc: "Proof of all state of the parent that a block's transactions, up to an index, read and write.",
+        doc: "Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list.",
         handler: Handler::Read(of_block),
     },
 ];
@@ -78,8 +82,10 @@ fn of_block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         return absent();
     }
     let parent = require(view, &by_hash(header.parent_hash))?;
-    let mut reads = Reads { last, done: false, keys: BTreeSet::new() };
+    let listing = Listing { wanted: params.boolean(2, false)?, keys: BTreeSet::new() };
+    let mut reads = Reads { last, done: false, keys: BTreeSet::new(), listing };
     view.replay(&header, &mut reads)?;
+    reads.keys.append(&mut reads.listing.keys);
     verified(&witness(view, &parent, &reads.keys)?)
 }
 
@@ -92,9 +98,31 @@ struct Reads {
     last: Option<usize>,
     done: bool,
     keys: BTreeSet<StateKey>,
+    listing: Listing,
+}
+
+/// Collects the storage of called contracts.
+struct Listing {
+    wanted: bool,
+    keys: BTreeSet<StateKey>,
+}
+
+impl Inspector for Listing {
+    fn wants_storage(&self) -> bool {
+        self.wanted
+    }
+
+    fn frame(&mut self, start: FrameStart) {
+        let (Some(contract), Some(storage)) = (start.context, start.storage) else { return };
+        self.keys.extend(storage.into_keys().map(|slot| StateKey::Storage(contract, slot)));
+    }
 }
 
 impl BlockObserver for Reads {
+    fn inspector(&mut self, _: usize) -> Option<&mut dyn Inspector> {
+        (self.listing.wanted && !self.done).then_some(&mut self.listing)
+    }
+
     fn watches_access(&self) -> bool {
         !self.done
     }

@@ -21,6 +21,8 @@ pub struct Access {
     pub reads: BTreeSet<AccessKey>,
     /// Written, or about to be.
     pub writes: BTreeSet<AccessKey>,
+    /// Accounts whose whole storage was listed, which only traces do.
+    pub listed: BTreeSet<Address>,
 }
 
 impl Access {

@@ -122,6 +122,13 @@ impl World {
         }
     }
 
+    /// Notes that a whole storage is listed.
+    pub fn note_listing(&mut self, address: &Address) {
+        if let Some(access) = &mut self.access {
+            access.listed.insert(*address);
+        }
+    }
+
     /// Notes a write that was rolled back, or is about to come.
     pub fn note_write(&mut self, key: AccessKey) {
         if let Some(access) = &mut self.access {

@@ -13,6 +13,8 @@ mod node;
 mod node_error;
 mod orchid;
 mod ordered;
+#[cfg(feature = "local")]
+mod partial;
 mod persist;
 mod proof;
 mod proof_error;
@@ -29,6 +31,8 @@ pub use multiproof::{connected, verify_multiproof, ProvenNodes};
 pub use node::{parse_node, Child, Node, Step, Value};
 pub use node_error::{Field, NodeError, NodeRule, Place};
 pub use ordered::{index_key, ordered_root, ordered_trie, NodeFormat};
+#[cfg(feature = "local")]
+pub use partial::Held;
 pub use persist::{LoadError, Loader};
 pub use proof::{verify_path, verify_proof, Leaf, Proven};
 pub use proof_error::ProofError;

@@ -11,6 +11,7 @@ use crate::{
     consensus::VerifiedHeader,
     engine::{Refusal, Stop, View},
     exec::trace::{TransactionTrace, MAX_TRACE_BYTES},
+    light::Facts,
     rpc::{
         error::ParamError,
         lookup::find,
@@ -140,13 +141,24 @@ fn collect(
     from: VerifiedHeader,
     to: u64,
 ) -> Result<Vec<shape::RpcTrace>, Failure> {
+    let max = view.max_traced_blocks();
+    if to.saturating_sub(from.number) >= max {
+        return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
+    }
     let (mut found, mut skip, mut room) = (Vec::new(), filter.after, MAX_TRACE_BYTES);
-    let mut next = Some(from);
+    let (mut next, mut lacking) = (Some(from), Facts::new());
     while let Some(header) = next {
         if view.interrupted() {
             return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
         }
-        let block = traces(view, &header, CALLS, None)?;
+        let block = match traces(view, &header, CALLS, None) {
+            // What later blocks lack can come with it.
+            Err(Failure::Stop(Stop::Lacking(facts))) => {
+                lacking.extend(facts);
+                Vec::new()
+            }
+            traced => traced?,
+        };
         for trace in block.iter().filter(|trace| filter.wants(trace)) {
             let shown = shape::transaction(&header, trace);
             let skipped = skip.min(shown.len());
@@ -161,6 +173,9 @@ fn collect(
             break;
         }
         next = view.header_by_number(header.number.saturating_add(1))?;
+    }
+    if !lacking.is_empty() {
+        return Err(Failure::Stop(Stop::Lacking(lacking)));
     }
     Ok(found)
 }

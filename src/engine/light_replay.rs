@@ -1,0 +1,255 @@
+//! Blocks run again on what is proven of the state before them: a light client's traces.
+//!
+//! The run takes what is not at hand for absent. Afterwards every key that it read or wrote is looked up again, and
+//! unless all of them are proven, present or absent, its outcome is thrown away and they are asked for. What is left
+//! has also given the receipts, gas, fees and bloom that the block's header commits to.
+
+use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
+use core::cell::RefCell;
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::{
+    view::{Need, Stop, View},
+    LightView, Refusal,
+};
+use crate::{
+    consensus::{ChainView, VerifiedBody, VerifiedHeader},
+    evm::Inspector,
+    exec::{
+        check_block, execute_in, Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed,
+        ExecutedBlock,
+    },
+    light::{BlockRef, Fact, Facts, Known},
+    state::{
+        keys::{storage_root_key, REMASC_SENDER_KEY},
+        Access, AccessKey, Account, StateError, StateReader, TrieState,
+    },
+    trie::{Held, Trie},
+    types::{Header, SealedHeader, Transaction, REMASC_ADDRESS},
+};
+
+/// Runs a block again on its parent's proven state.
+///
+/// # Errors
+/// Lacking what the run reads; refused where that cannot be had, or the outcome is not what the header says.
+pub(super) fn replay(
+    view: &LightView<'_>,
+    known: Known<'_>,
+    header: &VerifiedHeader,
+    observer: &mut dyn BlockObserver,
+) -> Need<()> {
+    if header.number == 0 {
+        return Ok(());
+    }
+    let body = view.body(header)?;
+    let Some(parent) = view.header_by_hash(header.parent_hash)? else {
+        let number = header.number.saturating_sub(1);
+        return Err(Stop::Refused(Refusal::TooOld { number, lowest: header.number }));
+    };
+    // Says whether this state can be proven at all.
+    view.state(&parent)?;
+    let replay = Replay { view, known, header, parent: &parent, body: &body };
+    replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
+    replay.run(observer)
+}
+
+struct Replay<'a> {
+    view: &'a LightView<'a>,
+    known: Known<'a>,
+    header: &'a VerifiedHeader,
+    parent: &'a VerifiedHeader,
+    body: &'a VerifiedBody,
+}
+
+impl Replay<'_> {
+    /// Accounts that every run of the block looks at, so that a first round asks for all of them.
+    fn parties(&self) -> BTreeSet<Address> {
+        let chain_id = self.view.network().chain_id;
+        let sender = |transaction: &Transaction| transaction.recover_sender(chain_id).ok();
+        let both = |transaction| [sender(transaction), transaction.to].into_iter().flatten();
+        let transactions = self.body.transactions().iter().filter(|transaction| !transaction.is_remasc());
+        transactions.flat_map(both).chain([REMASC_ADDRESS]).collect()
+    }
+
+    fn run(&self, observer: &mut dyn BlockObserver) -> Need<()> {
+        let held = Held::new(&self.known, self.parent.state_root)
+            .map_err(|_| Stop::Refused(Refusal::UnreadableState { number: self.parent.number }))?;
+        let ancestors = Ancestors {
+            view: self.view,
+            chain: self.view.chain()?,
+            tip: self.header.parent_hash,
+            stop: RefCell::new(None),
+        };
+        let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
+        let interrupt = || self.view.interrupted();
+        let mut context = BlockContext::new(self.view.network(), self.header.header().into(), &ancestors);
+        context.interrupt = &interrupt;
+        let input = BlockInput {
+            header: self.header.header(),
+            transactions: self.body.transactions(),
+            senders: None,
+        };
+        let executed = execute_in(&context, &self.base(&held), &input, &mut watch);
+        if self.view.interrupted() {
+            return Err(Stop::Refused(Refusal::Interrupted));
+        }
+        self.lacking(&mut watch.keys.iter().copied())?;
+        if let Some(stop) = ancestors.stop.take() {
+            return Err(stop);
+        }
+        let unlisted = watch.listed.iter().find(|contract| !held.is_whole_below(&storage_root_key(contract)));
+        if let Some(contract) = unlisted {
+            return Err(Stop::Refused(Refusal::StorageNotListed(*contract)));
+        }
+        self.check(executed)
+    }
+
+    /// What is at hand of the parent's state, as a trie of its own. Its root is another one, and nobody looks at it.
+    fn base(&self, held: &Held) -> Trie {
+        let mut base = Trie::new();
+        for (key, value) in &held.entries {
+            base.put(key, value.clone());
+        }
+        // The REMASC transaction's nonce only counts blocks; the body that holds it is verified.
+        let count = self.body.transactions().last().map_or(U256::ZERO, |remasc| remasc.nonce.value());
+        let counter = Account { nonce: u64::try_from(count).unwrap_or_default(), ..Account::default() };
+        base.put(&REMASC_SENDER_KEY, counter.encode());
+        base
+    }
+
+    /// Whether all of these keys are proven.
+    fn lacking(&self, keys: &mut dyn Iterator<Item = AccessKey>) -> Need<()> {
+        let state = TrieState::new(self.known, self.parent.state_root);
+        let block = BlockRef { number: self.parent.number, hash: self.parent.hash() };
+        let mut facts = Facts::new();
+        for key in keys {
+            for read in reads(&state, &key) {
+                match read {
+                    Ok(()) => {}
+                    Err(StateError::Missing(key)) => drop(facts.insert(Fact::State(block, key))),
+                    Err(corrupt) => return Err(Stop::Refused(Refusal::CorruptState(corrupt))),
+                }
+            }
+        }
+        if facts.is_empty() {
+            return Ok(());
+        }
+        Err(Stop::Lacking(facts))
+    }
+
+    /// Whether the run gave what the header says of it; its state root needs the whole state.
+    fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<()> {
+        let checked = executed.and_then(|executed| {
+            let mismatches = check_block(&executed, self.header.header(), self.view.network());
+            let mut mismatches = mismatches.err().unwrap_or_default();
+            mismatches.retain(|mismatch| mismatch.field != "stateRoot");
+            if mismatches.is_empty() {
+                return Ok(());
+            }
+            Err(BlockError::Mismatch(mismatches))
+        });
+        checked.map_err(|error| Stop::Refused(Refusal::Replay(error)))
+    }
+}
+
+/// All reads that a key stands for: an account's also for its code and marker.
+fn reads<'a>(
+    state: &'a dyn StateReader,
+    key: &AccessKey,
+) -> Box<dyn Iterator<Item = Result<(), StateError>> + 'a> {
+    match *key {
+        AccessKey::Cell(address, slot) => {
+            Box::new(core::iter::once(state.storage(&address, &slot).map(drop)))
+        }
+        AccessKey::Account(address) => Box::new(
+            [
+                state.account(&address).map(drop),
+                state.code(&address).map(drop),
+                state.is_contract(&address).map(drop),
+            ]
+            .into_iter(),
+        ),
+    }
+}
+
+/// Notes the keys of a run beside whoever else watches it.
+struct Watch<'o> {
+    inner: &'o mut dyn BlockObserver,
+    keys: BTreeSet<AccessKey>,
+    listed: BTreeSet<Address>,
+}
+
+impl BlockObserver for Watch<'_> {
+    fn inspector(&mut self, index: usize) -> Option<&mut dyn Inspector> {
+        self.inner.inspector(index)
+    }
+
+    fn watches_access(&self) -> bool {
+        true
+    }
+
+    fn accessed(&mut self, index: usize, access: &Access) {
+        self.keys.extend(access.reads.iter().chain(&access.writes).copied());
+        self.listed.extend(access.listed.iter().copied());
+        self.inner.accessed(index, access);
+    }
+
+    fn remasc_payment(&mut self, to: Address, value: U256) {
+        self.inner.remasc_payment(to, value);
+    }
+
+    fn executed(&mut self, index: usize, executed: &Executed<'_>) {
+        self.inner.executed(index, executed);
+    }
+}
+
+/// The verified ancestors of a block. What cannot be told of them ends the run.
+struct Ancestors<'a> {
+    view: &'a LightView<'a>,
+    chain: &'a ChainView,
+    tip: B256,
+    stop: RefCell<Option<Stop>>,
+}
+
+impl Ancestors<'_> {
+    fn ancestor(&self, number: u64) -> Option<&VerifiedHeader> {
+        let ancestor = self.chain.ancestor(&self.tip, number);
+        if ancestor.is_none() {
+            let lowest = self.chain.lowest();
+            self.note::<()>(Err(Stop::Refused(Refusal::TooOld { number, lowest })));
+        }
+        ancestor
+    }
+
+    /// The value, or nothing and a note of the first reason.
+    fn note<T>(&self, read: Need<T>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(stop) => {
+                self.stop.borrow_mut().get_or_insert(stop);
+                None
+            }
+        }
+    }
+}
+
+impl Ancestry for Ancestors<'_> {
+    fn header(&self, number: u64) -> Option<SealedHeader> {
+        self.ancestor(number).map(|header| header.sealed().clone())
+    }
+
+    fn uncles(&self, number: u64) -> Option<Vec<Header>> {
+        let uncles = self.note(self.view.uncles(self.ancestor(number)?))?;
+        Some(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
+    }
+
+    fn total_difficulty(&self, number: u64) -> Option<U256> {
+        let total = self.note(self.view.total_difficulty(self.ancestor(number)?.hash()))?;
+        self.note(total.ok_or(Stop::Refused(Refusal::NoTotalDifficulty(number))))
+    }
+
+    fn hash(&self, number: u64) -> Option<B256> {
+        self.ancestor(number).map(|header| header.hash())
+    }
+}
