@@ -120,7 +120,11 @@ mod tests {
 
     fn access(reads: &[u64], writes: &[u64]) -> Access {
         let key = |slot: &u64| AccessKey::Cell(Address::ZERO, U256::from(*slot));
-        Access { reads: reads.iter().map(key).collect(), writes: writes.iter().map(key).collect() }
+        Access {
+            reads: reads.iter().map(key).collect(),
+            writes: writes.iter().map(key).collect(),
+            ..Access::default()
+        }
     }
 
     fn place(schedule: &mut Schedule, sender: u8, gas: u64, access: &Access) -> Option<usize> {
