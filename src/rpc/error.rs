@@ -5,8 +5,9 @@ use alloc::string::String;
 use alloy_primitives::{hex, Bytes, B256};
 use thiserror::Error;
 
+#[cfg(feature = "local")]
+use crate::dev::{DevError, UnlockError};
 use crate::{
-    dev::{DevError, UnlockError},
     engine::Refusal,
     types::FieldError,
 };
@@ -134,6 +135,7 @@ pub enum ParamError {
     #[error("account {0} is locked, or its key is not held")]
     Locked(alloy_primitives::Address),
     /// A passphrase that does not open an account.
+    #[cfg(feature = "local")]
     #[error(transparent)]
     Unlock(UnlockError),
     /// A transaction to be signed here that says nothing of its sender.
@@ -218,9 +220,11 @@ pub enum RpcError {
     #[error("the method is available on a development chain only (start `rootlight dev`)")]
     NeedsDevChain,
     /// The development chain does not do it.
+    #[cfg(feature = "local")]
     #[error("{}", dev_text(.0))]
     Dev(DevError),
     /// An outside miner's block that the chain does not take.
+    #[cfg(feature = "local")]
     #[error("{0}")]
     Submission(DevError),
     /// Too few, too many or named parameters.
@@ -284,6 +288,7 @@ pub enum RpcError {
     Internal,
 }
 
+#[cfg(feature = "local")]
 fn dev_text(error: &DevError) -> String {
     match error {
         // With what it returned, [`RpcError::Reverted`] says it.
@@ -294,6 +299,7 @@ fn dev_text(error: &DevError) -> String {
     }
 }
 
+#[cfg(feature = "local")]
 /// The reference's codes where it has the error.
 fn dev_code(error: &DevError) -> i32 {
     match error {
@@ -307,6 +313,7 @@ fn dev_code(error: &DevError) -> i32 {
     }
 }
 
+#[cfg(feature = "local")]
 impl From<DevError> for RpcError {
     fn from(error: DevError) -> Self {
         Self::Dev(error)
@@ -331,7 +338,9 @@ impl RpcError {
             Self::MethodNotFound | Self::NotAvailable(_) | Self::NeedsLocalChain(_) | Self::NeedsDevChain => {
                 -32601
             }
+            #[cfg(feature = "local")]
             Self::Dev(error) => dev_code(error),
+            #[cfg(feature = "local")]
             Self::Submission(_) => -33000,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,

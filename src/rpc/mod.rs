@@ -6,6 +6,7 @@ mod call;
 mod chain;
 mod client;
 mod debug;
+#[cfg(feature = "local")]
 mod dev;
 mod dispatch;
 pub mod envelope;
