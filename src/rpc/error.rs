@@ -7,10 +7,7 @@ use thiserror::Error;
 
 #[cfg(feature = "local")]
 use crate::dev::{DevError, UnlockError};
-use crate::{
-    engine::Refusal,
-    types::FieldError,
-};
+use crate::{engine::Refusal, types::FieldError};
 
 /// Why a whole message could not be used (HTTP 400).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
