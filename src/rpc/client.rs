@@ -11,7 +11,7 @@ use crate::{
     light::{Answer, FactCache, Identity, Now, Pin, Sync, SyncOptions, SyncStep},
 };
 
-/// A light client of one network. It does no I/O: the host asks [`Self::sync_step`] what to fetch, and runs a
+/// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
 /// [`Session`] for each message of its own clients.
 #[derive(Debug)]
 pub struct Client {
