@@ -26,7 +26,7 @@ pub use fault::{SyncCause, SyncFault};
 pub use floor::LowWork;
 pub use header_batch::{decode_headers, encode_headers, BatchError, MAX_BATCH_HEADERS};
 pub use meter::Progress;
-pub use pin::{Identity, Pin};
+pub use pin::{Identity, Pin, Unproven};
 pub use record::{Evidence, Record};
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{Capabilities, Observation, Sync, SyncOptions, SyncStep, UpstreamState, DEFAULT_BATCH};

@@ -24,6 +24,20 @@ pub struct Identity {
     pub policy: CallPolicy,
     /// Blocks with fewer blocks on top are refused.
     pub min_depth: u64,
+    /// What is done where nobody gives a proof.
+    pub unproven: Unproven,
+}
+
+/// What a host decides about answers that nobody proves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unproven {
+    /// None is given.
+    #[default]
+    Refuse,
+    /// Given where so many upstreams under different domains say the same; marked `unproven`.
+    Quorum(usize),
+    /// Given as the best upstream says it; marked `unproven`.
+    Trust,
 }
 
 /// Networks without rules for times have no age of blocks either.
@@ -101,6 +115,16 @@ impl Pin {
     /// Every upstream's standing.
     pub fn states(&self) -> &[UpstreamState] {
         &self.states
+    }
+
+    /// What is done where nobody gives a proof.
+    pub fn unproven(&self) -> Unproven {
+        self.identity.unproven
+    }
+
+    /// An upstream's name, without credentials.
+    pub fn upstream_name(&self, upstream: usize) -> Option<&str> {
+        self.identity.upstreams.get(upstream).map(String::as_str)
     }
 
     /// Whether an upstream is left alone now; it is asked when no other can prove something.

@@ -15,6 +15,12 @@ use crate::state::StateKey;
 /// The most uncles a block may have (RSKIP: uncle list limit); a header that claims more cannot be asked about.
 pub const MAX_UNCLES: u32 = 10;
 
+/// JSON-RPC code of a method that does not exist.
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What helps where an upstream has none of the methods that give proofs.
+const NO_PROOFS: &str = "; add an upstream that gives proofs, such as `rootlight follow`";
+
 /// What one task fetches: a fact, or a group of facts that one question answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
@@ -62,6 +68,12 @@ impl fmt::Display for FactFailure {
                 write!(f, "upstream {} ", attempt.upstream)?;
             }
             write!(f, "{}: {}", attempt.method, attempt.cause)?;
+        }
+        let unknown = |attempt: &AttemptFailure| {
+            matches!(&attempt.cause, Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
+        };
+        if self.attempts.iter().any(unknown) {
+            f.write_str(NO_PROOFS)?;
         }
         Ok(())
     }

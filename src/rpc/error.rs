@@ -7,6 +7,8 @@ use thiserror::Error;
 
 #[cfg(feature = "local")]
 use crate::dev::{DevError, UnlockError};
+#[cfg(feature = "local")]
+use crate::light::CallFailure;
 use crate::{engine::Refusal, types::FieldError};
 
 /// Why a whole message could not be used (HTTP 400).
@@ -277,12 +279,24 @@ pub enum RpcError {
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// No upstream took a transaction: what the best of them has against it.
+    #[cfg(feature = "local")]
+    #[error("{}", not_sent(.0))]
+    NotSent(CallFailure),
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
     ResponseSize(usize),
     /// The answer could not be written; a defect of this program.
     #[error("Internal server error")]
     Internal,
+}
+
+#[cfg(feature = "local")]
+fn not_sent(failure: &CallFailure) -> String {
+    match failure {
+        CallFailure::Rpc { message, .. } => message.clone(),
+        silent => alloc::format!("Resource unavailable: the transaction was not passed on: {silent}"),
+    }
 }
 
 #[cfg(feature = "local")]
@@ -348,6 +362,10 @@ impl RpcError {
             Self::Reverted { .. } | Self::Halted(_) => -32015,
             Self::ResponseSize(_) => -32011,
             Self::Refused(refusal) => refusal.code(),
+            #[cfg(feature = "local")]
+            Self::NotSent(CallFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
+            #[cfg(feature = "local")]
+            Self::NotSent(_) => -32002,
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Member {
     pub(super) state: State,
     /// Blocks for whose state a witness was asked for, or what calls like this one read.
     pub(super) helped: Vec<B256>,
+    /// Whether its answer is one that nobody proves, which the host allows: it is marked.
+    pub(super) unproven: bool,
 }
 
 /// How far a member is.
@@ -66,7 +68,10 @@ impl Exchange {
     /// The answer, or `None` when nothing is to be sent. Unfinished members are left out.
     pub(super) fn reply(&self) -> Option<Reply> {
         let answers = self.members.iter().filter_map(|member| match &member.state {
-            State::Finished(outcome) => write_answer(&member.id, &limited(outcome)),
+            State::Finished(outcome) => {
+                let written = write_answer(&member.id, &limited(outcome))?;
+                Some(if member.unproven { marked(written) } else { written })
+            }
             State::Pending(_) => None,
         });
         let mut answers: Vec<String> = answers.collect();
@@ -80,13 +85,20 @@ impl Exchange {
     }
 }
 
+/// Says beside the result that nothing proves it.
+fn marked(mut answer: String) -> String {
+    answer.pop();
+    answer.push_str(r#","level":"unproven"}"#);
+    answer
+}
+
 impl Member {
     fn new(entry: Entry) -> Self {
         let state = match entry.call {
             Ok(call) => State::Pending(call),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state, helped: Vec::new() }
+        Self { id: entry.id, state, helped: Vec::new(), unproven: false }
     }
 }
 

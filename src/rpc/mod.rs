@@ -20,6 +20,8 @@ mod lookup;
 mod message;
 mod method;
 mod params;
+#[cfg(feature = "local")]
+mod poll;
 mod render;
 mod revert;
 mod rootlight;

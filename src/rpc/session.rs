@@ -16,6 +16,8 @@ use alloc::{
 
 use alloy_primitives::B256;
 
+#[cfg(feature = "local")]
+use super::poll::Poll;
 use super::{
     ahead::Ahead,
     dispatch::Dispatcher,
@@ -74,6 +76,9 @@ pub struct Session {
     ahead: Facts,
     /// What was fetched for that reason alone.
     guessed: Facts,
+    /// What several upstreams are asked in the same words.
+    #[cfg(feature = "local")]
+    polls: Vec<Poll>,
     rounds: usize,
 }
 
@@ -92,6 +97,8 @@ impl Session {
             failed: BTreeMap::new(),
             ahead: Facts::new(),
             guessed: Facts::new(),
+            #[cfg(feature = "local")]
+            polls: Vec::new(),
             rounds: 0,
         }
     }
@@ -99,11 +106,14 @@ impl Session {
     /// Goes on as far as the known facts allow. `interrupt` is asked now and then by long runs; `true` ends them.
     pub fn step(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Step {
         loop {
-            if !self.tasks.is_empty() {
-                return Step::Fetch(self.tasks.iter().flat_map(Errand::questions).collect());
+            let questions = self.questions();
+            if !questions.is_empty() {
+                return Step::Fetch(questions);
             }
+            #[cfg(feature = "local")]
+            self.pass_on();
             let lacking = self.run_pending(cache, interrupt);
-            if lacking.is_empty() && self.tasks.is_empty() {
+            if lacking.is_empty() && self.questions().is_empty() {
                 return Step::Done(self.exchange.reply());
             }
             self.rounds = self.rounds.saturating_add(1);
@@ -118,6 +128,46 @@ impl Session {
             errand.answer(&mut answers);
             self.settle(errand, cache);
         }
+        #[cfg(feature = "local")]
+        self.count(&mut answers);
+    }
+
+    fn questions(&self) -> Vec<Question> {
+        let questions = self.tasks.iter().flat_map(Errand::questions);
+        #[cfg(feature = "local")]
+        let questions = questions.chain(self.polls.iter().flat_map(|poll| poll.questions().iter().cloned()));
+        questions.collect()
+    }
+
+    /// Transactions go to upstreams instead of a pool.
+    #[cfg(feature = "local")]
+    fn pass_on(&mut self) {
+        for (place, member) in self.exchange.members.iter_mut().enumerate() {
+            let State::Pending(call) = &member.state else { continue };
+            if call.method != "eth_sendRawTransaction" {
+                continue;
+            }
+            let outcome = match Poll::send(place, call, &self.pin) {
+                Ok(poll) => {
+                    self.polls.push(poll);
+                    RpcError::Internal
+                }
+                Err(error) => error,
+            };
+            member.state = State::Finished(Err(outcome));
+        }
+    }
+
+    /// Counts what upstreams answered to the polls.
+    #[cfg(feature = "local")]
+    fn count(&mut self, answers: &mut impl Iterator<Item = Answer>) {
+        for poll in core::mem::take(&mut self.polls) {
+            let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
+            if let Some(member) = self.exchange.members.get_mut(place) {
+                member.state = State::Finished(counted.outcome);
+                member.unproven = counted.unproven;
+            }
+        }
     }
 
     /// What was proven on the way, for the cache, and how the upstreams fared.
@@ -129,7 +179,7 @@ impl Session {
     fn run_pending(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Facts {
         let (mut lacking, mut touched) = (Facts::new(), Vec::new());
         let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
-        for member in &mut self.exchange.members {
+        for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(call) = &member.state else { continue };
             let outcome = match self.dispatcher.run(&view, call) {
                 Ok(done) => Ok(done.value),
@@ -164,6 +214,18 @@ impl Session {
                     }
                 }
             };
+            #[cfg(feature = "local")]
+            let outcome = match outcome {
+                Err(RpcError::Refused(refusal)) => {
+                    let row = self.dispatcher.find(&call.method);
+                    Poll::unproven(place, call, row, &self.pin, refusal).map_or_else(Err, |poll| {
+                        self.polls.push(poll);
+                        Err(RpcError::Internal)
+                    })
+                }
+                outcome => outcome,
+            };
+            let _ = place;
             member.state = State::Finished(outcome);
         }
         self.own.touched.append(&mut touched);

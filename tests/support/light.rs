@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::engine::Snapshot;
-use rootlight::light::{Answer, CallFailure, Identity, Now, SyncStep, UpstreamCall};
+use rootlight::light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall};
 use rootlight::rpc::{Client, Dispatcher, LocalMessage, Step};
 use serde_json::{json, value::RawValue, Value};
 
@@ -68,6 +68,8 @@ impl Upstream {
 pub struct Light {
     pub client: Client,
     pub upstream: Upstream,
+    /// Further ones.
+    pub others: Vec<Upstream>,
     /// Batches sent for questions of callers.
     pub rounds: usize,
     now: u64,
@@ -76,59 +78,87 @@ pub struct Light {
 impl Light {
     /// A client that trusts the chain's first block, synchronized.
     pub fn new(network: Network, upstream: Upstream) -> Self {
+        Self::among(network, vec![("node", upstream)], Unproven::Refuse)
+    }
+
+    /// A client of several upstreams by name.
+    pub fn among(network: Network, upstreams: Vec<(&str, Upstream)>, unproven: Unproven) -> Self {
+        let names = upstreams.iter().map(|(name, _)| (*name).into()).collect();
+        let mut others: Vec<Upstream> = upstreams.into_iter().map(|(_, upstream)| upstream).collect();
+        let upstream = others.remove(0);
         let genesis = upstream.call("eth_getBlockByNumber", &json!(["0x0", false])).unwrap();
         let hash: B256 = genesis["hash"].as_str().unwrap().parse().unwrap();
         let total_difficulty = Some(super::u256(genesis["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number: 0, hash, total_difficulty };
-        let identity =
-            Identity { version: "Rootlight/t".into(), upstreams: vec!["node".into()], ..Identity::default() };
-        let client = Client::new(Arc::new(network), checkpoint, identity);
-        let mut light = Self { client, upstream, rounds: 0, now: 0 };
+        let version = "Rootlight/t".into();
+        let identity = Identity { version, upstreams: names, unproven, ..Identity::default() };
+        let options = SyncOptions::default();
+        let client = Client::with_upstreams(Arc::new(network), checkpoint, identity, options);
+        let mut light = Self { client, upstream, others, rounds: 0, now: 0 };
         light.sync();
         light
+    }
+
+    fn ask(&mut self, upstream: usize, call: &UpstreamCall) -> Answer {
+        match upstream {
+            0 => self.upstream.answer(call),
+            other => self.others[other - 1].answer(call),
+        }
     }
 
     /// Follows the chain to its present head.
     pub fn sync(&mut self) {
         self.now += 60_000;
         self.client.sync_poll();
-        for _ in 0..100_000 {
-            match self.client.sync_next(0, Now { unix: 0, millis: self.now }) {
+        let mut waiting = 0;
+        for turn in 0..100_000 {
+            let upstream = turn % (1 + self.others.len());
+            match self.client.sync_next(upstream, Now { unix: 0, millis: self.now }) {
                 SyncStep::Wait(_) => {
                     assert_eq!(self.client.sync().fault(), None);
-                    return;
+                    waiting += 1;
+                    if waiting > 3 * self.others.len() {
+                        return;
+                    }
                 }
                 SyncStep::Fetch(calls) => {
-                    let answers = calls.iter().map(|call| self.upstream.answer(call)).collect();
-                    self.client.sync_feed(0, answers, Now { unix: 0, millis: self.now });
+                    waiting = 0;
+                    let answers = calls.iter().map(|call| self.ask(upstream, call)).collect();
+                    self.client.sync_feed(upstream, answers, Now { unix: 0, millis: self.now });
                 }
             }
         }
         panic!("synchronization does not end");
     }
 
-    /// The answer to a call; the `error` object comes back as it is.
-    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+    /// The whole answer to a call.
+    pub fn send(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes());
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
                     self.client.close(session);
-                    let mut answer: Value = serde_json::from_str(&reply.unwrap().body).unwrap();
-                    return match answer.get_mut("error") {
-                        Some(error) => Err(error.take()),
-                        None => Ok(answer["result"].take()),
-                    };
+                    return serde_json::from_str(&reply.unwrap().body).unwrap();
                 }
                 Step::Fetch(questions) => {
                     self.rounds += 1;
-                    let answers = questions.iter().map(|asked| self.upstream.answer(&asked.call)).collect();
+                    let answers =
+                        questions.iter().map(|asked| self.ask(asked.upstream, &asked.call)).collect();
                     self.client.feed(&mut session, answers);
                 }
             }
         }
         panic!("no end to {method} {params}");
+    }
+
+    /// The answer to a call; the `error` object comes back as it is.
+    pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        let mut answer = self.send(method, params);
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
     }
 
     /// As [`Self::call`], with the round trips it took.

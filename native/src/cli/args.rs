@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use rootlight::light::Unproven;
 
 use super::calls::CallArgs;
 use crate::server::{Origins, ServerConfig};
@@ -161,6 +162,10 @@ pub struct LightArgs {
     /// Refuse answers about blocks with fewer blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,
+    /// Answers that no upstream proves: refuse them, take what N upstreams under different domains say
+    /// alike, or trust the best one; taken ones are marked "level":"unproven"
+    #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse", value_parser = unproven)]
+    pub unproven: Unproven,
     /// Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the
     /// chain must show; 0 asks for none
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
@@ -171,6 +176,17 @@ pub struct LightArgs {
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+/// `refuse`, `quorum:N` with N from 1, or `trust`.
+fn unproven(text: &str) -> Result<Unproven, String> {
+    let quorum = text.strip_prefix("quorum:").and_then(|count| count.parse().ok());
+    match (text, quorum) {
+        ("refuse", _) => Ok(Unproven::Refuse),
+        ("trust", _) => Ok(Unproven::Trust),
+        (_, Some(count)) if count > 0 => Ok(Unproven::Quorum(count)),
+        _ => Err("neither refuse, quorum:N nor trust".into()),
+    }
 }
 
 const LIGHT_HELP: &str = "\

@@ -33,6 +33,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let options = LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
+        unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         ..LightOptions::default()
     };

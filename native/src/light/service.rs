@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::exec::CallPolicy;
-use rootlight::light::{Answer as Fetched, Identity, SyncOptions};
+use rootlight::light::{Answer as Fetched, Identity, SyncOptions, Unproven};
 use rootlight::rpc::{Session, Step};
 use tokio::sync::Semaphore;
 use tracing::warn;
@@ -42,6 +42,8 @@ pub struct LightOptions {
     pub policy: CallPolicy,
     /// Blocks with fewer blocks on top are refused.
     pub min_depth: u64,
+    /// What is done where nobody gives a proof.
+    pub unproven: Unproven,
 }
 
 impl Default for LightOptions {
@@ -52,6 +54,7 @@ impl Default for LightOptions {
             message_timeout: Duration::from_secs(60),
             policy: CallPolicy::default(),
             min_depth: 0,
+            unproven: Unproven::Refuse,
         }
     }
 }
@@ -87,6 +90,7 @@ impl LightService {
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
             policy: options.policy,
             min_depth: options.min_depth,
+            unproven: options.unproven,
         };
         let client = Arc::new(Shared::new(network, checkpoint, identity, options.sync));
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));

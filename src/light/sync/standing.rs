@@ -12,7 +12,7 @@ use crate::{
         clock::Now,
         fault::{SyncCause, SyncFault},
         record::{Record, LIE, REFUTED, SILENT},
-        task::Cause,
+        task::{Cause, METHOD_NOT_FOUND},
         upstream::{CallFailure, UpstreamCall},
     },
 };
@@ -28,9 +28,6 @@ pub(super) const LEASE_POLL: u64 = 500;
 
 /// How long slow upstreams can keep the client from calling itself synchronized, in milliseconds.
 const PATIENCE: u64 = 30_000;
-
-/// JSON-RPC code of a method that does not exist.
-const METHOD_NOT_FOUND: i64 = -32601;
 
 /// How many blocks an upstream may be behind the best and still be asked first.
 const LAG: u64 = 2;

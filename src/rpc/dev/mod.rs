@@ -8,6 +8,8 @@ mod personal;
 mod pool;
 mod send;
 
+pub(super) use send::decode;
+
 use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::{hex, Address, U256};

@@ -92,7 +92,7 @@ fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
 }
 
 /// Decodes a transaction and recovers its sender, with the reference's words where it has some.
-fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
+pub(in crate::rpc) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
     if raw.first().is_some_and(|first| *first < LIST) {
         return Err(ParamError::TypedTransaction);
     }

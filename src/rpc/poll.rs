@@ -1,0 +1,245 @@
+//! Questions that several upstreams are asked in the same words: transactions to be passed on, and, where the host
+//! allows it, answers that nobody can prove.
+
+use alloc::{format, string::String, vec::Vec};
+
+use alloy_primitives::B256;
+use serde_json::{value::RawValue, Value};
+
+use super::{
+    dev,
+    envelope::{Call, Outcome},
+    error::RpcError,
+    method::Method,
+    params::Params,
+};
+use crate::{
+    engine::{Level, Refusal},
+    light::{Answer, CallFailure, Cause, Observation, Pin, Question, Unproven, UpstreamCall},
+};
+
+/// Upstreams that a transaction is handed to: more do not make it travel faster.
+const MAX_SENDS: usize = 4;
+
+/// Upstreams asked for an unproven answer.
+const MAX_ASKED: usize = 16;
+
+/// A question that is put to several upstreams at once.
+#[derive(Debug)]
+pub(super) struct Poll {
+    /// Place of the call in its message.
+    pub(super) member: usize,
+    kind: Kind,
+    questions: Vec<Question>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// A transaction with this hash.
+    Send(B256),
+    /// What so many upstreams under different domains say alike; else this error.
+    Agree(usize, RpcError),
+}
+
+/// How a poll ended.
+pub(super) struct Counted {
+    pub(super) outcome: Outcome,
+    /// Whether the answer is not proven by anything.
+    pub(super) unproven: bool,
+}
+
+impl Poll {
+    /// A transaction to be passed on: decoded, with a sender on this chain, before anybody sees it.
+    ///
+    /// # Errors
+    /// [`RpcError`]: what is wrong with it.
+    pub(super) fn send(member: usize, call: &Call, pin: &Pin) -> Result<Self, RpcError> {
+        let raw = Params::new(&call.params, 1, 1)?.data(0)?;
+        let (transaction, _) = dev::decode(&raw, pin.network().chain_id)?;
+        let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
+        let asked = UpstreamCall::new("eth_sendRawTransaction", params);
+        let questions = questions(&asked, well(pin).take(MAX_SENDS));
+        Ok(Self { member, kind: Kind::Send(transaction.hash()), questions })
+    }
+
+    /// The call itself, where its answer has no proof and the host takes it without; about the pinned block.
+    ///
+    /// # Errors
+    /// The refusal, where it stays one.
+    pub(super) fn unproven(
+        member: usize,
+        call: &Call,
+        row: Option<&'static Method>,
+        pin: &Pin,
+        refusal: Refusal,
+    ) -> Result<Self, RpcError> {
+        let wanted = match pin.unproven() {
+            Unproven::Refuse => None,
+            Unproven::Quorum(count) => Some(count.max(1)),
+            Unproven::Trust => Some(1),
+        };
+        let without_proof = matches!(refusal, Refusal::Unproven(_) | Refusal::NoStateProofs { .. });
+        let asked = row.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
+        let asked = asked.and_then(|row| Some(UpstreamCall::new(row.name, pinned(row, call, pin)?)));
+        let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
+            return Err(RpcError::Refused(refusal));
+        };
+        let questions = questions(&asked, well(pin).take(MAX_ASKED));
+        Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), questions })
+    }
+
+    /// The questions.
+    pub(super) fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
+    /// Takes as many answers as there are questions, and counts them.
+    pub(super) fn count(
+        self,
+        answers: &mut impl Iterator<Item = Answer>,
+        pin: &Pin,
+        seen: &mut Vec<Observation>,
+    ) -> (usize, Counted) {
+        let answered: Vec<(&Question, Answer)> = self.questions.iter().zip(answers).collect();
+        let counted = match self.kind {
+            Kind::Send(hash) => Counted { outcome: sent(hash, &answered, seen), unproven: false },
+            Kind::Agree(wanted, refusal) => {
+                let agreed = agreement(wanted, &answered, pin);
+                Counted { unproven: agreed.is_some(), outcome: agreed.ok_or(refusal) }
+            }
+        };
+        (self.member, counted)
+    }
+}
+
+/// Upstreams that are not resting, best first; all when all rest.
+fn well(pin: &Pin) -> impl Iterator<Item = usize> + '_ {
+    let all = pin.roster().iter().all(|upstream| pin.rests(*upstream));
+    pin.roster().iter().copied().filter(move |upstream| all || !pin.rests(*upstream))
+}
+
+fn questions(call: &UpstreamCall, upstreams: impl Iterator<Item = usize>) -> Vec<Question> {
+    upstreams.map(|upstream| Question { upstream, call: call.clone() }).collect()
+}
+
+/// Parameters with the pinned block's number in place of a word for it: upstreams' heads differ.
+fn pinned(row: &Method, call: &Call, pin: &Pin) -> Option<String> {
+    let mut params: Vec<String> = call.params.iter().map(|value| value.get().into()).collect();
+    for (place, _) in row.params.iter().enumerate().filter(|(_, param)| param.kind == "BLOCK") {
+        let below = match params.get(place).map_or("\"latest\"", String::as_str) {
+            "\"latest\"" | "\"pending\"" | "null" => 0,
+            "\"safe\"" => crate::engine::Depths::default().safe,
+            "\"finalized\"" => crate::engine::Depths::default().finalized,
+            _ => continue,
+        };
+        let number = format!("\"{:#x}\"", pin.chain()?.head().number.saturating_sub(below));
+        let given = params.len();
+        match params.get_mut(place) {
+            Some(param) => *param = number,
+            None if place == given => params.push(number),
+            None => return None,
+        }
+    }
+    Some(format!("[{}]", params.join(",")))
+}
+
+/// The hash, once anybody has taken the transaction; else what the best upstream has against it.
+fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation>) -> Outcome {
+    let (mut taken, mut error) = (false, None);
+    for (question, answer) in answered {
+        match answer {
+            Ok(raw) if serde_json::from_str(raw.get()).is_ok_and(|told: B256| told == hash) => taken = true,
+            Ok(_) => {
+                let outcome = Err(Cause::Refuted("another hash than the transaction's".into()));
+                let (upstream, call) = (question.upstream, question.call.clone());
+                seen.push(Observation { upstream, call, outcome });
+            }
+            // From another upstream, or from an earlier time: it is where it should be.
+            Err(CallFailure::Rpc { message, .. }) if is_known(message) => taken = true,
+            Err(failure) => {
+                let worse = matches!(failure, CallFailure::Rpc { .. });
+                if error.is_none() || (worse && !matches!(error, Some(CallFailure::Rpc { .. }))) {
+                    error = Some(failure.clone());
+                }
+            }
+        }
+    }
+    if taken {
+        return Ok(serde_json::value::to_raw_value(&hash)?);
+    }
+    let silent = CallFailure::Transport("no upstream took the transaction".into());
+    Err(RpcError::NotSent(error.unwrap_or(silent)))
+}
+
+/// Words of nodes for a transaction that they hold already.
+fn is_known(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["already known", "already exists", "known transaction", "already imported"]
+        .iter()
+        .any(|words| message.contains(words))
+}
+
+/// What enough domains say alike.
+fn agreement(
+    wanted: usize,
+    answered: &[(&Question, Answer)],
+    pin: &Pin,
+) -> Option<alloc::boxed::Box<RawValue>> {
+    let mut said: Vec<(Value, &RawValue, Vec<&str>)> = Vec::new();
+    for (question, answer) in answered {
+        let Ok(raw) = answer else { continue };
+        let Ok(value) = serde_json::from_str::<Value>(raw.get()) else { continue };
+        let name = pin.upstream_name(question.upstream).unwrap_or_default();
+        let domain = domain(name);
+        match said.iter_mut().find(|(known, _, _)| *known == value) {
+            Some((_, _, domains)) if domains.contains(&domain) => {}
+            Some((_, _, domains)) => domains.push(domain),
+            None => said.push((value, raw, alloc::vec![domain])),
+        }
+    }
+    // Two camps that are both large enough agree on nothing.
+    let mut enough = said.iter().filter(|(_, _, domains)| domains.len() >= wanted);
+    let first = enough.next()?;
+    (wanted == 1 || enough.next().is_none()).then(|| alloc::borrow::ToOwned::to_owned(first.1))
+}
+
+/// The part of a host name that one registers, or less: the last two labels. Under suffixes like `co.uk` different owners
+/// count as one, which errs on the side of asking more of them. An address of digits stands for itself.
+fn domain(name: &str) -> &str {
+    let host = name.split_once("://").map_or(name, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let bare = if host.starts_with('[') {
+        host.split_once(']').map_or(host, |(address, _)| address)
+    } else {
+        host.split(':').next().unwrap_or_default()
+    };
+    let bare = bare.trim_end_matches('.');
+    let mut dots = bare.rmatch_indices('.');
+    let digits = bare.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
+    match (dots.next(), dots.next()) {
+        (Some(_), Some((second, _))) if !digits => bare.get(second.saturating_add(1)..).unwrap_or(bare),
+        _ => bare,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_told_apart_where_their_owners_differ() {
+        for (name, expected) in [
+            ("https://a.node.example/key", "node.example"),
+            ("https://b.node.example:8545/x?y", "node.example"),
+            ("wss://user@node.example.", "node.example"),
+            ("http://127.0.0.1:4444", "127.0.0.1"),
+            ("http://[::1]:4444/", "[::1"),
+            ("http://localhost:1", "localhost"),
+            ("https://a.one.co.uk", "co.uk"),
+            ("replay", "replay"),
+        ] {
+            assert_eq!(domain(name), expected, "{name}");
+        }
+    }
+}

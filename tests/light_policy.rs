@@ -1,0 +1,193 @@
+//! What a light client does with what nobody proves: answers, and transactions to be passed on.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use rootlight::consensus::Network;
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::light::{Answer, CallFailure, Unproven, UpstreamCall};
+use serde_json::{json, value::RawValue, Value};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// What a reference node does not have.
+const PROOFS: [&str; 4] =
+    ["eth_getProof", "rsk_getProof", "rootlight_getWitness", "rootlight_getBlockWitness"];
+
+fn dev() -> Dev {
+    let mut dev = Dev::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) });
+    for value in 1..=15 {
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
+    }
+    dev
+}
+
+fn raw(text: &str) -> Answer {
+    Ok(RawValue::from_string(text.into()).unwrap())
+}
+
+/// An upstream without proofs that may say another balance.
+fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
+    let mut upstream = Upstream::new(dev.client.snapshot());
+    upstream.without = PROOFS.to_vec();
+    upstream.change = Some(Box::new(move |call: &UpstreamCall, answer| match (call.method, balance) {
+        ("eth_getBalance", Some(balance)) => raw(balance),
+        _ => answer,
+    }));
+    upstream
+}
+
+fn among(dev: &Dev, unproven: Unproven, named: &[(&'static str, Option<&'static str>)]) -> Light {
+    let upstreams = named.iter().map(|(name, balance)| (*name, without_proofs(dev, *balance))).collect();
+    Light::among(Network::regtest(), upstreams, unproven)
+}
+
+const ONE: &str = "https://rpc.one.example/key";
+const ONE_AGAIN: &str = "https://archive.one.example";
+const TWO: &str = "https://two.example";
+const THREE: &str = "https://three.example";
+
+#[test]
+fn what_nobody_proves_is_refused_and_says_what_would_help() {
+    let dev = dev();
+    let mut light = among(&dev, Unproven::Refuse, &[(ONE, None), (TWO, None)]);
+    let params = json!([BOB, "latest"]);
+    let error = light.call("eth_getBalance", &params).unwrap_err();
+    let text = error["message"].as_str().unwrap();
+    assert!(
+        text.contains("no proof of account") && text.contains("add an upstream that gives proofs"),
+        "{text}"
+    );
+    assert_eq!(error["code"], -32002);
+    assert!(!light.asked().contains(&"eth_getBalance"), "nobody is asked for what would not be believed");
+}
+
+#[test]
+fn a_quorum_counts_domains_and_marks_the_answer() {
+    let dev = dev();
+    let truth = without_proofs(&dev, None).call("eth_getBalance", &json!([BOB, "latest"])).unwrap();
+    let params = json!([BOB, "latest"]);
+    let lie = Some("\"0x1\"");
+    let cases: [(Unproven, &[(&str, Option<&str>)], Option<&Value>); 7] = [
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, None)], Some(&truth)),
+        (Unproven::Quorum(2), &[(ONE, None), (ONE_AGAIN, None)], None),
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, lie)], None),
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, lie), (THREE, None)], Some(&truth)),
+        (Unproven::Quorum(2), &[(ONE, lie), (ONE_AGAIN, lie), (TWO, None), (THREE, None)], Some(&truth)),
+        (Unproven::Quorum(3), &[(ONE, None), (TWO, None)], None),
+        (Unproven::Trust, &[(ONE, None)], Some(&truth)),
+    ];
+    for (policy, named, expected) in cases {
+        let named: Vec<(&'static str, Option<&'static str>)> = named.to_vec();
+        let mut light = among(&dev, policy, &named);
+        let answer = light.send("eth_getBalance", &params);
+        match expected {
+            Some(expected) => {
+                assert_eq!(&answer["result"], expected, "{policy:?} {named:?} {answer}");
+                assert_eq!(answer["level"], "unproven", "{answer}");
+            }
+            None => assert_eq!(answer["error"]["code"], -32002, "{policy:?} {named:?} {answer}"),
+        }
+        // What is proven needs no vote and no mark.
+        let block = light.send("eth_getBlockByNumber", &json!(["0x5", true]));
+        assert!(block["result"].is_object() && block.get("level").is_none(), "{block}");
+        // All are asked about the same block, whatever their heads are.
+        let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance");
+        assert!(asked.is_none_or(|call| call.params.contains("\"0xf\"")), "{asked:?}");
+    }
+}
+
+/// Two camps that are both large enough are no agreement.
+#[test]
+fn two_quorums_against_each_other_are_none() {
+    let dev = dev();
+    let lie = Some("\"0x1\"");
+    let named = [(ONE, None), (TWO, None), (THREE, lie), ("https://four.example", lie)];
+    let mut light = among(&dev, Unproven::Quorum(2), &named);
+    assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
+}
+
+/// Upstreams that note the transactions they get, and answer them in their way.
+fn sink(dev: &Dev, answer: fn(&str) -> Answer) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+    let mut upstream = Upstream::new(dev.client.snapshot());
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let noted = got.clone();
+    upstream.change = Some(Box::new(move |call: &UpstreamCall, honest| {
+        if call.method != "eth_sendRawTransaction" {
+            return honest;
+        }
+        noted.lock().unwrap().push(call.params.clone());
+        answer(&call.params)
+    }));
+    (upstream, got)
+}
+
+fn error(message: &str) -> Answer {
+    Err(CallFailure::Rpc { code: -32010, message: message.into() })
+}
+
+fn hash_of(params: &str) -> Answer {
+    let raw_bytes = support::bytes(serde_json::from_str::<Vec<String>>(params).unwrap()[0].as_str());
+    raw(&format!("\"{}\"", alloy_primitives::keccak256(raw_bytes)))
+}
+
+/// A transaction is looked at here first, goes to several, and its hash is the one that was computed here.
+#[test]
+fn transactions_are_checked_passed_on_and_hashed_here() {
+    let mut dev = dev();
+    let fields = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00",
+        "nonce": "0xf"}]);
+    let signed = dev.get("eth_signTransaction", fields);
+    let signed = signed.get("raw").cloned().unwrap_or(signed);
+    let hash = format!("{}", alloy_primitives::keccak256(support::bytes(signed.as_str().unwrap())));
+    let send = |answers: [fn(&str) -> Answer; 2], dev: &Dev, transaction: &Value| {
+        let (a, got_a) = sink(dev, answers[0]);
+        let (b, got_b) = sink(dev, answers[1]);
+        let mut light = Light::among(Network::regtest(), vec![(ONE, a), (TWO, b)], Unproven::Refuse);
+        let before = light.rounds;
+        let answer = light.call("eth_sendRawTransaction", &json!([transaction]));
+        let counts = (got_a.lock().unwrap().len(), got_b.lock().unwrap().len());
+        (answer, counts, light.rounds - before, light)
+    };
+    let (answer, counts, rounds, _) = send([hash_of, hash_of], &dev, &signed);
+    assert_eq!((answer, counts, rounds), (Ok(json!(hash)), (1, 1), 1));
+    let (answer, ..) = send([hash_of, |_| error("already known")], &dev, &signed);
+    assert_eq!(answer, Ok(json!(hash)));
+    let (answer, ..) = send([|_| error("no"), hash_of], &dev, &signed);
+    assert_eq!(answer, Ok(json!(hash)), "one that takes it is enough");
+    let (answer, ..) = send([|_| error("nonce too low"), |_| error("nonce too low")], &dev, &signed);
+    assert_eq!(answer, Err(json!({"code": -32010, "message": "nonce too low"})));
+    // A hash that is not the transaction's is nobody's word for it.
+    let other: fn(&str) -> Answer =
+        |_| raw("\"0x1111111111111111111111111111111111111111111111111111111111111111\"");
+    let (answer, _, _, mut light) = send([other, other], &dev, &signed);
+    assert_eq!(answer.unwrap_err()["code"], -32002);
+    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
+    assert!(told[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("another hash"), "{told}");
+
+    // For another chain, or not a transaction: nobody sees it.
+    let mut garbled = signed.as_str().unwrap().to_owned();
+    garbled.truncate(garbled.len() - 2);
+    for bad in [json!(garbled), json!("0x02f800"), json!("0x")] {
+        let (answer, counts, ..) = send([hash_of, hash_of], &dev, &bad);
+        assert_eq!(counts, (0, 0), "{answer:?}");
+        assert_eq!(answer.unwrap_err()["code"], -32602);
+    }
+}
+
+/// Signed for chain 30; this is chain 33.
+#[test]
+fn a_transaction_for_another_chain_stays_here() {
+    let dev = dev();
+    let (upstream, got) = sink(&dev, hash_of);
+    let mut light = Light::among(Network::regtest(), vec![(ONE, upstream)], Unproven::Refuse);
+    let foreign = "0xf8600184039387008252089470997970c51812dc3a010c7d01b50e0d17dc79c80180605fa00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20a00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
+    let error = light.call("eth_sendRawTransaction", &json!([foreign])).unwrap_err();
+    assert_eq!((error["code"].as_i64(), got.lock().unwrap().len()), (Some(-32602), 0), "{error}");
+}
