@@ -155,8 +155,23 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
         let counts = (got_a.lock().unwrap().len(), got_b.lock().unwrap().len());
         (answer, counts, light.rounds - before, light)
     };
-    let (answer, counts, rounds, _) = send([hash_of, hash_of], &dev, &signed);
+    let (answer, counts, rounds, mut light) = send([hash_of, hash_of], &dev, &signed);
     assert_eq!((answer, counts, rounds), (Ok(json!(hash)), (1, 1), 1));
+    // Upstreams show nothing of it yet; it waits here, and the next one gets the next nonce.
+    let waiting = light.call("eth_getTransactionByHash", &json!([hash])).unwrap();
+    assert_eq!((&waiting["hash"], &waiting["blockHash"]), (&json!(hash), &Value::Null));
+    for (tag, nonce) in [("latest", "0xf"), ("pending", "0x10")] {
+        assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, tag])), Ok(json!(nonce)), "{tag}");
+    }
+    assert_eq!(light.call("eth_getTransactionCount", &json!([BOB, "pending"])), Ok(json!("0x0")));
+    // Mined: proven like any other.
+    assert_eq!(dev.get("eth_sendRawTransaction", json!([signed])), json!(hash));
+    for upstream in std::iter::once(&mut light.upstream).chain(&mut light.others) {
+        upstream.chain = dev.client.snapshot();
+    }
+    light.sync();
+    assert_eq!(light.call("eth_getTransactionReceipt", &json!([hash])).unwrap()["status"], "0x1");
+    assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, "pending"])), Ok(json!("0x10")));
     let (answer, ..) = send([hash_of, |_| error("already known")], &dev, &signed);
     assert_eq!(answer, Ok(json!(hash)));
     let (answer, ..) = send([|_| error("no"), hash_of], &dev, &signed);
@@ -187,7 +202,8 @@ fn a_transaction_for_another_chain_stays_here() {
     let dev = dev();
     let (upstream, got) = sink(&dev, hash_of);
     let mut light = Light::among(Network::regtest(), vec![(ONE, upstream)], Unproven::Refuse);
-    let foreign = "0xf8600184039387008252089470997970c51812dc3a010c7d01b50e0d17dc79c80180605fa00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20a00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
+    let foreign = "0xf8630184039387008252089470997970c51812dc3a010c7d01b50e0d17dc79c801805fa00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20a00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
     let error = light.call("eth_sendRawTransaction", &json!([foreign])).unwrap_err();
     assert_eq!((error["code"].as_i64(), got.lock().unwrap().len()), (Some(-32602), 0), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("30"), "the chain it is for is named: {error}");
 }

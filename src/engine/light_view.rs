@@ -2,6 +2,8 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
+#[cfg(feature = "local")]
+use alloy_primitives::Address;
 use alloy_primitives::{Bytes, B256, U256};
 
 use super::{
@@ -53,6 +55,15 @@ impl<'a> LightView<'a> {
             Some(low) => Err(Stop::Refused(Refusal::LowWork(*low))),
             None => Ok(chain),
         }
+    }
+
+    /// What was passed on from here waits, though no upstream shows it.
+    fn sent_from_here(&self, _transaction: &B256) -> TransactionPlace {
+        #[cfg(feature = "local")]
+        if let Some(sent) = self.known.sent(_transaction) {
+            return TransactionPlace::Pending(sent.clone());
+        }
+        TransactionPlace::Unknown
     }
 
     fn not_synced(&self) -> Stop {
@@ -183,7 +194,7 @@ impl View for LightView<'_> {
         self.synced_chain()?;
         let block = match self.known.location(&transaction) {
             None => return lacking(Fact::Location(transaction)),
-            Some(Location::Unknown) => return Ok(TransactionPlace::Unknown),
+            Some(Location::Unknown) => return Ok(self.sent_from_here(&transaction)),
             Some(Location::Pending(pending)) => return Ok(TransactionPlace::Pending(pending.clone())),
             Some(Location::Mined(block)) => *block,
         };
@@ -209,6 +220,11 @@ impl View for LightView<'_> {
     #[cfg(feature = "local")]
     fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
         super::light_replay::replay(self, self.known, header, observer)
+    }
+
+    #[cfg(feature = "local")]
+    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
+        self.known.next_nonce(sender, nonce)
     }
 
     /// The canonical one; what else upstreams have at a height nobody can prove to be all.

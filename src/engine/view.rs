@@ -255,6 +255,11 @@ pub trait View {
         None
     }
 
+    /// The nonce that an account's next transaction needs, given its nonce in the state and what was sent from here.
+    fn next_nonce(&self, _sender: &Address, nonce: u64) -> u64 {
+        nonce
+    }
+
     /// Accounts whose keys are held here.
     fn accounts(&self) -> Vec<Address> {
         Vec::new()

@@ -2,6 +2,8 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
+#[cfg(feature = "local")]
+use alloy_primitives::U256;
 use alloy_primitives::{Address, Bytes, B256};
 
 use super::fact::BlockRef;
@@ -40,7 +42,14 @@ pub struct FactStore {
     pub(crate) nodes: ProvenNodes,
     /// What runs of calls to a contract lacked, oldest first.
     pub(crate) touched: Vec<(Address, StateKey)>,
+    /// Transactions that were passed on from here, with their senders.
+    #[cfg(feature = "local")]
+    pub(crate) sent: Vec<(Address, Arc<Transaction>)>,
 }
+
+/// Most transactions that are remembered as sent from here; the oldest give way.
+#[cfg(feature = "local")]
+const MAX_SENT: usize = 256;
 
 /// Most keys remembered of calls to one contract: with them it takes one round on a new block.
 const MAX_TOUCHED: usize = 24;
@@ -61,6 +70,8 @@ pub struct FactCache {
     young: FactStore,
     old: FactStore,
     touched: Vec<(Address, StateKey)>,
+    #[cfg(feature = "local")]
+    sent: Vec<(Address, Arc<Transaction>)>,
 }
 
 impl FactStore {
@@ -74,6 +85,8 @@ impl FactStore {
         // What no longer fits is lacking again; the bound on memory comes first.
         self.nodes.merge(other.nodes).ok();
         self.touched.extend(other.touched);
+        #[cfg(feature = "local")]
+        self.sent.extend(other.sent);
     }
 
     fn is_full(&self) -> bool {
@@ -99,6 +112,8 @@ impl FactCache {
         learned.headers.retain(|_, header| header.is_some());
         learned.locations.retain(|_, place| matches!(place, Location::Mined(_)));
         core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
+        #[cfg(feature = "local")]
+        self.remember_sent(core::mem::take(&mut learned.sent));
         self.young.merge(learned);
         if self.young.is_full() {
             self.old = core::mem::take(&mut self.young);
@@ -118,6 +133,23 @@ impl FactCache {
             _ => {}
         }
         self.touched.push(touch);
+    }
+}
+
+#[cfg(feature = "local")]
+impl FactCache {
+    fn remember_sent(&mut self, sent: Vec<(Address, Arc<Transaction>)>) {
+        for (sender, transaction) in sent {
+            self.sent.retain(|(_, known)| known.hash() != transaction.hash());
+            self.sent.push((sender, transaction));
+        }
+        let extra = self.sent.len().saturating_sub(MAX_SENT);
+        self.sent.drain(..extra);
+    }
+
+    /// Transactions that were passed on from here, oldest first.
+    pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
+        self.sent.iter().map(|(_, transaction)| transaction)
     }
 }
 
@@ -162,6 +194,27 @@ impl<'a> Known<'a> {
     pub fn touched(&self, contract: Address) -> impl Iterator<Item = StateKey> + 'a {
         let of = move |(called, key): &(Address, StateKey)| (*called == contract).then_some(*key);
         self.cache.touched.iter().filter_map(of)
+    }
+
+    /// A transaction that was passed on from here.
+    #[cfg(feature = "local")]
+    pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
+        let mut all = self.own.sent.iter().chain(&self.cache.sent);
+        all.find(|(_, transaction)| transaction.hash() == *hash).map(|(_, transaction)| transaction)
+    }
+
+    /// The nonce after those of an account's transactions from here that follow on one another from this nonce on.
+    #[cfg(feature = "local")]
+    pub fn next_nonce(&self, sender: &Address, first: u64) -> u64 {
+        let mut next = first;
+        let used = |nonce: u64| {
+            let mut all = self.own.sent.iter().chain(&self.cache.sent);
+            all.any(|(from, transaction)| from == sender && transaction.nonce.value() == U256::from(nonce))
+        };
+        while used(next) {
+            next = next.saturating_add(1);
+        }
+        next
     }
 
     /// A transaction that is said to be in this block.

@@ -1,9 +1,9 @@
 //! Questions that several upstreams are asked in the same words: transactions to be passed on, and, where the host
 //! allows it, answers that nobody can prove.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::B256;
+use alloy_primitives::{Address, B256};
 use serde_json::{value::RawValue, Value};
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     engine::{Level, Refusal},
     light::{Answer, CallFailure, Cause, Observation, Pin, Question, Unproven, UpstreamCall},
+    types::Transaction,
 };
 
 /// Upstreams that a transaction is handed to: more do not make it travel faster.
@@ -36,7 +37,7 @@ pub(super) struct Poll {
 #[derive(Debug)]
 enum Kind {
     /// A transaction with this hash.
-    Send(B256),
+    Send(Address, Arc<Transaction>),
     /// What so many upstreams under different domains say alike; else this error.
     Agree(usize, RpcError),
 }
@@ -46,6 +47,8 @@ pub(super) struct Counted {
     pub(super) outcome: Outcome,
     /// Whether the answer is not proven by anything.
     pub(super) unproven: bool,
+    /// A transaction that is on its way, and its sender.
+    pub(super) sent: Option<(Address, Arc<Transaction>)>,
 }
 
 impl Poll {
@@ -55,11 +58,11 @@ impl Poll {
     /// [`RpcError`]: what is wrong with it.
     pub(super) fn send(member: usize, call: &Call, pin: &Pin) -> Result<Self, RpcError> {
         let raw = Params::new(&call.params, 1, 1)?.data(0)?;
-        let (transaction, _) = dev::decode(&raw, pin.network().chain_id)?;
+        let (transaction, sender) = dev::decode(&raw, pin.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
         let asked = UpstreamCall::new("eth_sendRawTransaction", params);
         let questions = questions(&asked, well(pin).take(MAX_SENDS));
-        Ok(Self { member, kind: Kind::Send(transaction.hash()), questions })
+        Ok(Self { member, kind: Kind::Send(sender, Arc::new(transaction)), questions })
     }
 
     /// The call itself, where its answer has no proof and the host takes it without; about the pinned block.
@@ -102,10 +105,14 @@ impl Poll {
     ) -> (usize, Counted) {
         let answered: Vec<(&Question, Answer)> = self.questions.iter().zip(answers).collect();
         let counted = match self.kind {
-            Kind::Send(hash) => Counted { outcome: sent(hash, &answered, seen), unproven: false },
+            Kind::Send(sender, transaction) => {
+                let outcome = sent(transaction.hash(), &answered, seen);
+                let sent = outcome.is_ok().then_some((sender, transaction));
+                Counted { outcome, unproven: false, sent }
+            }
             Kind::Agree(wanted, refusal) => {
                 let agreed = agreement(wanted, &answered, pin);
-                Counted { unproven: agreed.is_some(), outcome: agreed.ok_or(refusal) }
+                Counted { unproven: agreed.is_some(), outcome: agreed.ok_or(refusal), sent: None }
             }
         };
         (self.member, counted)

@@ -167,6 +167,7 @@ impl Session {
                 member.state = State::Finished(counted.outcome);
                 member.unproven = counted.unproven;
             }
+            self.own.sent.extend(counted.sent);
         }
     }
 

@@ -110,8 +110,14 @@ fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure>
 /// On top of the head, waiting transactions count where there is a pool.
 fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let waiting = view.pool().filter(|_| params.block(1) == Ok(BlockSelector::Pending));
-    let Some(pool) = waiting else { return verified(&format!("{:#x}", account(view, params)?.nonce)) };
     let address = params.address(0)?;
+    let Some(pool) = waiting else {
+        let mut nonce = account(view, params)?.nonce;
+        if params.block(1) == Ok(BlockSelector::Pending) {
+            nonce = view.next_nonce(&address, nonce);
+        }
+        return verified(&format!("{nonce:#x}"));
+    };
     let state = read(view, &view.head()?, |state| state.account(&address))?;
     verified(&format!("{:#x}", pool.next_nonce(&address, state.unwrap_or(NO_ACCOUNT).nonce)))
 }

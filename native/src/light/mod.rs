@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod convert;
+mod outbox;
 mod service;
 mod shared;
 mod sync;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{Answer, FactCache, FactStore, Identity, Now, Pin, Sync, SyncOptions, SyncStep};
 use rootlight::rpc::{Dispatcher, Session, Step};
+use rootlight::types::Transaction;
 
 /// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
 const MAX_WAITING: usize = 256;
@@ -68,6 +69,11 @@ impl Shared {
 
     pub(super) fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
         session.step(&self.cache.read().unwrap_or_else(PoisonError::into_inner), interrupt)
+    }
+
+    /// Transactions that clients of this program have sent, oldest first.
+    pub(super) fn sent(&self) -> Vec<Arc<Transaction>> {
+        self.cache.read().unwrap_or_else(PoisonError::into_inner).sent().cloned().collect()
     }
 
     /// Keeps what a session has proven: now if nobody reads the cache, else with a later one.

@@ -7,6 +7,7 @@ use rootlight::light::{Now, SyncFault, SyncStep};
 use tracing::{info, warn};
 
 use super::convert::ask;
+use super::outbox::Outbox;
 use super::shared::Shared;
 use crate::upstream::SharedUpstream;
 
@@ -18,7 +19,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(1_000);
 
 /// Follows one upstream for as long as the service lives.
 pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
+    let mut outbox = Outbox::default();
     loop {
+        outbox.resend(&client, &upstream).await;
         match client.sync_next(index, now()) {
             SyncStep::Fetch(calls) => {
                 let answers = ask(&upstream, calls).await;
