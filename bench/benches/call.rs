@@ -1,4 +1,5 @@
-//! `balanceOf` of a recorded ERC-20 token on proven state, against the same bytecode in plain revm on a hash map.
+//! `balanceOf` of a recorded ERC-20 token on a local chain's state and on proven state, against the same bytecode in plain
+//! revm on a hash map.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +14,14 @@ use rootlight::consensus::{Network, RuleSet};
 use rootlight::exec::{
     call, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits,
 };
-use rootlight::state::{keys, StateKey, StateOverride, StateReader as _, TrieState};
-use rootlight::trie::{lookup_value, prove, verify_multiproof, ProvenNodes};
+use rootlight::state::{keys, StateKey, StateOverride, StateReader, TrieState};
+use rootlight::trie::{lookup_value, prove, verify_multiproof, ProvenNodes, Trie};
 use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
 use rootlight_bench::recordings::read;
+use rootlight_bench::state::{state as local_state, TOKEN};
 use serde_json::Value;
 
-/// The token, one of its holders, and the block whose state is read.
-const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
+/// A holder of the token, and the block whose state is read.
 const HOLDER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 const BLOCK: u64 = 642;
 /// Calls timed together.
@@ -94,23 +95,30 @@ impl Proven {
     }
 
     fn result(&self) -> Result<CallOutcome, CallStop> {
-        let state = self.state();
-        let context = CallContext {
-            state: &state,
-            hashes: &NoHashes,
-            block: &self.block,
-            rules: self.rules,
-            chain_id: 33,
-        };
+        self.result_on(&self.state())
+    }
+
+    fn result_on(&self, state: &dyn StateReader) -> Result<CallOutcome, CallStop> {
+        let context =
+            CallContext { state, hashes: &NoHashes, block: &self.block, rules: self.rules, chain_id: 33 };
         call(&context, &self.message, &StateOverride::default(), &RunLimits::default())
             .map(|r| r.into_outcome())
     }
 
     fn balance(&self) -> Bytes {
-        match self.result() {
-            Ok(CallOutcome::Success { output, .. }) => output,
-            other => panic!("{other:?}"),
-        }
+        output(self.result())
+    }
+
+    /// The same call on a state in memory.
+    fn balance_on(&self, state: &Trie) -> Bytes {
+        output(self.result_on(state))
+    }
+}
+
+fn output(result: Result<CallOutcome, CallStop>) -> Bytes {
+    match result {
+        Ok(CallOutcome::Success { output, .. }) => output,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -169,6 +177,9 @@ fn balance_of(c: &mut Criterion) {
     let Some((proven, facts)) = Proven::load() else { return };
     let db = plain(&proven, &facts);
     c.bench_function("balanceOf, revm on a hash map", |b| b.iter(|| plain_balance(&db, &proven.message)));
+    if let Some(state) = local_state() {
+        c.bench_function("balanceOf, state of a local chain", |b| b.iter(|| proven.balance_on(&state)));
+    }
     c.bench_function("balanceOf, proven state", |b| b.iter(|| proven.balance()));
 }
 
@@ -182,11 +193,13 @@ fn main() {
     let db = plain(&proven, &facts);
     assert_eq!(proven.balance(), plain_balance(&db, &proven.message));
     let repeat = |run: &dyn Fn() -> Bytes| (0..BATCH).fold(0, |sum, _| sum + run().len());
-    let ratio = Ratio::measure(
-        &seconds,
-        40,
-        || repeat(&|| plain_balance(&db, &proven.message)),
-        || repeat(&|| proven.balance()),
-    );
-    println!("balanceOf on proven state to plain revm on a hash map: {ratio}");
+    let against = |run: &dyn Fn() -> Bytes| {
+        Ratio::measure(&seconds, 40, || repeat(&|| plain_balance(&db, &proven.message)), || repeat(run))
+    };
+    if let Some(state) = local_state() {
+        assert_eq!(proven.balance_on(&state), proven.balance());
+        let ratio = against(&|| proven.balance_on(&state));
+        println!("balanceOf on a local chain's state to plain revm on a hash map: {ratio}");
+    }
+    println!("balanceOf on proven state to plain revm on a hash map: {}", against(&|| proven.balance()));
 }

@@ -1,8 +1,6 @@
 //! Blocks full of ERC-20 transfers: executed with sender recovery and every root, and built.
 
-use std::collections::BTreeMap;
-
-use alloy_primitives::{keccak256, Address, Bytes, B256, U256};
+use alloy_primitives::{keccak256, Address, B256, U256};
 use criterion::{criterion_group, Criterion, Throughput};
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::Network;
@@ -11,20 +9,14 @@ use rootlight::exec::{
     build_block, check_block, execute_block, Ancestry, BlockEnvironment, BlockInput, Built, Candidate,
     NoObserver,
 };
-use rootlight::state::{Account, World};
-use rootlight::trie::{Loader, Trie};
+use rootlight::state::World;
+use rootlight::trie::Trie;
 use rootlight::types::{Header, RawUint, SealedHeader, Transaction};
 use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
-use rootlight_bench::recordings::read;
-use serde_json::Value;
+use rootlight_bench::state::{state, ACCOUNTS, TOKEN};
 
-/// The recorded token; the first funded account holds it. The block whose state is taken.
-const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
-const BLOCK: u64 = 642;
 /// Transfers in a block.
 const TRANSFERS: u64 = 250;
-/// Accounts beside those that take part.
-const ACCOUNTS: u64 = 100_000;
 
 /// The block is block 1, where REMASC looks at nothing yet.
 struct NoAncestors;
@@ -37,38 +29,6 @@ impl Ancestry for NoAncestors {
     fn uncles(&self, _: u64) -> Option<Vec<Header>> {
         None
     }
-}
-
-/// The recorded state among many other accounts.
-fn state() -> Option<Trie> {
-    let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
-    let lines = |text: &str| -> Vec<Value> {
-        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
-    };
-    let hash = |value: &Value| value.as_str().expect("a hash").parse::<B256>().expect("a hash");
-    let bytes = |value: &Value| {
-        let text = value.as_str().expect("hex").trim_start_matches("0x");
-        Bytes::from(hex::decode(text).expect("hex"))
-    };
-    let nodes: BTreeMap<B256, Bytes> =
-        lines(&nodes).iter().map(|node| (hash(&node["hash"]), bytes(&node["value"]))).collect();
-    let blocks = lines(&blocks);
-    let mut blocks = blocks.iter().map(|line| &line["response"]["result"]);
-    let block = blocks.rfind(|block| block["number"] == format!("{BLOCK:#x}")).expect("recorded");
-    let trie = Loader::new(&nodes).load(hash(&block["stateRoot"])).expect("recorded");
-    let mut world = World::new(trie);
-    for index in 0..ACCOUNTS {
-        let address = Address::from_word(keccak256(index.to_be_bytes()));
-        world.set_account(
-            &address,
-            Account { nonce: index, balance: U256::from(index), ..Account::default() },
-        );
-    }
-    let mut state = world.commit();
-    // As if no REMASC transaction had been: block 1 comes next.
-    state.delete(&rootlight::state::keys::REMASC_SENDER_KEY);
-    state.root();
-    Some(state)
 }
 
 struct Sample {

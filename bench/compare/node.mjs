@@ -7,8 +7,15 @@ import { tmpdir } from 'node:os';
 /** Longest wait for a node's first answer, milliseconds. */
 const START_LIMIT = 60_000;
 
+/** Longest run of a script, milliseconds. */
+const RUN_LIMIT = 600_000;
+
 /** Processes that end with this one, however it ends. */
 const running = new Set();
+setTimeout(() => {
+  console.error('ended: out of time');
+  process.exit(1);
+}, RUN_LIMIT).unref();
 process.once('exit', () => running.forEach((child) => child.kill()));
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -91,6 +98,18 @@ export function call(method, ...params) {
   return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 }
 
+/** Processor seconds that a process has used, all threads; undefined where it is gone. */
+export function processorTime(pid) {
+  let fields;
+  try {
+    fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+  } catch {
+    return undefined;
+  }
+  // Fields 14 and 15 of proc(5), in hundredths.
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
 /** A node started with a command line, which listens on `port`. */
 export class Node {
   static async start(command, port) {
@@ -122,11 +141,9 @@ export class Node {
     }
   }
 
-  /** Processor seconds used, all threads. */
+  /** Processor seconds used. */
   processorTime() {
-    const fields = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8').split(') ')[1].split(' ');
-    // Fields 14 and 15 of proc(5), in hundredths.
-    return (Number(fields[11]) + Number(fields[12])) / 100;
+    return processorTime(this.child.pid);
   }
 
   /** Resident memory, MiB. */

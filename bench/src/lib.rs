@@ -3,3 +3,5 @@
 pub mod headers;
 pub mod ratio;
 pub mod recordings;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod state;

@@ -7,6 +7,7 @@ mod bench;
 mod clients;
 mod fuzz;
 mod links;
+mod nodes;
 mod shell;
 mod steps;
 mod suite;
@@ -24,6 +25,7 @@ cargo xtask <task>
   wasm [-v]                    build the browser package into pkg/dist and check its size
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
+  bench nodes                  the development chain beside anvil and the reference node
 ";
 
 fn main() -> ExitCode {
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
+        Some((&"bench", ["nodes"])) => nodes::run(),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&("help" | "--help" | "-h"), _)) => {
             print!("{HELP}");

@@ -1,0 +1,50 @@
+//! A recorded state among many other accounts, held as a local chain holds it.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{keccak256, Address, Bytes, B256, U256};
+use rootlight::state::{Account, World};
+use rootlight::trie::{Loader, Trie};
+use serde_json::Value;
+
+use crate::recordings::read;
+
+/// The recorded token; the first funded account holds it.
+pub const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
+/// The block whose state is taken.
+const BLOCK: u64 = 642;
+/// Accounts beside those that take part.
+pub const ACCOUNTS: u64 = 100_000;
+
+/// The recorded state among many other accounts; none where the recordings are absent.
+#[must_use]
+pub fn state() -> Option<Trie> {
+    let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
+    let lines = |text: &str| -> Vec<Value> {
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    };
+    let hash = |value: &Value| value.as_str().expect("a hash").parse::<B256>().expect("a hash");
+    let bytes = |value: &Value| {
+        let text = value.as_str().expect("hex").trim_start_matches("0x");
+        Bytes::from(hex::decode(text).expect("hex"))
+    };
+    let nodes: BTreeMap<B256, Bytes> =
+        lines(&nodes).iter().map(|node| (hash(&node["hash"]), bytes(&node["value"]))).collect();
+    let blocks = lines(&blocks);
+    let mut blocks = blocks.iter().map(|line| &line["response"]["result"]);
+    let block = blocks.rfind(|block| block["number"] == format!("{BLOCK:#x}")).expect("recorded");
+    let trie = Loader::new(&nodes).load(hash(&block["stateRoot"])).expect("recorded");
+    let mut world = World::new(trie);
+    for index in 0..ACCOUNTS {
+        let address = Address::from_word(keccak256(index.to_be_bytes()));
+        world.set_account(
+            &address,
+            Account { nonce: index, balance: U256::from(index), ..Account::default() },
+        );
+    }
+    let mut state = world.commit();
+    // As if no REMASC transaction had been: block 1 comes next.
+    state.delete(&rootlight::state::keys::REMASC_SENDER_KEY);
+    state.root();
+    Some(state)
+}
