@@ -30,6 +30,12 @@ export interface Checkpoint {
   readonly totalDifficulty?: string;
 }
 
+/** Keeps values of some 70 kB under short names; there is one for every 64 blocks since the checkpoint. */
+export interface HeaderStore {
+  get(key: string): Promise<Uint8Array | undefined> | Uint8Array | undefined;
+  put(key: string, value: Uint8Array): Promise<void> | void;
+}
+
 export interface ConnectOptions {
   /** A network by name. */
   readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
@@ -41,6 +47,11 @@ export interface ConnectOptions {
   readonly pollSeconds?: number;
   /** Questions in one batch; 50 by default. */
   readonly batch?: number;
+  /**
+   * Where verified headers are kept between two runs: IndexedDB by default where there is one, `null` for nowhere, or
+   * your own. Nothing that comes back is believed: damaged or foreign contents are ignored and replaced.
+   */
+  readonly store?: HeaderStore | null;
   /** Where to get the WebAssembly module from, if not from beside this file. */
   readonly module?: URL | Request | Response | BufferSource | WebAssembly.Module;
 }

@@ -2,7 +2,11 @@
 
 mod support;
 
-use rootlight::consensus::{Checkpoint, Network};
+use rootlight::{
+    consensus::{Checkpoint, Network},
+    light::Identity,
+    rpc::Client,
+};
 use serde_json::{json, Value};
 use support::{
     chain::{lines, text},
@@ -46,6 +50,68 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
     assert_eq!(old["hash"], side["hash"]);
     let canonical = json!([text(&side, "miner"), { "blockHash": side["hash"], "requireCanonical": true }]);
     assert_eq!(harness.call("eth_getBalance", &canonical).unwrap_err()["code"], -32600);
+}
+
+/// A store through a reorganisation: what comes back is the branch that is heaviest, uncles and all.
+#[test]
+fn what_is_kept_follows_reorganisations_and_holds_uncles() {
+    const HEIGHT: u64 = 155;
+    let Some(mut first) = recording(HEIGHT) else { return };
+    let side = side_blocks().into_iter().find(|block| u64_of(text(block, "number")) == HEIGHT).unwrap();
+    first.show(&side);
+    let mut store: Vec<Vec<u8>> = Vec::new();
+    let keep = |store: &mut Vec<Vec<u8>>, harness: &mut Harness<'_>| {
+        let pages = harness.client.export();
+        assert!(!pages.is_empty());
+        store.truncate(pages[0].index as usize);
+        store.extend(pages.into_iter().map(|page| page.bytes));
+    };
+    let back = |store: &[Vec<u8>]| {
+        let checkpoint = Checkpoint {
+            number: 0,
+            hash: Network::regtest().genesis_hash,
+            total_difficulty: Some(alloy_primitives::U256::from(1)),
+        };
+        let mut client = Client::new(Network::regtest().into(), checkpoint, Identity::default());
+        client.restore(&mut |index| Ok(store.get(index as usize).cloned())).unwrap();
+        client.sync().chain().unwrap().clone()
+    };
+    let mut harness = Harness::new(&first, Network::regtest());
+    harness.sync().unwrap();
+    keep(&mut store, &mut harness);
+    assert_eq!(back(&store).head().hash().to_string(), text(&side, "hash"));
+
+    let second = recording(HEIGHT + 5).unwrap();
+    let mut harness = Harness { recording: &second, ..harness };
+    harness.client.sync_poll();
+    harness.sync().unwrap();
+    keep(&mut store, &mut harness);
+    let (live, kept) = (harness.client.sync().chain().unwrap(), back(&store));
+    assert_eq!((kept.head().hash(), kept.head().number), (live.head().hash(), HEIGHT + 5));
+    assert!(kept.by_hash(&text(&side, "hash").parse().unwrap()).is_none(), "the abandoned block is gone");
+    let head = live.head().hash();
+    assert!(live.total_difficulty(&head).is_some());
+    assert_eq!(kept.total_difficulty(&head), live.total_difficulty(&head), "with all uncles");
+    for number in 0..=HEIGHT + 5 {
+        assert_eq!(kept.view().hash_at(number), live.view().hash_at(number));
+    }
+}
+
+/// Uncles that nobody had are wanted again after a restart.
+#[test]
+fn uncles_that_are_missing_in_what_was_kept_are_asked_for() {
+    let Some(mut without) = recording(90) else { return };
+    without.withheld = vec!["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"];
+    let mut harness = Harness::new(&without, Network::regtest());
+    harness.sync().unwrap();
+    let pages = harness.client.export();
+    let whole = recording(90).unwrap();
+    let mut again = Harness::new(&whole, Network::regtest());
+    let mut read = |index: u64| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
+    assert_eq!(again.client.restore(&mut read), Ok(Some(90)));
+    again.sync().unwrap();
+    let block = again.call("eth_getBlockByNumber", &json!(["0x5a", false])).unwrap();
+    assert!(block["totalDifficulty"].is_string(), "{block}");
 }
 
 #[test]

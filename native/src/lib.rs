@@ -5,6 +5,7 @@ pub mod envelope;
 pub mod follow;
 pub mod light;
 pub mod local;
+mod progress;
 pub mod record;
 pub mod replay;
 pub mod server;

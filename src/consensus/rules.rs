@@ -160,8 +160,8 @@ pub(super) struct Check<'a> {
 
 type RuleFn = fn(&Check<'_>) -> Result<(), RuleError>;
 
-/// Rules of a block of the chain; cheap ones first, the clock last so that a header ahead of it is otherwise good.
-const BLOCK_RULES: &[RuleFn] = &[
+/// Rules of a block of the chain that need no proof of work; cheap ones first.
+const LINK_RULES: &[RuleFn] = &[
     shape,
     parent_hash,
     number,
@@ -174,9 +174,10 @@ const BLOCK_RULES: &[RuleFn] = &[
     bitcoin_time,
     difficulty_rule,
     fork_detection,
-    work,
-    future,
 ];
+
+/// What a mined block has to show besides; the clock last so that a header ahead of it is otherwise good.
+const MINED_RULES: &[RuleFn] = &[work, future];
 
 /// Rules of an uncle: the reference checks neither extra data nor edges nor the least gas limit there, but the order
 /// of times.
@@ -207,7 +208,18 @@ impl<'a> Check<'a> {
 
     /// Runs the rules of a block; gives what was compared of the fork detection data.
     pub(super) fn block(&self) -> Result<(Seal, ForkDetection), RuleError> {
-        self.run(BLOCK_RULES)
+        self.linked()?;
+        self.run(MINED_RULES)
+    }
+
+    /// Runs the rules of a block of the chain, but not those of its work and of the clock.
+    pub(super) fn linked(&self) -> Result<ForkDetection, RuleError> {
+        self.run(LINK_RULES).map(|(_, fork_detection)| fork_detection)
+    }
+
+    /// Checks the proof of work alone.
+    pub(super) fn mined(&self) -> Result<Seal, RuleError> {
+        work(self).map(|()| self.seal())
     }
 
     /// Runs the rules of an uncle.
@@ -217,16 +229,22 @@ impl<'a> Check<'a> {
 
     fn run(&self, rules: &[RuleFn]) -> Result<(Seal, ForkDetection), RuleError> {
         rules.iter().try_for_each(|rule| rule(self))?;
-        // A fallback block has no coinbase, which no merge-mined one lacks.
-        let signed = self.header().coinbase_tx.is_empty();
-        let seal = if signed { Seal::FallbackSignature } else { Seal::MergedMining };
-        Ok((seal, self.compare_fork_detection()?))
+        Ok((self.seal(), self.compare_fork_detection()?))
+    }
+
+    /// A fallback block has no coinbase, which no merge-mined one lacks.
+    fn seal(&self) -> Seal {
+        if self.header().coinbase_tx.is_empty() {
+            Seal::FallbackSignature
+        } else {
+            Seal::MergedMining
+        }
     }
 
     /// Every broken rule of a block, for tests.
     #[cfg(test)]
     pub(super) fn broken_block_rules(&self) -> alloc::vec::Vec<RuleError> {
-        BLOCK_RULES.iter().filter_map(|rule| rule(self).err()).collect()
+        LINK_RULES.iter().chain(MINED_RULES).filter_map(|rule| rule(self).err()).collect()
     }
 
     /// Every broken rule of an uncle, for tests.

@@ -123,6 +123,12 @@ impl VerifiedHeader {
         Self { header: self.header.clone(), evidence: Evidence { fork_detection, ..self.evidence } }
     }
 
+    /// The same header, its proof of work checked.
+    pub(super) fn with_seal(&self, seal: Seal) -> Self {
+        let evidence = Evidence { origin: Origin::Mined(seal), ..self.evidence };
+        Self { header: self.header.clone(), evidence }
+    }
+
     /// What was checked.
     #[must_use]
     pub const fn evidence(&self) -> &Evidence {

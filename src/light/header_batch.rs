@@ -44,6 +44,11 @@ pub enum BatchError {
 
 /// Writes headers, each with its uncles.
 pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> String {
+    base64(encode_list(headers).as_list())
+}
+
+/// The list in binary.
+pub(super) fn encode_list<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> ListBuf {
     let mut list = ListBuf::with_capacity(0);
     for (header, uncles) in headers {
         let mut entry = ListBuf::with_capacity(0);
@@ -53,7 +58,7 @@ pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [Sealed
         entry.items().extend(family.as_list());
         list.items().extend(entry.as_list());
     }
-    base64(list.as_list())
+    list
 }
 
 /// Reads at most `most` headers with their uncles.
@@ -65,9 +70,17 @@ pub fn decode_headers(
     most: usize,
     network: &Network,
 ) -> Result<Vec<(SealedHeader, Vec<Header>)>, BatchError> {
-    let bytes = unbase64(text).ok_or(BatchError::Base64)?;
+    decode_list(&unbase64(text).ok_or(BatchError::Base64)?, most, network)
+}
+
+/// Reads the list in binary.
+pub(super) fn decode_list(
+    bytes: &[u8],
+    most: usize,
+    network: &Network,
+) -> Result<Vec<(SealedHeader, Vec<Header>)>, BatchError> {
     let shape = |number| network.header_shape(number);
-    let mut list = Reader::list(&bytes, "headers")?;
+    let mut list = Reader::list(bytes, "headers")?;
     let mut headers = Vec::new();
     while !list.is_empty() {
         if headers.len() >= most {

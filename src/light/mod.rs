@@ -29,6 +29,9 @@ pub use meter::Progress;
 pub use pin::{Identity, Pin, Unproven};
 pub use record::{Evidence, Record};
 pub use store::{FactCache, FactStore, Known, Location};
-pub use sync::{Capabilities, Observation, Sync, SyncOptions, SyncStep, UpstreamState, DEFAULT_BATCH};
+pub use sync::{
+    Capabilities, KeptFault, Observation, Page, ReadPage, Sync, SyncOptions, SyncStep, UpstreamState,
+    DEFAULT_BATCH, PAGE_HEADERS, REPROVEN,
+};
 pub use task::{AttemptFailure, Cause, FactFailure, Task, Wanted, MAX_UNCLES};
 pub use upstream::{decode_batch, encode_batch, Answer, CallFailure, UpstreamCall, MAX_ERROR_TEXT};

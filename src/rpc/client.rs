@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     consensus::{Checkpoint, Network},
-    light::{Answer, FactCache, Identity, Now, Pin, Sync, SyncOptions, SyncStep},
+    light::{Answer, FactCache, Identity, KeptFault, Now, Page, Pin, ReadPage, Sync, SyncOptions, SyncStep},
 };
 
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
@@ -67,6 +67,19 @@ impl Client {
     /// Looks for new blocks at once, or tries again after a failure.
     pub fn sync_poll(&mut self) {
         self.sync.poll();
+    }
+
+    /// Takes back what was kept of an earlier run, before anything else; see [`Sync::restore`].
+    ///
+    /// # Errors
+    /// What was kept is of no use; the client starts from nothing then.
+    pub fn restore(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+        self.sync.restore(read)
+    }
+
+    /// What is to be kept; see [`Sync::export`].
+    pub fn export(&mut self) -> alloc::vec::Vec<Page> {
+        self.sync.export()
     }
 
     /// Starts answering a message; it will see the present head until it is done.

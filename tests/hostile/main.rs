@@ -9,6 +9,7 @@ mod support;
 mod actor;
 mod chains;
 mod facts;
+mod kept;
 mod mainnet;
 mod scenarios;
 mod served;

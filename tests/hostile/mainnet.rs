@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::support::{bytes, shared, u64_of};
 
 /// The 1,200 consecutive mainnet headers from 4,479,841 on.
-fn headers() -> Option<Vec<Candidate>> {
+pub(crate) fn headers() -> Option<Vec<Candidate>> {
     let path = shared()?.join("realdata/headers/mainnet_4479841_iris_run1200.json");
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let network = Network::mainnet();
@@ -24,14 +24,14 @@ fn headers() -> Option<Vec<Candidate>> {
     )
 }
 
-fn client(headers: &[Candidate], start: usize) -> Client {
+pub(crate) fn client(headers: &[Candidate], start: usize) -> Client {
     let header = headers[start].header();
     let checkpoint = Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None };
     let identity = Identity { upstreams: vec!["real".into()], ..Identity::default() };
     Client::with_upstreams(Arc::new(Network::mainnet()), checkpoint, identity, SyncOptions::default())
 }
 
-fn answer(headers: &[Candidate], call: &UpstreamCall) -> Answer {
+pub(crate) fn answer(headers: &[Candidate], call: &UpstreamCall) -> Answer {
     let (first, last) = (headers[0].header().number, headers[headers.len() - 1].header().number);
     let params: Value = serde_json::from_str(&call.params).unwrap();
     let text = match call.method {
@@ -50,7 +50,7 @@ fn answer(headers: &[Candidate], call: &UpstreamCall) -> Answer {
 }
 
 /// Runs for some seconds of the simulated clock; gives the bytes that came.
-fn run(client: &mut Client, headers: &[Candidate], unix: u64, from: u64, seconds: u64) -> usize {
+pub(crate) fn run(client: &mut Client, headers: &[Candidate], unix: u64, from: u64, seconds: u64) -> usize {
     let (mut bytes, mut millis) = (0, from * 1_000);
     while millis < (from + seconds) * 1_000 {
         let now = Now { unix: unix + millis / 1_000, millis };

@@ -152,8 +152,8 @@ pub struct LightArgs {
     /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
     #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
     pub network: String,
-    /// Source of data: an http(s) URL, or replay:PATH for a recording; repeat it for several, which
-    /// check each other and stand in for each other
+    /// Source of data: an http(s) or ws(s) URL, or replay:PATH for a recording; repeat it for several,
+    /// which check each other and stand in for each other
     #[arg(long, value_name = "URL|replay:PATH", required = true)]
     pub upstream: Vec<String>,
     /// Block to start from, which is trusted; "none" is genesis [default: the newest built-in one]
@@ -170,6 +170,10 @@ pub struct LightArgs {
     /// chain must show; 0 asks for none
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     pub min_work: u64,
+    /// Keep verified headers in this folder, and go on from there; what is found damaged or of another
+    /// checkpoint is set aside, and nothing found is believed without proof
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
     /// Flags of calls.
     #[command(flatten)]
     pub calls: CallArgs,

@@ -7,7 +7,7 @@ use rootlight::consensus::Network;
 use rootlight::light::SyncOptions;
 use tracing::info;
 
-use super::args::{LightArgs, ServerArgs};
+use super::args::LightArgs;
 use super::serving::stop_signal;
 use super::{runtime, verify, CommandError};
 use crate::light::{start_checkpoint, LightOptions, LightService};
@@ -37,24 +37,29 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         ..LightOptions::default()
     };
-    serve(network, args.checkpoint.as_deref(), upstreams, &args.server, options)
+    serve(network, args, upstreams, options)
 }
 
 fn serve(
     network: Network,
-    checkpoint: Option<&str>,
+    args: &LightArgs,
     upstreams: Vec<SharedUpstream>,
-    server: &ServerArgs,
     options: LightOptions,
 ) -> Result<(), CommandError> {
-    let checkpoint =
-        start_checkpoint(checkpoint, &network).map_err(|error| CommandError::Usage(error.to_string()))?;
+    let checkpoint = start_checkpoint(args.checkpoint.as_deref(), &network)
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
         info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
-        let service = Arc::new(LightService::start(network, checkpoint, upstreams, options));
-        let server = Server::bind(server.config(), service.clone()).await.map_err(CommandError::failed)?;
+        let service = match &args.data_dir {
+            None => LightService::start(network, checkpoint, upstreams, options),
+            Some(folder) => LightService::resume(network, checkpoint, upstreams, options, folder)
+                .map_err(CommandError::failed)?,
+        };
+        let service = Arc::new(service);
+        let server =
+            Server::bind(args.server.config(), service.clone()).await.map_err(CommandError::failed)?;
         if let Some(second) = server.second_address() {
             info!("also listening on ws://{second}");
         }

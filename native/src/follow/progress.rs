@@ -3,14 +3,13 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use tracing::info;
+
+use crate::progress::{progress_bar, WORTH_A_BAR};
 
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Imports of fewer blocks than this are not worth a bar.
-const WORTH_A_BAR: u64 = 64;
 
 /// Progress from a first block to a target that may move.
 pub(super) struct Progress {
@@ -36,15 +35,7 @@ impl Progress {
         self.target = target;
         let worth = !self.done && target.saturating_sub(self.first) >= WORTH_A_BAR;
         if self.bar.is_none() && worth && std::io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template(
-                "{bar:30} block {pos} of {len}, {per_sec} blocks, about {eta} left",
-            );
-            let bar = ProgressBar::new(target).with_position(self.first);
-            bar.reset_eta();
-            self.bar = Some(match style {
-                Ok(style) => bar.with_style(style),
-                Err(_) => bar,
-            });
+            self.bar = Some(progress_bar(self.first, target, "blocks"));
         }
         if let Some(bar) = &self.bar {
             bar.set_length(target);

@@ -3,9 +3,11 @@
 mod checkpoint;
 mod convert;
 mod outbox;
+mod kept;
 mod service;
 mod shared;
 mod sync;
 
 pub use checkpoint::{parse_checkpoint, start_checkpoint, CheckpointError};
+pub use kept::{HeaderStore, FILE, SET_ASIDE};
 pub use service::{LightOptions, LightService};

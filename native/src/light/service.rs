@@ -1,5 +1,6 @@
 //! Answering messages: sessions of the core, fed from the upstream.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use super::{
 };
 use crate::envelope;
 use crate::service::{Answer, Health, Service};
+use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
 
 /// JSON-RPC code of an internal error.
@@ -85,6 +87,32 @@ impl LightService {
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
     ) -> Self {
+        let client = Self::client(network, checkpoint, &upstreams, &options);
+        Self::launch(client, upstreams, options)
+    }
+
+    /// Like [`Self::start`], but goes on from the verified headers kept in a folder, and keeps those to come.
+    ///
+    /// # Errors
+    /// The folder cannot be used. Damaged or foreign contents are no error: they are set aside.
+    pub fn resume(
+        network: Network,
+        checkpoint: Checkpoint,
+        upstreams: Vec<SharedUpstream>,
+        options: LightOptions,
+        folder: &Path,
+    ) -> Result<Self, StoreError> {
+        let mut client = Self::client(network, checkpoint, &upstreams, &options);
+        client.keep_in(folder)?;
+        Ok(Self::launch(client, upstreams, options))
+    }
+
+    fn client(
+        network: Network,
+        checkpoint: Checkpoint,
+        upstreams: &[SharedUpstream],
+        options: &LightOptions,
+    ) -> Shared {
         let identity = Identity {
             version: client_version(),
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
@@ -92,7 +120,11 @@ impl LightService {
             min_depth: options.min_depth,
             unproven: options.unproven,
         };
-        let client = Arc::new(Shared::new(network, checkpoint, identity, options.sync));
+        Shared::new(network, checkpoint, identity, options.sync)
+    }
+
+    fn launch(client: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
+        let client = Arc::new(client);
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
         let syncing = upstreams
             .iter()

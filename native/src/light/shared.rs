@@ -5,12 +5,17 @@
 //! So the chain has a lock of its own, held for moments only, and what sessions have learned goes
 //! into the cache when nobody is reading it.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{Answer, FactCache, FactStore, Identity, Now, Pin, Sync, SyncOptions, SyncStep};
 use rootlight::rpc::{Dispatcher, Session, Step};
 use rootlight::types::Transaction;
+use tracing::warn;
+
+use super::kept::HeaderStore;
+use crate::store::StoreError;
 
 /// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
 const MAX_WAITING: usize = 256;
@@ -22,6 +27,8 @@ pub(super) struct Shared {
     learned: Mutex<Vec<FactStore>>,
     dispatcher: Arc<Dispatcher>,
     identity: Arc<Identity>,
+    /// Where verified headers are kept, if anywhere.
+    store: Mutex<Option<HeaderStore>>,
 }
 
 impl Shared {
@@ -39,7 +46,33 @@ impl Shared {
             learned: Mutex::new(Vec::new()),
             dispatcher: Arc::new(Dispatcher::new()),
             identity: Arc::new(identity),
+            store: Mutex::new(None),
         }
+    }
+
+    /// Takes back what an earlier run has kept in this folder, and keeps what comes from now on.
+    pub(super) fn keep_in(&mut self, folder: &Path) -> Result<(), StoreError> {
+        let sync = self.sync.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let store = HeaderStore::open(folder, sync)?;
+        self.store = Mutex::new(Some(store));
+        Ok(())
+    }
+
+    /// Writes what is new since the last time.
+    fn save(&self) {
+        // Held from reading to writing, so that an older state never replaces a newer one.
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = store.as_ref() else { return };
+        let pages = self.sync.write().unwrap_or_else(PoisonError::into_inner).export();
+        if let Err(error) = open.write(&pages) {
+            warn!("{}: {error}; nothing more is kept", open.path().display());
+            *store = None;
+        }
+    }
+
+    /// An upstream says that there is something new.
+    pub(super) fn sync_hint(&self, upstream: usize) {
+        self.sync.write().unwrap_or_else(PoisonError::into_inner).hint(upstream);
     }
 
     /// The synchronization machine; not to be held across waiting or long work.
@@ -55,6 +88,7 @@ impl Shared {
     /// Hands in the answers to the last questions of synchronization to an upstream.
     pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) {
         self.sync.write().unwrap_or_else(PoisonError::into_inner).feed(upstream, answers, now);
+        self.save();
     }
 
     /// Starts a message; it sees the present head until it is done.

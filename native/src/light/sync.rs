@@ -1,14 +1,17 @@
 //! The loop that keeps the verified chain at the upstream's head.
 
+use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rootlight::light::{Now, SyncFault, SyncStep};
+use indicatif::ProgressBar;
+use rootlight::light::{Now, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
 use super::convert::ask;
 use super::outbox::Outbox;
 use super::shared::Shared;
+use crate::progress::{progress_bar, WORTH_A_BAR};
 use crate::upstream::SharedUpstream;
 
 /// Time between two progress lines.
@@ -16,6 +19,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Longest sleep, so that what other upstreams made possible is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1_000);
+
+/// Least time between two hints taken from one upstream, so that it cannot keep this client busy.
+const HINT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows one upstream for as long as the service lives.
 pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
@@ -35,7 +41,18 @@ pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstr
                 log.lock().unwrap_or_else(PoisonError::into_inner).report(&client, index, upstream.name());
             }
             SyncStep::Wait(millis) => {
-                tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP)).await;
+                let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
+                let Some(heads) = upstream.heads() else {
+                    pause.await;
+                    continue;
+                };
+                tokio::select! {
+                    () = pause => {}
+                    () = heads.notified() => {
+                        client.sync_hint(index);
+                        tokio::time::sleep(HINT_PAUSE).await;
+                    }
+                }
             }
         }
     }
@@ -56,12 +73,20 @@ pub(super) struct Log {
     head: Option<u64>,
     faults: Vec<Option<SyncFault>>,
     synced: bool,
+    bar: Option<ProgressBar>,
 }
 
 impl Log {
     pub(super) fn new(upstreams: usize) -> Self {
         let now = Instant::now();
-        Self { started: now, last_line: now, head: None, faults: vec![None; upstreams], synced: false }
+        Self {
+            started: now,
+            last_line: now,
+            head: None,
+            faults: vec![None; upstreams],
+            synced: false,
+            bar: None,
+        }
     }
 
     fn report(&mut self, client: &Shared, index: usize, name: &str) {
@@ -77,23 +102,38 @@ impl Log {
         let Some(chain) = sync.chain() else { return };
         let (head, progress) = (chain.head(), sync.progress());
         if !sync.is_synced() {
-            if self.last_line.elapsed() >= PROGRESS_INTERVAL {
-                let left = progress.left.unwrap_or(0);
-                let (rate, target) = (progress.rate, progress.target);
-                let head = progress.head;
-                info!("verified headers to {head} of {target}, {rate} per second, about {left} s left");
-                self.last_line = Instant::now();
-            }
+            self.underway(progress);
             return;
+        }
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
         }
         if self.head == Some(head.number) {
             return;
         }
         if !self.synced {
             let count = head.number.saturating_sub(progress.start);
-            info!("synced: {count} headers verified in {:.1} s", self.started.elapsed().as_secs_f64());
+            let seconds = self.started.elapsed().as_secs_f64();
+            info!("synced: {count} headers verified in {seconds:.1} s");
         }
         info!("verified head {} {}", head.number, head.hash());
         (self.synced, self.head) = (true, Some(head.number));
+    }
+
+    /// A bar on a terminal, a line now and then elsewhere.
+    fn underway(&mut self, progress: Progress) {
+        let Progress { start, head, target, rate, left } = progress;
+        let worth = target.saturating_sub(start) >= WORTH_A_BAR;
+        if self.bar.is_none() && worth && std::io::stderr().is_terminal() {
+            self.bar = Some(progress_bar(start, target, "headers"));
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_length(target);
+            bar.set_position(head);
+        } else if self.last_line.elapsed() >= PROGRESS_INTERVAL {
+            let left = left.unwrap_or(0);
+            info!("verified headers to {head} of {target}, {rate} per second, about {left} s left");
+            self.last_line = Instant::now();
+        }
     }
 }

@@ -1,8 +1,14 @@
 //! JSON-RPC batches: writing one, and finding each call's answer in what came back.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
+use tokio::time::Instant;
+use tracing::debug;
 
 use super::{parse_reply, Call, CallResult, UpstreamError};
 
@@ -14,11 +20,11 @@ struct Request<'a> {
     params: &'a [Value],
 }
 
-/// The message for some calls: an object for one, an array for more; ids count from 1.
-pub(crate) fn encode(calls: &[Call]) -> Vec<u8> {
+/// The message for some calls: an object for one, an array for more; ids count from `first`.
+pub(crate) fn encode(calls: &[Call], first: u64) -> Vec<u8> {
     let requests: Vec<Request<'_>> = calls
         .iter()
-        .zip(1_u64..)
+        .zip(first..)
         .map(|(call, id)| Request { jsonrpc: "2.0", id, method: &call.method, params: &call.params })
         .collect();
     let text = match requests.as_slice() {
@@ -37,8 +43,8 @@ pub(crate) enum Decoded {
     Refused(UpstreamError),
 }
 
-/// Reads the answer to `count` calls.
-pub(crate) fn decode(text: &str, count: usize) -> Result<Decoded, UpstreamError> {
+/// Reads the answer to `count` calls whose ids count from `first`.
+pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     if count == 1 && !text.trim_start().starts_with('[') {
         return Ok(Decoded::Results(vec![parse_reply(text)?.result]));
     }
@@ -57,7 +63,7 @@ pub(crate) fn decode(text: &str, count: usize) -> Result<Decoded, UpstreamError>
         let Ok(reply) = parse_reply(member.get()) else { continue };
         let slot = reply
             .id
-            .and_then(|id| usize::try_from(id).ok()?.checked_sub(1))
+            .and_then(|id| usize::try_from(id.checked_sub(first)?).ok())
             .and_then(|at| results.get_mut(at));
         if let Some(slot @ None) = slot {
             *slot = Some(reply.result);
@@ -65,6 +71,57 @@ pub(crate) fn decode(text: &str, count: usize) -> Result<Decoded, UpstreamError>
     }
     let missing = || Err(UpstreamError::Malformed("no answer with this id in the batch".into()));
     Ok(Decoded::Results(results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()))
+}
+
+/// A way to have one message answered.
+pub(crate) trait Exchange: Sync {
+    /// Sends one message until it is answered or the tries are used up.
+    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<Decoded, UpstreamError>>;
+
+    /// Calls per message that the upstream is known to take; shrinks when it refuses a batch.
+    fn size(&self) -> &AtomicUsize;
+
+    /// Messages on their way at the same time.
+    fn parallel(&self) -> usize;
+
+    /// For logs.
+    fn label(&self) -> &str;
+}
+
+/// Asks any number of calls, in messages of the size the upstream takes.
+pub(crate) async fn ask_all(exchange: &dyn Exchange, calls: Vec<Call>) -> Vec<CallResult> {
+    let started = Instant::now();
+    let count = calls.len();
+    let size = exchange.size().load(Ordering::Relaxed).max(1);
+    let parts: Vec<Vec<Call>> = calls.chunks(size).map(<[Call]>::to_vec).collect();
+    let asked = stream::iter(parts).map(|part| ask_one(exchange, part));
+    let answered = asked.buffered(exchange.parallel().max(1));
+    let results = answered.collect::<Vec<_>>().await.into_iter().flatten().collect();
+    debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
+    results
+}
+
+/// Asks some calls in one message, in halves where the upstream refuses the whole.
+fn ask_one(exchange: &dyn Exchange, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    Box::pin(async move {
+        let count = calls.len();
+        let refusal = match exchange.send(&calls).await {
+            Ok(Decoded::Results(results)) => return results,
+            Ok(Decoded::Refused(refusal)) => refusal,
+            Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
+        };
+        if count == 1 {
+            return vec![Err(refusal)];
+        }
+        let half = count.div_ceil(2);
+        debug!(upstream = %exchange.label(), %refusal, "batch of {count} refused, asking {half} at a time");
+        exchange.size().fetch_min(half, Ordering::Relaxed);
+        let mut first = calls;
+        let second = first.split_off(half);
+        let mut results = ask_one(exchange, first).await;
+        results.extend(ask_one(exchange, second).await);
+        results
+    })
 }
 
 #[cfg(test)]
@@ -77,15 +134,15 @@ mod tests {
 
     #[test]
     fn one_call_is_an_object() {
-        let text = encode(&[call("a")]);
+        let text = encode(&[call("a")], 1);
         assert_eq!(text, br#"{"jsonrpc":"2.0","id":1,"method":"a","params":["0x1"]}"#);
-        assert!(encode(&[call("a"), call("b")]).starts_with(b"["));
+        assert!(encode(&[call("a"), call("b")], 1).starts_with(b"["));
     }
 
     #[test]
     fn answers_in_any_order_and_with_gaps() {
         let text = r#"[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":1,"result":"later"},{"id":9,"result":"x"},7]"#;
-        let Ok(Decoded::Results(results)) = decode(text, 5) else { panic!() };
+        let Ok(Decoded::Results(results)) = decode(text, 1, 5) else { panic!() };
         assert_eq!(results[0].as_ref().unwrap().get(), "\"a\"");
         assert!(matches!(results[1], Err(UpstreamError::Malformed(_))));
         assert_eq!(results[2].as_ref().unwrap().get(), "\"c\"");
@@ -94,7 +151,7 @@ mod tests {
     #[test]
     fn a_refused_batch_is_told_apart() {
         let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#;
-        assert!(matches!(decode(text, 2), Ok(Decoded::Refused(UpstreamError::Rpc { code: -32600, .. }))));
-        assert!(decode("nonsense", 2).is_err());
+        assert!(matches!(decode(text, 1, 2), Ok(Decoded::Refused(UpstreamError::Rpc { code: -32600, .. }))));
+        assert!(decode("nonsense", 1, 2).is_err());
     }
 }

@@ -1,18 +1,19 @@
 //! JSON-RPC over HTTP: batches, time and size limits, retries with growing pauses.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::stream::{self, StreamExt};
 use reqwest::header::{HeaderMap, CONTENT_TYPE, RETRY_AFTER};
-use tokio::time::Instant;
 use tracing::debug;
 
-use super::batch::{decode, encode, Decoded};
+use super::batch::{ask_all, decode, encode, Decoded, Exchange};
 use super::{Call, CallResult, OpenError, Upstream, UpstreamError};
 
-/// Limits of an HTTP upstream.
+/// Ids of the calls of a message count from here.
+const FIRST_ID: u64 = 1;
+
+/// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
     /// Calls in one message. The reference refuses more than 50; many gateways more than 20.
@@ -95,32 +96,9 @@ impl HttpUpstream {
         Ok(Self { url, name, client, config, batch })
     }
 
-    /// Asks some calls in one message, in halves where the upstream refuses the whole.
-    fn ask(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
-        Box::pin(async move {
-            let count = calls.len();
-            let refusal = match self.send(&calls).await {
-                Ok(Decoded::Results(results)) => return results,
-                Ok(Decoded::Refused(refusal)) => refusal,
-                Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
-            };
-            if count == 1 {
-                return vec![Err(refusal)];
-            }
-            let half = count.div_ceil(2);
-            debug!(upstream = %self.name, %refusal, "batch of {count} refused, asking {half} at a time");
-            self.batch.fetch_min(half, Ordering::Relaxed);
-            let mut first = calls;
-            let second = first.split_off(half);
-            let mut results = self.ask(first).await;
-            results.extend(self.ask(second).await);
-            results
-        })
-    }
-
     /// Sends one message until it is answered or the tries are used up.
-    async fn send(&self, calls: &[Call]) -> Result<Decoded, UpstreamError> {
-        let body = encode(calls);
+    async fn attempt(&self, calls: &[Call]) -> Result<Decoded, UpstreamError> {
+        let body = encode(calls, FIRST_ID);
         let mut pause = self.config.pause;
         let mut attempt = 1;
         loop {
@@ -158,7 +136,7 @@ impl HttpUpstream {
             return Ok(Decoded::Refused(UpstreamError::Status(413)));
         }
         // The reference sends some JSON-RPC errors with status 400, so the body is looked at first.
-        let decoded = text.and_then(|text| decode(&text, count).map_err(Failure::last));
+        let decoded = text.and_then(|text| decode(&text, FIRST_ID, count).map_err(Failure::last));
         match decoded {
             Err(failure) if !status.is_success() && matches!(failure.error, UpstreamError::Malformed(_)) => {
                 Err(Failure::last(UpstreamError::Status(status.as_u16())))
@@ -197,19 +175,27 @@ impl Failure {
     }
 }
 
+impl Exchange for HttpUpstream {
+    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<Decoded, UpstreamError>> {
+        Box::pin(self.attempt(calls))
+    }
+
+    fn size(&self) -> &AtomicUsize {
+        &self.batch
+    }
+
+    fn parallel(&self) -> usize {
+        self.config.parallel
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+}
+
 impl Upstream for HttpUpstream {
     fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
-        Box::pin(async move {
-            let started = Instant::now();
-            let count = calls.len();
-            let size = self.batch.load(Ordering::Relaxed).max(1);
-            let parts: Vec<Vec<Call>> = calls.chunks(size).map(<[Call]>::to_vec).collect();
-            let answered =
-                stream::iter(parts).map(|part| self.ask(part)).buffered(self.config.parallel.max(1));
-            let results = answered.collect::<Vec<_>>().await.into_iter().flatten().collect();
-            debug!(upstream = %self.name, calls = count, elapsed = ?started.elapsed(), "upstream answered");
-            results
-        })
+        Box::pin(ask_all(self, calls))
     }
 
     fn name(&self) -> &str {
@@ -218,7 +204,7 @@ impl Upstream for HttpUpstream {
 }
 
 /// Scheme, host and port only.
-fn redact(url: &str) -> String {
+pub(super) fn redact(url: &str) -> String {
     match url.parse::<reqwest::Url>() {
         Ok(url) => url.origin().ascii_serialization(),
         Err(_) => "upstream".to_owned(),

@@ -4,16 +4,20 @@ mod batch;
 mod error;
 mod http;
 mod reply;
+mod ws;
+mod ws_link;
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::value::RawValue;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 pub use error::UpstreamError;
 pub use http::{HttpConfig, HttpUpstream};
 pub use reply::{parse_reply, Reply};
+pub use ws::WsUpstream;
 
 use crate::replay::{Replay, ReplayError};
 
@@ -44,6 +48,11 @@ pub trait Upstream: Send + Sync + 'static {
 
     /// A name for logs: no credentials, no path (which may hold an API key).
     fn name(&self) -> &str;
+
+    /// Tells of new blocks, where the upstream announces them by itself. A hint to look, nothing more.
+    fn heads(&self) -> Option<Arc<Notify>> {
+        None
+    }
 }
 
 /// An upstream shared by everything that asks.
@@ -53,10 +62,10 @@ pub type SharedUpstream = Arc<dyn Upstream>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Not `http://`, `https://` or `replay:`.
-    #[error("upstream {0:?} is neither an http(s) URL nor replay:PATH")]
+    /// Not `http://`, `https://`, `ws://`, `wss://` or `replay:`.
+    #[error("upstream {0:?} is neither an http(s) or ws(s) URL nor replay:PATH")]
     Scheme(String),
-    /// The HTTP client could not be made.
+    /// The client could not be made.
     #[error("upstream {name}: {reason}")]
     Http {
         /// Host of the upstream.
@@ -80,6 +89,9 @@ pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenE
         return Ok(Arc::new(Replay::open(path)?));
     }
     let lower = text.to_ascii_lowercase();
+    if lower.starts_with("ws://") || lower.starts_with("wss://") {
+        return Ok(Arc::new(WsUpstream::new(text, HttpConfig::default())?));
+    }
     if !lower.starts_with("http://") && !lower.starts_with("https://") {
         return Err(OpenError::Scheme(text.to_owned()));
     }

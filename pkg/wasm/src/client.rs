@@ -28,9 +28,17 @@ impl Client {
     /// `options` is JSON: `network`, `checkpoint`, `pollSeconds`, `batch`. `transport` takes a request body and
     /// returns a promise of the answer's bytes; an array of such functions means several upstreams.
     ///
+    /// `kept` are pages that `keep` was given in an earlier run, in order from 0; what does not hold is ignored as a
+    /// whole. `keep(first, pages)` is called with what to keep: pages from this number on, in place of all there were.
+    ///
     /// # Errors
     /// An `Error` that says which option is wrong, or which header does not verify and why.
-    pub async fn connect(options: String, transport: JsValue) -> Result<Client, JsValue> {
+    pub async fn connect(
+        options: String,
+        transport: JsValue,
+        kept: Option<Array>,
+        keep: Option<Function>,
+    ) -> Result<Client, JsValue> {
         let config = Config::read(&options).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
         let transports: Vec<JsValue> = match transport.dyn_ref::<Array>() {
             Some(several) => several.iter().collect(),
@@ -42,7 +50,11 @@ impl Client {
                 transport.map_err(|_| failure(INVALID_REQUEST, "a transport must be a function"))?;
             Ok(Upstream::new(transport, config.batch))
         });
-        let driver = Rc::new(Driver::new(&config, upstreams.collect::<Result<_, JsValue>>()?));
+        let driver = Driver::new(&config, upstreams.collect::<Result<_, JsValue>>()?, keep);
+        if let Some(kept) = kept {
+            driver.restore(&kept);
+        }
+        let driver = Rc::new(driver);
         let client = Self { driver, closed: Rc::default() };
         for index in 0..client.driver.upstreams() {
             spawn_local(follow(client.driver.clone(), index, client.closed.clone()));

@@ -2,8 +2,10 @@
 
 use std::cell::RefCell;
 
+use js_sys::{Array, Function, Uint8Array};
 use rootlight::light::{Answer, CallFailure, Identity, Question, SyncOptions, SyncStep, UpstreamCall};
 use rootlight::rpc::{Client, Reply, Step};
+use wasm_bindgen::{JsCast as _, JsValue};
 
 use crate::config::Config;
 use crate::host::{moment, sleep, Deadline, Upstream};
@@ -19,11 +21,13 @@ const LOOK: f64 = 0.01;
 pub(crate) struct Driver {
     client: RefCell<Client>,
     upstreams: Vec<Upstream>,
+    /// Takes what is to be kept.
+    keep: Option<Function>,
 }
 
 impl Driver {
     /// A client that has not asked anything yet.
-    pub(crate) fn new(config: &Config, upstreams: Vec<Upstream>) -> Self {
+    pub(crate) fn new(config: &Config, upstreams: Vec<Upstream>, keep: Option<Function>) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
         let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
         let identity = Identity { version: version.into(), upstreams: names, ..Identity::default() };
@@ -33,7 +37,26 @@ impl Driver {
             ..SyncOptions::default()
         };
         let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
-        Self { client: RefCell::new(client), upstreams }
+        Self { client: RefCell::new(client), upstreams, keep }
+    }
+
+    /// Takes back what was kept. Where it does not hold, the client starts from the checkpoint and writes all anew.
+    pub(crate) fn restore(&self, kept: &Array) {
+        let mut read = |index: u64| {
+            let page = kept.get(index as u32).dyn_into::<Uint8Array>();
+            Ok(page.ok().map(|page| page.to_vec()))
+        };
+        let _ = self.client.borrow_mut().restore(&mut read);
+    }
+
+    /// Hands out what is new and verified.
+    fn save(&self) {
+        let Some(keep) = &self.keep else { return };
+        let pages = self.client.borrow_mut().export();
+        let Some(first) = pages.first() else { return };
+        let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
+        // A store that fails is no reason to stop.
+        let _ = keep.call2(&JsValue::NULL, &(first.index as f64).into(), &list);
     }
 
     /// How many upstreams there are.
@@ -50,6 +73,7 @@ impl Driver {
                 SyncStep::Fetch(calls) => {
                     let answers = upstream.ask(&calls).await;
                     self.client.borrow_mut().sync_feed(index, answers, moment());
+                    self.save();
                 }
                 SyncStep::Wait(millis) => sleep((millis as f64 / 1_000.0).clamp(LOOK, LONGEST_SLEEP)).await,
             }

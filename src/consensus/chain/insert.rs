@@ -8,7 +8,7 @@ use super::view::uncle_work_between;
 use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
 use crate::consensus::fork_choice::{replaces, Contender};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
-use crate::consensus::rules::Check;
+use crate::consensus::rules::{Check, RuleError};
 use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
 use crate::types::{Header, B256, U256};
 
@@ -56,7 +56,7 @@ impl HeaderChain {
         }
     }
 
-    fn take(&mut self, entry: Entry) -> Inserted {
+    pub(super) fn take(&mut self, entry: Entry) -> Inserted {
         let (hash, header) = (entry.hash(), entry.header.clone());
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());
@@ -75,6 +75,19 @@ impl HeaderChain {
 
     /// The new entry, fully checked.
     fn check(&self, candidate: Candidate, number: u64, now: Option<u64>) -> Result<Entry, ChainError> {
+        self.check_by(candidate, number, now, |check| {
+            check.block().map(|(seal, fork_detection)| (Origin::Mined(seal), fork_detection))
+        })
+    }
+
+    /// The new entry, checked by these rules.
+    pub(super) fn check_by(
+        &self,
+        candidate: Candidate,
+        number: u64,
+        now: Option<u64>,
+        judge: impl FnOnce(&Check<'_>) -> Result<(Origin, ForkDetection), RuleError>,
+    ) -> Result<Entry, ChainError> {
         let network = &self.view.network;
         if let Some(known_until) = network.known_until.filter(|_| network.needs_update_for(number)) {
             return Err(ChainError::UpdateNeeded { number, known_until });
@@ -90,8 +103,9 @@ impl HeaderChain {
         check.parent = Some((parent.header.header(), parent.hash()));
         check.fork = Some((&parent.context, uncles));
         let hash = candidate.header().hash();
-        let (seal, fork_detection) = check.block().map_err(|rule| ChainError::Rule { number, hash, rule })?;
-        let header = VerifiedHeader::new(candidate.into_header(), Origin::Mined(seal), fork_detection);
+        let (origin, fork_detection) =
+            judge(&check).map_err(|rule| ChainError::Rule { number, hash, rule })?;
+        let header = VerifiedHeader::new(candidate.into_header(), origin, fork_detection);
         Ok(self.child_entry(parent, header))
     }
 
@@ -215,7 +229,7 @@ impl HeaderChain {
     }
 
     /// Computes every fork context again from the lowest header up; gives the headers, parents before children.
-    fn refresh_contexts(&mut self) -> Vec<B256> {
+    pub(super) fn refresh_contexts(&mut self) -> Vec<B256> {
         self.stale_contexts = false;
         let mut order = Vec::new();
         let lowest = self.view.canonical.get(&self.view.lowest).copied();

@@ -4,6 +4,7 @@
 
 mod entry;
 mod insert;
+mod restore;
 mod uncles;
 mod view;
 

@@ -31,6 +31,15 @@ impl Below {
         self.wanted = base.checked_sub(1).filter(|_| count > 0).map(|top| (top, base.saturating_sub(count)));
     }
 
+    /// What is there already, down to this block, is not wanted any more; nor can anything be added below a chain that
+    /// does not reach down to its base any more.
+    pub(super) fn resume(&mut self, lowest: u64) {
+        self.wanted = self.wanted.and_then(|(top, last)| {
+            let next = lowest.checked_sub(1).filter(|next| (last..=top).contains(next))?;
+            Some((next, last))
+        });
+    }
+
     pub(super) fn release(&mut self, upstream: usize) {
         self.taken = self.taken.filter(|by| *by != upstream);
     }
@@ -48,6 +57,9 @@ impl Below {
 impl Sync {
     /// A window below the checkpoint, if one is wanted and this upstream may have it.
     pub(super) fn below_work(&mut self, upstream: usize) -> Option<Phase> {
+        if let Some(chain) = &self.chain {
+            self.below.resume(chain.view().lowest());
+        }
         let (top, lowest) = self.below.wanted?;
         if self.below.taken.is_some() || self.below.refused.contains(&upstream) {
             return None;
@@ -79,6 +91,7 @@ impl Sync {
                 return Err(SyncFault { number, cause: SyncCause::Header(error) });
             }
         }
+        self.touch(first);
         let lowest = self.below.wanted.map_or(first, |(_, lowest)| lowest);
         self.below.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
         if self.below.is_complete() {
@@ -111,6 +124,7 @@ impl Sync {
         for header in below {
             chain.prepend(header)?;
         }
+        self.touch(0);
         self.chain = Some(chain);
         self.backlog = Default::default();
         self.synced_once = false;

@@ -136,6 +136,8 @@ impl Sync {
         if self.chain.is_none() {
             self.below.start(number, self.options.below);
             self.chain = Some(chain);
+            // Whatever was kept before goes: pages are written from the first on.
+            self.touch(0);
         }
         Ok(Phase::Height)
     }
@@ -201,6 +203,11 @@ impl Sync {
         let chain = self.chain.as_mut().ok_or(SyncCause::Missing)?;
         match chain.insert(Candidate::from(found.header), Some(self.now.unix)) {
             Ok(inserted) => {
+                match &inserted.change {
+                    Change::Extended => self.touch(inserted.header.number),
+                    Change::Reorganised(change) => self.touch(change.ancestor.number.saturating_add(1)),
+                    Change::Known | Change::Side => {}
+                }
                 if inserted.change != Change::Known && inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
                     self.expect_uncles(upstream, &inserted.header, found.uncles);
                 }

@@ -23,7 +23,7 @@ use crate::{
 pub const DEFAULT_BATCH: usize = 50;
 
 /// Ancestors of the checkpoint fetched by default: fork detection data commit to 449 of them.
-const FORK_WINDOW: u64 = 449;
+pub(super) const FORK_WINDOW: u64 = 449;
 
 /// Times and bounds of synchronization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,10 @@ pub struct Sync {
     pub(super) floor: Floor,
     /// The last moment the host told.
     pub(super) now: Now,
+    /// The lowest canonical header that changed since the last export.
+    pub(super) unsaved: Option<u64>,
+    /// The head that was kept from an earlier run.
+    pub(super) resumed: Option<u64>,
 }
 
 impl Sync {
@@ -113,6 +117,8 @@ impl Sync {
             meter: Meter::default(),
             floor: Floor::new(options.work_floor),
             now: Now::default(),
+            unsaved: None,
+            resumed: None,
         }
     }
 
@@ -159,7 +165,7 @@ impl Sync {
 
     /// How far synchronization is.
     pub fn progress(&self) -> Progress {
-        self.meter.progress(self.start(), self.head_number(), self.announced())
+        self.meter.progress(self.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
     }
 
     pub(super) fn head_number(&self) -> u64 {
@@ -204,6 +210,13 @@ impl Sync {
     pub(super) fn set_phase(&mut self, upstream: usize, phase: Phase) {
         if let Some(peer) = self.peers.get_mut(upstream) {
             peer.phase = phase;
+        }
+    }
+
+    /// Makes an upstream due at once that waits for new blocks: it says that there are some.
+    pub fn hint(&mut self, upstream: usize) {
+        if let Some(Peer { phase: Phase::Idle(due), .. }) = self.peers.get_mut(upstream) {
+            *due = 0;
         }
     }
 

@@ -8,10 +8,12 @@
 
 mod below;
 mod headers;
+mod keep;
 mod machine;
 mod peer;
 mod standing;
 mod uncles;
 
+pub use keep::{KeptFault, Page, ReadPage, PAGE_HEADERS, REPROVEN};
 pub use machine::{Sync, SyncOptions, SyncStep, DEFAULT_BATCH};
 pub use standing::{Capabilities, Observation, UpstreamState};

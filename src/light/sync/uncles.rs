@@ -120,8 +120,11 @@ impl Sync {
         while let Some((block, upstream, uncles)) = self.backlog.next_ready(&healthy) {
             let Some(chain) = &mut self.chain else { return };
             // Not countable (too close to the checkpoint) or against the rules: their work does not count.
-            if let Err(error) = chain.attach_uncles(&block.hash, uncles, Some(self.now.unix)) {
-                if error.is_misbehaviour() {
+            match chain.attach_uncles(&block.hash, uncles, Some(self.now.unix)) {
+                Ok(moved) => self.touch(moved.map_or(block.number, |change| {
+                    block.number.min(change.ancestor.number.saturating_add(1))
+                })),
+                Err(error) if error.is_misbehaviour() => {
                     let params = format!(r#"["{}",false]"#, block.hash);
                     self.note(
                         upstream,
@@ -130,6 +133,7 @@ impl Sync {
                         REFUTED,
                     );
                 }
+                Err(_) => {}
             }
         }
     }

@@ -1,0 +1,119 @@
+//! JSON-RPC over WebSocket: one connection that is made again when it breaks, without losing what was asked.
+//!
+//! One task owns the connection. Callers hand it messages and wait; what is not answered when a connection
+//! breaks is sent again over the next one, up to the same number of tries as over HTTP.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot, Notify, OnceCell};
+
+use super::batch::{ask_all, encode, Decoded, Exchange};
+use super::http::redact;
+use super::ws_link::Link;
+use super::{Call, CallResult, HttpConfig, OpenError, Upstream, UpstreamError};
+
+/// Messages that wait for the connection's task.
+const QUEUE: usize = 64;
+
+/// An upstream spoken to over WebSocket.
+pub struct WsUpstream {
+    url: String,
+    name: String,
+    config: HttpConfig,
+    batch: AtomicUsize,
+    /// The id that no call has had yet.
+    next: AtomicU64,
+    heads: Arc<Notify>,
+    orders: OnceCell<mpsc::Sender<Order>>,
+}
+
+/// A message to be answered.
+pub(super) struct Order {
+    /// Ids count from here.
+    pub(super) first: u64,
+    /// Calls in it.
+    pub(super) count: usize,
+    /// JSON text.
+    pub(super) body: String,
+    /// Where the answer goes.
+    pub(super) answer: oneshot::Sender<Result<Decoded, UpstreamError>>,
+}
+
+impl WsUpstream {
+    /// Prepares a client with the limits of an HTTP one; nothing is sent yet.
+    ///
+    /// # Errors
+    /// The text is no URL.
+    pub fn new(url: &str, config: HttpConfig) -> Result<Self, OpenError> {
+        // One process-wide choice; a second call finds it made.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let parsed: Result<reqwest::Url, _> = url.parse();
+        let name = redact(url);
+        if !parsed.is_ok_and(|url| url.has_host()) {
+            return Err(OpenError::Http { name, reason: "not a URL".into() });
+        }
+        Ok(Self {
+            url: url.to_owned(),
+            name,
+            batch: AtomicUsize::new(config.batch.max(1)),
+            config,
+            next: AtomicU64::new(1),
+            heads: Arc::default(),
+            orders: OnceCell::new(),
+        })
+    }
+
+    /// The connection's task, which begins with the first question.
+    async fn orders(&self) -> &mpsc::Sender<Order> {
+        let start = || async {
+            let (sender, receiver) = mpsc::channel(QUEUE);
+            let link =
+                Link::new(self.url.clone(), self.name.clone(), self.config.clone(), self.heads.clone());
+            tokio::spawn(link.run(receiver));
+            sender
+        };
+        self.orders.get_or_init(start).await
+    }
+}
+
+impl Exchange for WsUpstream {
+    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<Decoded, UpstreamError>> {
+        Box::pin(async move {
+            let gone = || UpstreamError::Transport("the connection's task has ended".into());
+            let first = self.next.fetch_add(calls.len() as u64, Ordering::Relaxed);
+            let body = String::from_utf8(encode(calls, first)).unwrap_or_default();
+            let (answer, answered) = oneshot::channel();
+            let order = Order { first, count: calls.len(), body, answer };
+            self.orders().await.send(order).await.map_err(|_| gone())?;
+            answered.await.map_err(|_| gone())?
+        })
+    }
+
+    fn size(&self) -> &AtomicUsize {
+        &self.batch
+    }
+
+    fn parallel(&self) -> usize {
+        self.config.parallel
+    }
+
+    fn label(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Upstream for WsUpstream {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(ask_all(self, calls))
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        Some(self.heads.clone())
+    }
+}

@@ -1,0 +1,276 @@
+//! The task that owns a WebSocket connection.
+
+use std::sync::Arc;
+
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt as _, StreamExt as _};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, Notify};
+use tokio::time::{sleep_until, timeout, Instant};
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{self, Message};
+use tokio_tungstenite::{connect_async_with_config, MaybeTlsStream, WebSocketStream};
+use tracing::debug;
+
+use super::batch::decode;
+use super::ws::Order;
+use super::{HttpConfig, UpstreamError};
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// The id of the subscription; calls have ids from 1.
+const SUBSCRIPTION: u64 = 0;
+
+/// Asks to be told of new blocks. An upstream that does not know the method answers an error, which nobody reads.
+const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
+
+/// A message under way.
+struct Waiting {
+    order: Order,
+    tries: u32,
+    deadline: Instant,
+}
+
+/// One upstream's connection, broken or not.
+pub(super) struct Link {
+    url: String,
+    name: String,
+    config: HttpConfig,
+    heads: Arc<Notify>,
+    waiting: Vec<Waiting>,
+    /// Connections in a row that brought nothing.
+    failures: u32,
+}
+
+/// Why a connection is not used any more.
+enum End {
+    /// Nobody is left who could ask.
+    Done,
+    /// It broke.
+    Broken(UpstreamError),
+}
+
+impl Link {
+    pub(super) fn new(url: String, name: String, config: HttpConfig, heads: Arc<Notify>) -> Self {
+        Self { url, name, config, heads, waiting: Vec::new(), failures: 0 }
+    }
+
+    /// Serves until nobody is left who could ask.
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        loop {
+            let end = match self.connect().await {
+                Ok(socket) => self.serve(socket, &mut orders).await,
+                Err(error) => End::Broken(error),
+            };
+            let End::Broken(error) = end else { return };
+            self.failures = self.failures.saturating_add(1);
+            debug!(upstream = %self.name, %error, "connection lost");
+            self.give_up(&error);
+            if !self.pause(&error, &mut orders).await {
+                return;
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<Socket, UpstreamError> {
+        let limit = self.config.answer_bytes;
+        let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
+        let connecting = connect_async_with_config(self.url.as_str(), Some(config), true);
+        match timeout(self.config.timeout, connecting).await {
+            Ok(Ok((socket, _))) => Ok(socket),
+            Ok(Err(error)) => Err(self.failure(error)),
+            Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
+        }
+    }
+
+    /// Answers with the failure what has been tried often enough.
+    fn give_up(&mut self, error: &UpstreamError) {
+        let too_large = matches!(error, UpstreamError::TooLarge(_));
+        let (attempts, failures) = (self.config.attempts, self.failures);
+        let spent = |waiting: &mut Waiting| too_large || waiting.tries.max(failures) >= attempts;
+        for waiting in self.waiting.extract_if(.., spent) {
+            // Whoever asked may have gone.
+            let _ = waiting.order.answer.send(Err(error.clone()));
+        }
+    }
+
+    /// Waits before the next connection; longer each time. While an upstream is down for long, questions fail at once,
+    /// so that others are asked. Whether anybody is left who could ask.
+    async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<Order>) -> bool {
+        let doublings = self.failures.saturating_sub(1).min(16);
+        let pause = self.config.pause.saturating_mul(1 << doublings).min(self.config.longest_pause);
+        let until = Instant::now() + pause;
+        loop {
+            tokio::select! {
+                () = sleep_until(until) => return true,
+                order = orders.recv() => match order {
+                    None => return false,
+                    Some(order) if self.failures >= self.config.attempts => {
+                        let _ = order.answer.send(Err(error.clone()));
+                    }
+                    Some(order) => self.waiting.push(Waiting { order, tries: 0, deadline: until }),
+                },
+            }
+        }
+    }
+
+    async fn serve(&mut self, socket: Socket, orders: &mut mpsc::Receiver<Order>) -> End {
+        let (mut sink, mut stream) = socket.split();
+        if let Err(error) = self.greet(&mut sink).await {
+            return End::Broken(error);
+        }
+        loop {
+            let deadline = self.waiting.iter().map(|waiting| waiting.deadline).min();
+            let late = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let outcome = tokio::select! {
+                order = orders.recv() => match order {
+                    None => return End::Done,
+                    Some(order) => {
+                        self.waiting.push(Waiting { order, tries: 0, deadline: Instant::now() });
+                        self.send_last(&mut sink).await
+                    }
+                },
+                message = next(&mut stream) => match message {
+                    Ok(text) => {
+                        self.take(&text);
+                        Ok(())
+                    }
+                    Err(error) => Err(error.map_or_else(closed, |error| self.failure(error))),
+                },
+                () = late => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
+            };
+            if let Err(error) = outcome {
+                return End::Broken(error);
+            }
+        }
+    }
+
+    /// Subscribes, and sends again what earlier connections left unanswered.
+    async fn greet(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
+        self.write(sink, SUBSCRIBE.to_owned()).await?;
+        self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
+        let mut open = std::mem::take(&mut self.waiting);
+        open.reverse();
+        while let Some(waiting) = open.pop() {
+            self.waiting.push(waiting);
+            if let Err(error) = self.send_last(sink).await {
+                self.waiting.extend(open.into_iter().rev());
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the newest of the waiting messages.
+    async fn send_last(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
+        let Some(waiting) = self.waiting.last_mut() else { return Ok(()) };
+        waiting.tries = waiting.tries.saturating_add(1);
+        waiting.deadline = Instant::now() + self.config.timeout;
+        let body = waiting.order.body.clone();
+        self.write(sink, body).await
+    }
+
+    async fn write(&self, sink: &mut SplitSink<Socket, Message>, text: String) -> Result<(), UpstreamError> {
+        match timeout(self.config.timeout, sink.send(Message::text(text))).await {
+            Ok(sent) => sent.map_err(|error| self.failure(error)),
+            Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
+        }
+    }
+
+    /// Gives a message to whoever waits for it. What nobody waits for is dropped.
+    fn take(&mut self, text: &str) {
+        let place = match about(text) {
+            About::Head => {
+                // Only a hint to look: nothing in it is read.
+                self.heads.notify_one();
+                return;
+            }
+            About::Call(id) => self.waiting.iter().position(|waiting| {
+                let order = &waiting.order;
+                id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
+            }),
+            // A refusal that names no call: of the oldest batch, or of whatever is oldest.
+            About::Unknown => {
+                let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
+                batch.or((!self.waiting.is_empty()).then_some(0))
+            }
+            About::Other => None,
+        };
+        let Some(place) = place else { return };
+        self.failures = 0;
+        let order = self.waiting.remove(place).order;
+        let decoded = decode(text, order.first, order.count);
+        let _ = order.answer.send(decoded);
+    }
+
+    fn failure(&self, error: tungstenite::Error) -> UpstreamError {
+        match error {
+            tungstenite::Error::Http(response) => UpstreamError::Status(response.status().as_u16()),
+            tungstenite::Error::Capacity(_) => UpstreamError::TooLarge(self.config.answer_bytes),
+            other => UpstreamError::Transport(other.to_string()),
+        }
+    }
+}
+
+fn closed() -> UpstreamError {
+    UpstreamError::Transport("the upstream closed the connection".into())
+}
+
+/// The next text; `None` as error when the connection has ended.
+async fn next(stream: &mut SplitStream<Socket>) -> Result<String, Option<tungstenite::Error>> {
+    loop {
+        match stream.next().await {
+            Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
+            Some(Ok(Message::Close(_))) | None => return Err(None),
+            // Pings are answered by the library; JSON-RPC comes as text.
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(Some(error)),
+        }
+    }
+}
+
+/// What a message is about.
+enum About {
+    /// A new block.
+    Head,
+    /// The call with this id, or the batch it is in.
+    Call(u64),
+    /// It names no call.
+    Unknown,
+    /// Nothing that was asked.
+    Other,
+}
+
+fn about(text: &str) -> About {
+    #[derive(Deserialize)]
+    struct Envelope<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        method: Option<&'a RawValue>,
+    }
+    let read = |text: &str| -> Option<About> {
+        let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+        if envelope.method.is_some() {
+            return Some(About::Head);
+        }
+        match envelope.id.map(|id| id.get().parse()) {
+            Some(Ok(SUBSCRIPTION)) => Some(About::Other),
+            Some(Ok(id)) => Some(About::Call(id)),
+            Some(Err(_)) | None => Some(About::Unknown),
+        }
+    };
+    if !text.trim_start().starts_with('[') {
+        return read(text).unwrap_or(About::Other);
+    }
+    let members: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
+    let named = members.iter().filter_map(|member| read(member.get()));
+    named.into_iter().find(|about| matches!(about, About::Call(_))).unwrap_or(About::Unknown)
+}

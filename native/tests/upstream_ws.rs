@@ -1,0 +1,217 @@
+//! The WebSocket upstream driver against servers that answer, break and announce in every kind of way.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::{SinkExt, StreamExt};
+use rootlight_native::upstream::{self, Call, HttpConfig, Upstream, UpstreamError, WsUpstream};
+use serde_json::{json, Value};
+use tokio::net::TcpListener;
+use tokio_tungstenite::tungstenite::Message;
+
+/// What the fake node does with one message.
+#[derive(Clone, Copy)]
+enum Act {
+    /// Answers properly, members of a batch in reverse order.
+    Answer,
+    /// Closes the connection instead.
+    Break,
+    /// Says nothing.
+    Hang,
+    /// Sends so many bytes.
+    Flood(usize),
+    /// Answers, and then tells of a new block.
+    Announce,
+}
+
+#[derive(Default)]
+struct Node {
+    script: Mutex<VecDeque<Act>>,
+    connections: AtomicUsize,
+    subscribed: AtomicUsize,
+    /// Longest batch it takes, if there is a limit.
+    batch: Option<usize>,
+}
+
+impl Node {
+    fn with(script: &[Act]) -> Arc<Self> {
+        Arc::new(Self { script: Mutex::new(script.iter().copied().collect()), ..Self::default() })
+    }
+}
+
+fn answer_to(request: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": request["params"][0]})
+}
+
+fn answer(node: &Node, message: &Value) -> String {
+    match message {
+        Value::Array(members) if node.batch.is_some_and(|most| members.len() > most) => {
+            json!({"id": null, "error": {"code": -32600, "message": "Cannot dispatch batch requests"}})
+                .to_string()
+        }
+        Value::Array(members) => {
+            Value::from(members.iter().rev().map(answer_to).collect::<Vec<_>>()).to_string()
+        }
+        single => answer_to(single).to_string(),
+    }
+}
+
+async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> {
+    let mut socket = tokio_tungstenite::accept_async(stream).await.ok()?;
+    node.connections.fetch_add(1, Ordering::SeqCst);
+    loop {
+        let Message::Text(text) = socket.next().await?.ok()? else { continue };
+        let message: Value = serde_json::from_str(text.as_str()).unwrap();
+        if message["method"] == "eth_subscribe" {
+            node.subscribed.fetch_add(1, Ordering::SeqCst);
+            let answer = json!({"id": message["id"], "result": "0x1"}).to_string();
+            socket.send(Message::text(answer)).await.ok()?;
+            continue;
+        }
+        let act = node.script.lock().unwrap().pop_front().unwrap_or(Act::Answer);
+        match act {
+            Act::Break => return None,
+            Act::Hang => {}
+            Act::Flood(bytes) => socket.send(Message::text("x".repeat(bytes))).await.ok()?,
+            Act::Answer | Act::Announce => socket.send(Message::text(answer(&node, &message))).await.ok()?,
+        }
+        if matches!(act, Act::Announce) {
+            let head = json!({"method": "eth_subscription", "params": {"subscription": "0x1", "result": {}}});
+            socket.send(Message::text(head.to_string())).await.ok()?;
+        }
+    }
+}
+
+async fn listen(node: Arc<Node>, address: &str) -> SocketAddr {
+    let listener = TcpListener::bind(address).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(converse(node.clone(), stream));
+        }
+    });
+    address
+}
+
+fn config() -> HttpConfig {
+    HttpConfig {
+        pause: Duration::from_millis(20),
+        timeout: Duration::from_millis(500),
+        answer_bytes: 100_000,
+        ..HttpConfig::default()
+    }
+}
+
+async fn serve(node: &Arc<Node>) -> WsUpstream {
+    let address = listen(node.clone(), "127.0.0.1:0").await;
+    WsUpstream::new(&format!("ws://{address}/secret-key"), config()).unwrap()
+}
+
+fn calls(count: usize) -> Vec<Call> {
+    (0..count).map(|n| Call::new("echo", vec![json!(format!("{n:#x}"))])).collect()
+}
+
+async fn all_answered(upstream: &WsUpstream, count: usize) {
+    let results = upstream.request(calls(count)).await;
+    assert_eq!(results.len(), count);
+    for (n, result) in results.into_iter().enumerate() {
+        assert_eq!(result.unwrap().get(), format!("\"{n:#x}\""));
+    }
+}
+
+#[tokio::test]
+async fn many_calls_over_one_connection() {
+    let node = Node::with(&[]);
+    let upstream = serve(&node).await;
+    let questions = (0..20).map(|_| all_answered(&upstream, 105));
+    futures::future::join_all(questions).await;
+    all_answered(&upstream, 1).await;
+    assert_eq!(node.connections.load(Ordering::SeqCst), 1);
+    assert_eq!(node.subscribed.load(Ordering::SeqCst), 1);
+    assert!(!upstream.name().contains("secret"), "{}", upstream.name());
+}
+
+#[tokio::test]
+async fn nothing_asked_is_lost_when_the_connection_breaks_or_hangs() {
+    let node = Node::with(&[Act::Answer, Act::Break, Act::Answer, Act::Hang, Act::Break]);
+    let upstream = serve(&node).await;
+    for _ in 0..4 {
+        all_answered(&upstream, 50).await;
+    }
+    assert!(node.connections.load(Ordering::SeqCst) >= 3);
+    assert!(node.subscribed.load(Ordering::SeqCst) >= 3, "each connection subscribes again");
+}
+
+#[tokio::test]
+async fn a_batch_that_is_too_long_is_halved() {
+    let node = Arc::new(Node { batch: Some(6), ..Node::default() });
+    let upstream = serve(&node).await;
+    all_answered(&upstream, 20).await;
+    all_answered(&upstream, 40).await;
+}
+
+#[tokio::test]
+async fn tries_end() {
+    let node = Node::with(&[Act::Break; 64]);
+    let upstream = serve(&node).await;
+    let result = upstream.request(calls(1)).await.remove(0);
+    assert!(matches!(result, Err(UpstreamError::Transport(_))), "{result:?}");
+    let tries = 64 - node.script.lock().unwrap().len();
+    assert_eq!(tries, 4);
+}
+
+#[tokio::test]
+async fn an_upstream_that_never_answers_ends_in_a_timeout() {
+    let node = Node::with(&[Act::Hang; 64]);
+    let upstream = serve(&node).await;
+    let result = upstream.request(calls(1)).await.remove(0);
+    assert_eq!(result.unwrap_err(), UpstreamError::Timeout(500));
+}
+
+#[tokio::test]
+async fn answers_without_end_are_not_taken() {
+    let node = Node::with(&[Act::Flood(200_000)]);
+    let upstream = serve(&node).await;
+    let result = upstream.request(calls(1)).await.remove(0);
+    assert_eq!(result.unwrap_err(), UpstreamError::TooLarge(100_000));
+    all_answered(&upstream, 3).await;
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_down_is_told_at_once_and_comes_back() {
+    let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let upstream = WsUpstream::new(&format!("ws://{free}"), config()).unwrap();
+    assert!(matches!(upstream.request(calls(1)).await.remove(0), Err(UpstreamError::Transport(_))));
+    let asked = Instant::now();
+    assert!(upstream.request(calls(1)).await.remove(0).is_err());
+    assert!(asked.elapsed() < Duration::from_millis(400), "others can be asked at once");
+    listen(Node::with(&[]), &free.to_string()).await;
+    let since = Instant::now();
+    while upstream.request(calls(1)).await.remove(0).is_err() {
+        assert!(since.elapsed() < Duration::from_secs(10));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn new_blocks_are_announced() {
+    let node = Node::with(&[Act::Announce]);
+    let upstream = serve(&node).await;
+    let heads = upstream.heads().unwrap();
+    all_answered(&upstream, 1).await;
+    tokio::time::timeout(Duration::from_secs(5), heads.notified()).await.unwrap();
+    let more = tokio::time::timeout(Duration::from_millis(50), heads.notified()).await;
+    assert!(more.is_err(), "answers announce nothing");
+}
+
+#[test]
+fn addresses() {
+    for text in ["ws://", "wss://", "ftp://node"] {
+        assert!(upstream::open(text).is_err(), "{text}");
+    }
+    assert_eq!(upstream::open("wss://node.example/KEY").unwrap().name(), "wss://node.example");
+    assert_eq!(upstream::open("WS://127.0.0.1:1/KEY").unwrap().name(), "ws://127.0.0.1:1");
+}

@@ -1,0 +1,225 @@
+//! What is worth keeping between two runs, and taking it back: bytes out, bytes in.
+//!
+//! The chain is kept in pages of [`PAGE_HEADERS`] numbers each, from [`FORK_WINDOW`] blocks below the checkpoint on:
+//! `keccak256(list) | list`, the list as in `rootlight_getHeaders` ([`header_batch`](crate::light)). Page 0 starts at
+//! that number; headers that are not known are left out. A page is replaced as a whole, so hosts need nothing but
+//! numbered values.
+//!
+//! Nothing read back is believed as such. The hash of a page finds damage; links by hash from the checkpoint to the
+//! newest header, all header rules on the way and the proofs of work of the last [`REPROVEN`] headers decide.
+
+use alloc::{string::String, vec::Vec};
+use core::cmp::Ordering;
+
+use alloy_primitives::keccak256;
+use thiserror::Error;
+
+use super::{
+    below::Below,
+    machine::{Sync, FORK_WINDOW},
+};
+use crate::{
+    consensus::{ChainError, ChainView, HeaderChain, VerifiedHeader},
+    light::{
+        backlog::Backlog,
+        floor::Floor,
+        header_batch::{decode_list, encode_list, BatchError},
+    },
+    types::{Header, SealedHeader, EMPTY_UNCLES_HASH},
+};
+
+/// Numbers in one page: some 70 kB, which each new block writes again.
+pub const PAGE_HEADERS: u64 = 64;
+
+/// Newest headers whose work is proven again: a day of blocks. That is the longest stretch the work floor looks at, 24
+/// times the depth called final, and takes some hundredths of a second.
+pub const REPROVEN: usize = 2_880;
+
+/// Headers that are worth writing while there are more to come.
+const WORTH_WRITING: u64 = 512;
+
+/// Bytes of a page's hash.
+const HASH_BYTES: usize = 32;
+
+/// A page to be kept under its number; what was there is replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Its number, from 0. Pages above the last one of an export are to be forgotten.
+    pub index: u64,
+    /// What to keep.
+    pub bytes: Vec<u8>,
+}
+
+/// Why what was kept is of no use: it is damaged, or about something else.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeptFault {
+    /// The host cannot read it.
+    #[error("page {index}: {reason}")]
+    Unreadable {
+        /// The page.
+        index: u64,
+        /// The host's reason.
+        reason: String,
+    },
+    /// The bytes are not those that were written.
+    #[error("page {index} is damaged")]
+    Damaged {
+        /// The page.
+        index: u64,
+    },
+    /// The bytes are no headers.
+    #[error("page {index}: {error}")]
+    Decode {
+        /// The page.
+        index: u64,
+        /// What is wrong with them.
+        error: BatchError,
+    },
+    /// The headers are not the checkpoint's chain.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
+    /// There is no header of the checkpoint before those of later blocks.
+    #[error("block {0} without those before it")]
+    Gap(u64),
+}
+
+/// Gives the page of a number; `None` ends what was kept.
+pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, KeptFault>;
+
+impl Sync {
+    /// The first number of page 0.
+    fn first_kept(&self) -> u64 {
+        self.checkpoint.number.saturating_sub(FORK_WINDOW)
+    }
+
+    /// A canonical header is new from here on, or its uncles are.
+    pub(super) fn touch(&mut self, number: u64) {
+        self.unsaved = Some(self.unsaved.map_or(number, |lowest| lowest.min(number)));
+    }
+
+    /// The pages that changed since the last call; none while few headers came and more are on their way. A page's
+    /// number ends what was kept: those above the last one are to be forgotten.
+    pub fn export(&mut self) -> Vec<Page> {
+        let Some(chain) = &self.chain else { return Vec::new() };
+        let (view, first) = (chain.view(), self.first_kept());
+        let head = view.head().number;
+        let Some(from) = self.unsaved else { return Vec::new() };
+        if !self.synced_once && head.saturating_sub(from) < WORTH_WRITING {
+            return Vec::new();
+        }
+        self.unsaved = None;
+        let page_of = |number: u64| number.saturating_sub(first) / PAGE_HEADERS;
+        // Of a page that reaches below the headers in memory only a part could be written.
+        let whole =
+            if view.lowest() > view.base().number { page_of(view.lowest()).saturating_add(1) } else { 0 };
+        (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
+    }
+
+    /// Takes back what was kept, before anything else is done; gives the newest block's number. What is there but does
+    /// not hold is a fault, and nothing of it stays.
+    ///
+    /// # Errors
+    /// The first thing that does not hold.
+    pub fn restore(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+        let outcome = self.take_back(read);
+        if outcome.is_err() {
+            (self.chain, self.unsaved) = (None, None);
+            (self.below, self.backlog) = (Below::default(), Backlog::default());
+            self.floor = Floor::new(self.options.work_floor);
+        }
+        outcome
+    }
+
+    fn take_back(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+        let mut below = Vec::new();
+        let mut index = 0;
+        while let Some(bytes) = read(index)? {
+            for (header, uncles) in self.read_page(index, &bytes)? {
+                match header.number.cmp(&self.checkpoint.number) {
+                    Ordering::Less if below.len() as u64 >= FORK_WINDOW => {
+                        return Err(KeptFault::Gap(header.number));
+                    }
+                    Ordering::Less => below.push((header, uncles)),
+                    Ordering::Equal => {
+                        self.take_back_base(header, uncles, core::mem::take(&mut below))?;
+                    }
+                    Ordering::Greater => self.take_back_one(header, uncles)?,
+                }
+            }
+            if let Some(chain) = &self.chain {
+                self.floor.follow(chain.view(), &self.network);
+            }
+            index = index.saturating_add(1);
+        }
+        match &mut self.chain {
+            Some(chain) if below.is_empty() => {
+                chain.prove_recent(REPROVEN)?;
+                self.resumed = Some(chain.head().number);
+                Ok(self.resumed)
+            }
+            None if index == 0 => Ok(None),
+            _ => Err(KeptFault::Gap(self.checkpoint.number)),
+        }
+    }
+
+    fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Vec<(SealedHeader, Vec<Header>)>, KeptFault> {
+        let (hash, list) = bytes.split_at_checked(HASH_BYTES).ok_or(KeptFault::Damaged { index })?;
+        if keccak256(list) != hash {
+            return Err(KeptFault::Damaged { index });
+        }
+        let decoded = decode_list(list, PAGE_HEADERS as usize, &self.network);
+        decoded.map_err(|error| KeptFault::Decode { index, error })
+    }
+
+    fn take_back_one(&mut self, header: SealedHeader, uncles: Vec<Header>) -> Result<(), KeptFault> {
+        let gap = KeptFault::Gap(header.number);
+        let chain = self.chain.as_mut().ok_or(gap)?;
+        let header = chain.insert_linked(header)?;
+        if uncles.is_empty() && header.uncles_hash != EMPTY_UNCLES_HASH {
+            self.backlog.add(&header);
+        }
+        attach(chain, &header, uncles)
+    }
+
+    /// The checkpoint's header, and those below it that were read before.
+    fn take_back_base(
+        &mut self,
+        header: SealedHeader,
+        uncles: Vec<Header>,
+        below: Vec<(SealedHeader, Vec<Header>)>,
+    ) -> Result<(), KeptFault> {
+        let number = header.number;
+        let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
+        let base = chain.head().clone();
+        attach(&mut chain, &base, uncles)?;
+        for (header, uncles) in below.into_iter().rev() {
+            let header = chain.prepend(header)?;
+            attach(&mut chain, &header, uncles)?;
+        }
+        self.below.start(number, self.options.below);
+        self.below.resume(chain.view().lowest());
+        self.chain = Some(chain);
+        Ok(())
+    }
+}
+
+fn attach(chain: &mut HeaderChain, header: &VerifiedHeader, uncles: Vec<Header>) -> Result<(), KeptFault> {
+    if !uncles.is_empty() {
+        chain.attach_uncles(&header.hash(), uncles, None)?;
+    }
+    Ok(())
+}
+
+fn page(view: &ChainView, first: u64, index: u64) -> Page {
+    let start = first.saturating_add(index.saturating_mul(PAGE_HEADERS));
+    let headers = (start..start.saturating_add(PAGE_HEADERS)).filter_map(|number| view.by_number(number));
+    let list = encode_list(headers.map(|header| {
+        let uncles = view.uncles(&header.hash()).map_or(&[][..], |uncles| uncles.headers());
+        (header.header(), uncles)
+    }))
+    .into_list();
+    let mut bytes = keccak256(&list).to_vec();
+    bytes.extend(list);
+    Page { index, bytes }
+}
