@@ -43,7 +43,13 @@ fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
     upstream
 }
 
-fn among(dev: &Dev, unproven: Unproven, named: &[(&'static str, Option<&'static str>)]) -> Light {
+/// A wrong balance.
+const LIE: Option<&str> = Some("\"0x1\"");
+
+/// Upstreams by their addresses, each with the balance it answers where it lies.
+type Named = &'static [(&'static str, Option<&'static str>)];
+
+fn among(dev: &Dev, unproven: Unproven, named: Named) -> Light {
     let upstreams = named.iter().map(|(name, balance)| (*name, without_proofs(dev, *balance))).collect();
     Light::among(Network::regtest(), upstreams, unproven)
 }
@@ -73,19 +79,17 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
     let dev = dev();
     let truth = without_proofs(&dev, None).call("eth_getBalance", &json!([BOB, "latest"])).unwrap();
     let params = json!([BOB, "latest"]);
-    let lie = Some("\"0x1\"");
-    let cases: [(Unproven, &[(&str, Option<&str>)], Option<&Value>); 7] = [
+    let cases: [(Unproven, Named, Option<&Value>); 7] = [
         (Unproven::Quorum(2), &[(ONE, None), (TWO, None)], Some(&truth)),
         (Unproven::Quorum(2), &[(ONE, None), (ONE_AGAIN, None)], None),
-        (Unproven::Quorum(2), &[(ONE, None), (TWO, lie)], None),
-        (Unproven::Quorum(2), &[(ONE, None), (TWO, lie), (THREE, None)], Some(&truth)),
-        (Unproven::Quorum(2), &[(ONE, lie), (ONE_AGAIN, lie), (TWO, None), (THREE, None)], Some(&truth)),
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE)], None),
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE), (THREE, None)], Some(&truth)),
+        (Unproven::Quorum(2), &[(ONE, LIE), (ONE_AGAIN, LIE), (TWO, None), (THREE, None)], Some(&truth)),
         (Unproven::Quorum(3), &[(ONE, None), (TWO, None)], None),
         (Unproven::Trust, &[(ONE, None)], Some(&truth)),
     ];
     for (policy, named, expected) in cases {
-        let named: Vec<(&'static str, Option<&'static str>)> = named.to_vec();
-        let mut light = among(&dev, policy, &named);
+        let mut light = among(&dev, policy, named);
         let answer = light.send("eth_getBalance", &params);
         match expected {
             Some(expected) => {
@@ -107,9 +111,8 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
 #[test]
 fn two_quorums_against_each_other_are_none() {
     let dev = dev();
-    let lie = Some("\"0x1\"");
-    let named = [(ONE, None), (TWO, None), (THREE, lie), ("https://four.example", lie)];
-    let mut light = among(&dev, Unproven::Quorum(2), &named);
+    let named: Named = &[(ONE, None), (TWO, None), (THREE, LIE), ("https://four.example", LIE)];
+    let mut light = among(&dev, Unproven::Quorum(2), named);
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
 }
 

@@ -2,8 +2,8 @@
 
 mod checkpoint;
 mod convert;
-mod outbox;
 mod kept;
+mod outbox;
 mod service;
 mod shared;
 mod sync;
