@@ -203,7 +203,9 @@ async fn another_chain_than_the_checkpoint_s_is_never_served() {
 fn usage_errors() {
     for arguments in [
         &["light"][..],
-        &["light", "--upstream", "http://a", "--upstream", "http://b"],
+        &["light", "--upstream", "http://a", "--unproven", "quorum:2"],
+        &["light", "--upstream", "http://a", "--unproven", "quorum:0"],
+        &["light", "--upstream", "http://a", "--unproven", "maybe"],
         &["light", "--upstream", "ftp://a"],
         &["light", "--upstream", "http://a", "--checkpoint", "1"],
         &["light", "--upstream", "http://a", "--network", "moon"],

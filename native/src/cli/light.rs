@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::Network;
-use rootlight::light::SyncOptions;
+use rootlight::light::{SyncOptions, Unproven};
 use tracing::info;
 
 use super::args::LightArgs;
@@ -21,6 +21,14 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
+    if let Unproven::Quorum(count) = args.unproven {
+        if args.upstream.len() < count {
+            return Err(CommandError::Usage(format!(
+                "--unproven quorum:{count} takes {count} upstreams, {} given: repeat --upstream",
+                args.upstream.len()
+            )));
+        }
+    }
     let open = |text: &String| {
         let several = args.upstream.len() > 1;
         let config = if several { HttpConfig::one_of_several() } else { HttpConfig::default() };
