@@ -31,6 +31,10 @@ cargo xtask <task>
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if args.iter().take_while(|arg| **arg != "--").any(|arg| matches!(*arg, "--help" | "-h")) {
+        print!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
     match args.split_first() {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
@@ -38,7 +42,7 @@ fn main() -> ExitCode {
         Some((&"fuzz", rest)) => fuzz::run(rest),
         Some((&"bench", ["nodes"])) => nodes::run(),
         Some((&"bench", rest)) => bench::run(rest),
-        Some((&("help" | "--help" | "-h"), _)) => {
+        Some((&"help", _)) => {
             print!("{HELP}");
             ExitCode::SUCCESS
         }

@@ -103,7 +103,7 @@ fn format(log: &mut Log) -> Outcome {
 
 /// One invocation for core, native and the tasks themselves, so that dependencies are built once.
 fn native_tests(log: &mut Log) -> Outcome {
-    plain(log, Cmd::new("cargo test --locked --workspace --exclude rootlight-wasm"))
+    plain(log, Cmd::new("cargo test --locked --no-fail-fast --workspace --exclude rootlight-wasm"))
 }
 
 fn lint(log: &mut Log) -> Outcome {
