@@ -29,7 +29,7 @@ use crate::{
     engine::{LightView, Refusal, Stop},
     light::{
         plan, Answer, AttemptFailure, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts, Known,
-        Observation, Outcome, Pin, Question, Task, UpstreamCall, Wanted,
+        Observation, Outcome, Pin, Question, Task, Wanted,
     },
 };
 
@@ -256,7 +256,7 @@ impl Session {
         match errand.settle(&self.pin, &Known::new(&self.own, cache), &mut self.observations) {
             Outcome::Proven(facts, others) => {
                 if let (Wanted::One(Fact::Location(hash)), Some(asked)) = (&wanted, asked) {
-                    self.hints.insert(*hash, (asked, others));
+                    self.hints.insert(*hash, (Some(asked), others));
                 }
                 self.own.merge(facts);
             }
@@ -278,8 +278,8 @@ impl Session {
     }
 }
 
-/// Who said where a transaction is, in answer to what, and who was not asked.
-type Hints = BTreeMap<B256, (Question, Vec<usize>)>;
+/// Who said where a transaction is, in answer to what (unless that is told already), and who was not asked.
+type Hints = BTreeMap<B256, (Option<Question>, Vec<usize>)>;
 
 /// A refusal that rests on a false hint: the transaction is not where an upstream says. Then others are asked.
 fn misled(
@@ -294,19 +294,15 @@ fn misled(
         Refusal::Abandoned(block) => known.placed_in(block)?,
         _ => return None,
     };
-    let (asked, others) = match hints.remove(&transaction) {
-        Some((asked, others)) => (Some(asked), others),
-        // Remembered from an earlier message.
-        None => (None, pin.roster().to_vec()),
-    };
+    // What is not known here is remembered from an earlier message. Nobody is asked twice: where the others know
+    // nothing either, the refusal stands.
+    let (asked, others) =
+        hints.insert(transaction, (None, Vec::new())).unwrap_or_else(|| (None, pin.roster().to_vec()));
     if let (Some(Question { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
         let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
         seen.push(Observation { upstream, call, outcome });
     }
-    // With nobody left the refusal stands, and does so again next time.
     if others.is_empty() {
-        let call = UpstreamCall::new("-", "[]".into());
-        hints.insert(transaction, (Question { upstream: usize::MAX, call }, others));
         return None;
     }
     let task = Task::new(Wanted::One(Fact::Location(transaction)), &[]);

@@ -143,7 +143,7 @@ fn an_upstream_of_another_network() {
 }
 
 /// The recorded branches part at 155; the main one is longer.
-fn side_branch() -> Option<crate::support::upstream::Recording> {
+pub(crate) fn side_branch() -> Option<crate::support::upstream::Recording> {
     const FORK: u64 = 155;
     let mut side = recording(FORK)?;
     let path = shared()?.join("vectors/chain/side_blocks.jsonl");

@@ -120,6 +120,20 @@ fn transactions_said_to_be_elsewhere() {
     fact_liar(Trick::WrongPlace, "eth_getTransactionByHash");
 }
 
+/// Where the only other upstream is silent, the question comes to an end.
+#[test]
+fn a_transaction_said_to_be_elsewhere_and_nobody_else_to_ask() {
+    let Some(recording) = recording(HEAD) else { return };
+    for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
+        let actors = vec![Actor::new(&recording, Trick::WrongPlace), Actor::new(&recording, Trick::Honest)];
+        let mut world = World::regtest(actors);
+        assert!(world.sync(LIMIT));
+        world.actors[1].trick = Trick::Silent;
+        let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
+        assert_eq!(error["code"], -32002, "{error}");
+    }
+}
+
 #[test]
 fn no_proofs_at_all_are_refused_in_words() {
     let Some(recording) = recording(HEAD) else { return };

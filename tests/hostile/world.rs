@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall},
+    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall},
     rpc::{Client, Step},
 };
 use serde_json::{json, Value};
@@ -26,7 +26,7 @@ pub struct World<'a> {
 
 impl<'a> World<'a> {
     pub fn new(network: Network, checkpoint: Checkpoint, actors: Vec<Actor<'a>>) -> Self {
-        Self::with_min_depth(network, checkpoint, actors, 0)
+        Self::with_identity(network, checkpoint, actors, Identity::default())
     }
 
     /// A client that refuses young blocks.
@@ -36,11 +36,19 @@ impl<'a> World<'a> {
         actors: Vec<Actor<'a>>,
         min_depth: u64,
     ) -> Self {
+        Self::with_identity(network, checkpoint, actors, Identity { min_depth, ..Identity::default() })
+    }
+
+    fn with_identity(
+        network: Network,
+        checkpoint: Checkpoint,
+        actors: Vec<Actor<'a>>,
+        identity: Identity,
+    ) -> Self {
         let identity = Identity {
             version: "Rootlight/test".into(),
             upstreams: (0..actors.len()).map(|index| format!("actor {index}")).collect(),
-            min_depth,
-            ..Identity::default()
+            ..identity
         };
         let options = SyncOptions::default();
         let client = Client::with_upstreams(Arc::new(network), checkpoint, identity, options);
@@ -50,10 +58,15 @@ impl<'a> World<'a> {
 
     /// From the genesis of the recorded development chain.
     pub fn regtest(actors: Vec<Actor<'a>>) -> Self {
+        Self::regtest_with(actors, Unproven::Refuse)
+    }
+
+    /// The same, with a policy for what nobody proves.
+    pub fn regtest_with(actors: Vec<Actor<'a>>, unproven: Unproven) -> Self {
         let network = Network::regtest();
         let total_difficulty = Some(alloy_primitives::U256::from(1));
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
-        Self::new(network, checkpoint, actors)
+        Self::with_identity(network, checkpoint, actors, Identity { unproven, ..Identity::default() })
     }
 
     fn moment(&self) -> Now {
@@ -113,17 +126,22 @@ impl<'a> World<'a> {
 
     /// Asks the client; the `error` object comes back as it is. The clock goes on meanwhile.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        let mut answer = self.send(method, params);
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    /// The whole answer to a question.
+    pub fn send(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes());
         for _ in 0..1_000 {
             let questions = match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
                     self.client.close(session);
-                    let mut answer: Value = serde_json::from_str(&reply.unwrap().body).unwrap();
-                    return match answer.get_mut("error") {
-                        Some(error) => Err(error.take()),
-                        None => Ok(answer["result"].take()),
-                    };
+                    return serde_json::from_str(&reply.unwrap().body).unwrap();
                 }
                 Step::Fetch(questions) => questions,
             };
