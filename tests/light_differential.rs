@@ -3,34 +3,27 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rootlight::consensus::Network;
-use rootlight::engine::{FollowNode, Moment, Node};
-use rootlight::exec::{CallPolicy, GenesisBlock};
-use rootlight::local::LocalChain;
+use rootlight::engine::Node;
 use rootlight::rpc::{methods, UNAVAILABLE};
-use rootlight::types::B256;
 use serde_json::{json, Value};
 use support::{
     chain::{lines, text},
-    light::{Light, Upstream},
-    recording::Recording,
+    light::{follower, Light, Upstream, FOLLOWED},
     shared,
 };
 
-/// Blocks of the recorded chain above genesis.
-const HEAD: usize = 676;
-
 /// Files of recorded requests; those about keys, pools and mining are a local chain's own.
-const FILES: [&str; 22] = [
+const FILES: [&str; 27] = [
     "blocks",
     "blocks_byhash",
     "debug_callTracer",
     "debug_traceTransaction",
     "headers_raw",
     "hosted_like",
+    "instant_mode",
     "receipt_nodes",
     "receipts",
     "receipts_raw",
@@ -41,30 +34,21 @@ const FILES: [&str; 22] = [
     "rpc_logs",
     "rpc_misc",
     "rpc_override",
+    "rpc_pool",
     "rpc_precompiles",
     "rpc_state",
     "rpc_trace",
     "rpc_txs",
+    "side_blocks",
     "trace_block",
     "trace_transaction",
+    "txs_get",
+    "uncles",
 ];
 
 /// Answers about the node itself, which differ by nature.
 const OWN: [&str; 6] =
     ["web3_clientVersion", "rpc_modules", "rpc.discover", "eth_syncing", "net_peerCount", "net_peerList"];
-
-/// A node that has executed the recorded chain.
-fn follower() -> Option<(FollowNode, Recording)> {
-    let recording = Recording::load(&shared()?.join("vectors/chain"), Network::regtest());
-    let genesis = GenesisBlock::regtest();
-    let chain = LocalChain::new(Arc::new(Network::regtest()), genesis.header, genesis.state, None).unwrap();
-    let moment = Moment { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
-    let mut node = FollowNode::new(chain, "Rootlight/f", "recording", CallPolicy::default(), moment);
-    for recorded in recording.up_to(HEAD as u64) {
-        node.import(recorded.block(), None).unwrap_or_else(|error| panic!("{error}"));
-    }
-    Some((node, recording))
-}
 
 /// Which methods a light client refuses, whatever is asked: they change a chain, or list what no proof shows.
 fn needs_a_local_chain(error: &Value) -> bool {
@@ -74,6 +58,13 @@ fn needs_a_local_chain(error: &Value) -> bool {
 /// docs/limits.md: a light client runs so many blocks again for one question.
 fn is_documented(method: &str, error: &Value) -> bool {
     method == "trace_filter" && error["code"] == -32005
+}
+
+/// docs/differences.md: receipts are asked for by transaction, so those of a block off the chain are not to be had where
+/// the transaction was mined again; and what such a block pays out rests on others off the chain.
+fn is_off_chain(file: &str, method: &str, error: &Value) -> bool {
+    let methods = ["eth_getLogs", "rsk_getTransactionReceiptNodesByHash", "trace_block"];
+    file == "side_blocks" && methods.contains(&method) && error["code"] == -32002
 }
 
 /// Of a block off the chain the header is proven, and what it builds on is not.
@@ -93,8 +84,8 @@ fn the_recorded_requests() {
     let folder = shared().unwrap().join("vectors/chain");
     let (mut equal, mut errors, mut refused) =
         (BTreeMap::<String, u64>::new(), 0u64, BTreeMap::<String, u64>::new());
-    let (mut different, mut limited, mut off_chain) = (Vec::new(), 0, 0);
-    let (mut rounds, mut seen) = (BTreeMap::<String, (u64, u64)>::new(), std::collections::BTreeSet::new());
+    let (mut different, mut limited, mut off_chain, mut side) = (Vec::new(), 0, 0, 0);
+    let (mut rounds, mut seen) = (BTreeMap::<String, (u64, u64)>::new(), BTreeSet::new());
     for file in FILES {
         for line in lines(&folder.join(format!("{file}.jsonl"))) {
             let Some(method) = line["request"]["method"].as_str() else { continue };
@@ -116,6 +107,7 @@ fn the_recorded_requests() {
                     *refused.entry(method.to_owned()).or_default() += 1
                 }
                 (Err(error), Ok(_)) if is_documented(method, error) => limited += 1,
+                (Err(error), Ok(_)) if is_off_chain(file, method, error) => side += 1,
                 (Ok(a), Ok(b)) if same_but_total_difficulty(a, b) => off_chain += 1,
                 _ => {
                     let cut = |answer: &Result<Value, Value>| {
@@ -131,21 +123,44 @@ fn the_recorded_requests() {
         }
     }
     let total: u64 = equal.values().sum();
-    println!("{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, refused {refused:?}");
+    println!("{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, {side} questions about their receipts and fees, refused {refused:?}");
     println!("{equal:?}");
     println!("round trips: {rounds:?}");
     let mut kinds = BTreeMap::<&str, u64>::new();
     different.iter().for_each(|text| *kinds.entry(text.split(' ').nth(1).unwrap()).or_default() += 1);
-    assert!(limited <= 3 && off_chain <= 3, "{limited} {off_chain}");
+    assert!(limited <= 3 && off_chain <= 36 && side <= 25, "{limited} {off_chain} {side}");
     let shown: Vec<_> = different.iter().take(12).cloned().collect();
     assert!(different.is_empty(), "{} differ {kinds:?}:\n{}", different.len(), shown.join("\n"));
-    assert!(total > 6_000, "{total}");
+    assert!(total > 8_000, "{total}");
     // What the table promises as a reading method is not refused as a whole.
     let writes = |name: &String| {
         methods().any(|row| (row.name == name || row.aliases.contains(&name.as_str())) && !row.writes())
     };
     let refused_reads: Vec<_> = refused.keys().filter(|name| writes(name)).collect();
     assert!(refused_reads.is_empty(), "{refused_reads:?}");
+}
+
+/// The recorded ways through the trie, asked for as proofs: of each account with its slots, present and absent.
+#[test]
+fn the_recorded_proofs() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut wanted = BTreeMap::<(u64, String), BTreeSet<String>>::new();
+    let lines = lines(&shared().unwrap().join("vectors/chain/state_proofs.jsonl"));
+    for line in lines.iter().filter(|line| line["kind"] != "raw") {
+        let slots =
+            wanted.entry((line["block"].as_u64().unwrap(), text(line, "address").into())).or_default();
+        slots.extend(line["slot"].as_str().map(String::from));
+    }
+    let mut slots = 0;
+    for ((number, address), keys) in &wanted {
+        let params = json!([address, keys, format!("{number:#x}")]);
+        let theirs = light.upstream.call("eth_getProof", &params).unwrap();
+        assert_eq!(light.call("eth_getProof", &params), Ok(theirs), "{params}");
+        slots += keys.len();
+    }
+    println!("{} accounts, {slots} slots, of {} recorded ways", wanted.len(), lines.len());
+    assert!(wanted.len() > 100 && slots > 200, "{} {slots}", wanted.len());
 }
 
 /// Without witnesses the same traces come from plain proofs.
@@ -173,7 +188,7 @@ fn traces_from_plain_proofs() {
 fn witnesses_of_other_states_make_no_traces() {
     let Some((node, recording)) = follower() else { return };
     let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
-    let busy = recording.blocks[1..=HEAD].iter().max_by_key(|block| block.transactions.len()).unwrap();
+    let busy = recording.blocks[1..=FOLLOWED].iter().max_by_key(|block| block.transactions.len()).unwrap();
     let params = json!([format!("{:#x}", busy.header.number)]);
     let theirs = light.upstream.call("trace_block", &params).unwrap();
     let other = recording.blocks[busy.header.number as usize - 1].header.hash();

@@ -1,6 +1,11 @@
 //! A fact on its way: which questions to ask, in which order of preference, and the answers so far.
 
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString as _},
+    vec,
+    vec::Vec,
+};
 use core::fmt;
 
 use alloy_primitives::{Address, B256, U256};
@@ -119,9 +124,16 @@ impl Wanted {
         match self {
             Self::One(fact) => fact_questions(fact, attempt, transactions),
             Self::Proof { block, address, slots } => {
-                let method = *["eth_getProof", "rsk_getProof"].get(attempt)?;
+                let number = format!("{:#x}", block.number);
+                let (method, at) = match attempt {
+                    0 => ("eth_getProof", number),
+                    1 => ("rsk_getProof", number),
+                    // The upstream may have another block at that height.
+                    2 => ("eth_getProof", block.hash.to_string()),
+                    _ => return None,
+                };
                 let keys: Vec<String> = slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
-                let params = format!(r#"["{address:#x}",[{}],"{:#x}"]"#, keys.join(","), block.number);
+                let params = format!(r#"["{address:#x}",[{}],"{at}"]"#, keys.join(","));
                 Some(vec![UpstreamCall::new(method, params)])
             }
             Self::Witness { method, params, .. } => {

@@ -26,6 +26,8 @@ pub(super) struct Member {
     pub(super) helped: Vec<B256>,
     /// Whether its answer is one that nobody proves, which the host allows: it is marked.
     pub(super) unproven: bool,
+    /// Whether what earlier calls read was asked for: once, since a guess that fails is not made again.
+    pub(super) guessed: bool,
 }
 
 /// How far a member is.
@@ -98,7 +100,7 @@ impl Member {
             Ok(call) => State::Pending(call),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state, helped: Vec::new(), unproven: false }
+        Self { id: entry.id, state, helped: Vec::new(), unproven: false, guessed: false }
     }
 }
 

@@ -202,7 +202,7 @@ impl Session {
                             let known = Known::new(&self.own, cache);
                             let ahead = Ahead::new(call, &facts);
                             ahead.touch(&mut touched);
-                            let first = member.helped.is_empty();
+                            let first = !core::mem::replace(&mut member.guessed, true);
                             if ahead.witness(&self.pin, &mut member.helped, &mut self.tasks) {
                                 continue;
                             }

@@ -4,10 +4,30 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
-use rootlight::engine::Snapshot;
+use rootlight::engine::{FollowNode, Moment, Node, Snapshot};
+use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight::light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall};
+use rootlight::local::LocalChain;
 use rootlight::rpc::{Client, Dispatcher, LocalMessage, Step};
 use serde_json::{json, value::RawValue, Value};
+
+use super::{recording::Recording, shared};
+
+/// Blocks of the recorded chain above genesis.
+pub const FOLLOWED: usize = 676;
+
+/// A node that has executed the recorded chain.
+pub fn follower() -> Option<(FollowNode, Recording)> {
+    let recording = Recording::load(&shared()?.join("vectors/chain"), Network::regtest());
+    let genesis = GenesisBlock::regtest();
+    let chain = LocalChain::new(Arc::new(Network::regtest()), genesis.header, genesis.state, None).unwrap();
+    let moment = Moment { now: 1_900_000_000, entropy: B256::repeat_byte(3) };
+    let mut node = FollowNode::new(chain, "Rootlight/f", "recording", CallPolicy::default(), moment);
+    for recorded in recording.up_to(FOLLOWED as u64) {
+        node.import(recorded.block(), None).unwrap_or_else(|error| panic!("{error}"));
+    }
+    Some((node, recording))
+}
 
 /// How an upstream answers, given what it would answer honestly.
 pub type Change = Box<dyn FnMut(&UpstreamCall, Answer) -> Answer>;
