@@ -208,7 +208,7 @@ fn deep_branch(all: &Branches) -> B256 {
 fn hashes(changes: Changes) -> Vec<B256> {
     match changes {
         Changes::Hashes(hashes) => hashes,
-        Changes::Logs(_) => panic!("logs"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -216,7 +216,7 @@ fn hashes(changes: Changes) -> Vec<B256> {
 fn marks(changes: Changes) -> Vec<(u64, bool)> {
     match changes {
         Changes::Logs(logs) => logs.iter().map(|(log, removed)| (log.block.number, *removed)).collect(),
-        Changes::Hashes(_) => panic!("hashes"),
+        other => panic!("{other:?}"),
     }
 }
 

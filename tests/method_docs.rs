@@ -25,7 +25,11 @@ fn page() -> String {
             Level::Verified => "verified",
             Level::UnprovenAbsence => "unproven absence",
         };
-        let place = if method.writes() { "local chain" } else { "everywhere" };
+        let place = match method.handler {
+            rpc::Handler::Write(_) => "local chain",
+            rpc::Handler::Subscribe(_) => "WebSocket",
+            _ => "everywhere",
+        };
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
         writeln!(
             page,

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use tokio::sync::watch;
 
 /// How a transport that has a status of its own (HTTP) labels an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,17 @@ pub struct Health {
 pub trait Service: Send + Sync + 'static {
     /// Answers one message (a single request or a batch) as it came over the wire.
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer>;
+
+    /// As [`Self::answer`], for a caller to whom notifications can be sent: `eth_subscribe` gives an id, and
+    /// `eth_getFilterChanges` of it the `result`s of the notifications that are due.
+    fn answer_subscriber(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        self.answer(message)
+    }
+
+    /// Changes when there may be something to notify of; `None` where nobody is notified of anything.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// For `GET /health`.
     fn health(&self) -> Health {

@@ -1,21 +1,25 @@
-//! Filters that are polled: each remembers how far it has told its owner.
+//! Filters and subscriptions: each remembers how far it has told its owner, and is asked what is new.
+//!
+//! They need nothing of a chain but a [`View`] of its present head: what a reorganisation took back is what was told of
+//! blocks that are canonical no longer.
 
-use alloc::{
-    collections::{BTreeMap, VecDeque},
-    vec::Vec,
-};
+use alloc::vec::Vec;
 
 use alloy_primitives::{keccak256, B256};
 
 use super::{
     logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop},
-    view::{Need, View},
+    view::{Need, Stop, SyncProgress, View},
+    Refusal,
 };
 use crate::{consensus::VerifiedHeader, light::BlockRef};
 
 /// Seconds after which a filter nobody polls is dropped.
 pub const FILTER_IDLE: u64 = 300;
-/// Filters kept at once.
+/// Seconds after which a subscription is dropped that its host no longer asks; hosts ask every few seconds, but machines
+/// sleep.
+pub const SUBSCRIPTION_IDLE: u64 = 3_600;
+/// Filters and subscriptions kept at once.
 pub const MAX_FILTERS: usize = 4_096;
 /// Blocks a filter remembers having told of: a deeper reorganisation is not taken back.
 pub const TRAIL: usize = 256;
@@ -47,6 +51,10 @@ pub enum Watch {
     Blocks,
     /// Transactions that enter the pool.
     Pending,
+    /// New blocks, with their headers.
+    Heads,
+    /// Whether the head is being caught up with.
+    Syncing,
 }
 
 /// What is new since the last poll.
@@ -56,6 +64,10 @@ pub enum Changes {
     Logs(Vec<(FoundLog, bool)>),
     /// Hashes of blocks or transactions.
     Hashes(Vec<B256>),
+    /// Headers, oldest first.
+    Heads(Vec<VerifiedHeader>),
+    /// Where synchronization stands, if it has begun or ended since.
+    Syncing(Option<Option<SyncProgress>>),
 }
 
 /// A block whose content was told, with the logs that were.
@@ -67,102 +79,128 @@ struct Told {
 
 #[derive(Debug, Clone)]
 struct Open {
+    id: u128,
     watch: Watch,
     /// Nothing was told yet.
     fresh: bool,
     /// The last blocks told of, oldest first.
-    trail: VecDeque<Told>,
-    pending: VecDeque<B256>,
+    trail: Vec<Told>,
+    pending: Vec<B256>,
     polled: u64,
+    /// A host asks for somebody, who is told only what comes.
+    subscription: bool,
+    /// Whether synchronization was under way at the last look.
+    syncing: bool,
 }
 
 impl Open {
-    /// What is new, and the trail that leads there.
-    fn news(&self, view: &dyn View) -> Result<(Changes, VecDeque<Told>), RangeStop> {
-        let head = view.head()?.number;
-        let (removed, kept) = self.fork(view, head);
-        match &self.watch {
-            Watch::Pending => Ok((Changes::Hashes(self.pending.iter().copied().collect()), VecDeque::new())),
-            Watch::Blocks => {
-                let new = headers(view, kept.saturating_add(1), head)?;
-                let trail = self.extended(kept, new.clone(), &[]);
-                Ok((Changes::Hashes(new.iter().map(|block| block.hash).collect()), trail))
-            }
-            Watch::BlockLogs { filter, block } if self.fresh => {
-                Ok((Changes::Logs(marked(logs_by_hash(view, *block, filter)?, false)), VecDeque::new()))
-            }
-            Watch::BlockLogs { .. } => Ok((Changes::Logs(Vec::new()), VecDeque::new())),
-            Watch::Logs { filter, from, to } => {
-                let first = if self.fresh { *from } else { kept.saturating_add(1).max(*from) };
-                let to = to.unwrap_or(u64::MAX);
-                let new = if first <= to { range_logs(view, first, to, filter)? } else { Vec::new() };
-                let trail = self.extended(kept, headers(view, kept.saturating_add(1), head)?, &new);
-                let mut changes = marked(removed, true);
-                changes.extend(marked(new, false));
-                Ok((Changes::Logs(changes), trail))
-            }
-        }
+    /// Whether it is kept at a time (seconds since 1970).
+    fn is_alive(&self, now: u64) -> bool {
+        let idle = if self.subscription { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
+        now.saturating_sub(self.polled) <= idle
     }
 
-    /// Logs of told blocks that left the chain, oldest first, and the height of the newest that stayed.
-    fn fork(&self, view: &dyn View, head: u64) -> (Vec<FoundLog>, u64) {
+    /// What is new. Where that cannot be said, nothing has changed.
+    fn news(&mut self, view: &dyn View) -> Result<Changes, RangeStop> {
+        match &self.watch {
+            Watch::Pending => return Ok(Changes::Hashes(core::mem::take(&mut self.pending))),
+            Watch::Syncing => {
+                let now = view.syncing();
+                let turned = now.is_some() != core::mem::replace(&mut self.syncing, now.is_some());
+                return Ok(Changes::Syncing(turned.then_some(now)));
+            }
+            Watch::BlockLogs { filter, block } => {
+                let logs = if self.fresh { logs_by_hash(view, *block, filter)? } else { Vec::new() };
+                return Ok(Changes::Logs(marked(logs, false)));
+            }
+            Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {}
+        }
+        let head = view.head()?.number;
+        let (stayed, kept) = self.fork(view, head);
+        let new = headers(view, kept.saturating_add(1), head)?;
+        let logs = self.new_logs(view, kept, head)?;
+        let removed = self.go_on(stayed, &new, &logs);
+        Ok(match self.watch {
+            Watch::Logs { .. } => {
+                let mut changes = marked(removed, true);
+                changes.extend(marked(logs, false));
+                Changes::Logs(changes)
+            }
+            Watch::Heads => Changes::Heads(new),
+            _ => Changes::Hashes(new.iter().map(|block| block.hash()).collect()),
+        })
+    }
+
+    /// How much of the trail is still on the chain, and the height that it leads to.
+    fn fork(&self, view: &dyn View, head: u64) -> (usize, u64) {
         let stayed = self.trail.iter().rposition(|told| view.is_canonical(told.block));
-        let gone = stayed.map_or(0, |at| at.saturating_add(1));
-        let removed = self.trail.iter().skip(gone).flat_map(|told| told.logs.iter().cloned()).collect();
-        let kept = match (stayed.and_then(|at| self.trail.get(at)), self.trail.front()) {
+        let kept = match (stayed.and_then(|at| self.trail.get(at)), self.trail.first()) {
             (Some(told), _) => told.block.number,
             (None, Some(oldest)) => oldest.block.number.saturating_sub(1).min(head),
             (None, None) => head,
         };
-        (removed, kept)
+        (stayed.map_or(0, |at| at.saturating_add(1)), kept)
     }
 
-    /// The trail up to a height, and on with new blocks and what of their logs was found.
-    fn extended(&self, kept: u64, new: Vec<BlockRef>, logs: &[FoundLog]) -> VecDeque<Told> {
-        let old = self.trail.iter().filter(|told| told.block.number <= kept).cloned();
-        let of = |block: BlockRef| logs.iter().filter(move |log| log.block == block).cloned().collect();
-        // The first poll may tell of blocks that the trail holds already.
-        let mut trail: VecDeque<Told> = old
-            .map(|told| if self.fresh { Told { logs: of(told.block), ..told } } else { told })
-            .chain(new.into_iter().map(|block| Told { block, logs: of(block) }))
-            .collect();
-        while trail.len() > TRAIL {
-            trail.pop_front();
+    /// Logs above a height; in a first poll all of the range.
+    fn new_logs(&self, view: &dyn View, kept: u64, head: u64) -> Result<Vec<FoundLog>, RangeStop> {
+        let Watch::Logs { filter, from, to } = &self.watch else { return Ok(Vec::new()) };
+        let mut first = if self.fresh { *from } else { kept.saturating_add(1).max(*from) };
+        if self.subscription {
+            // Who cannot ask for less gets the newest that one question may look at.
+            first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
         }
+        let to = to.unwrap_or(u64::MAX);
+        if first > to {
+            return Ok(Vec::new());
+        }
+        range_logs(view, first, to, filter)
+    }
+
+    /// Takes new blocks into the trail in place of what left the chain; gives the logs told of that, oldest first.
+    fn go_on(&mut self, stayed: usize, new: &[VerifiedHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
+        let removed = self.trail.split_off(stayed).into_iter().flat_map(|told| told.logs).collect();
+        self.trail.extend(new.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }));
+        self.trail.drain(..self.trail.len().saturating_sub(TRAIL));
         let mut held = 0_usize;
-        for told in trail.iter_mut().rev() {
+        for told in self.trail.iter_mut().rev() {
+            // The first poll may tell of blocks that the trail holds already.
+            told.logs.extend(logs.iter().filter(|log| log.block == told.block).cloned());
             held = held.saturating_add(told.logs.len());
             if held > MAX_TOLD_LOGS {
                 told.logs.clear();
             }
         }
-        trail
+        removed
     }
 }
 
-/// The last blocks of a range, oldest first.
-fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<BlockRef>> {
+/// The blocks of a range that are held, oldest first.
+fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<VerifiedHeader>> {
     let mut blocks = Vec::new();
     for number in from..=to {
-        if let Some(header) = view.header_by_number(number)? {
-            blocks.push(block_ref(&header));
+        match view.header_by_number(number) {
+            Ok(header) => blocks.extend(header),
+            // A light client holds nothing far below its checkpoint, and no reorganisation goes there.
+            Err(Stop::Refused(Refusal::TooOld { .. })) => {}
+            Err(stop) => return Err(stop),
         }
     }
     Ok(blocks)
 }
 
-/// All filters of an engine.
+/// All filters and subscriptions of an engine.
 #[derive(Debug, Clone)]
 pub struct Filters {
     secret: B256,
     made: u64,
-    open: BTreeMap<u128, Open>,
+    open: Vec<Open>,
 }
 
 impl Filters {
     /// No filters. Ids come from `secret`: who does not know it cannot guess them.
     pub fn new(secret: B256) -> Self {
-        Self { secret, made: 0, open: BTreeMap::new() }
+        Self { secret, made: 0, open: Vec::new() }
     }
 
     /// How many there are.
@@ -180,19 +218,48 @@ impl Filters {
     /// # Errors
     /// As the view's look-ups.
     pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
-        self.open.retain(|_, open| now.saturating_sub(open.polled) <= FILTER_IDLE);
+        self.add(watch, view, now, false)
+    }
+
+    /// As [`Self::install`] for one that is told only what comes, whatever the start of its range.
+    ///
+    /// # Errors
+    /// As the view's look-ups.
+    pub fn subscribe(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
+        let watch = match watch {
+            Watch::Logs { filter, .. } | Watch::BlockLogs { filter, .. } => {
+                Watch::Logs { filter, from: 0, to: None }
+            }
+            other => other,
+        };
+        self.add(watch, view, now, true)
+    }
+
+    fn add(&mut self, watch: Watch, view: &dyn View, now: u64, subscription: bool) -> Need<Option<u128>> {
+        self.open.retain(|open| open.is_alive(now));
         if self.open.len() >= MAX_FILTERS {
             return Ok(None);
         }
         // A reorganisation may go below the present head.
-        let head = view.head()?.number;
         let trail = match watch {
-            Watch::Blocks | Watch::Logs { .. } => headers(view, head.saturating_sub(TRAIL as u64), head)?,
-            Watch::BlockLogs { .. } | Watch::Pending => Vec::new(),
+            Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {
+                let head = view.head()?.number;
+                headers(view, head.saturating_sub(TRAIL as u64), head)?
+            }
+            Watch::BlockLogs { .. } | Watch::Pending | Watch::Syncing => Vec::new(),
         };
-        let trail = trail.into_iter().map(|block| Told { block, logs: Vec::new() }).collect();
+        let trail = trail.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }).collect();
         let id = self.next_id();
-        self.open.insert(id, Open { watch, fresh: true, trail, pending: VecDeque::new(), polled: now });
+        self.open.push(Open {
+            id,
+            watch,
+            fresh: !subscription,
+            trail,
+            pending: Vec::new(),
+            polled: now,
+            subscription,
+            syncing: view.syncing().is_some(),
+        });
         Ok(Some(id))
     }
 
@@ -207,25 +274,27 @@ impl Filters {
 
     /// Removes a filter; `false` if there is none.
     pub fn uninstall(&mut self, id: u128) -> bool {
-        self.open.remove(&id).is_some()
+        let before = self.open.len();
+        self.open.retain(|open| open.id != id);
+        self.open.len() < before
     }
 
     /// What a filter watches; `None` if there is none or it was idle too long.
-    pub fn watched(&self, id: u128, now: u64) -> Option<&Watch> {
+    pub fn watched(&mut self, id: u128, now: u64) -> Option<&Watch> {
         self.alive(id, now).map(|open| &open.watch)
     }
 
-    fn alive(&self, id: u128, now: u64) -> Option<&Open> {
-        self.open.get(&id).filter(|open| now.saturating_sub(open.polled) <= FILTER_IDLE)
+    fn alive(&mut self, id: u128, now: u64) -> Option<&mut Open> {
+        self.open.iter_mut().find(|open| open.id == id && open.is_alive(now))
     }
 
     /// Notes that a transaction entered the pool.
     pub fn pending(&mut self, transaction: B256) {
-        for open in self.open.values_mut().filter(|open| open.watch == Watch::Pending) {
+        for open in self.open.iter_mut().filter(|open| open.watch == Watch::Pending) {
             if open.pending.len() >= MAX_PENDING {
-                open.pending.pop_front();
+                open.pending.remove(0);
             }
-            open.pending.push_back(transaction);
+            open.pending.push(transaction);
         }
     }
 
@@ -236,13 +305,9 @@ impl Filters {
     /// As the view's look-ups.
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<Changes>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
-        let (changes, trail) = open.news(view)?;
-        if let Some(open) = self.open.get_mut(&id) {
-            open.pending.clear();
-            open.trail = trail;
-            open.fresh = false;
-            open.polled = now;
-        }
+        let changes = open.news(view)?;
+        open.fresh = false;
+        open.polled = now;
         Ok(Some(changes))
     }
 
@@ -258,13 +323,13 @@ impl Filters {
     ) -> Result<Option<Vec<FoundLog>>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
         let logs = match &open.watch {
-            Watch::Blocks | Watch::Pending => return Ok(None),
+            // What a subscription was told is not kept.
+            _ if open.subscription => return Ok(None),
+            Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => return Ok(None),
             Watch::BlockLogs { filter, block } => logs_by_hash(view, *block, filter)?,
             Watch::Logs { filter, from, to } => range_logs(view, *from, to.unwrap_or(u64::MAX), filter)?,
         };
-        if let Some(open) = self.open.get_mut(&id) {
-            open.polled = now;
-        }
+        open.polled = now;
         Ok(Some(logs))
     }
 }

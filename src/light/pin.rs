@@ -59,6 +59,8 @@ pub struct Pin {
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
     pub(crate) announced: u64,
+    /// The host's clock in seconds since 1970.
+    pub(crate) now: u64,
     /// Whom to ask, best first.
     pub(crate) roster: Vec<usize>,
     checkpoint: Checkpoint,
@@ -83,6 +85,7 @@ impl Pin {
             fault: sync.fault().cloned(),
             start: sync.start(),
             announced: sync.announced(),
+            now: sync.now().unix,
             roster: sync.roster(),
             checkpoint: *sync.checkpoint(),
             progress: sync.progress(),

@@ -89,6 +89,12 @@ impl FactStore {
         self.sent.extend(other.sent);
     }
 
+    /// Transactions that were passed on, oldest first.
+    #[cfg(feature = "local")]
+    pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
+        self.sent.iter().map(|(_, transaction)| transaction)
+    }
+
     fn is_full(&self) -> bool {
         let largest = [
             self.headers.len(),

@@ -2,15 +2,18 @@
 
 use alloc::{format, string::String};
 
-use alloy_primitives::keccak256;
+use alloy_primitives::{keccak256, U256};
 use serde::Serialize;
 
 use super::{
-    method::{done, required, verified, Done, Failure, Handler, Method},
+    method::{done, required, told, verified, Done, Failure, Handler, Method},
     params::Params,
     table,
 };
-use crate::engine::{Level, View};
+use crate::{
+    engine::{Level, SyncProgress, View},
+    types::json::Quantity,
+};
 
 /// The eth protocol number the reference reports (measured).
 const PROTOCOL_VERSION: &str = "0x3e";
@@ -20,20 +23,20 @@ pub(super) const METHODS: &[Method] = &[
         name: "web3_clientVersion",
         aliases: &[],
         params: &[],
-        result: "string",
+        result: told("string"),
         level: Level::Local,
         cost: 1,
-        doc: "Name, version, host and language of this client.",
+        doc: told("Name, version, host and language of this client."),
         handler: Handler::Read(|view, _| done(&view.client_version(), Level::Local)),
     },
     Method {
         name: "web3_sha3",
         aliases: &[],
         params: &[required("data", "DATA")],
-        result: "HASH",
+        result: told("HASH"),
         level: Level::Local,
         cost: 1,
-        doc: "Keccak-256 of the data.",
+        doc: told("Keccak-256 of the data."),
         handler: Handler::Read(|_, params| {
             done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local)
         }),
@@ -42,100 +45,114 @@ pub(super) const METHODS: &[Method] = &[
         name: "net_version",
         aliases: &[],
         params: &[],
-        result: "string",
+        result: told("string"),
         level: Level::Local,
         cost: 1,
-        doc: "The chain id in decimal.",
+        doc: told("The chain id in decimal."),
         handler: Handler::Read(|view, _| done(&format!("{}", view.network().chain_id), Level::Local)),
     },
     Method {
         name: "net_listening",
         aliases: &[],
         params: &[],
-        result: "boolean",
+        result: told("boolean"),
         level: Level::Local,
         cost: 1,
-        doc: "Whether the client can answer.",
+        doc: told("Whether the client can answer."),
         handler: Handler::Read(|_, _| done(&true, Level::Local)),
     },
     Method {
         name: "net_peerCount",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
-        doc: "Number of upstreams in use.",
+        doc: told("Number of upstreams in use."),
         handler: Handler::Read(|view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local)),
     },
     Method {
         name: "net_peerList",
         aliases: &[],
         params: &[],
-        result: "array of strings",
+        result: told("array of strings"),
         level: Level::Local,
         cost: 1,
-        doc: "The upstreams in use, credentials removed.",
+        doc: told("The upstreams in use, credentials removed."),
         handler: Handler::Read(|view, _| done(&view.upstreams(), Level::Local)),
     },
     Method {
         name: "eth_chainId",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
-        doc: "The chain id (EIP-695).",
+        doc: told("The chain id (EIP-695)."),
         handler: Handler::Read(|view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local)),
     },
     Method {
         name: "eth_protocolVersion",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
-        doc: "Protocol version of the chain's nodes.",
+        doc: told("Protocol version of the chain's nodes."),
         handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
     },
     Method {
         name: "ext_protocolVersion",
         aliases: &["rsk_protocolVersion"],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
-        doc: "Protocol version of the chain's nodes.",
+        doc: told("Protocol version of the chain's nodes."),
         handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
     },
     Method {
         name: "eth_syncing",
         aliases: &[],
         params: &[],
-        result: "sync status or false",
+        result: told("sync status or false"),
         level: Level::Local,
         cost: 1,
-        doc: "Progress of header verification, or false when the head is current.",
+        doc: told("Progress of header verification, or false when the head is current."),
         handler: Handler::Read(syncing),
     },
     Method {
         name: "eth_blockNumber",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Verified,
         cost: 1,
-        doc: "Height of the newest verified block.",
+        doc: told("Height of the newest verified block."),
         handler: Handler::Read(|view, _| verified(&format!("{:#x}", view.head()?.number))),
+    },
+    Method {
+        name: "eth_gasPrice",
+        aliases: &[],
+        params: &[],
+        result: told("QUANTITY"),
+        level: Level::Verified,
+        cost: 1,
+        doc: told("The newest block's minimum gas price and a tenth more."),
+        handler: Handler::Read(|view, _| {
+            let minimum = view.head()?.minimum_gas_price.value();
+            let price = minimum.saturating_mul(U256::from(11)).checked_div(U256::from(10));
+            verified(&Quantity(price.unwrap_or_default()))
+        }),
     },
     Method {
         name: "rpc_modules",
         aliases: &[],
         params: &[],
-        result: "map of namespace to version",
+        result: told("map of namespace to version"),
         level: Level::Local,
         cost: 1,
-        doc: "The namespaces served.",
+        doc: told("The namespaces served."),
         handler: Handler::Read(modules),
     },
 ];
@@ -149,7 +166,12 @@ struct Syncing {
 }
 
 fn syncing(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    match view.syncing() {
+    sync_status(view.syncing())
+}
+
+/// The status object, or `false` when the head is current.
+pub(super) fn sync_status(progress: Option<SyncProgress>) -> Result<Done, Failure> {
+    match progress {
         None => done(&false, Level::Local),
         Some(progress) => done(
             &Syncing {

@@ -2,21 +2,26 @@
 
 use alloc::sync::Arc;
 
+use alloy_primitives::B256;
+
 use super::{
     dispatch::Dispatcher,
     session::{Session, Step},
 };
 use crate::{
     consensus::{Checkpoint, Network},
+    engine::Filters,
     light::{Answer, FactCache, Identity, KeptFault, Now, Page, Pin, ReadPage, Sync, SyncOptions, SyncStep},
 };
 
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
-/// [`Session`] for each message of its own clients.
+/// [`Session`] for each message of its own clients. All messages come from the host itself: ids of filters can be
+/// guessed, and subscriptions are the host's to ask ([`Self::sync_next`] may have changed the head).
 #[derive(Debug)]
 pub struct Client {
     sync: Sync,
     cache: FactCache,
+    filters: Filters,
     dispatcher: Arc<Dispatcher>,
     identity: Arc<Identity>,
 }
@@ -27,7 +32,8 @@ impl Client {
         Self {
             sync: Sync::new(network, checkpoint),
             cache: FactCache::new(),
-            dispatcher: Arc::new(Dispatcher::new()),
+            filters: Filters::new(B256::ZERO),
+            dispatcher: Arc::new(Dispatcher::with_notifications()),
             identity: Arc::new(identity),
         }
     }
@@ -88,8 +94,8 @@ impl Client {
     }
 
     /// Goes on with a message; `interrupt` ends long runs.
-    pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
-        session.step(&self.cache, interrupt)
+    pub fn step(&mut self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
+        session.step(&self.cache, Some(&mut self.filters), interrupt)
     }
 
     /// Hands in the answers to the last [`Step::Fetch`].
@@ -100,6 +106,8 @@ impl Client {
     /// Keeps what a finished session has proven.
     pub fn close(&mut self, session: Session) {
         let (learned, observations) = session.finish();
+        #[cfg(feature = "local")]
+        learned.sent().for_each(|transaction| self.filters.pending(transaction.hash()));
         self.cache.absorb(learned);
         self.sync.observe(observations);
     }

@@ -11,13 +11,15 @@ use super::{
     params::Params,
     table,
 };
-use crate::engine::{Node, View};
+use crate::engine::{Filters, Node, View};
 
 /// The method table with look-up by name.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     /// Sorted by name; aliases point to the same row.
     index: Vec<(&'static str, &'static Method)>,
+    /// Whether callers can be sent notifications.
+    notifies: bool,
 }
 
 impl Default for Dispatcher {
@@ -37,7 +39,12 @@ impl Dispatcher {
             })
             .collect();
         index.sort_unstable_by_key(|(name, _)| *name);
-        Self { index }
+        Self { index, notifies: false }
+    }
+
+    /// A dispatcher for callers to whom notifications can be sent.
+    pub fn with_notifications() -> Self {
+        Self { notifies: true, ..Self::new() }
     }
 
     /// The row of this name or alias.
@@ -49,14 +56,25 @@ impl Dispatcher {
     /// The row that a call means.
     ///
     /// # Errors
-    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`].
+    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`].
     fn row(&self, call: &Call) -> Result<&'static Method, RpcError> {
-        self.find(&call.method).ok_or_else(|| unknown(&call.method))
+        match self.find(&call.method) {
+            None => Err(unknown(&call.method)),
+            Some(method) if matches!(method.handler, Handler::Subscribe(_)) && !self.notifies => {
+                Err(RpcError::NoNotifications)
+            }
+            Some(method) => Ok(method),
+        }
     }
 
-    /// Whether a call changes a local chain.
+    /// Whether a call changes a local chain or the filters, so that it runs alone.
     pub fn writes(&self, call: &Call) -> bool {
-        self.find(&call.method).is_some_and(Method::writes)
+        self.find(&call.method).is_some_and(|method| method.writes() || method.watches())
+    }
+
+    /// Whether a call needs the filters.
+    pub fn watches(&self, call: &Call) -> bool {
+        self.find(&call.method).is_some_and(Method::watches)
     }
 
     /// Runs one call on the view; a method that changes a chain is refused.
@@ -68,7 +86,29 @@ impl Dispatcher {
         let params = params(method, &call.params)?;
         match method.handler {
             Handler::Read(read) => read(view, params),
-            Handler::Write(_) => Err(RpcError::NeedsLocalChain(method.name).into()),
+            Handler::Watch(_) | Handler::Subscribe(_) | Handler::Write(_) => {
+                Err(RpcError::NeedsLocalChain(method.name).into())
+            }
+        }
+    }
+
+    /// As [`Self::run`], with filters; `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_with(
+        &self,
+        view: &dyn View,
+        filters: Option<&mut Filters>,
+        now: u64,
+        call: &Call,
+    ) -> Result<Done, Failure> {
+        let method = self.row(call)?;
+        match (method.handler, filters) {
+            (Handler::Watch(watch) | Handler::Subscribe(watch), Some(filters)) => {
+                watch(filters, view, now, params(method, &call.params)?)
+            }
+            _ => self.run(view, call),
         }
     }
 
@@ -89,6 +129,11 @@ impl Dispatcher {
                 let (snapshot, now) = (node.snapshot(), node.now());
                 let view = snapshot.view(now, interrupt);
                 read(&*view, params)
+            }
+            Handler::Watch(watch) | Handler::Subscribe(watch) => {
+                let (snapshot, now) = (node.snapshot(), node.now());
+                let view = snapshot.view(now, interrupt);
+                watch(node.filters(), &*view, now, params)
             }
             Handler::Write(write) => write(node, params),
         }

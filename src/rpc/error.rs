@@ -209,6 +209,9 @@ pub enum RpcError {
     /// No such method.
     #[error("method not found")]
     MethodNotFound,
+    /// A subscription, asked for where nothing can be sent without being asked.
+    #[error("notifications not supported: eth_subscribe needs a WebSocket or a provider with events")]
+    NoNotifications,
     /// The method exists elsewhere, but not here.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
@@ -346,9 +349,11 @@ impl RpcError {
             | Self::BlockNotFound(_)
             | Self::BlockHashNotFound(_)
             | Self::NotCanonical(_) => -32600,
-            Self::MethodNotFound | Self::NotAvailable(_) | Self::NeedsLocalChain(_) | Self::NeedsDevChain => {
-                -32601
-            }
+            Self::MethodNotFound
+            | Self::NotAvailable(_)
+            | Self::NoNotifications
+            | Self::NeedsLocalChain(_)
+            | Self::NeedsDevChain => -32601,
             #[cfg(feature = "local")]
             Self::Dev(error) => dev_code(error),
             #[cfg(feature = "local")]

@@ -1,18 +1,22 @@
-//! Filters by polling: `eth_newFilter` and its kin.
+//! Filters by polling, `eth_newFilter` and its kin, and subscriptions.
+//!
+//! A subscription is a filter that a host asks for its callers: each element of what `eth_getFilterChanges` gives for
+//! its id is the `result` of one notification. Hosts ask when their chain has changed.
 
 use alloc::{string::String, vec::Vec};
 
 use alloy_primitives::U256;
 
 use super::{
+    chain::sync_status,
     error::{ParamError, RpcError},
     logs::{range_failure, shown, watch},
-    method::{done, required, Done, Failure, Handler, Method, Param},
+    method::{done, optional, required, told, Done, Failure, Handler, Method, Param},
     params::{parse_data, Params},
 };
 use crate::{
-    engine::{Changes, Level, Node, View, Watch, MAX_FILTERS},
-    types::json::Quantity,
+    engine::{Changes, Filters, Level, View, Watch, MAX_FILTERS},
+    types::json::{Quantity, RpcHead},
 };
 
 const FILTER: &[Param] = &[required("filterId", "QUANTITY")];
@@ -22,73 +26,103 @@ pub(super) const METHODS: &[Method] = &[
         name: "eth_newFilter",
         aliases: &[],
         params: &[required("filter", "LOG_FILTER")],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
-        doc: "Installs a filter of logs; the first poll gives what its range holds already.",
-        handler: Handler::Write(|node, params| install(node, |view| watch(view, params))),
+        doc: told("Installs a filter of logs; the first poll gives what its range holds already."),
+        handler: Handler::Watch(|filters, view, now, params| {
+            install(filters, view, now, watch(view, 0, params)?)
+        }),
     },
     Method {
         name: "eth_newBlockFilter",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
-        doc: "Installs a filter of new blocks of the canonical chain.",
-        handler: Handler::Write(|node, _| install(node, |_| Ok(Watch::Blocks))),
+        doc: told("Installs a filter of new blocks of the canonical chain."),
+        handler: Handler::Watch(|filters, view, now, _| install(filters, view, now, Watch::Blocks)),
     },
     Method {
         name: "eth_newPendingTransactionFilter",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Local,
         cost: 10,
-        doc: "Installs a filter of transactions that enter the pool.",
-        handler: Handler::Write(|node, _| install(node, |_| Ok(Watch::Pending))),
+        doc: told("Installs a filter of transactions that enter the pool; of a light client: those sent through it."),
+        handler: Handler::Watch(|filters, view, now, _| install(filters, view, now, Watch::Pending)),
     },
     Method {
         name: "eth_getFilterChanges",
         aliases: &[],
         params: FILTER,
-        result: "array of log objects or hashes",
+        result: told("array of log objects or hashes"),
         level: Level::Verified,
         cost: 20,
-        doc: "What is new since the last poll; logs taken back by a reorganisation come marked as removed.",
-        handler: Handler::Write(changes),
+        doc: told("What is new since the last poll; logs taken back by a reorganisation come marked as removed."),
+        handler: Handler::Watch(changes),
     },
     Method {
         name: "eth_getFilterLogs",
         aliases: &[],
         params: FILTER,
-        result: "array of log objects",
+        result: told("array of log objects"),
         level: Level::Verified,
         cost: 100,
-        doc: "All logs in the range of a log filter.",
-        handler: Handler::Write(all_logs),
+        doc: told("All logs in the range of a log filter."),
+        handler: Handler::Watch(all_logs),
     },
     Method {
         name: "eth_uninstallFilter",
         aliases: &[],
         params: FILTER,
-        result: "boolean",
+        result: told("boolean"),
         level: Level::Local,
         cost: 1,
-        doc:
-            "Removes a filter; false if there is none. One that nobody polls for five minutes goes by itself.",
-        handler: Handler::Write(uninstall),
+        doc: told("Removes a filter; false if there is none. One that nobody polls for five minutes goes by itself."),
+        handler: Handler::Watch(|filters, _, _, params| uninstall(filters, params)),
+    },
+    Method {
+        name: "eth_subscribe",
+        aliases: &[],
+        params: &[
+            required("type", "newHeads, logs, newPendingTransactions or syncing"),
+            optional("filter", "LOG_FILTER"),
+        ],
+        result: told("DATA"),
+        level: Level::Verified,
+        cost: 10,
+        doc: told("Notifies of what is new, logs taken back by a reorganisation marked as removed; over WebSocket."),
+        handler: Handler::Subscribe(subscribe),
+    },
+    Method {
+        name: "eth_unsubscribe",
+        aliases: &[],
+        params: &[required("subscriptionId", "DATA")],
+        result: told("boolean"),
+        level: Level::Local,
+        cost: 1,
+        doc: told("Ends a subscription; false if there is none."),
+        handler: Handler::Subscribe(|filters, _, _, params| uninstall(filters, params)),
     },
 ];
 
-fn install(
-    node: &mut dyn Node,
-    watched: impl FnOnce(&dyn View) -> Result<Watch, Failure>,
-) -> Result<Done, Failure> {
-    let (snapshot, now) = (node.snapshot(), node.now());
-    let view = snapshot.view(now, &|| false);
-    let watched = watched(&*view)?;
-    let id = node.filters().install(watched, &*view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
+fn install(filters: &mut Filters, view: &dyn View, now: u64, watched: Watch) -> Result<Done, Failure> {
+    let id = filters.install(watched, view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
+    done(&Quantity(U256::from(id)), Level::Local)
+}
+
+fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
+    let watched = match params.text(0).as_str() {
+        "newHeads" => Watch::Heads,
+        "logs" => watch(view, 1, params)?,
+        "newPendingTransactions" => Watch::Pending,
+        "syncing" => Watch::Syncing,
+        _ => return Err(ParamError::Type { position: 0, expected: "a type of subscription" }.into()),
+    };
+    let id = filters.subscribe(watched, view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
     done(&Quantity(U256::from(id)), Level::Local)
 }
 
@@ -104,30 +138,33 @@ fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
     Ok(U256::try_from_be_slice(&bytes).and_then(|id| u128::try_from(id).ok()))
 }
 
-fn changes(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn changes(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
-    let (snapshot, now) = (node.snapshot(), node.now());
-    let view = snapshot.view(now, &|| false);
-    match node.filters().poll(id, &*view, now).map_err(range_failure)? {
+    match filters.poll(id, view, now).map_err(range_failure)? {
         None => Err(RpcError::FilterNotFound.into()),
         Some(Changes::Hashes(hashes)) => done(&hashes, Level::Verified),
         Some(Changes::Logs(logs)) => {
             let logs: Vec<_> = logs.iter().map(|(log, removed)| shown(log, *removed)).collect();
             done(&logs, Level::Verified)
         }
+        Some(Changes::Heads(heads)) => {
+            done(&heads.iter().map(|head| RpcHead::new(head)).collect::<Vec<_>>(), Level::Verified)
+        }
+        Some(Changes::Syncing(turned)) => {
+            let status = turned.map(sync_status).transpose()?;
+            done(&status.iter().map(|status| &status.value).collect::<Vec<_>>(), Level::Local)
+        }
     }
 }
 
-fn all_logs(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>) -> Result<Done, Failure> {
     let id = id(params)?.ok_or(RpcError::FilterNotFound)?;
-    let (snapshot, now) = (node.snapshot(), node.now());
-    let view = snapshot.view(now, &|| false);
-    let logs = node.filters().all_logs(id, &*view, now).map_err(range_failure)?;
+    let logs = filters.all_logs(id, view, now).map_err(range_failure)?;
     let logs = logs.ok_or(RpcError::FilterNotFound)?;
     done(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>(), Level::Verified)
 }
 
-fn uninstall(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
-    let removed = id(params)?.is_some_and(|id| node.filters().uninstall(id));
+fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<Done, Failure> {
+    let removed = id(params)?.is_some_and(|id| filters.uninstall(id));
     done(&removed, Level::Local)
 }

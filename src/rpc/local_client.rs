@@ -40,12 +40,20 @@ impl LocalMessage {
         !self.exchange.calls().any(|call| self.dispatcher.writes(call))
     }
 
+    /// Whether a call of the message may have changed the chain or its pool; filters are not part of them.
+    pub fn changes_chain(&self) -> bool {
+        let changes = |call: &Call| self.dispatcher.find(&call.method).is_some_and(Method::writes);
+        self.exchange.calls().any(changes)
+    }
+
     /// Whether the answer is a few look-ups or one block away, so that a thread of its own would cost more than the
     /// answer. What runs code for a caller, or goes through many blocks, is not.
     pub fn is_brief(&self) -> bool {
         let cost = |call: &Call| match self.dispatcher.find(&call.method) {
             None => 1,
-            Some(method) if method.writes() && !is_brief_change(method, call) => u32::MAX,
+            Some(method) if (method.writes() || method.watches()) && !is_brief_change(method, call) => {
+                u32::MAX
+            }
             Some(method) => method.cost,
         };
         self.exchange.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
@@ -131,7 +139,7 @@ impl LocalClient {
         self.node.begin(moment);
         for member in &mut message.exchange.members {
             if let State::Pending(call) = &member.state {
-                let result = self.dispatcher.run_on(&mut *self.node, interrupt, call);
+                let result = message.dispatcher.run_on(&mut *self.node, interrupt, call);
                 member.state = State::Finished(outcome(result));
             }
         }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{required, verified, Done, Failure, Handler, Method},
+    method::{required, told, verified, Done, Failure, Handler, Method},
     params::{block_selector, parse_address, parse_hash, BlockSelector, Params},
 };
 use crate::{
@@ -21,10 +21,10 @@ pub(super) const METHODS: &[Method] = &[Method {
     name: "eth_getLogs",
     aliases: &[],
     params: &[required("filter", "LOG_FILTER")],
-    result: "array of log objects",
+    result: told("array of log objects"),
     level: Level::Verified,
     cost: 100,
-    doc: "Logs of a range of blocks, or of one block, by contract and topics.",
+    doc: told("Logs of a range of blocks, or of one block, by contract and topics."),
     handler: Handler::Read(get_logs),
 }];
 
@@ -52,13 +52,13 @@ enum OneOrMany {
     Many(Vec<Option<String>>),
 }
 
-/// Reads the first parameter as a log filter on the view's chain. `latest` is fixed as a start and open
+/// Reads a parameter as a log filter on the view's chain. `latest` is fixed as a start and open
 /// as an end.
 ///
 /// # Errors
 /// As the parameters' own, and those of [`find`].
-pub(super) fn watch(view: &dyn View, params: Params<'_>) -> Result<Watch, Failure> {
-    let given: FilterObject<'_> = params.object(0, "a log filter")?.unwrap_or_default();
+pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
+    let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
     if let Some(hash) = given.block_hash {
         if given.from_block.is_some() || given.to_block.is_some() {
@@ -122,7 +122,7 @@ fn one_or_many(raw: Option<&RawValue>) -> Option<OneOrMany> {
 }
 
 fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let logs = match watch(view, params)? {
+    let logs = match watch(view, 0, params)? {
         Watch::Logs { filter, from, to } => {
             range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?
         }
@@ -130,7 +130,7 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
             Some(header) => block_logs(view, &header, &filter)?,
             None => Vec::new(),
         },
-        Watch::Blocks | Watch::Pending => Vec::new(),
+        Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => Vec::new(),
     };
     verified(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>())
 }

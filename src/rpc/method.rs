@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{error::RpcError, params::Params};
-use crate::engine::{Level, Node, Stop, View};
+use crate::engine::{Filters, Level, Node, Stop, View};
 
 /// A JSON-RPC method: everything the dispatcher, the catalogue and the docs say about it.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,10 @@ pub struct Param {
 /// A handler that only reads: a pure function of the view and the parameters.
 pub type Read = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
 
-/// A handler that changes a local chain, its pool, keys, clock or filters.
+/// A handler of filters: it gets them, a view of the present head, and the time in seconds since 1970.
+pub type Watching = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<Done, Failure>;
+
+/// A handler that changes a local chain, its pool, keys or clock.
 pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
 
 /// The implementation of a method.
@@ -51,6 +54,10 @@ pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
 pub enum Handler {
     /// Runs on any view, in every mode, beside others.
     Read(Read),
+    /// Installs, asks or removes filters, in every mode.
+    Watch(Watching),
+    /// As [`Self::Watch`], but only where notifications can be sent.
+    Subscribe(Watching),
     /// Runs alone on the node of a local chain; a light client refuses it.
     Write(Write),
 }
@@ -96,9 +103,23 @@ impl Method {
         matches!(self.handler, Handler::Write(_))
     }
 
+    /// Whether it needs the filters.
+    pub fn watches(&self) -> bool {
+        matches!(self.handler, Handler::Watch(_) | Handler::Subscribe(_))
+    }
+
     /// The part of the name before `_`.
     pub fn namespace(&self) -> &'static str {
         self.name.split_once('_').map_or(self.name, |(namespace, _)| namespace)
+    }
+}
+
+/// A text of the catalogue: of no use to a browser, and too long for it.
+pub(super) const fn told(text: &'static str) -> &'static str {
+    if cfg!(feature = "catalogue") {
+        text
+    } else {
+        ""
     }
 }
 

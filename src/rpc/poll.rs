@@ -10,7 +10,7 @@ use super::{
     dev,
     envelope::{Call, Outcome},
     error::RpcError,
-    method::Method,
+    method::{Handler, Method},
     params::Params,
 };
 use crate::{
@@ -83,6 +83,8 @@ impl Poll {
         };
         let without_proof = matches!(refusal, Refusal::Unproven(_) | Refusal::NoStateProofs { .. });
         let asked = row.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
+        // Filters are here, and nowhere else.
+        let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
         let asked = asked.and_then(|row| Some(UpstreamCall::new(row.name, pinned(row, call, pin)?)));
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));

@@ -2,7 +2,7 @@
 //!
 //! The host owns the bytes and the waiting:
 //! ```text
-//! loop { match session.step(&cache, &interrupt) { Fetch(calls) => session.feed(ask(calls)), Done(answer) => break } }
+//! loop { match session.step(&cache, filters, &interrupt) { Fetch(calls) => session.feed(ask(calls)), Done(answer) => break } }
 //! cache.absorb(session.into_learned())
 //! ```
 //! All calls of a message see the same head.
@@ -26,7 +26,7 @@ use super::{
     method::Failure,
 };
 use crate::{
-    engine::{LightView, Refusal, Stop},
+    engine::{Filters, LightView, Refusal, Stop},
     light::{
         plan, Answer, AttemptFailure, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts, Known,
         Observation, Outcome, Pin, Question, Task, Wanted,
@@ -103,8 +103,19 @@ impl Session {
         }
     }
 
+    /// Whether a call of the message needs the filters.
+    pub fn watches(&self) -> bool {
+        self.exchange.calls().any(|call| self.dispatcher.watches(call))
+    }
+
     /// Goes on as far as the known facts allow. `interrupt` is asked now and then by long runs; `true` ends them.
-    pub fn step(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Step {
+    /// Without filters, calls that need them are refused.
+    pub fn step(
+        &mut self,
+        cache: &FactCache,
+        mut filters: Option<&mut Filters>,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Step {
         loop {
             let questions = self.questions();
             if !questions.is_empty() {
@@ -112,7 +123,7 @@ impl Session {
             }
             #[cfg(feature = "local")]
             self.pass_on();
-            let lacking = self.run_pending(cache, interrupt);
+            let lacking = self.run_pending(cache, filters.as_deref_mut(), interrupt);
             if lacking.is_empty() && self.questions().is_empty() {
                 return Step::Done(self.exchange.reply());
             }
@@ -177,12 +188,18 @@ impl Session {
     }
 
     /// Runs every unfinished call once; returns what they lack together.
-    fn run_pending(&mut self, cache: &FactCache, interrupt: &dyn Fn() -> bool) -> Facts {
+    fn run_pending(
+        &mut self,
+        cache: &FactCache,
+        mut filters: Option<&mut Filters>,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Facts {
         let (mut lacking, mut touched) = (Facts::new(), Vec::new());
         let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(call) = &member.state else { continue };
-            let outcome = match self.dispatcher.run(&view, call) {
+            let filters = filters.as_deref_mut();
+            let outcome = match self.dispatcher.run_with(&view, filters, self.pin.now, call) {
                 Ok(done) => Ok(done.value),
                 Err(Failure::Error(error)) => Err(error),
                 Err(Failure::Stop(Stop::Refused(refusal))) => {

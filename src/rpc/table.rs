@@ -1,8 +1,8 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
-use super::{blocks, call, chain, headers, logs, method::Method, rootlight, state, transactions};
+use super::{blocks, call, chain, filters, headers, logs, method::Method, rootlight, state, transactions};
 #[cfg(feature = "local")]
-use super::{debug, dev, filters, trace, witness};
+use super::{debug, dev, trace, witness};
 
 /// Rows that a light client answers too, by namespace file.
 static METHODS: &[&[Method]] = &[
@@ -13,12 +13,13 @@ static METHODS: &[&[Method]] = &[
     call::METHODS,
     headers::METHODS,
     logs::METHODS,
+    filters::METHODS,
     rootlight::METHODS,
 ];
 
 /// Rows that need a chain which is executed here: refused by a light client, left out of its browser module.
 #[cfg(feature = "local")]
-static LOCAL: &[&[Method]] = &[filters::METHODS, trace::METHODS, debug::METHODS, witness::METHODS];
+static LOCAL: &[&[Method]] = &[trace::METHODS, debug::METHODS, witness::METHODS];
 
 /// See above.
 #[cfg(not(feature = "local"))]

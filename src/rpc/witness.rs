@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     call::keys_of_call,
     lookup::{find, require, state_failure},
-    method::{absent, optional, required, verified, Done, Failure, Handler, Method},
+    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method},
     params::{BlockSelector, Params},
 };
 use crate::{
@@ -34,10 +34,10 @@ pub(super) const METHODS: &[Method] = &[
             optional("block", "BLOCK"),
             optional("stateOverride", "OVERRIDE"),
         ],
-        result: "witness: trie nodes and values that prove what the call reads",
+        result: told("witness: trie nodes and values that prove what the call reads"),
         level: Level::Verified,
         cost: 100,
-        doc: "Proof of all state that eth_call with the same parameters reads, in one answer.",
+        doc: told("Proof of all state that eth_call with the same parameters reads, in one answer."),
         handler: Handler::Read(of_call),
     },
     Method {
@@ -48,10 +48,10 @@ pub(super) const METHODS: &[Method] = &[
             optional("transactionIndex", "QUANTITY"),
             optional("wholeStorage", "BOOLEAN"),
         ],
-        result: "witness of the parent's state, or null",
+        result: told("witness of the parent's state, or null"),
         level: Level::Verified,
         cost: 300,
-        doc: "Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list.",
+        doc: told("Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list."),
         handler: Handler::Read(of_block),
     },
 ];

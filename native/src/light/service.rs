@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use alloy_primitives::B256;
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::exec::CallPolicy;
 use rootlight::light::{Answer as Fetched, Identity, SyncOptions, Unproven};
 use rootlight::rpc::{Session, Step};
-use tokio::sync::Semaphore;
+use tokio::sync::{watch, Semaphore};
 use tracing::warn;
 
 use super::convert::ask_each;
@@ -74,7 +75,8 @@ pub struct LightService {
 
 /// What the next step of a session needs.
 enum Next {
-    Start(Bytes),
+    /// A message, and whether its sender can be notified.
+    Start(Bytes, bool),
     Feed(Box<Session>, Vec<Fetched>),
 }
 
@@ -120,7 +122,7 @@ impl LightService {
             min_depth: options.min_depth,
             unproven: options.unproven,
         };
-        Shared::new(network, checkpoint, identity, options.sync)
+        Shared::new(network, checkpoint, identity, options.sync, secret())
     }
 
     fn launch(client: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
@@ -160,8 +162,8 @@ impl LightService {
         self.client.sync().fault().is_some()
     }
 
-    async fn converse(&self, message: &Bytes) -> Answer {
-        let mut next = Next::Start(message.clone());
+    async fn converse(&self, message: &Bytes, notified: bool) -> Answer {
+        let mut next = Next::Start(message.clone(), notified);
         loop {
             let Some((session, step)) = self.run(next).await else {
                 let text = "Internal server error";
@@ -183,6 +185,17 @@ impl LightService {
         }
     }
 
+    async fn converse_in_time(&self, message: Vec<u8>, notified: bool) -> Answer {
+        let message = Bytes::from(message);
+        match tokio::time::timeout(self.options.message_timeout, self.converse(&message, notified)).await {
+            Ok(answer) => answer,
+            Err(_) => {
+                let text = "Execution has got timeout out.";
+                Answer::served(Some(envelope::error_for(&message, TIMED_OUT, text)))
+            }
+        }
+    }
+
     /// Runs one step on a thread for CPU work.
     async fn run(&self, next: Next) -> Option<(Box<Session>, Step)> {
         // The semaphore is never closed.
@@ -191,7 +204,7 @@ impl LightService {
         let work = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let mut session = match next {
-                Next::Start(message) => Box::new(client.open(&message)),
+                Next::Start(message, notified) => Box::new(client.open(&message, notified)),
                 Next::Feed(mut session, answers) => {
                     client.feed(&mut session, answers);
                     session
@@ -213,16 +226,15 @@ impl Drop for LightService {
 
 impl Service for LightService {
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            let message = Bytes::from(message);
-            match tokio::time::timeout(self.options.message_timeout, self.converse(&message)).await {
-                Ok(answer) => answer,
-                Err(_) => {
-                    let text = "Execution has got timeout out.";
-                    Answer::served(Some(envelope::error_for(&message, TIMED_OUT, text)))
-                }
-            }
-        })
+        Box::pin(self.converse_in_time(message, false))
+    }
+
+    fn answer_subscriber(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        Box::pin(self.converse_in_time(message, true))
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.client.changes())
     }
 
     fn health(&self) -> Health {
@@ -235,6 +247,15 @@ impl Service for LightService {
         };
         Health { ready: sync.is_synced(), block_number, reason }
     }
+}
+
+/// What ids of filters are made of.
+fn secret() -> B256 {
+    let mut secret = [0; 32];
+    if let Err(failure) = getrandom::fill(&mut secret) {
+        warn!(%failure, "no randomness: callers can guess each other's filters");
+    }
+    secret.into()
 }
 
 /// `web3_clientVersion`.

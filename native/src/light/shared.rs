@@ -8,10 +8,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
+use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
+use rootlight::engine::Filters;
 use rootlight::light::{Answer, FactCache, FactStore, Identity, Now, Pin, Sync, SyncOptions, SyncStep};
 use rootlight::rpc::{Dispatcher, Session, Step};
 use rootlight::types::Transaction;
+use tokio::sync::watch;
 use tracing::warn;
 
 use super::kept::HeaderStore;
@@ -25,7 +28,12 @@ pub(super) struct Shared {
     sync: RwLock<Sync>,
     cache: RwLock<FactCache>,
     learned: Mutex<Vec<FactStore>>,
+    filters: Mutex<Filters>,
     dispatcher: Arc<Dispatcher>,
+    /// For callers to whom notifications can be sent.
+    notifying: Arc<Dispatcher>,
+    /// Counts what there may be to notify of.
+    changes: watch::Sender<u64>,
     identity: Arc<Identity>,
     /// Where verified headers are kept, if anywhere.
     store: Mutex<Option<HeaderStore>>,
@@ -37,6 +45,7 @@ impl Shared {
         checkpoint: Checkpoint,
         identity: Identity,
         options: SyncOptions,
+        secret: B256,
     ) -> Self {
         let upstreams = identity.upstreams.len();
         let sync = Sync::with_upstreams(Arc::new(network), checkpoint, upstreams, options);
@@ -44,7 +53,10 @@ impl Shared {
             sync: RwLock::new(sync),
             cache: RwLock::new(FactCache::new()),
             learned: Mutex::new(Vec::new()),
+            filters: Mutex::new(Filters::new(secret)),
             dispatcher: Arc::new(Dispatcher::new()),
+            notifying: Arc::new(Dispatcher::with_notifications()),
+            changes: watch::Sender::new(0),
             identity: Arc::new(identity),
             store: Mutex::new(None),
         }
@@ -87,14 +99,32 @@ impl Shared {
 
     /// Hands in the answers to the last questions of synchronization to an upstream.
     pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) {
-        self.sync.write().unwrap_or_else(PoisonError::into_inner).feed(upstream, answers, now);
+        let changed = {
+            let mut sync = self.sync.write().unwrap_or_else(PoisonError::into_inner);
+            let before = standing(&sync);
+            sync.feed(upstream, answers, now);
+            before != standing(&sync)
+        };
+        if changed {
+            self.changed();
+        }
         self.save();
     }
 
-    /// Starts a message; it sees the present head until it is done.
-    pub(super) fn open(&self, message: &[u8]) -> Session {
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    /// Changes when there may be something to notify of.
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Starts a message; it sees the present head until it is done. `notified`: whether its sender can be.
+    pub(super) fn open(&self, message: &[u8], notified: bool) -> Session {
         let pin = Pin::new(&self.sync(), self.identity.clone());
-        Session::new(self.dispatcher.clone(), pin, message)
+        let dispatcher = if notified { &self.notifying } else { &self.dispatcher };
+        Session::new(dispatcher.clone(), pin, message)
     }
 
     pub(super) fn feed(&self, session: &mut Session, answers: Vec<Answer>) {
@@ -102,7 +132,11 @@ impl Shared {
     }
 
     pub(super) fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
-        session.step(&self.cache.read().unwrap_or_else(PoisonError::into_inner), interrupt)
+        // A message without filters waits for nobody who polls.
+        let mut filters =
+            session.watches().then(|| self.filters.lock().unwrap_or_else(PoisonError::into_inner));
+        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        session.step(&cache, filters.as_deref_mut(), interrupt)
     }
 
     /// Transactions that clients of this program have sent, oldest first.
@@ -113,6 +147,10 @@ impl Shared {
     /// Keeps what a session has proven: now if nobody reads the cache, else with a later one.
     pub(super) fn close(&self, session: Session) {
         let (facts, observations) = session.finish();
+        for transaction in facts.sent() {
+            self.filters.lock().unwrap_or_else(PoisonError::into_inner).pending(transaction.hash());
+            self.changed();
+        }
         if !observations.is_empty() {
             self.sync.write().unwrap_or_else(PoisonError::into_inner).observe(observations);
         }
@@ -126,6 +164,11 @@ impl Shared {
     }
 }
 
+/// What subscribers are notified of: the head, and whether it is the newest.
+fn standing(sync: &Sync) -> (Option<B256>, bool) {
+    (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,11 +176,11 @@ mod tests {
     fn shared() -> Shared {
         let network = Network::regtest();
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        Shared::new(network, checkpoint, Identity::default(), SyncOptions::default())
+        Shared::new(network, checkpoint, Identity::default(), SyncOptions::default(), B256::ZERO)
     }
 
     fn finish(shared: &Shared) {
-        let mut session = shared.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#);
+        let mut session = shared.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, false);
         assert!(matches!(shared.step(&mut session, &|| false), Step::Done(Some(_))));
         shared.close(session);
     }

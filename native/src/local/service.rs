@@ -10,7 +10,7 @@ use alloy_primitives::{keccak256, B256};
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply};
-use tokio::sync::Semaphore;
+use tokio::sync::{watch, Semaphore};
 use tracing::{error, info, warn};
 
 use super::report;
@@ -75,6 +75,10 @@ pub struct LocalService {
     /// The chain as it was after the last change.
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     dispatcher: Arc<Dispatcher>,
+    /// For callers to whom notifications can be sent.
+    notifying: Arc<Dispatcher>,
+    /// Counts what there may be to notify of.
+    changes: Arc<watch::Sender<u64>>,
     options: LocalOptions,
     runs: Arc<Semaphore>,
     entropy: Arc<Entropy>,
@@ -92,6 +96,8 @@ impl LocalService {
         let client = LocalClient::new(node);
         Self {
             dispatcher: client.dispatcher(),
+            notifying: Arc::new(Dispatcher::with_notifications()),
+            changes: Arc::new(watch::Sender::new(0)),
             snapshot: Arc::new(RwLock::new(client.snapshot())),
             writer: Arc::new(Mutex::new(Writer { client, persist })),
             options,
@@ -107,10 +113,14 @@ impl LocalService {
     /// The store cannot be written; readers see the change all the same.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
         let mut writer = lock(&self.writer);
+        let before = head(&*writer.client.snapshot());
         writer.client.node().begin(moment(&self.entropy));
         let result = work(writer.client.node());
         let kept = keep(&mut writer);
         publish(&self.snapshot, &writer.client);
+        if head(&*writer.client.snapshot()) != before {
+            changed(&self.changes);
+        }
         kept.map(|()| result)
     }
 
@@ -122,6 +132,7 @@ impl LocalService {
             writer: self.writer.clone(),
             snapshot: self.snapshot.clone(),
             entropy: self.entropy.clone(),
+            changes: self.changes.clone(),
             limit: self.options.run_timeout,
         };
         if job.is_brief() {
@@ -135,6 +146,25 @@ impl LocalService {
         };
         tokio::task::spawn_blocking(run).await.map_err(|failure| Box::new(failure) as _)
     }
+
+    async fn answer_by(&self, dispatcher: &Arc<Dispatcher>, message: Vec<u8>) -> Answer {
+        let open = LocalMessage::new(dispatcher.clone(), &message);
+        match self.run(open).await {
+            Ok(None) => Answer::served(None),
+            Ok(Some(reply)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
+            Ok(Some(reply)) => {
+                if let Some(failure) = report::failed_call(&message, &reply.body) {
+                    info!("{failure}");
+                }
+                Answer::served(Some(reply.body.into_bytes()))
+            }
+            Err(_) => {
+                warn!("a handler failed");
+                let text = "Internal server error";
+                Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, text)))
+            }
+        }
+    }
 }
 
 /// A message with all it needs.
@@ -143,6 +173,7 @@ struct Job {
     writer: Arc<Mutex<Writer>>,
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     entropy: Arc<Entropy>,
+    changes: Arc<watch::Sender<u64>>,
     limit: Duration,
 }
 
@@ -155,12 +186,13 @@ impl Job {
     }
 
     fn run(self) -> Option<Reply> {
-        let Self { message, writer, snapshot, entropy, limit } = self;
+        let Self { message, writer, snapshot, entropy, changes, limit } = self;
         if message.reads_only() {
             let view = snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
             let started = Instant::now();
             return message.read(&*view, now(), &|| started.elapsed() > limit);
         }
+        let changes_chain = message.changes_chain();
         let mut writer = lock(&writer);
         // Waiting for other writers does not count.
         let started = Instant::now();
@@ -169,6 +201,9 @@ impl Job {
             error!("{failure}");
         }
         publish(&snapshot, &writer.client);
+        if changes_chain {
+            changed(&changes);
+        }
         reply
     }
 }
@@ -194,6 +229,14 @@ fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
     *snapshot.write().unwrap_or_else(PoisonError::into_inner) = client.snapshot();
 }
 
+fn changed(changes: &watch::Sender<u64>) {
+    changes.send_modify(|count| *count = count.wrapping_add(1));
+}
+
+fn head(snapshot: &dyn Snapshot) -> Option<B256> {
+    snapshot.view(now(), &|| false).head().ok().map(|head| head.hash())
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
@@ -206,24 +249,15 @@ pub fn moment(entropy: &Entropy) -> Moment {
 
 impl Service for LocalService {
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        Box::pin(async move {
-            let open = LocalMessage::new(self.dispatcher.clone(), &message);
-            match self.run(open).await {
-                Ok(None) => Answer::served(None),
-                Ok(Some(reply)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
-                Ok(Some(reply)) => {
-                    if let Some(failure) = report::failed_call(&message, &reply.body) {
-                        info!("{failure}");
-                    }
-                    Answer::served(Some(reply.body.into_bytes()))
-                }
-                Err(_) => {
-                    warn!("a handler failed");
-                    let text = "Internal server error";
-                    Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, text)))
-                }
-            }
-        })
+        Box::pin(self.answer_by(&self.dispatcher, message))
+    }
+
+    fn answer_subscriber(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        Box::pin(self.answer_by(&self.notifying, message))
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.changes.subscribe())
     }
 
     fn health(&self) -> Health {

@@ -116,7 +116,7 @@ impl Driver {
         let mut session = self.client.borrow().open(message);
         loop {
             let deadline = Deadline::start();
-            let step = self.client.borrow().step(&mut session, &|| deadline.is_over());
+            let step = self.client.borrow_mut().step(&mut session, &|| deadline.is_over());
             match step {
                 Step::Fetch(questions) => {
                     let answers = self.ask(questions).await;

@@ -13,7 +13,7 @@ use serde_json::value::{to_raw_value, RawValue};
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{absent, optional, required, verified, Done, Failure, Handler, Method},
+    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method},
     params::Params,
     trace::{traced_block, traces},
 };
@@ -28,20 +28,20 @@ pub(super) const METHODS: &[Method] = &[
         name: "debug_traceTransaction",
         aliases: &[],
         params: &[required("transactionHash", "HASH"), optional("options", "TRACE_OPTIONS")],
-        result: "trace object or null",
+        result: told("trace object or null"),
         level: Level::Verified,
         cost: 500,
-        doc: "Every instruction a transaction ran (rskTracer), or its calls as a tree (callTracer).",
+        doc: told("Every instruction a transaction ran (rskTracer), or its calls as a tree (callTracer)."),
         handler: Handler::Read(transaction),
     },
     Method {
         name: "debug_traceBlockByHash",
         aliases: &[],
         params: &[required("blockHash", "HASH"), optional("options", "TRACE_OPTIONS")],
-        result: "array of trace objects or null",
+        result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 1_000,
-        doc: "As debug_traceTransaction, for all transactions of a block.",
+        doc: told("As debug_traceTransaction, for all transactions of a block."),
         handler: Handler::Read(|view, params| {
             let hash = params.hash(0, "block hash")?;
             block(view, view.header_by_hash(hash)?, params)
@@ -51,10 +51,10 @@ pub(super) const METHODS: &[Method] = &[
         name: "debug_traceBlockByNumber",
         aliases: &[],
         params: &[required("block", "BLOCK"), optional("options", "TRACE_OPTIONS")],
-        result: "array of trace objects or null",
+        result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 1_000,
-        doc: "As debug_traceTransaction, for all transactions of a block.",
+        doc: told("As debug_traceTransaction, for all transactions of a block."),
         handler: Handler::Read(|view, params| {
             let selector = traced_block(params.block(0))?;
             block(view, find(view, &selector)?, params)
@@ -64,20 +64,20 @@ pub(super) const METHODS: &[Method] = &[
         name: "debug_wireProtocolQueueSize",
         aliases: &[],
         params: &[],
-        result: "QUANTITY",
+        result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
-        doc: "Messages waiting to be sent to peers: none, there is no peer-to-peer network here.",
+        doc: told("Messages waiting to be sent to peers: none, there is no peer-to-peer network here."),
         handler: Handler::Read(|_, _| super::method::done(&"0x0", Level::Local)),
     },
     Method {
         name: "debug_accountTransactionQuota",
         aliases: &[],
         params: &[required("address", "ADDRESS")],
-        result: "null",
+        result: told("null"),
         level: Level::Local,
         cost: 1,
-        doc: "Quota of an account's transactions: none is kept here.",
+        doc: told("Quota of an account's transactions: none is kept here."),
         handler: Handler::Read(|_, params| {
             params.address(0)?;
             super::method::done(&(), Level::Local)

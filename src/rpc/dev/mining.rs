@@ -52,17 +52,6 @@ pub(super) const METHODS: &[Method] = &[
             done(&number, Level::Verified)
         },
     ),
-    read(
-        "eth_gasPrice",
-        &[],
-        "QUANTITY",
-        "The newest block's minimum gas price and a tenth more.",
-        |view, _| {
-            let minimum = view.head()?.minimum_gas_price.value();
-            let price = minimum.saturating_mul(U256::from(11)).checked_div(U256::from(10));
-            done(&Quantity(price.unwrap_or_default()), Level::Verified)
-        },
-    ),
     write(
         ("eth_getWork", &[]),
         &[],

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::{
     error::{ParamError, RpcError},
-    method::{Method, Param, Read, Write},
+    method::{told, Method, Param, Read, Write},
     params::{parse_number, Params},
 };
 use crate::{
@@ -49,6 +49,7 @@ const fn write(
     handler: Write,
 ) -> Method {
     let handler = Handler::Write(handler);
+    let (result, doc) = (told(result), told(doc));
     Method { name: names.0, aliases: names.1, params, result, level: Level::Local, cost: 20, doc, handler }
 }
 
@@ -61,6 +62,7 @@ const fn read(
     handler: Read,
 ) -> Method {
     let handler = Handler::Read(handler);
+    let (result, doc) = (told(result), told(doc));
     Method { name, aliases: &[], params, result, level: Level::Local, cost: 5, doc, handler }
 }
 

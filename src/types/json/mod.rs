@@ -13,6 +13,7 @@ mod read_header;
 mod read_receipt;
 mod read_transaction;
 mod write_block;
+mod write_head;
 mod write_hex;
 mod write_transaction;
 
@@ -21,5 +22,6 @@ pub use read_header::{block_from_json, block_with_header, header_from_json, Json
 pub use read_receipt::{log_from_json, receipt_from_json};
 pub use read_transaction::{location_from_json, transaction_from_json};
 pub use write_block::{BlockParts, RpcBlock, RpcTransactions};
+pub use write_head::RpcHead;
 pub use write_hex::{Data, Quantity};
 pub use write_transaction::{Location, RpcLog, RpcReceipt, RpcTransaction};

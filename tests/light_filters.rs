@@ -1,0 +1,210 @@
+//! Filters, subscriptions and the gas price of a light client whose upstream has none of them.
+
+mod support;
+
+use rootlight::consensus::Network;
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use serde_json::{json, Value};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// What the upstream of these tests does not have.
+const SERVICES: [&str; 10] = [
+    "eth_newFilter",
+    "eth_newBlockFilter",
+    "eth_newPendingTransactionFilter",
+    "eth_getFilterChanges",
+    "eth_getFilterLogs",
+    "eth_uninstallFilter",
+    "eth_subscribe",
+    "eth_unsubscribe",
+    "eth_gasPrice",
+    "eth_getLogs",
+];
+
+/// Deploys a contract that logs 42 under topic 7 whenever it is called.
+const LOGS_42: &str = "0x600d80600b6000396000f3602a600052600760206000a100";
+
+/// A chain with a contract that logs, and a light client of it.
+struct World {
+    dev: Dev,
+    light: Light,
+    contract: Value,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut dev =
+            Dev::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) });
+        let hash =
+            dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGS_42, "gas": "0x30d40"}]));
+        let contract = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();
+        let mut upstream = Upstream::new(dev.client.snapshot());
+        upstream.without = SERVICES.to_vec();
+        let light = Light::new(Network::regtest(), upstream);
+        Self { dev, light, contract }
+    }
+
+    /// A block with a log, or without.
+    fn block(&mut self, logs: bool) {
+        let to = if logs { self.contract.clone() } else { BOB.into() };
+        self.dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": to, "gas": "0x186a0"}]));
+    }
+
+    /// The light client follows.
+    fn follow(&mut self) {
+        self.light.upstream.chain = self.dev.client.snapshot();
+        self.light.sync();
+    }
+
+    fn get(&mut self, method: &str, params: Value) -> Value {
+        self.light.call(method, &params).unwrap_or_else(|error| panic!("{method} {params}: {error}"))
+    }
+
+    fn changes(&mut self, id: &Value) -> Vec<Value> {
+        self.get("eth_getFilterChanges", json!([id])).as_array().unwrap().clone()
+    }
+}
+
+/// Block numbers of logs, and whether they are taken back.
+fn told(logs: &[Value]) -> Vec<(&str, bool)> {
+    logs.iter().map(|log| (log["blockNumber"].as_str().unwrap(), log["removed"].as_bool().unwrap())).collect()
+}
+
+#[test]
+fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
+    let mut world = World::new();
+    let logs = json!([{"address": world.contract, "topics": [format!("0x{:064x}", 7)]}]);
+    let (by_logs, by_blocks) =
+        (world.get("eth_newFilter", logs.clone()), world.get("eth_newBlockFilter", json!([])));
+    let subscribed = world.get("eth_subscribe", json!(["logs", logs[0]]));
+    let heads = world.get("eth_subscribe", json!(["newHeads"]));
+    assert!(world.changes(&by_logs).is_empty() && world.changes(&subscribed).is_empty());
+
+    let before = world.dev.get("evm_snapshot", json!([]));
+    for logs in [true, false, true] {
+        world.block(logs);
+    }
+    world.follow();
+    for id in [&by_logs, &subscribed] {
+        assert_eq!(told(&world.changes(id)), [("0x2", false), ("0x4", false)]);
+        assert!(world.changes(id).is_empty(), "told once");
+    }
+    let found = world.get("eth_getFilterLogs", json!([by_logs]));
+    assert_eq!(told(found.as_array().unwrap()), [("0x2", false), ("0x4", false)]);
+    let hashes = world.changes(&by_blocks);
+    let shown = world.changes(&heads);
+    assert_eq!(hashes.len(), 3);
+    for (hash, head) in hashes.iter().zip(&shown) {
+        let block = world.get("eth_getBlockByHash", json!([hash, false]));
+        assert_eq!(head.as_object().unwrap().len(), 14);
+        for (name, value) in head.as_object().unwrap() {
+            assert_eq!(*value, block[name], "{name}");
+        }
+    }
+
+    // Another branch, one block longer.
+    world.dev.get("evm_revert", json!([before]));
+    for logs in [false, true, false, true] {
+        world.block(logs);
+    }
+    world.follow();
+    let asked_before = world.light.rounds;
+    let expected = [("0x2", true), ("0x4", true), ("0x3", false), ("0x5", false)];
+    for id in [&by_logs, &subscribed] {
+        assert_eq!(told(&world.changes(id)), expected);
+    }
+    assert!(world.light.rounds > asked_before, "receipts are fetched and proven");
+    let numbers = |heads: &[Value]| heads.iter().map(|head| head["number"].clone()).collect::<Vec<_>>();
+    assert_eq!(numbers(&world.changes(&heads)), ["0x2", "0x3", "0x4", "0x5"]);
+    assert_eq!(world.changes(&by_blocks).len(), 4);
+
+    for (method, id) in [("eth_uninstallFilter", &by_logs), ("eth_unsubscribe", &subscribed)] {
+        assert_eq!(world.get(method, json!([id])), true);
+        assert_eq!(world.get(method, json!([id])), false);
+        let gone = world.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
+        assert_eq!(
+            (gone["code"].as_i64(), gone["message"].as_str()),
+            (Some(-32000), Some("filter not found"))
+        );
+    }
+}
+
+/// A poll whose logs nobody proves gives nothing away: the next one tells all.
+#[test]
+fn a_poll_without_proof_is_an_error_and_loses_nothing() {
+    let mut world = World::new();
+    let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
+    assert!(world.changes(&id).is_empty());
+    world.block(true);
+    world.follow();
+    world.light.upstream.without.extend([
+        "eth_getTransactionReceipt",
+        "rsk_getRawTransactionReceiptByHash",
+        "eth_getBlockReceipts",
+        "rootlight_getReceipts",
+    ]);
+    let refused = world.light.call("eth_getFilterChanges", &json!([id])).unwrap_err();
+    assert_eq!(refused["code"], -32002, "{refused}");
+    world.light.upstream.without = SERVICES.to_vec();
+    assert_eq!(told(&world.changes(&id)), [("0x2", false)]);
+}
+
+#[test]
+fn pending_transactions_are_those_sent_from_here() {
+    let mut world = World::new();
+    let polled = world.get("eth_newPendingTransactionFilter", json!([]));
+    let subscribed = world.get("eth_subscribe", json!(["newPendingTransactions"]));
+    world.dev.get("evm_setAutomine", json!([false]));
+    let signed = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x1"}]);
+    let raw = world.dev.get("eth_signTransaction", signed);
+    world.light.upstream.change = Some(Box::new(|call, answer| match call.method {
+        "eth_sendRawTransaction" => {
+            Err(rootlight::light::CallFailure::Rpc { code: -32010, message: "already known".into() })
+        }
+        _ => answer,
+    }));
+    let hash = world.get("eth_sendRawTransaction", json!([raw]));
+    for id in [polled, subscribed] {
+        assert_eq!(world.changes(&id), std::slice::from_ref(&hash));
+        assert!(world.changes(&id).is_empty());
+    }
+}
+
+#[test]
+fn the_gas_price_comes_from_the_verified_head() {
+    let mut world = World::new();
+    let minimum = world.get("eth_getBlockByNumber", json!(["latest", false]))["minimumGasPrice"].clone();
+    let minimum = support::u64_of(minimum.as_str().unwrap());
+    world.light.asked();
+    assert_eq!(world.get("eth_gasPrice", json!([])), format!("{:#x}", minimum * 11 / 10));
+    assert!(world.light.asked().is_empty());
+    assert_eq!(world.dev.get("eth_gasPrice", json!([])), format!("{:#x}", minimum * 11 / 10));
+}
+
+#[test]
+fn subscriptions_that_make_no_sense_are_invalid_parameters() {
+    let mut world = World::new();
+    for params in [json!(["blocks"]), json!([]), json!([7]), json!(["logs", {"address": "0x1"}])] {
+        let error = world.light.call("eth_subscribe", &params).unwrap_err();
+        assert_eq!(error["code"], -32602, "{params} {error}");
+    }
+    assert_eq!(world.get("eth_unsubscribe", json!(["0x12"])), false);
+}
+
+/// A chain that is executed here has no way to notify unless its host says so.
+#[test]
+fn subscriptions_without_notifications_are_refused_in_words() {
+    let mut world = World::new();
+    let error = world.dev.ask("eth_subscribe", json!(["newHeads"]));
+    assert_eq!(error["error"]["code"], -32601);
+    assert!(
+        error["error"]["message"].as_str().unwrap().starts_with("notifications not supported"),
+        "{error}"
+    );
+}
