@@ -20,6 +20,11 @@ pub struct Limits {
     pub websocket_in_flight: usize,
     /// Answers waiting for one slow WebSocket reader.
     pub websocket_queue: usize,
+    /// Subscriptions of one WebSocket connection.
+    pub subscriptions: usize,
+    /// Interval at which subscriptions are looked after even where nothing is known to have changed: what could not
+    /// be proven is tried again.
+    pub subscription_interval: Duration,
     /// A client that takes nothing for this long is dropped (close code 1013).
     pub write_timeout: Duration,
     /// Interval of WebSocket pings.
@@ -43,6 +48,8 @@ impl Default for Limits {
             websockets: 1024,
             websocket_in_flight: 16,
             websocket_queue: 64,
+            subscriptions: 100,
+            subscription_interval: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
             ping_interval: Duration::from_secs(30),
             websocket_silence: Duration::from_secs(90),

@@ -4,6 +4,7 @@ mod access;
 mod http;
 mod limits;
 mod listen;
+mod subscriptions;
 mod ws;
 
 pub use access::{Access, Origins};

@@ -12,6 +12,7 @@ use tracing::debug;
 use tungstenite::error::CapacityError;
 
 use super::listen::{stopped, Shared};
+use super::subscriptions::Subscriptions;
 
 /// Close code "try again later" (RFC 6455 registry), for clients that do not read.
 const TRY_AGAIN_LATER: u16 = 1013;
@@ -32,8 +33,10 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared) {
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
     let mut stop = shared.stop.clone();
     let mut sink = Writer { sink, limit: shared.limits.write_timeout };
+    let subscriptions = Subscriptions::new(shared.service.clone(), shared.limits.clone());
     let end = tokio::select! {
-        end = read(stream, &shared, answers) => end,
+        end = read(stream, &shared, &subscriptions, answers.clone()) => end,
+        reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
         end = sink.write(queue, shared.limits.ping_interval) => end,
         () = stopped(&mut stop) => End::Close(close_code::AWAY, "server is stopping"),
     };
@@ -43,6 +46,7 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared) {
         let _ = timeout(CLOSE_TIMEOUT, sink.sink.send(Message::Close(Some(frame)))).await;
         let _ = timeout(CLOSE_TIMEOUT, sink.sink.close()).await;
     }
+    subscriptions.end().await;
 }
 
 struct Writer {
@@ -73,7 +77,12 @@ impl Writer {
 }
 
 /// Takes messages; each is answered by its own task, as many at a time as the limits allow.
-async fn read(mut stream: SplitStream<WebSocket>, shared: &Shared, answers: mpsc::Sender<Message>) -> End {
+async fn read(
+    mut stream: SplitStream<WebSocket>,
+    shared: &Shared,
+    subscriptions: &Arc<Subscriptions>,
+    answers: mpsc::Sender<Message>,
+) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
     let mut tasks = tokio::task::JoinSet::new();
     loop {
@@ -92,12 +101,14 @@ async fn read(mut stream: SplitStream<WebSocket>, shared: &Shared, answers: mpsc
             Message::Ping(_) | Message::Pong(_) | Message::Close(_) => continue,
         };
         while tasks.try_join_next().is_some() {}
-        let (service, answers) = (shared.service.clone(), answers.clone());
+        let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
         tasks.spawn(async move {
-            if let Some(text) = service.answer(bytes).await.body {
+            let (body, made) = subscriptions.answer(bytes).await;
+            if let Some(text) = body {
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let _ = answers.send(Message::Text(text.into())).await;
             }
+            subscriptions.begin(made);
             drop(slot);
         });
     }

@@ -1,0 +1,240 @@
+//! The subscriptions of one WebSocket connection.
+//!
+//! The service installs and answers them like filters; here they are asked for when the chain has changed, and what
+//! comes out is sent as notifications.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::extract::ws::Message;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, Notify};
+
+use super::limits::Limits;
+use crate::envelope;
+use crate::service::SharedService;
+
+/// JSON-RPC code of a limit (EIP-1474).
+const LIMIT_EXCEEDED: i32 = -32005;
+
+/// Members of a batch that is taken apart; longer ones are refused by the service as a whole.
+const MAX_BATCH: usize = 50;
+
+/// What a request says that matters here.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+/// What an answer says that matters here.
+#[derive(Deserialize)]
+struct Reply<'a> {
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(default)]
+    error: Option<Failure>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    code: i32,
+}
+
+/// The service's code for an id that it does not have.
+const FILTER_NOT_FOUND: i32 = -32000;
+
+/// Ids by whether their owner knows them.
+#[derive(Default)]
+struct Open {
+    ids: BTreeMap<String, bool>,
+    ended: bool,
+}
+
+/// The subscriptions of one connection.
+pub(super) struct Subscriptions {
+    service: SharedService,
+    limits: Arc<Limits>,
+    open: Mutex<Open>,
+    /// A new one may have something to tell already.
+    begun: Notify,
+}
+
+impl Subscriptions {
+    /// None yet.
+    pub(super) fn new(service: SharedService, limits: Arc<Limits>) -> Arc<Self> {
+        Arc::new(Self { service, limits, open: Mutex::default(), begun: Notify::new() })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a message, and gives the subscriptions that it made: they begin ([`Self::begin`]) once the answer is on
+    /// its way.
+    pub(super) async fn answer(self: &Arc<Self>, message: Vec<u8>) -> (Option<Vec<u8>>, Vec<String>) {
+        let mut made = Vec::new();
+        let body = match self.members(&message) {
+            None => self.service.answer(message).await.body,
+            Some((false, members)) => match members.first() {
+                Some(member) => self.member(member, &mut made).await,
+                None => None,
+            },
+            Some((true, members)) => {
+                let mut answers = Vec::new();
+                for member in members {
+                    answers.extend(self.member(&member, &mut made).await);
+                }
+                (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b','), b"]"].concat())
+            }
+        };
+        (body, made)
+    }
+
+    /// The requests of a message that is about subscriptions, and whether it is a batch.
+    fn members(&self, message: &[u8]) -> Option<(bool, Vec<Box<RawValue>>)> {
+        // A look that costs little; what is meant is in `member`.
+        let about = message.windows(b"subscribe".len()).any(|part| part == b"subscribe");
+        if !about || self.service.changes().is_none() {
+            return None;
+        }
+        let batch = message.trim_ascii_start().starts_with(b"[");
+        let members: Vec<Box<RawValue>> = match batch {
+            true => serde_json::from_slice(message).ok()?,
+            false => vec![serde_json::from_slice(message).ok()?],
+        };
+        (1..=MAX_BATCH).contains(&members.len()).then_some((batch, members))
+    }
+
+    async fn member(self: &Arc<Self>, member: &RawValue, made: &mut Vec<String>) -> Option<Vec<u8>> {
+        let text = member.get();
+        let message = text.as_bytes().to_vec();
+        match serde_json::from_str::<Request<'_>>(text) {
+            // A notification could not be told the id.
+            Ok(request) if request.method == "eth_subscribe" => match request.id {
+                Some(_) => self.subscribe(message, made).await,
+                None => None,
+            },
+            Ok(request) if request.method == "eth_unsubscribe" => {
+                if self.forget(request.params) {
+                    return self.service.answer_subscriber(message).await.body;
+                }
+                let id = request.id?.get();
+                Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":false}}"#).into_bytes())
+            }
+            _ => self.service.answer(message).await.body,
+        }
+    }
+
+    /// Subscribes, in a task of its own: what is begun must not be lost with the connection.
+    async fn subscribe(self: &Arc<Self>, message: Vec<u8>, made: &mut Vec<String>) -> Option<Vec<u8>> {
+        let most = self.limits.subscriptions;
+        if self.open().ids.len() >= most {
+            let text = format!("Limit exceeded: {most} subscriptions on this connection");
+            return Some(envelope::error_for(&message, LIMIT_EXCEEDED, &text));
+        }
+        let this = self.clone();
+        let subscribing = tokio::spawn(async move {
+            let body = this.service.answer_subscriber(message).await.body?;
+            let reply: Reply<'_> = serde_json::from_slice(&body).ok()?;
+            let id: Option<String> = reply.result.and_then(|id| serde_json::from_str(id.get()).ok());
+            if let Some(id) = &id {
+                let ended = {
+                    let mut open = this.open();
+                    open.ids.insert(id.clone(), false);
+                    open.ended
+                };
+                if ended {
+                    this.end().await;
+                }
+            }
+            Some((body, id))
+        });
+        let (body, id) = subscribing.await.ok()??;
+        made.extend(id);
+        Some(body)
+    }
+
+    /// Takes an id off the list; `false` for one that this connection does not have. What is no id is for the service
+    /// to refuse.
+    fn forget(&self, params: Option<&RawValue>) -> bool {
+        let ids: Option<[String; 1]> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+        match ids {
+            Some([id]) => self.open().ids.remove(&id.to_ascii_lowercase()).is_some(),
+            None => true,
+        }
+    }
+
+    /// From now on these are told what is new.
+    pub(super) fn begin(&self, made: Vec<String>) {
+        let mut open = self.open();
+        let begun = made.iter().filter_map(|id| open.ids.get_mut(id).map(|begun| *begun = true)).count();
+        if begun > 0 {
+            self.begun.notify_one();
+        }
+    }
+
+    /// Sends what is new until the connection is gone; gives the reason where it cannot go on.
+    pub(super) async fn notify(&self, queue: mpsc::Sender<Message>) -> &'static str {
+        let Some(mut changes) = self.service.changes() else { return std::future::pending().await };
+        loop {
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return "the service has ended" },
+                () = self.begun.notified() => {}
+                () = tokio::time::sleep(self.limits.subscription_interval) => {}
+            }
+            let begun = |(id, begun): (&String, &bool)| begun.then(|| id.clone());
+            let ids: Vec<String> = self.open().ids.iter().filter_map(begun).collect();
+            for id in ids {
+                if !self.tell(&id, &queue).await {
+                    return "a subscription was lost";
+                }
+            }
+        }
+    }
+
+    /// Sends one's notifications; `false` where the service no longer has it.
+    async fn tell(&self, id: &str, queue: &mpsc::Sender<Message>) -> bool {
+        let Some(body) = self.call("eth_getFilterChanges", id).await else { return true };
+        let Ok(reply) = serde_json::from_slice::<Reply<'_>>(&body) else { return true };
+        let results: Vec<&RawValue> =
+            reply.result.and_then(|results| serde_json::from_str(results.get()).ok()).unwrap_or_default();
+        for result in results {
+            // It may have been ended meanwhile.
+            if !self.open().ids.contains_key(id) {
+                return true;
+            }
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"{id}","result":{result}}}}}"#
+            );
+            if queue.send(Message::Text(text.into())).await.is_err() {
+                return true;
+            }
+        }
+        let gone = reply.error.is_some_and(|error| error.code == FILTER_NOT_FOUND);
+        !(gone && self.open().ids.contains_key(id))
+    }
+
+    async fn call(&self, method: &str, id: &str) -> Option<Vec<u8>> {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":["{id}"]}}"#);
+        self.service.answer_subscriber(message.into_bytes()).await.body
+    }
+
+    /// The connection is gone.
+    pub(super) async fn end(&self) {
+        let ids = {
+            let mut open = self.open();
+            open.ended = true;
+            std::mem::take(&mut open.ids)
+        };
+        for id in ids.into_keys() {
+            self.call("eth_unsubscribe", &id).await;
+        }
+    }
+}
