@@ -1,6 +1,10 @@
 // The light client as an EIP-1193 provider, out of whichever module holds it.
+import { withEvents } from './events.js';
 import { loaded, pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
+
+/** Milliseconds between two looks for what could not be told when the chain changed. */
+const LOOK_AGAIN = 10_000;
 
 /**
  * @param {(module?: unknown) => Promise<unknown>} load loads the module
@@ -12,9 +16,19 @@ export async function connectWith(load, client, options) {
   await load(module);
   const transport = typeof upstream === 'function' ? upstream : httpTransport(upstream);
   const pages = pagesIn(store, config);
-  const connected = await client().connect(JSON.stringify(config), transport, await loaded(pages), pages?.save);
+  let connected;
+  const events = withEvents((call) => connected.request(call), LOOK_AGAIN);
+  // The module hands out verified headers as they come, which is when there is something to tell.
+  const keep = (first, list) => {
+    pages?.save(first, list);
+    if (connected) void events.changed();
+  };
+  connected = await client().connect(JSON.stringify(config), transport, await loaded(pages), keep);
   return Object.freeze({
-    request: (call) => connected.request(call),
-    close: () => connected.close(),
+    ...events.provider,
+    close: () => {
+      connected.close();
+      events.close();
+    },
   });
 }

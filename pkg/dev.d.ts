@@ -1,7 +1,7 @@
 import type { ConnectOptions, Provider } from './index.js';
 
 export { connect, httpTransport } from './index.js';
-export type { Provider, ProviderRpcError, RequestArguments } from './index.js';
+export type { Provider, ProviderMessage, ProviderRpcError, RequestArguments } from './index.js';
 
 /** As the flags of `rootlight dev`. */
 export interface DevChainOptions {

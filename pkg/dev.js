@@ -2,6 +2,7 @@
 // The module holds the light client too, so that a page which uses both loads one.
 import init, { Client, DevChain } from './dist/rootlight_dev.js';
 import { connectWith } from './connect.js';
+import { withEvents } from './events.js';
 import { load as bring, once } from './load.js';
 import { httpTransport } from './transport.js';
 
@@ -12,6 +13,9 @@ export const load = once((source) => bring(init, new URL('./dist/rootlight_dev_b
 
 /** As in index.js. */
 export const connect = (options) => connectWith(load, () => Client, options);
+
+/** Milliseconds between two looks at a chain that may mine by the clock. */
+const LOOK = 200;
 
 const text = (value) => (value === undefined ? undefined : String(value));
 
@@ -25,9 +29,13 @@ export async function startDevChain(options = {}) {
   const allocation = genesis !== null && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
   const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
   const chain = DevChain.start(JSON.stringify(config));
+  // A promise even where the answer is there at once: what is thrown becomes a rejection.
+  const events = withEvents(async (call) => chain.request(call), LOOK);
   return Object.freeze({
-    // A promise even where the answer is there at once: what is thrown becomes a rejection.
-    request: async (call) => chain.request(call),
-    close: () => chain.close(),
+    ...events.provider,
+    close: () => {
+      chain.close();
+      events.close();
+    },
   });
 }

@@ -10,10 +10,23 @@ export interface ProviderRpcError extends Error {
   readonly data?: unknown;
 }
 
+/** What is told of a subscription (EIP-1193, EIP-758). */
+export interface ProviderMessage {
+  readonly type: 'eth_subscription';
+  readonly data: { readonly subscription: string; readonly result: unknown };
+}
+
 /** A light client that answers from verified data. */
 export interface Provider {
   /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
   request(call: RequestArguments): Promise<unknown>;
+  /** What comes of `eth_subscribe`: headers, logs (`removed` where a reorganisation took them back), hashes. */
+  on(event: 'message', listener: (message: ProviderMessage) => void): this;
+  /** After `close`. */
+  on(event: 'disconnect', listener: (error: ProviderRpcError) => void): this;
+  /** Other events of EIP-1193 never come: the chain and the accounts stay the same. */
+  on(event: string, listener: (value: never) => void): this;
+  removeListener(event: string, listener: (value: never) => void): this;
   /** Stops following the chain. Requests fail from then on. */
   close(): void;
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use alloy_primitives::{keccak256, B256};
 use js_sys::{Function, Reflect, Uint8Array};
@@ -10,7 +11,7 @@ use rootlight::dev::{
     rbtc, DevAccounts, DevOptionError, DevOptions, Mining, DEFAULT_ACCOUNTS, DEFAULT_HISTORY,
 };
 use rootlight::engine::{DevNode, Moment};
-use rootlight::rpc::LocalClient;
+use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -71,6 +72,8 @@ impl Entropy {
 
 struct Running {
     client: LocalClient,
+    /// Callers hear of what is new by events.
+    notifying: Arc<Dispatcher>,
     entropy: Entropy,
 }
 
@@ -100,7 +103,8 @@ impl DevChain {
         let options: Options<'_> = serde_json::from_str(options).map_err(|e| unusable("options", e))?;
         let mut entropy = Entropy::new()?;
         let node = node(&options, entropy.moment())?;
-        let running = Running { client: LocalClient::new(Box::new(node)), entropy };
+        let notifying = Arc::new(Dispatcher::with_notifications());
+        let running = Running { client: LocalClient::new(Box::new(node)), notifying, entropy };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))) };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
@@ -113,9 +117,9 @@ impl DevChain {
     pub fn request(&self, call: &JsValue) -> Result<JsValue, JsValue> {
         let message = message(call)?;
         let mut running = self.running.borrow_mut();
-        let Running { client, entropy } =
+        let Running { client, notifying, entropy } =
             running.as_mut().ok_or_else(|| failure(DISCONNECTED, "the chain is closed"))?;
-        let message = client.open(message.as_bytes());
+        let message = LocalMessage::new(notifying.clone(), message.as_bytes());
         let deadline = Deadline::start();
         let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
@@ -168,7 +172,7 @@ async fn tick(running: Rc<RefCell<Option<Running>>>) {
     loop {
         sleep(TICK).await;
         let mut running = running.borrow_mut();
-        let Some(Running { client, entropy }) = running.as_mut() else { return };
+        let Some(Running { client, entropy, .. }) = running.as_mut() else { return };
         let moment = entropy.moment();
         let node = client.node();
         node.begin(moment);
