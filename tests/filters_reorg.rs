@@ -12,6 +12,7 @@ use rootlight::consensus::{
 };
 use rootlight::engine::{
     Changes, Depths, Filters, LogFilter, Need, SyncProgress, TransactionPlace, View, Watch, FILTER_IDLE,
+    SUBSCRIPTION_IDLE,
 };
 use rootlight::light::BlockRef;
 use rootlight::state::StateReader;
@@ -77,7 +78,7 @@ impl Branches {
             own.insert(at.number, at.hash());
             at = self.headers[&at.parent_hash].clone();
         }
-        Chain { all: self, head, own, fork: at.number }
+        Chain { all: self, head, own, fork: at.number, syncing: None }
     }
 
     fn main(&self, number: u64) -> Chain<'_> {
@@ -97,6 +98,7 @@ struct Chain<'a> {
     head: B256,
     own: BTreeMap<u64, B256>,
     fork: u64,
+    syncing: Option<SyncProgress>,
 }
 
 impl Chain<'_> {
@@ -123,7 +125,7 @@ impl View for Chain<'_> {
     }
 
     fn syncing(&self) -> Option<SyncProgress> {
-        None
+        self.syncing
     }
 
     fn upstreams(&self) -> Vec<String> {
@@ -294,4 +296,54 @@ fn idle_filters_go_and_ids_cannot_be_guessed() {
     assert!(filters.poll(blocks, &main, later + 1).unwrap().is_none(), "nobody polled it");
     assert!(filters.uninstall(pending) && !filters.uninstall(pending));
     assert!(filters.poll(pending, &main, later).unwrap().is_none());
+}
+
+#[test]
+fn a_poll_that_was_overtaken_takes_nothing_back() {
+    let Some(all) = Branches::load() else { return };
+    let (older, newer) = (all.main(670), all.main(674));
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.install(Watch::Blocks, &all.main(667), 100).unwrap().unwrap();
+    assert_eq!(hashes(filters.poll(id, &newer, 110).unwrap().unwrap()).len(), 7);
+    assert!(hashes(filters.poll(id, &older, 105).unwrap().unwrap()).is_empty());
+    assert!(hashes(filters.poll(id, &newer, 111).unwrap().unwrap()).is_empty(), "told before");
+}
+
+#[test]
+fn a_subscription_tells_what_comes_after_it() {
+    let Some(all) = Branches::load() else { return };
+    let (before, side, main) = (all.main(671), all.at(deep_branch(&all)), all.main(674));
+    let mut filters = Filters::new(B256::ZERO);
+    let watch = Watch::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
+    let logs = filters.subscribe(watch, &before, 0).unwrap().unwrap();
+    let heads = filters.subscribe(Watch::Heads, &before, 0).unwrap().unwrap();
+    assert!(marks(filters.poll(logs, &before, 1).unwrap().unwrap()).is_empty(), "nothing of its range");
+    // The branch leaves the chain below the block that was the newest.
+    let told = marks(filters.poll(logs, &side, 2).unwrap().unwrap());
+    assert!(told.iter().all(|(number, removed)| !removed && (669..=673).contains(number)), "{told:?}");
+    let back = marks(filters.poll(logs, &main, 3).unwrap().unwrap());
+    assert!(back.iter().zip(&told).all(|(back, told)| *back == (told.0, true)) && back.len() > told.len());
+    let Some(Changes::Heads(new)) = filters.poll(heads, &main, 3).unwrap() else { panic!("no headers") };
+    assert_eq!(new.iter().map(|header| header.number).collect::<Vec<_>>(), [672, 673, 674]);
+    // It is not kept for what it told, nor for ever.
+    assert!(filters.all_logs(logs, &main, 4).unwrap().is_none());
+    assert!(filters.poll(heads, &main, 3 + SUBSCRIPTION_IDLE).unwrap().is_some());
+    assert!(filters.poll(logs, &main, 4 + SUBSCRIPTION_IDLE).unwrap().is_none());
+}
+
+#[test]
+fn synchronization_is_told_when_it_begins_and_when_it_ends() {
+    let Some(all) = Branches::load() else { return };
+    let mut chain = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.subscribe(Watch::Syncing, &chain, 0).unwrap().unwrap();
+    let mut poll = |chain: &Chain<'_>| filters.poll(id, chain, 1).unwrap().unwrap();
+    assert_eq!(poll(&chain), Changes::Syncing(None));
+    let progress = SyncProgress { starting: 0, current: 670, highest: 700 };
+    chain.syncing = Some(progress);
+    assert_eq!(poll(&chain), Changes::Syncing(Some(Some(progress))));
+    chain.syncing = Some(SyncProgress { current: 690, ..progress });
+    assert_eq!(poll(&chain), Changes::Syncing(None), "once");
+    chain.syncing = None;
+    assert_eq!(poll(&chain), Changes::Syncing(Some(None)));
 }

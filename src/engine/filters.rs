@@ -16,6 +16,8 @@ use crate::{consensus::VerifiedHeader, light::BlockRef};
 
 /// Seconds after which a filter nobody polls is dropped.
 pub const FILTER_IDLE: u64 = 300;
+/// Seconds by which a poll may be older than one that was answered before it; beyond that a clock was set back.
+const OVERTAKEN: u64 = 120;
 /// Seconds after which a subscription is dropped that its host no longer asks; hosts ask every few seconds, but machines
 /// sleep.
 pub const SUBSCRIPTION_IDLE: u64 = 3_600;
@@ -299,12 +301,16 @@ impl Filters {
     }
 
     /// What is new since the last poll; `None` if there is no such filter. A poll that fails leaves the
-    /// filter as it was.
+    /// filter as it was. One that a later poll has overtaken while it waited for proofs gives nothing: to its older view
+    /// the newest blocks would look as if they had left the chain.
     ///
     /// # Errors
     /// As the view's look-ups.
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<Changes>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
+        if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
+            return Ok(Some(Changes::Hashes(Vec::new())));
+        }
         let changes = open.news(view)?;
         open.fresh = false;
         open.polled = now;
