@@ -315,6 +315,20 @@ fn cells_go_with_the_frame_that_wrote_them() {
     assert_eq!(cells_after(&[reverts, stops, last_reverts], 0x0d), 0);
 }
 
+/// A header of height 4 under every hash, its parent's among them.
+#[test]
+fn a_header_that_is_its_own_parent_ends_the_walk() {
+    let cell = [&[0; 35], &[4][..], &[7; 80]].concat();
+    let by_height = |height: u64| {
+        let mut host = Host { any_cell: Some(cell.clone().into()), ..Host::default() };
+        let header = bridge(&mut host, &format!("bd0c1fff{}", word(height)), FEE_VOTER).unwrap();
+        U256::from_be_slice(&header[32..64])
+    };
+    assert_eq!(by_height(3), U256::ZERO);
+    assert_eq!(by_height(5), U256::ZERO);
+    assert_eq!(by_height(4), U256::from(80), "the length of a header");
+}
+
 const NATIVE: [Precompile; 5] = [
     Precompile::Bridge,
     Precompile::Remasc,

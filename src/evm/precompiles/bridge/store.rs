@@ -139,9 +139,16 @@ impl Bridge<'_> {
     fn at_depth(&mut self, head: Stored, height: i64) -> Option<Stored> {
         let mut block = head;
         while block.height > height {
-            block = self.btc_block(&block.previous())?;
+            block = self.below(&block)?;
         }
         Some(block)
+    }
+
+    /// The header before one. Cells need not come from this contract (overrides, changed states): one that is not
+    /// exactly a height lower is none, or a header that names itself would be walked for ever.
+    pub(super) fn below(&mut self, block: &Stored) -> Option<Stored> {
+        let height = block.height.saturating_sub(1);
+        self.btc_block(&block.previous()).filter(|below| below.height == height)
     }
 
     /// The witness root that was registered for a block (RSKIP-143).

@@ -108,10 +108,10 @@ impl Bridge<'_> {
         while new != old {
             if new.height >= old.height {
                 self.index(&new);
-                let Some(below) = self.btc_block(&new.previous()) else { return };
+                let Some(below) = self.below(&new) else { return };
                 new = below;
             } else {
-                let Some(below) = self.btc_block(&old.previous()) else { return };
+                let Some(below) = self.below(&old) else { return };
                 old = below;
             }
         }
