@@ -3,7 +3,6 @@
 mod support;
 
 use rootlight::consensus::Network;
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use serde_json::{json, Value};
 use support::{
     dev::Dev,
@@ -39,8 +38,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut dev =
-            Dev::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) });
+        let mut dev = Dev::instant();
         let hash =
             dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGS_42, "gas": "0x30d40"}]));
         let contract = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();

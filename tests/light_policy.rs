@@ -5,7 +5,6 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use rootlight::consensus::Network;
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::light::{Answer, CallFailure, Unproven, UpstreamCall};
 use serde_json::{json, value::RawValue, Value};
 use support::{
@@ -21,7 +20,7 @@ const PROOFS: [&str; 4] =
     ["eth_getProof", "rsk_getProof", "rootlight_getWitness", "rootlight_getBlockWitness"];
 
 fn dev() -> Dev {
-    let mut dev = Dev::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) });
+    let mut dev = Dev::instant();
     for value in 1..=15 {
         dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
     }

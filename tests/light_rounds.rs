@@ -4,7 +4,6 @@ mod support;
 
 use alloy_primitives::{hex, keccak256, Address, B256, U256};
 use rootlight::consensus::Network;
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::light::{Answer, UpstreamCall};
 use serde_json::{json, value::RawValue, Value};
 use support::{
@@ -61,8 +60,7 @@ struct Stage {
 
 impl Stage {
     fn new() -> Self {
-        let mut dev =
-            Dev::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) });
+        let mut dev = Dev::instant();
         let mut deploy = |code: String| -> String {
             let sent =
                 dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": code, "gas": "0x1e8480"}]));

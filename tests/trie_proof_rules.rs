@@ -1,27 +1,13 @@
 //! One test per strictness rule of trie proofs: each input is valid but for the rule named.
 
+mod support;
+
 use rootlight::trie::limits::*;
 use rootlight::trie::*;
 use rootlight::types::{keccak256, Bytes, B256};
+use support::nodes::{accepted, cat, leaf};
 
 const NONE: &[&[u8]] = &[];
-
-/// Joins parts given as slices.
-fn cat(parts: &[&[u8]]) -> Vec<u8> {
-    parts.concat()
-}
-
-/// Accepted, and written again byte for byte.
-fn accepted(bytes: &[u8]) {
-    let node = parse_node(bytes).unwrap();
-    assert_eq!(node.to_bytes(), bytes);
-    assert_eq!(node.encoded_len(), bytes.len());
-}
-
-/// A leaf without a path and with a value of `len` bytes.
-fn leaf(len: usize) -> Vec<u8> {
-    cat(&[&[0x40], &vec![7; len]])
-}
 
 // ---- proofs of one key ----
 

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { startBrowser } from './lib/browser.mjs';
 import { options, scenario } from './lib/dev-scenario.mjs';
 import { servePackage } from './lib/pages.mjs';
+import { regtestNode } from './lib/upstream.mjs';
 
 const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'));
 
@@ -23,10 +24,7 @@ test('the reference chain starts from the reference genesis', async () => {
   const { startDevChain } = await import('../dev.js');
   const chain = await startDevChain({ genesis: 'regtest' });
   const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
-  const file = new URL('../../native/recordings/regtest.jsonl.gz', import.meta.url);
-  const { RecordedNode } = await import('./lib/upstream.mjs');
-  const { fileURLToPath } = await import('node:url');
-  const recorded = (await RecordedNode.read(fileURLToPath(file))).ask('eth_getBlockByNumber', ['0x0', true]).result;
+  const recorded = (await regtestNode()).ask('eth_getBlockByNumber', ['0x0', true]).result;
   assert.equal(genesis.hash, recorded.hash);
   chain.close();
 });

@@ -1,25 +1,18 @@
 // The light client of the built package, in Node.js and in a real page, against a recorded node on loopback.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { startBrowser } from './lib/browser.mjs';
 import { askEverything } from './lib/light-scenario.mjs';
 import { servePackage } from './lib/pages.mjs';
 import { questionsAbout } from './lib/questions.mjs';
-import { RecordedNode, serveNode } from './lib/upstream.mjs';
-
-const recording = fileURLToPath(new URL('../../native/recordings/regtest.jsonl.gz', import.meta.url));
+import { serveRecording } from './lib/upstream.mjs';
 
 let node;
 let upstream;
 let options;
 
 before(async () => {
-  node = await RecordedNode.read(recording);
-  upstream = await serveNode(node);
-  const { result: genesis } = node.ask('eth_getBlockByNumber', ['0x0', true]);
-  const checkpoint = { number: 0, hash: genesis.hash, totalDifficulty: genesis.totalDifficulty };
-  options = { network: 'regtest', upstream: upstream.url, checkpoint };
+  ({ node, upstream, options } = await serveRecording());
 });
 
 after(() => upstream.close());

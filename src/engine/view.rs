@@ -255,9 +255,10 @@ pub trait View {
         None
     }
 
-    /// The nonce that an account's next transaction needs, given its nonce in the state and what was sent from here.
-    fn next_nonce(&self, _sender: &Address, nonce: u64) -> u64 {
-        nonce
+    /// The nonce that an account's next transaction needs, given its nonce in the state and what waits here or was
+    /// sent from here.
+    fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
+        self.pool().map_or(nonce, |pool| pool.next_nonce(sender, nonce))
     }
 
     /// Accounts whose keys are held here.

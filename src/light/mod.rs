@@ -28,6 +28,8 @@ pub use header_batch::{decode_headers, encode_headers, BatchError, MAX_BATCH_HEA
 pub use meter::Progress;
 pub use pin::{Identity, Pin, Unproven};
 pub use record::{Evidence, Record};
+#[cfg(feature = "local")]
+pub(crate) use store::Sent;
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{
     Capabilities, KeptFault, Observation, Page, ReadPage, Sync, SyncOptions, SyncStep, UpstreamState,

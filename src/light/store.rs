@@ -42,9 +42,18 @@ pub struct FactStore {
     pub(crate) nodes: ProvenNodes,
     /// What runs of calls to a contract lacked, oldest first.
     pub(crate) touched: Vec<(Address, StateKey)>,
-    /// Transactions that were passed on from here, with their senders.
+    /// Transactions that were passed on from here.
     #[cfg(feature = "local")]
-    pub(crate) sent: Vec<(Address, Arc<Transaction>)>,
+    pub(crate) sent: Vec<Sent>,
+}
+
+/// A transaction that was passed on from here.
+#[cfg(feature = "local")]
+#[derive(Debug, Clone)]
+pub(crate) struct Sent {
+    pub(crate) hash: B256,
+    pub(crate) sender: Address,
+    pub(crate) transaction: Arc<Transaction>,
 }
 
 /// Most transactions that are remembered as sent from here; the oldest give way.
@@ -71,7 +80,7 @@ pub struct FactCache {
     old: FactStore,
     touched: Vec<(Address, StateKey)>,
     #[cfg(feature = "local")]
-    sent: Vec<(Address, Arc<Transaction>)>,
+    sent: Vec<Sent>,
 }
 
 impl FactStore {
@@ -92,7 +101,7 @@ impl FactStore {
     /// Transactions that were passed on, oldest first.
     #[cfg(feature = "local")]
     pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
-        self.sent.iter().map(|(_, transaction)| transaction)
+        self.sent.iter().map(|sent| &sent.transaction)
     }
 
     fn is_full(&self) -> bool {
@@ -144,10 +153,10 @@ impl FactCache {
 
 #[cfg(feature = "local")]
 impl FactCache {
-    fn remember_sent(&mut self, sent: Vec<(Address, Arc<Transaction>)>) {
-        for (sender, transaction) in sent {
-            self.sent.retain(|(_, known)| known.hash() != transaction.hash());
-            self.sent.push((sender, transaction));
+    fn remember_sent(&mut self, sent: Vec<Sent>) {
+        for sent in sent {
+            self.sent.retain(|known| known.hash != sent.hash);
+            self.sent.push(sent);
         }
         let extra = self.sent.len().saturating_sub(MAX_SENT);
         self.sent.drain(..extra);
@@ -155,7 +164,7 @@ impl FactCache {
 
     /// Transactions that were passed on from here, oldest first.
     pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
-        self.sent.iter().map(|(_, transaction)| transaction)
+        self.sent.iter().map(|sent| &sent.transaction)
     }
 }
 
@@ -206,7 +215,7 @@ impl<'a> Known<'a> {
     #[cfg(feature = "local")]
     pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
         let mut all = self.own.sent.iter().chain(&self.cache.sent);
-        all.find(|(_, transaction)| transaction.hash() == *hash).map(|(_, transaction)| transaction)
+        all.find(|sent| sent.hash == *hash).map(|sent| &sent.transaction)
     }
 
     /// The nonce after those of an account's transactions from here that follow on one another from this nonce on.
@@ -215,7 +224,7 @@ impl<'a> Known<'a> {
         let mut next = first;
         let used = |nonce: u64| {
             let mut all = self.own.sent.iter().chain(&self.cache.sent);
-            all.any(|(from, transaction)| from == sender && transaction.nonce.value() == U256::from(nonce))
+            all.any(|sent| sent.sender == *sender && sent.transaction.nonce.value() == U256::from(nonce))
         };
         while used(next) {
             next = next.saturating_add(1);

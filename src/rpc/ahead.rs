@@ -22,26 +22,13 @@ const MAX_MESSAGE: usize = 256 * 1024;
 pub(super) struct Ahead<'a> {
     call: &'a Call,
     facts: &'a Facts,
+    /// The block whose state is lacking and the contract called, where this call runs a message.
+    run: Option<(BlockRef, Address)>,
 }
 
 impl<'a> Ahead<'a> {
     pub(super) fn new(call: &'a Call, facts: &'a Facts) -> Self {
-        Self { call, facts }
-    }
-
-    /// The block whose state is lacking, where this call runs a message.
-    fn block(&self) -> Option<BlockRef> {
-        let state = |fact: &Fact| match fact {
-            Fact::State(block, _) => Some(*block),
-            _ => None,
-        };
-        self.facts.iter().find_map(state).filter(|_| RUNS.contains(&self.call.method.as_str()))
-    }
-
-    fn contract(&self) -> Option<Address> {
-        self.block()?;
-        let message: CallObject = serde_json::from_str(self.call.params.first()?.get()).ok()?;
-        message.message().ok()?.to
+        Self { call, facts, run: run(call, facts) }
     }
 
     /// Asks for the witnesses of the call where somebody may give them; whether that is enough for this round. A state
@@ -93,16 +80,26 @@ impl<'a> Ahead<'a> {
 
     /// What earlier calls to the contract read, in the state of this block.
     pub(super) fn touched_before(&self, known: &Known<'_>) -> Facts {
-        let (Some(block), Some(contract)) = (self.block(), self.contract()) else { return Facts::new() };
+        let Some((block, contract)) = self.run else { return Facts::new() };
         known.touched(contract).map(|key| Fact::State(block, key)).collect()
     }
 
     /// Notes what a proof shows of it, for later calls; codes are kept by their hash anyway.
     pub(super) fn touch(&self, touched: &mut Vec<(Address, StateKey)>) {
-        let Some(contract) = self.contract() else { return };
+        let Some((_, contract)) = self.run else { return };
         touched.extend(self.facts.iter().filter_map(|fact| match fact {
             Fact::State(_, key @ (StateKey::Account(_) | StateKey::Storage(..))) => Some((contract, *key)),
             _ => None,
         }));
     }
+}
+
+fn run(call: &Call, facts: &Facts) -> Option<(BlockRef, Address)> {
+    let state = |fact: &Fact| match fact {
+        Fact::State(block, _) => Some(*block),
+        _ => None,
+    };
+    let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&call.method.as_str()))?;
+    let message: CallObject = serde_json::from_str(call.params.first()?.get()).ok()?;
+    Some((block, message.message().ok()?.to?))
 }

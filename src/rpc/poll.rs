@@ -3,7 +3,7 @@
 
 use alloc::{format, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::B256;
 use serde_json::{value::RawValue, Value};
 
 use super::{
@@ -15,8 +15,7 @@ use super::{
 };
 use crate::{
     engine::{Level, Refusal},
-    light::{Answer, CallFailure, Cause, Observation, Pin, Question, Unproven, UpstreamCall},
-    types::Transaction,
+    light::{Answer, CallFailure, Cause, Observation, Pin, Question, Sent, Unproven, UpstreamCall},
 };
 
 /// Upstreams that a transaction is handed to: more do not make it travel faster.
@@ -36,8 +35,8 @@ pub(super) struct Poll {
 
 #[derive(Debug)]
 enum Kind {
-    /// A transaction with this hash.
-    Send(Address, Arc<Transaction>),
+    /// A transaction to be passed on.
+    Send(Sent),
     /// What so many upstreams under different domains say alike; else this error.
     Agree(usize, RpcError),
 }
@@ -47,8 +46,8 @@ pub(super) struct Counted {
     pub(super) outcome: Outcome,
     /// Whether the answer is not proven by anything.
     pub(super) unproven: bool,
-    /// A transaction that is on its way, and its sender.
-    pub(super) sent: Option<(Address, Arc<Transaction>)>,
+    /// A transaction that is on its way.
+    pub(super) sent: Option<Sent>,
 }
 
 impl Poll {
@@ -62,7 +61,8 @@ impl Poll {
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
         let asked = UpstreamCall::new("eth_sendRawTransaction", params);
         let questions = questions(&asked, well(pin).take(MAX_SENDS));
-        Ok(Self { member, kind: Kind::Send(sender, Arc::new(transaction)), questions })
+        let sent = Sent { hash: transaction.hash(), sender, transaction: Arc::new(transaction) };
+        Ok(Self { member, kind: Kind::Send(sent), questions })
     }
 
     /// The call itself, where its answer has no proof and the host takes it without; about the pinned block.
@@ -107,9 +107,9 @@ impl Poll {
     ) -> (usize, Counted) {
         let answered: Vec<(&Question, Answer)> = self.questions.iter().zip(answers).collect();
         let counted = match self.kind {
-            Kind::Send(sender, transaction) => {
-                let outcome = sent(transaction.hash(), &answered, seen);
-                let sent = outcome.is_ok().then_some((sender, transaction));
+            Kind::Send(transaction) => {
+                let outcome = sent(transaction.hash, &answered, seen);
+                let sent = outcome.is_ok().then_some(transaction);
                 Counted { outcome, unproven: false, sent }
             }
             Kind::Agree(wanted, refusal) => {

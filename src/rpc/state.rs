@@ -102,26 +102,28 @@ fn read<T>(
     get(&*state).map_err(|error| state_failure(header, error))
 }
 
-/// The account a method is asked about; one that does not exist reads as zero.
+/// The account a method is asked about.
 fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure> {
-    let address = params.address(0)?;
-    let header = require(view, &params.block(1)?)?;
-    Ok(read(view, &header, |state| state.account(&address))?.unwrap_or(NO_ACCOUNT))
+    account_at(view, &params.address(0)?, &params.block(1)?)
 }
 
-/// On top of the head, waiting transactions count where there is a pool.
+/// An account after a block; one that does not exist reads as zero.
+fn account_at(view: &dyn View, address: &Address, block: &BlockSelector) -> Result<AccountState, Failure> {
+    let header = require(view, block)?;
+    Ok(read(view, &header, |state| state.account(address))?.unwrap_or(NO_ACCOUNT))
+}
+
+/// On top of the head, what waits here or was sent from here counts; no pending block is made for it.
 fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let waiting = view.pool().filter(|_| params.block(1) == Ok(BlockSelector::Pending));
-    let address = params.address(0)?;
-    let Some(pool) = waiting else {
-        let mut nonce = account(view, params)?.nonce;
-        if params.block(1) == Ok(BlockSelector::Pending) {
-            nonce = view.next_nonce(&address, nonce);
+    let (address, block) = (params.address(0)?, params.block(1)?);
+    let nonce = match block {
+        BlockSelector::Pending => {
+            let nonce = account_at(view, &address, &BlockSelector::Latest)?.nonce;
+            view.next_nonce(&address, nonce)
         }
-        return verified(&format!("{nonce:#x}"));
+        block => account_at(view, &address, &block)?.nonce,
     };
-    let state = read(view, &view.head()?, |state| state.account(&address))?;
-    verified(&format!("{:#x}", pool.next_nonce(&address, state.unwrap_or(NO_ACCOUNT).nonce)))
+    verified(&format!("{nonce:#x}"))
 }
 
 fn code(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {

@@ -1,6 +1,6 @@
 //! A development chain that is spoken to in JSON-RPC.
 
-use rootlight::dev::{DevChain, DevConfig};
+use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::engine::{DevNode, Moment};
 use rootlight::rpc::LocalClient;
 use rootlight::types::{keccak256, B256};
@@ -17,6 +17,11 @@ pub struct Dev {
 const START: u64 = 1_800_000_000;
 
 impl Dev {
+    /// A chain that mines each transaction at once, with its usual accounts.
+    pub fn instant() -> Self {
+        Self::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) })
+    }
+
     pub fn new(config: DevConfig) -> Self {
         Self::with(config, |_| {})
     }

@@ -3,6 +3,7 @@ import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
 import { keccak256 } from './keccak.mjs';
 import { hex, State, unhex } from './state.mjs';
@@ -104,6 +105,18 @@ export async function serveNode(node, { tamper = (text) => text } = {}) {
     return response.end(Array.isArray(message) ? `[${message.map(one).join(',')}]` : one(message));
   });
   return { ...(await listen(server)), asked };
+}
+
+/** A node of the small recording in this repository. */
+export const regtestNode = () => RecordedNode.read(fileURLToPath(new URL('../../../native/recordings/regtest.jsonl.gz', import.meta.url)));
+
+/** That node, served, and the options of a light client that follows it from its genesis. */
+export async function serveRecording() {
+  const node = await regtestNode();
+  const upstream = await serveNode(node);
+  const { result: genesis } = node.ask('eth_getBlockByNumber', ['0x0', true]);
+  const checkpoint = { number: 0, hash: genesis.hash, totalDifficulty: genesis.totalDifficulty };
+  return { node, upstream, options: { network: 'regtest', upstream: upstream.url, checkpoint } };
 }
 
 /** Starts a server on a free loopback port. */
