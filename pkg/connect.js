@@ -2,19 +2,40 @@
 import { withEvents } from './events.js';
 import { loaded, pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
+import { webSocketTransport } from './websocket.js';
 
 /** Milliseconds between two looks for what could not be told when the chain changed. */
 const LOOK_AGAIN = 10_000;
 
+/** A way to an upstream, and a name by which a quorum tells owners apart. */
+function reach(upstream, index) {
+  if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}` };
+  const url = new URL(upstream, globalThis.location?.href);
+  const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
+  // Paths may hold API keys.
+  return { transport, name: url.origin === 'null' ? `${url.protocol}//${url.host}` : url.origin };
+}
+
+/** What the module is told in its own units. */
+function settings({ pollSeconds, onProgress, ...rest }, names) {
+  if (pollSeconds === undefined) return { ...rest, names };
+  return { ...rest, names, pollMillis: Math.round(Number(pollSeconds) * 1000) };
+}
+
+/** {@link import('./index.js').SyncProgress} out of the module's figures. */
+const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
+  onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
+
 /**
  * @param {(module?: unknown) => Promise<unknown>} load loads the module
- * @param {() => {connect(options: string, transport: unknown, kept?: Uint8Array[], keep?: Function): Promise<unknown>}} client the module's class, once loaded
+ * @param {() => {connect(options: string, transport: unknown, kept?: Uint8Array[], keep?: Function, progress?: Function): Promise<unknown>}} client the module's class, once loaded
  * @param {import('./index.js').ConnectOptions} options
  */
 export async function connectWith(load, client, options) {
   const { upstream, module, store, ...config } = options;
   await load(module);
-  const transport = typeof upstream === 'function' ? upstream : httpTransport(upstream);
+  const upstreams = [upstream].flat().map(reach);
+  const transports = upstreams.map(({ transport }) => transport);
   const pages = pagesIn(store, config);
   let connected;
   const events = withEvents((call) => connected.request(call), LOOK_AGAIN);
@@ -23,12 +44,22 @@ export async function connectWith(load, client, options) {
     pages?.save(first, list);
     if (connected) void events.changed();
   };
-  connected = await client().connect(JSON.stringify(config), transport, await loaded(pages), keep);
+  const text = JSON.stringify(settings(config, upstreams.map(({ name }) => name)));
+  const progress = config.onProgress && told(config.onProgress);
+  const own = transports.filter((_, index) => typeof [upstream].flat()[index] !== 'function');
+  try {
+    connected = await client().connect(text, transports, await loaded(pages), keep, progress);
+  } catch (error) {
+    for (const transport of own) transport.close?.();
+    throw error;
+  }
+  transports.forEach((transport, index) => transport.heads?.(() => connected.hint(index)));
   return Object.freeze({
     ...events.provider,
     close: () => {
       connected.close();
       events.close();
+      for (const transport of own) transport.close?.();
     },
   });
 }

@@ -1,6 +1,6 @@
 import type { ConnectOptions, Provider } from './index.js';
 
-export { connect, httpTransport } from './index.js';
+export { connect, httpTransport, webSocketTransport } from './index.js';
 export type { Provider, ProviderMessage, ProviderRpcError, RequestArguments } from './index.js';
 
 /** As the flags of `rootlight dev`. */

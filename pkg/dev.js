@@ -5,8 +5,9 @@ import { connectWith } from './connect.js';
 import { withEvents } from './events.js';
 import { load as bring, once } from './load.js';
 import { httpTransport } from './transport.js';
+import { webSocketTransport } from './websocket.js';
 
-export { httpTransport };
+export { httpTransport, webSocketTransport };
 
 /** Loads the WebAssembly module; `startDevChain` and `connect` do it by themselves. */
 export const load = once((source) => bring(init, new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));

@@ -31,8 +31,28 @@ export interface Provider {
   close(): void;
 }
 
-/** Sends one JSON-RPC body (a request or a batch) to a node and returns the answer's bytes. */
-export type Transport = (body: string) => Promise<Uint8Array>;
+/**
+ * Sends one JSON-RPC body (a request or a batch) to a node and returns the answer's bytes. An error with a `retryAfter`
+ * (seconds, or null) says that the node asks for a pause.
+ */
+export interface Transport {
+  (body: string): Promise<Uint8Array>;
+  /** Calls back whenever the node announces a block: a hint to look, nothing more. */
+  heads?(listener: () => void): void;
+}
+
+/** How far the way to the head is. */
+export interface SyncProgress {
+  /** Block where this run started. */
+  readonly startingBlock: number;
+  /** Newest verified block. */
+  readonly currentBlock: number;
+  /** Newest block that an upstream announces. */
+  readonly highestBlock: number;
+  readonly headersPerSecond: number;
+  /** At this rate; absent while it is not known. */
+  readonly secondsLeft?: number;
+}
 
 /** A block that is trusted without proof; everything after it is verified. */
 export interface Checkpoint {
@@ -52,14 +72,31 @@ export interface HeaderStore {
 export interface ConnectOptions {
   /** A network by name. */
   readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
-  /** A node's HTTP address, or your own way to reach one. */
-  readonly upstream: string | URL | Transport;
+  /**
+   * A node's address (http, https, ws or wss), or your own way to reach one; several check each other and stand in for
+   * each other.
+   */
+  readonly upstream: string | URL | Transport | readonly (string | URL | Transport)[];
   /** Where trust starts. The newest built-in one by default, or genesis. */
   readonly checkpoint?: Checkpoint;
   /** Seconds between two looks for new blocks; 10 by default. */
   readonly pollSeconds?: number;
   /** Questions in one batch; 50 by default. */
   readonly batch?: number;
+  /** Refuse answers about blocks with fewer blocks on top; 0 by default. */
+  readonly minDepth?: number;
+  /**
+   * Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the chain must show; 50
+   * by default, 0 asks for none.
+   */
+  readonly minWork?: number;
+  /**
+   * Answers that no upstream proves: `refuse` them, which is the default, take what N upstreams under different domains
+   * say alike, or `trust` the best one. What `request` resolves to does not show which answers those are.
+   */
+  readonly unproven?: 'refuse' | `quorum:${number}` | 'trust';
+  /** Is told of progress until the head is reached. */
+  readonly onProgress?: (progress: SyncProgress) => void;
   /**
    * Where verified headers are kept between two runs: IndexedDB by default where there is one, `null` for nowhere, or
    * your own. Nothing that comes back is believed: damaged or foreign contents are ignored and replaced.
@@ -86,3 +123,15 @@ export interface HttpOptions {
 
 /** The transport behind `upstream: URL`, for options of its own. */
 export function httpTransport(url: string | URL, options?: HttpOptions): Transport;
+
+export interface WebSocketOptions {
+  /** Milliseconds one exchange may take; 20,000 by default. */
+  readonly timeout?: number;
+  /** Most characters taken from one answer; 32 Mi by default. */
+  readonly maxLength?: number;
+  /** For runtimes without one of their own. */
+  readonly WebSocket?: unknown;
+}
+
+/** The transport behind `upstream: 'wss:...'`, for options of its own. It looks for new blocks as they are announced. */
+export function webSocketTransport(url: string | URL, options?: WebSocketOptions): Transport & { close(): void };

@@ -4,8 +4,9 @@ import init, { Client } from './dist/rootlight.js';
 import { connectWith } from './connect.js';
 import { load as bring, once } from './load.js';
 import { httpTransport } from './transport.js';
+import { webSocketTransport } from './websocket.js';
 
-export { httpTransport };
+export { httpTransport, webSocketTransport };
 
 /** Loads the WebAssembly module; `connect` does it by itself. */
 export const load = once((source) => bring(init, new URL('./dist/rootlight_bg.wasm', import.meta.url), source));

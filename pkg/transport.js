@@ -29,10 +29,23 @@ export function httpTransport(url, options = {}) {
     });
     if (!SPEAKING.has(response.status)) {
       await response.body?.cancel();
-      throw new Error(`HTTP status ${response.status}`);
+      throw failed(response);
     }
     return readUpTo(response, maxBytes);
   };
+}
+
+/** Statuses of a node that asks for a pause. */
+const BUSY = new Set([429, 503]);
+
+/** `retryAfter`, where there is one, is in seconds; null where the node does not say how long. */
+function failed({ status, headers }) {
+  const error = new Error(`HTTP status ${status}`);
+  if (!BUSY.has(status)) return error;
+  const after = headers.get('retry-after');
+  const seconds = Number(after ?? NaN);
+  const pause = Number.isNaN(seconds) ? (Date.parse(after) - Date.now()) / 1000 : seconds;
+  return Object.assign(error, { retryAfter: pause > 0 ? Math.ceil(pause) : null });
 }
 
 async function readUpTo(response, maxBytes) {

@@ -2,7 +2,6 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-#[cfg(feature = "local")]
 use alloy_primitives::Address;
 use alloy_primitives::{Bytes, B256, U256};
 
@@ -58,9 +57,8 @@ impl<'a> LightView<'a> {
     }
 
     /// What was passed on from here waits, though no upstream shows it.
-    fn sent_from_here(&self, _transaction: &B256) -> TransactionPlace {
-        #[cfg(feature = "local")]
-        if let Some(sent) = self.known.sent(_transaction) {
+    fn sent_from_here(&self, transaction: &B256) -> TransactionPlace {
+        if let Some(sent) = self.known.sent(transaction) {
             return TransactionPlace::Pending(sent.clone());
         }
         TransactionPlace::Unknown
@@ -222,7 +220,6 @@ impl View for LightView<'_> {
         super::light_replay::replay(self, self.known, header, observer)
     }
 
-    #[cfg(feature = "local")]
     fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
         self.known.next_nonce(sender, nonce)
     }

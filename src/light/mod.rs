@@ -10,6 +10,7 @@ mod header_batch;
 mod header_window;
 mod meter;
 pub mod offline;
+mod outbox;
 mod pin;
 pub mod plan;
 pub mod prove;
@@ -26,9 +27,9 @@ pub use fault::{SyncCause, SyncFault};
 pub use floor::LowWork;
 pub use header_batch::{decode_headers, encode_headers, BatchError, MAX_BATCH_HEADERS};
 pub use meter::Progress;
+pub use outbox::Outbox;
 pub use pin::{Identity, Pin, Unproven};
 pub use record::{Evidence, Record};
-#[cfg(feature = "local")]
 pub(crate) use store::Sent;
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{

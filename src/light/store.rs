@@ -2,7 +2,6 @@
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
-#[cfg(feature = "local")]
 use alloy_primitives::U256;
 use alloy_primitives::{Address, Bytes, B256};
 
@@ -43,12 +42,10 @@ pub struct FactStore {
     /// What runs of calls to a contract lacked, oldest first.
     pub(crate) touched: Vec<(Address, StateKey)>,
     /// Transactions that were passed on from here.
-    #[cfg(feature = "local")]
     pub(crate) sent: Vec<Sent>,
 }
 
 /// A transaction that was passed on from here.
-#[cfg(feature = "local")]
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
     pub(crate) hash: B256,
@@ -57,7 +54,6 @@ pub(crate) struct Sent {
 }
 
 /// Most transactions that are remembered as sent from here; the oldest give way.
-#[cfg(feature = "local")]
 const MAX_SENT: usize = 256;
 
 /// Most keys remembered of calls to one contract: with them it takes one round on a new block.
@@ -79,7 +75,6 @@ pub struct FactCache {
     young: FactStore,
     old: FactStore,
     touched: Vec<(Address, StateKey)>,
-    #[cfg(feature = "local")]
     sent: Vec<Sent>,
 }
 
@@ -94,12 +89,10 @@ impl FactStore {
         // What no longer fits is lacking again; the bound on memory comes first.
         self.nodes.merge(other.nodes).ok();
         self.touched.extend(other.touched);
-        #[cfg(feature = "local")]
         self.sent.extend(other.sent);
     }
 
     /// Transactions that were passed on, oldest first.
-    #[cfg(feature = "local")]
     pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
         self.sent.iter().map(|sent| &sent.transaction)
     }
@@ -127,7 +120,6 @@ impl FactCache {
         learned.headers.retain(|_, header| header.is_some());
         learned.locations.retain(|_, place| matches!(place, Location::Mined(_)));
         core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
-        #[cfg(feature = "local")]
         self.remember_sent(core::mem::take(&mut learned.sent));
         self.young.merge(learned);
         if self.young.is_full() {
@@ -151,7 +143,6 @@ impl FactCache {
     }
 }
 
-#[cfg(feature = "local")]
 impl FactCache {
     fn remember_sent(&mut self, sent: Vec<Sent>) {
         for sent in sent {
@@ -165,6 +156,11 @@ impl FactCache {
     /// Transactions that were passed on from here, oldest first.
     pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
         self.sent.iter().map(|sent| &sent.transaction)
+    }
+
+    /// As [`Self::sent`], with their hashes.
+    pub(super) fn sent_by_hash(&self) -> impl Iterator<Item = (B256, &Arc<Transaction>)> {
+        self.sent.iter().map(|sent| (sent.hash, &sent.transaction))
     }
 }
 
@@ -212,14 +208,12 @@ impl<'a> Known<'a> {
     }
 
     /// A transaction that was passed on from here.
-    #[cfg(feature = "local")]
     pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
         let mut all = self.own.sent.iter().chain(&self.cache.sent);
         all.find(|sent| sent.hash == *hash).map(|sent| &sent.transaction)
     }
 
     /// The nonce after those of an account's transactions from here that follow on one another from this nonce on.
-    #[cfg(feature = "local")]
     pub fn next_nonce(&self, sender: &Address, first: u64) -> u64 {
         let mut next = first;
         let used = |nonce: u64| {

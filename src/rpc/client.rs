@@ -103,10 +103,19 @@ impl Client {
         session.feed(answers, &self.cache);
     }
 
+    /// What earlier sessions have proven and sent.
+    pub fn cache(&self) -> &FactCache {
+        &self.cache
+    }
+
+    /// An upstream says that there is something new.
+    pub fn sync_hint(&mut self, upstream: usize) {
+        self.sync.hint(upstream);
+    }
+
     /// Keeps what a finished session has proven.
     pub fn close(&mut self, session: Session) {
         let (learned, observations) = session.finish();
-        #[cfg(feature = "local")]
         learned.sent().for_each(|transaction| self.filters.pending(transaction.hash()));
         self.cache.absorb(learned);
         self.sync.observe(observations);

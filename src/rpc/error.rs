@@ -7,7 +7,6 @@ use thiserror::Error;
 
 #[cfg(feature = "local")]
 use crate::dev::{DevError, UnlockError};
-#[cfg(feature = "local")]
 use crate::light::CallFailure;
 use crate::{engine::Refusal, types::FieldError};
 
@@ -283,7 +282,6 @@ pub enum RpcError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// No upstream took a transaction: what the best of them has against it.
-    #[cfg(feature = "local")]
     #[error("{}", not_sent(.0))]
     NotSent(CallFailure),
     /// The answer would be larger than allowed.
@@ -294,7 +292,6 @@ pub enum RpcError {
     Internal,
 }
 
-#[cfg(feature = "local")]
 fn not_sent(failure: &CallFailure) -> String {
     match failure {
         CallFailure::Rpc { message, .. } => message.clone(),
@@ -367,9 +364,7 @@ impl RpcError {
             Self::Reverted { .. } | Self::Halted(_) => -32015,
             Self::ResponseSize(_) => -32011,
             Self::Refused(refusal) => refusal.code(),
-            #[cfg(feature = "local")]
             Self::NotSent(CallFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
-            #[cfg(feature = "local")]
             Self::NotSent(_) => -32002,
         }
     }

@@ -20,8 +20,8 @@ mod lookup;
 mod message;
 mod method;
 mod params;
-#[cfg(feature = "local")]
 mod poll;
+mod raw_transaction;
 mod render;
 mod revert;
 mod rootlight;

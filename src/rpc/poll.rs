@@ -1,17 +1,17 @@
 //! Questions that several upstreams are asked in the same words: transactions to be passed on, and, where the host
 //! allows it, answers that nobody can prove.
 
-use alloc::{format, string::String, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
-use serde_json::{value::RawValue, Value};
+use serde_json::{from_str, value::RawValue};
 
 use super::{
-    dev,
     envelope::{Call, Outcome},
     error::RpcError,
     method::{Handler, Method},
     params::Params,
+    raw_transaction,
 };
 use crate::{
     engine::{Level, Refusal},
@@ -23,6 +23,9 @@ const MAX_SENDS: usize = 4;
 
 /// Upstreams asked for an unproven answer.
 const MAX_ASKED: usize = 16;
+
+/// Levels of nesting at which answers are compared by what they mean.
+const MAX_NESTED: usize = 16;
 
 /// A question that is put to several upstreams at once.
 #[derive(Debug)]
@@ -57,7 +60,7 @@ impl Poll {
     /// [`RpcError`]: what is wrong with it.
     pub(super) fn send(member: usize, call: &Call, pin: &Pin) -> Result<Self, RpcError> {
         let raw = Params::new(&call.params, 1, 1)?.data(0)?;
-        let (transaction, sender) = dev::decode(&raw, pin.network().chain_id)?;
+        let (transaction, sender) = raw_transaction::decode(&raw, pin.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
         let asked = UpstreamCall::new("eth_sendRawTransaction", params);
         let questions = questions(&asked, well(pin).take(MAX_SENDS));
@@ -155,9 +158,10 @@ fn pinned(row: &Method, call: &Call, pin: &Pin) -> Option<String> {
 /// The hash, once anybody has taken the transaction; else what the best upstream has against it.
 fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation>) -> Outcome {
     let (mut taken, mut error) = (false, None);
+    let expected = format!("\"{hash}\"");
     for (question, answer) in answered {
         match answer {
-            Ok(raw) if serde_json::from_str(raw.get()).is_ok_and(|told: B256| told == hash) => taken = true,
+            Ok(raw) if raw.get().eq_ignore_ascii_case(&expected) => taken = true,
             Ok(_) => {
                 let outcome = Err(Cause::Refuted("another hash than the transaction's".into()));
                 let (upstream, call) = (question.upstream, question.call.clone());
@@ -194,22 +198,44 @@ fn agreement(
     answered: &[(&Question, Answer)],
     pin: &Pin,
 ) -> Option<alloc::boxed::Box<RawValue>> {
-    let mut said: Vec<(Value, &RawValue, Vec<&str>)> = Vec::new();
+    let mut said: Vec<(&RawValue, Vec<&str>)> = Vec::new();
     for (question, answer) in answered {
         let Ok(raw) = answer else { continue };
-        let Ok(value) = serde_json::from_str::<Value>(raw.get()) else { continue };
         let name = pin.upstream_name(question.upstream).unwrap_or_default();
         let domain = domain(name);
-        match said.iter_mut().find(|(known, _, _)| *known == value) {
-            Some((_, _, domains)) if domains.contains(&domain) => {}
-            Some((_, _, domains)) => domains.push(domain),
-            None => said.push((value, raw, alloc::vec![domain])),
+        match said.iter_mut().find(|(known, _)| is_same(known, raw, MAX_NESTED)) {
+            Some((_, domains)) if domains.contains(&domain) => {}
+            Some((_, domains)) => domains.push(domain),
+            None => said.push((raw, alloc::vec![domain])),
         }
     }
     // Two camps that are both large enough agree on nothing.
-    let mut enough = said.iter().filter(|(_, _, domains)| domains.len() >= wanted);
+    let mut enough = said.iter().filter(|(_, domains)| domains.len() >= wanted);
     let first = enough.next()?;
-    (wanted == 1 || enough.next().is_none()).then(|| alloc::borrow::ToOwned::to_owned(first.1))
+    (wanted == 1 || enough.next().is_none()).then(|| alloc::borrow::ToOwned::to_owned(first.0))
+}
+
+/// Whether two answers say the same: members of an object in any order, white space aside, numbers as they are written.
+/// What is nested deeper than `depth` has to be the same to the letter.
+fn is_same(one: &RawValue, other: &RawValue, depth: usize) -> bool {
+    type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    let (one, other) = (one.get(), other.get());
+    let Some(below) = depth.checked_sub(1).filter(|_| one != other) else { return one == other };
+    if let (Ok(one), Ok(other)) = (from_str::<Members<'_>>(one), from_str::<Members<'_>>(other)) {
+        let same = |((name, value), (other_name, other)): ((&_, &&RawValue), (&_, &&RawValue))| {
+            name == other_name && is_same(value, other, below)
+        };
+        return one.len() == other.len() && one.iter().zip(&other).all(same);
+    }
+    match (from_str::<Vec<&RawValue>>(one), from_str::<Vec<&RawValue>>(other)) {
+        (Ok(one), Ok(other)) => {
+            one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_same(one, other, below))
+        }
+        // A text may have its letters escaped.
+        _ => {
+            matches!((from_str::<Cow<'_, str>>(one), from_str::<Cow<'_, str>>(other)), (Ok(one), Ok(other)) if one == other)
+        }
+    }
 }
 
 /// The part of a host name that one registers, or less: the last two labels. Under suffixes like `co.uk` different owners
@@ -235,6 +261,39 @@ fn domain(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answers_are_the_same_by_what_they_mean() {
+        let same = |one: &str, other: &str| {
+            let parsed = |text| from_str::<&RawValue>(text).unwrap();
+            is_same(parsed(one), parsed(other), MAX_NESTED)
+        };
+        for (one, other) in [
+            (r#"{"a":"0x1","b":[1,null]}"#, r#"{ "b": [1, null], "a": "0x1" }"#),
+            (r#""0x1f""#, r#""0x\u0031f""#),
+            (r#"[[{"a":{}}]]"#, r#"[ [ { "a" : { } } ] ]"#),
+            ("null", "null"),
+        ] {
+            assert!(same(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            (r#"{"a":1}"#, r#"{"a":1,"b":2}"#),
+            (r#"{"a":1,"b":2}"#, r#"{"a":1}"#),
+            (r#"{"a":1}"#, r#"{"b":1}"#),
+            (r#"{"a":1}"#, r#"{"a":2}"#),
+            ("[1,2]", "[2,1]"),
+            ("[1]", "[1,2]"),
+            (r#""1""#, "1"),
+            ("null", "0"),
+            ("{}", "[]"),
+            ("{}", "null"),
+        ] {
+            assert!(!same(one, other) && !same(other, one), "{one} {other}");
+        }
+        let deep = |inner: &str| alloc::format!("{}{inner}{}", "[".repeat(20), "]".repeat(20));
+        assert!(same(&deep("1"), &deep("1")));
+        assert!(!same(&deep("1"), &deep(" 1")), "too deep to be looked at closely");
+    }
 
     #[test]
     fn domains_are_told_apart_where_their_owners_differ() {

@@ -16,7 +16,6 @@ use alloc::{
 
 use alloy_primitives::B256;
 
-#[cfg(feature = "local")]
 use super::poll::Poll;
 use super::{
     ahead::Ahead,
@@ -77,7 +76,6 @@ pub struct Session {
     /// What was fetched for that reason alone.
     guessed: Facts,
     /// What several upstreams are asked in the same words.
-    #[cfg(feature = "local")]
     polls: Vec<Poll>,
     rounds: usize,
 }
@@ -97,7 +95,6 @@ impl Session {
             failed: BTreeMap::new(),
             ahead: Facts::new(),
             guessed: Facts::new(),
-            #[cfg(feature = "local")]
             polls: Vec::new(),
             rounds: 0,
         }
@@ -121,7 +118,6 @@ impl Session {
             if !questions.is_empty() {
                 return Step::Fetch(questions);
             }
-            #[cfg(feature = "local")]
             self.pass_on();
             let lacking = self.run_pending(cache, filters.as_deref_mut(), interrupt);
             if lacking.is_empty() && self.questions().is_empty() {
@@ -139,19 +135,16 @@ impl Session {
             errand.answer(&mut answers);
             self.settle(errand, cache);
         }
-        #[cfg(feature = "local")]
         self.count(&mut answers);
     }
 
     fn questions(&self) -> Vec<Question> {
         let questions = self.tasks.iter().flat_map(Errand::questions);
-        #[cfg(feature = "local")]
         let questions = questions.chain(self.polls.iter().flat_map(|poll| poll.questions().iter().cloned()));
         questions.collect()
     }
 
     /// Transactions go to upstreams instead of a pool.
-    #[cfg(feature = "local")]
     fn pass_on(&mut self) {
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(call) = &member.state else { continue };
@@ -170,7 +163,6 @@ impl Session {
     }
 
     /// Counts what upstreams answered to the polls.
-    #[cfg(feature = "local")]
     fn count(&mut self, answers: &mut impl Iterator<Item = Answer>) {
         for poll in core::mem::take(&mut self.polls) {
             let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
@@ -232,7 +224,6 @@ impl Session {
                     }
                 }
             };
-            #[cfg(feature = "local")]
             let outcome = match outcome {
                 Err(RpcError::Refused(refusal)) => {
                     let row = self.dispatcher.find(&call.method);

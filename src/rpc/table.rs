@@ -1,6 +1,9 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
-use super::{blocks, call, chain, filters, headers, logs, method::Method, rootlight, state, transactions};
+use super::{
+    blocks, call, chain, filters, headers, logs, method::Method, raw_transaction, rootlight, state,
+    transactions,
+};
 #[cfg(feature = "local")]
 use super::{debug, dev, trace, witness};
 
@@ -9,6 +12,7 @@ static METHODS: &[&[Method]] = &[
     chain::METHODS,
     blocks::METHODS,
     transactions::METHODS,
+    raw_transaction::METHODS,
     state::METHODS,
     call::METHODS,
     headers::METHODS,

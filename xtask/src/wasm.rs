@@ -86,6 +86,7 @@ pub(crate) fn flags() -> String {
 }
 
 fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
+    log.run(Cmd::new("node pkg/scripts/trap.mjs").arg(module))?;
     let small = module.with_extension("opt");
     log.run(
         Cmd::new("node pkg/node_modules/binaryen/bin/wasm-opt")

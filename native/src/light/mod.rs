@@ -3,7 +3,6 @@
 mod checkpoint;
 mod convert;
 mod kept;
-mod outbox;
 mod service;
 mod shared;
 mod sync;

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::engine::Filters;
-use rootlight::light::{Answer, FactCache, FactStore, Identity, Now, Pin, Sync, SyncOptions, SyncStep};
+use rootlight::light::{
+    Answer, FactCache, FactStore, Identity, Now, Outbox, Pin, Sync, SyncOptions, SyncStep, UpstreamCall,
+};
 use rootlight::rpc::{Dispatcher, Session, Step};
-use rootlight::types::Transaction;
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -139,9 +140,9 @@ impl Shared {
         session.step(&cache, filters.as_deref_mut(), interrupt)
     }
 
-    /// Transactions that clients of this program have sent, oldest first.
-    pub(super) fn sent(&self) -> Vec<Arc<Transaction>> {
-        self.cache.read().unwrap_or_else(PoisonError::into_inner).sent().cloned().collect()
+    /// What to ask an upstream about the transactions that clients of this program have sent.
+    pub(super) fn sent_questions(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamCall> {
+        outbox.questions(&self.cache.read().unwrap_or_else(PoisonError::into_inner), now)
     }
 
     /// Keeps what a session has proven: now if nobody reads the cache, else with a later one.

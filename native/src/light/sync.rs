@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use indicatif::ProgressBar;
-use rootlight::light::{Now, Progress, SyncFault, SyncStep};
+use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
 use super::convert::ask;
-use super::outbox::Outbox;
 use super::shared::Shared;
 use crate::progress::{progress_bar, WORTH_A_BAR};
 use crate::upstream::SharedUpstream;
@@ -27,7 +26,11 @@ const HINT_PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
     loop {
-        outbox.resend(&client, &upstream).await;
+        let questions = client.sent_questions(&mut outbox, now());
+        if !questions.is_empty() {
+            let again = outbox.reminders(ask(&upstream, questions).await);
+            ask(&upstream, again).await;
+        }
         match client.sync_next(index, now()) {
             SyncStep::Fetch(calls) => {
                 let answers = ask(&upstream, calls).await;

@@ -1,6 +1,8 @@
 // Events of providers, the same in Node.js and in a page: of a development chain, and of a light client whose upstream
 // is that chain without any service of its own.
 
+import { transportTo } from './chain-transport.mjs';
+
 function must(condition, what) {
   if (!condition) throw new Error(`not as it must be: ${what}`);
 }
@@ -10,23 +12,6 @@ const WITHOUT = ['eth_subscribe', 'eth_newFilter', 'eth_newBlockFilter', 'eth_ge
 
 /** Deploys a contract that logs 42 under topic 7 whenever it is called. */
 const LOGS_42 = '0x600d80600b6000396000f3602a600052600760206000a100';
-
-/** A transport that leads to a chain in this process. */
-function transportTo(chain) {
-  const one = async ({ id, method, params }) => {
-    const unknown = { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } };
-    if (WITHOUT.includes(method)) return unknown;
-    return chain.request({ method, params }).then(
-      (result) => ({ jsonrpc: '2.0', id, result }),
-      ({ code, message }) => ({ jsonrpc: '2.0', id, error: { code, message } }),
-    );
-  };
-  return async (body) => {
-    const message = JSON.parse(body);
-    const answer = Array.isArray(message) ? await Promise.all(message.map(one)) : await one(message);
-    return new TextEncoder().encode(JSON.stringify(answer));
-  };
-}
 
 /** What a provider tells of a subscription. */
 async function listen(provider, ...params) {
@@ -64,7 +49,7 @@ export async function scenario({ connect }, { startDevChain }) {
   const { contractAddress: contract } = await ask('eth_getTransactionReceipt', await send({ data: LOGS_42 }));
   const genesis = await ask('eth_getBlockByNumber', '0x0', false);
   const checkpoint = { number: 0, hash: genesis.hash, totalDifficulty: genesis.totalDifficulty };
-  const upstream = transportTo(chain);
+  const upstream = transportTo(chain, WITHOUT);
   const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 0.1, store: null });
 
   for (const [name, provider] of [['chain', chain], ['light client', light]]) {

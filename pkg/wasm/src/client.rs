@@ -25,11 +25,13 @@ pub struct Client {
 impl Client {
     /// Verifies the chain from the checkpoint to the upstream's head, then follows it.
     ///
-    /// `options` is JSON: `network`, `checkpoint`, `pollSeconds`, `batch`. `transport` takes a request body and
-    /// returns a promise of the answer's bytes; an array of such functions means several upstreams.
+    /// `options` is JSON: `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`.
+    /// `transport` takes a request body and returns a promise of the answer's bytes; an array of such functions means
+    /// several upstreams.
     ///
     /// `kept` are pages that `keep` was given in an earlier run, in order from 0; what does not hold is ignored as a
     /// whole. `keep(first, pages)` is called with what to keep: pages from this number on, in place of all there were.
+    /// `progress(start, head, target, rate, left)` is told how far the way to the head is.
     ///
     /// # Errors
     /// An `Error` that says which option is wrong, or which header does not verify and why.
@@ -38,19 +40,21 @@ impl Client {
         transport: JsValue,
         kept: Option<Array>,
         keep: Option<Function>,
+        progress: Option<Function>,
     ) -> Result<Client, JsValue> {
         let config = Config::read(&options).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
         let transports: Vec<JsValue> = match transport.dyn_ref::<Array>() {
             Some(several) => several.iter().collect(),
             None => vec![transport],
         };
+        config.check(transports.len()).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
         let upstreams = transports.into_iter().map(|transport| {
             let transport = transport.dyn_into::<Function>();
             let transport =
                 transport.map_err(|_| failure(INVALID_REQUEST, "a transport must be a function"))?;
             Ok(Upstream::new(transport, config.batch))
         });
-        let driver = Driver::new(&config, upstreams.collect::<Result<_, JsValue>>()?, keep);
+        let driver = Driver::new(&config, upstreams.collect::<Result<_, JsValue>>()?, keep, progress);
         if let Some(kept) = kept {
             driver.restore(&kept);
         }
@@ -79,6 +83,11 @@ impl Client {
         let reply = self.driver.answer(message.as_bytes()).await;
         let reply = reply.ok_or_else(|| failure(INTERNAL, "no answer"))?;
         result(&reply.body)
+    }
+
+    /// The upstream at this place says that there is something new.
+    pub fn hint(&self, upstream: usize) {
+        self.driver.hint(upstream);
     }
 
     /// Stops following the chain; requests fail from then on.

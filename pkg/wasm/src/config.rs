@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::{checkpoint, Checkpoint, Network};
+use rootlight::light::{SyncOptions, Unproven};
 use serde::Deserialize;
 
-/// Seconds between two looks for new blocks: a block comes every 25 to 30 seconds.
-const POLL_SECONDS: f64 = 10.0;
+/// Milliseconds between two looks for new blocks: a block comes every 25 to 30 seconds.
+const POLL: u64 = 10_000;
+
+/// Least pause between two looks, in milliseconds.
+const LEAST_POLL: u64 = 100;
 
 /// Questions in one exchange: the reference node's own limit.
 const BATCH: usize = 50;
@@ -18,8 +22,13 @@ struct Options<'a> {
     network: &'a str,
     #[serde(borrow)]
     checkpoint: Option<CheckpointOption<'a>>,
-    poll_seconds: Option<f64>,
+    poll_millis: Option<u64>,
     batch: Option<usize>,
+    min_depth: Option<u64>,
+    min_work: Option<u64>,
+    unproven: Option<&'a str>,
+    #[serde(default)]
+    names: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -47,8 +56,12 @@ impl CheckpointOption<'_> {
 pub(crate) struct Config {
     pub(crate) network: Arc<Network>,
     pub(crate) checkpoint: Checkpoint,
-    pub(crate) poll_seconds: f64,
+    pub(crate) poll_millis: u64,
     pub(crate) batch: usize,
+    pub(crate) min_depth: u64,
+    pub(crate) min_work: u64,
+    pub(crate) unproven: Unproven,
+    names: Vec<String>,
 }
 
 impl Config {
@@ -64,9 +77,41 @@ impl Config {
         Ok(Self {
             network: Arc::new(network),
             checkpoint,
-            poll_seconds: options.poll_seconds.filter(|s| *s >= 0.1).unwrap_or(POLL_SECONDS),
+            poll_millis: options.poll_millis.filter(|pause| *pause >= LEAST_POLL).unwrap_or(POLL),
             batch: options.batch.unwrap_or(BATCH).max(1),
+            min_depth: options.min_depth.unwrap_or(0),
+            min_work: options.min_work.unwrap_or(SyncOptions::default().work_floor),
+            unproven: unproven(options.unproven.unwrap_or("refuse"))?,
+            names: options.names,
         })
+    }
+
+    /// Whether so many upstreams are enough for what is asked of them; the reason in words where they are not.
+    pub(crate) fn check(&self, upstreams: usize) -> Result<(), String> {
+        match self.unproven {
+            _ if upstreams == 0 => Err("upstream: at least one is needed".into()),
+            Unproven::Quorum(count) if upstreams < count => {
+                Err(format!("unproven: quorum:{count} takes {count} upstreams, {upstreams} given"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A name for each upstream: the host's, by which a quorum tells owners apart, else a number.
+    pub(crate) fn names(&self, count: usize) -> Vec<String> {
+        let name = |index| self.names.get(index).cloned().unwrap_or_else(|| format!("upstream {index}"));
+        (0..count).map(name).collect()
+    }
+}
+
+/// `refuse`, `quorum:N` with N from 1, or `trust`.
+fn unproven(text: &str) -> Result<Unproven, String> {
+    let quorum = text.strip_prefix("quorum:").and_then(|count| count.parse().ok());
+    match (text, quorum) {
+        ("refuse", _) => Ok(Unproven::Refuse),
+        ("trust", _) => Ok(Unproven::Trust),
+        (_, Some(count)) if count > 0 => Ok(Unproven::Quorum(count)),
+        _ => Err("unproven: neither refuse, quorum:N nor trust".into()),
     }
 }
 

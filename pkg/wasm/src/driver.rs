@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 
 use js_sys::{Array, Function, Uint8Array};
-use rootlight::light::{Answer, CallFailure, Identity, Question, SyncOptions, SyncStep, UpstreamCall};
+use rootlight::light::{
+    Answer, CallFailure, Identity, Outbox, Progress, Question, SyncOptions, SyncStep, UpstreamCall,
+};
 use rootlight::rpc::{Client, Reply, Step};
 use wasm_bindgen::{JsCast as _, JsValue};
 
@@ -23,21 +25,34 @@ pub(crate) struct Driver {
     upstreams: Vec<Upstream>,
     /// Takes what is to be kept.
     keep: Option<Function>,
+    /// Is told how far the first synchronization is.
+    progress: Option<Function>,
 }
 
 impl Driver {
     /// A client that has not asked anything yet.
-    pub(crate) fn new(config: &Config, upstreams: Vec<Upstream>, keep: Option<Function>) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        upstreams: Vec<Upstream>,
+        keep: Option<Function>,
+        progress: Option<Function>,
+    ) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
-        let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
-        let identity = Identity { version: version.into(), upstreams: names, ..Identity::default() };
+        let identity = Identity {
+            version: version.into(),
+            upstreams: config.names(upstreams.len()),
+            min_depth: config.min_depth,
+            unproven: config.unproven,
+            ..Identity::default()
+        };
         let options = SyncOptions {
-            poll: (config.poll_seconds * 1_000.0) as u64,
+            poll: config.poll_millis,
             batch: config.batch.saturating_mul(4),
+            work_floor: config.min_work,
             ..SyncOptions::default()
         };
         let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
-        Self { client: RefCell::new(client), upstreams, keep }
+        Self { client: RefCell::new(client), upstreams, keep, progress }
     }
 
     /// Takes back what was kept. Where it does not hold, the client starts from the checkpoint and writes all anew.
@@ -59,6 +74,29 @@ impl Driver {
         let _ = keep.call2(&JsValue::NULL, &(first.index as f64).into(), &list);
     }
 
+    /// Tells how far the first synchronization is: start, head, target, headers per second, seconds left if known.
+    fn report(&self) {
+        let Some(told) = &self.progress else { return };
+        let client = self.client.borrow();
+        if client.sync().is_synced() {
+            return;
+        }
+        let Progress { start, head, target, rate, left } = client.sync().progress();
+        let figures = [Some(start), Some(head), Some(target), Some(rate), left];
+        let figures: Array = figures
+            .iter()
+            .map(|figure| figure.map_or(JsValue::NULL, |figure| (figure as f64).into()))
+            .collect();
+        drop(client);
+        // Whoever throws here has not been asked anything.
+        let _ = told.apply(&JsValue::NULL, &figures);
+    }
+
+    /// An upstream says that there is something new.
+    pub(crate) fn hint(&self, index: usize) {
+        self.client.borrow_mut().sync_hint(index);
+    }
+
     /// How many upstreams there are.
     pub(crate) fn upstreams(&self) -> usize {
         self.upstreams.len()
@@ -67,13 +105,20 @@ impl Driver {
     /// Follows one upstream until `closed` says so.
     pub(crate) async fn follow(&self, index: usize, closed: impl Fn() -> bool) {
         let Some(upstream) = self.upstreams.get(index) else { return };
+        let mut outbox = Outbox::default();
         while !closed() {
+            let questions = outbox.questions(self.client.borrow().cache(), moment());
+            if !questions.is_empty() {
+                let again = outbox.reminders(upstream.ask(&questions).await);
+                upstream.ask(&again).await;
+            }
             let step = self.client.borrow_mut().sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {
                     let answers = upstream.ask(&calls).await;
                     self.client.borrow_mut().sync_feed(index, answers, moment());
                     self.save();
+                    self.report();
                 }
                 SyncStep::Wait(millis) => sleep((millis as f64 / 1_000.0).clamp(LOOK, LONGEST_SLEEP)).await,
             }
@@ -97,15 +142,17 @@ impl Driver {
     async fn ask(&self, questions: Vec<Question>) -> Vec<Answer> {
         let nobody = || Err(CallFailure::Transport("no such upstream".into()));
         let mut answers: Vec<Answer> = questions.iter().map(|_| nobody()).collect();
-        for (index, upstream) in self.upstreams.iter().enumerate() {
-            let mine = questions.iter().enumerate().filter(|(_, question)| question.upstream == index);
-            let (places, calls): (Vec<usize>, Vec<UpstreamCall>) =
-                mine.map(|(place, question)| (place, question.call.clone())).unzip();
-            if calls.is_empty() {
-                continue;
-            }
-            for (place, answer) in places.into_iter().zip(upstream.ask(&calls).await) {
-                answers[place] = answer;
+        let mine =
+            |index| questions.iter().enumerate().filter(move |(_, question)| question.upstream == index);
+        let parts: Vec<(Vec<usize>, Vec<UpstreamCall>)> = (0..self.upstreams.len())
+            .map(|index| mine(index).map(|(place, question)| (place, question.call.clone())).unzip())
+            .collect();
+        // All are asked before the first answer is awaited.
+        let asked: Vec<_> =
+            self.upstreams.iter().zip(&parts).map(|(upstream, (_, calls))| upstream.ask(calls)).collect();
+        for (asked, (places, _)) in asked.into_iter().zip(&parts) {
+            for (place, answer) in places.iter().zip(asked.await) {
+                answers[*place] = answer;
             }
         }
         answers

@@ -1,5 +1,9 @@
 //! What the core asks of its host: an exchange with an upstream, waiting, the time.
 
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::future::Future;
+
 use js_sys::{Date, Function, Promise, Reflect, Uint8Array};
 use rootlight::light::{decode_batch, encode_batch, Answer, CallFailure, Now, UpstreamCall};
 use wasm_bindgen::prelude::*;
@@ -61,51 +65,68 @@ pub(crate) async fn sleep(seconds: f64) {
 pub(crate) struct Upstream {
     transport: Function,
     batch: usize,
+    /// Ids never come twice, so that a transport may have several exchanges on one connection.
+    next_id: Cell<u64>,
 }
+
+/// A batch that was sent: its first id, its size, the answer to come.
+type Exchange = (u64, usize, Result<JsFuture, JsValue>);
 
 impl Upstream {
     /// Asks at most `batch` questions in one exchange.
     pub(crate) fn new(transport: Function, batch: usize) -> Self {
-        Self { transport, batch: batch.max(1) }
+        Self { transport, batch: batch.max(1), next_id: Cell::new(1) }
     }
 
-    /// Asks the questions; the answers come in the same order, one each.
-    pub(crate) async fn ask(&self, calls: &[UpstreamCall]) -> Vec<Answer> {
-        let mut answers = Vec::with_capacity(calls.len());
-        let batches: Vec<&[UpstreamCall]> = calls.chunks(self.batch).collect();
-        for wave in batches.chunks(PARALLEL) {
-            let under_way: Vec<_> = wave.iter().map(|batch| self.send(batch)).collect();
-            for (batch, exchange) in wave.iter().zip(under_way) {
-                answers.extend(receive(exchange, batch.len()).await);
+    /// Asks the questions, the first of them at once, even before the future is polled; the answers come in the same
+    /// order, one each.
+    pub(crate) fn ask<'a>(&'a self, calls: &'a [UpstreamCall]) -> impl Future<Output = Vec<Answer>> + 'a {
+        let mut batches = calls.chunks(self.batch);
+        let first: Vec<Exchange> = batches.by_ref().take(PARALLEL).map(|batch| self.send(batch)).collect();
+        let mut under_way = VecDeque::from(first);
+        async move {
+            let mut answers = Vec::with_capacity(calls.len());
+            while let Some((id, count, exchange)) = under_way.pop_front() {
+                answers.extend(receive(exchange, id, count).await);
+                under_way.extend(batches.next().map(|batch| self.send(batch)));
             }
+            answers
         }
-        answers
     }
 
     /// Starts an exchange.
-    fn send(&self, batch: &[UpstreamCall]) -> Result<JsFuture, JsValue> {
-        let body = encode_batch(batch, FIRST_ID);
-        let promise = self.transport.call1(&JsValue::NULL, &body.into())?;
-        Ok(JsFuture::from(Promise::resolve(&promise)))
+    fn send(&self, batch: &[UpstreamCall]) -> Exchange {
+        let id = self.next_id.get();
+        self.next_id.set(id + batch.len() as u64);
+        let body = encode_batch(batch, id);
+        let promise = self.transport.call1(&JsValue::NULL, &body.into());
+        (id, batch.len(), promise.map(|promise| JsFuture::from(Promise::resolve(&promise))))
     }
 }
 
-/// Ids count within one exchange, so they need not differ between exchanges.
-const FIRST_ID: u64 = 1;
-
-async fn receive(exchange: Result<JsFuture, JsValue>, count: usize) -> Vec<Answer> {
+async fn receive(exchange: Result<JsFuture, JsValue>, id: u64, count: usize) -> Vec<Answer> {
     let outcome = match exchange {
         Ok(future) => future.await,
         Err(error) => Err(error),
     };
     let failure = match outcome {
         Ok(value) => match value.dyn_into::<Uint8Array>() {
-            Ok(bytes) => return decode_batch(&bytes.to_vec(), FIRST_ID, count),
+            Ok(bytes) => return decode_batch(&bytes.to_vec(), id, count),
             Err(_) => CallFailure::Transport("the transport gave no Uint8Array".into()),
         },
-        Err(error) => CallFailure::Transport(reason(&error)),
+        Err(error) => failure(&error),
     };
     (0..count).map(|_| Err(failure.clone())).collect()
+}
+
+/// What a transport threw: with a `retryAfter` (seconds, or null where they are not known) the upstream asks for a pause.
+fn failure(error: &JsValue) -> CallFailure {
+    match Reflect::get(error, &"retryAfter".into()) {
+        Ok(pause) if !pause.is_undefined() => {
+            CallFailure::Busy { seconds: pause.as_f64().map(|seconds| seconds as u64) }
+        }
+        _ => CallFailure::Transport(reason(error)),
+    }
 }
 
 /// A thrown value in words.

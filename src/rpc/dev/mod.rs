@@ -8,7 +8,7 @@ mod personal;
 mod pool;
 mod send;
 
-pub(super) use send::decode;
+pub(super) use send::send_raw;
 
 use alloc::{string::String, vec::Vec};
 

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use alloy_primitives::{hex, Address, B256, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -15,26 +15,16 @@ use crate::{
         error::{ParamError, RpcError},
         method::{done, required, Done, Failure, Method},
         params::{parse_address, parse_data, Params},
+        raw_transaction::decode,
         revert::reason,
     },
-    types::{RawUint, SenderError, Transaction},
+    types::{RawUint, Transaction},
 };
 
 /// Gas limit of a transaction that says none, as in the reference.
 const DEFAULT_GAS: u64 = 90_000;
-/// `v` of an EIP-155 signature with chain id 0 and an even y.
-const PROTECTED_V: i64 = 35;
-/// First bytes of an RLP list; typed transactions (EIP-2718) start lower.
-const LIST: u8 = 0xc0;
 
 pub(super) const METHODS: &[Method] = &[
-    write(
-        ("eth_sendRawTransaction", &[]),
-        &[required("transactionData", "DATA")],
-        "HASH",
-        "Takes a signed transaction into the pool; with instant mining it is mined before this answers.",
-        send_raw,
-    ),
     write(
         ("eth_sendTransaction", &[]),
         &[required("transaction", "TRANSACTION")],
@@ -84,37 +74,11 @@ pub(super) fn submit(
     }
 }
 
-fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
+pub(in crate::rpc) fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     let raw = params.data(0)?;
     let (chain, now) = chain_at(node)?;
     let (transaction, sender) = decode(&raw, chain.view().network().chain_id)?;
     submit(chain, transaction, sender, now)
-}
-
-/// Decodes a transaction and recovers its sender, with the reference's words where it has some.
-pub(in crate::rpc) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
-    if raw.first().is_some_and(|first| *first < LIST) {
-        return Err(ParamError::TypedTransaction);
-    }
-    let transaction = Transaction::decode(raw).map_err(ParamError::Transaction)?;
-    if transaction.gas_limit.is_empty() {
-        return Err(ParamError::MissingGas);
-    }
-    match transaction.recover_sender(chain_id) {
-        // The pool has a word for the transactions that only blocks hold.
-        Ok(sender) => Ok((transaction, sender)),
-        Err(SenderError::ChainId { found, .. }) => Err(ParamError::ChainId(alloc::format!("{found}"))),
-        // The reference reports every signature that it does not accept like this.
-        Err(_) => Err(ParamError::ChainId(alloc::format!("{}", named_chain(transaction.v)))),
-    }
-}
-
-/// The chain id that `v` names in the reference's arithmetic.
-fn named_chain(v: u8) -> i64 {
-    match v {
-        0 | 27 | 28 => 0,
-        v => i64::from(v).saturating_sub(PROTECTED_V) / 2,
-    }
 }
 
 /// A transaction as callers write it; unknown fields are ignored, `input` wins over `data`.

@@ -1,0 +1,192 @@
+// The light client of the built package over several upstreams and over WebSocket.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { WebSocket, WebSocketServer } from 'ws';
+import { startBrowser } from './lib/browser.mjs';
+import { transportTo } from './lib/chain-transport.mjs';
+import { servePackage } from './lib/pages.mjs';
+import { scenario } from './lib/upstreams-scenario.mjs';
+
+/** Things that the scenario finds right. */
+const CHECKS = 18;
+
+test('several upstreams, sending and answers without proof in Node.js', async () => {
+  assert.equal(await scenario(await import('../index.js'), await import('../dev.js')), CHECKS);
+});
+
+test('the same in a page', async () => {
+  const site = await servePackage();
+  const browser = await startBrowser();
+  try {
+    await browser.open(`${site.url}/test/page.html`);
+    const run = async () => {
+      const { scenario } = await import('/test/lib/upstreams-scenario.mjs');
+      return scenario(await import('/index.js'), await import('/dev.js'));
+    };
+    assert.equal(await browser.run(run), CHECKS);
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});
+
+/** Serves a chain over WebSocket on loopback; `announce` tells every subscriber of a block. */
+async function serve(chain) {
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+  const ask = transportTo(chain, ['eth_subscribe']);
+  const subscribers = new Set();
+  server.on('connection', (socket) => {
+    socket.on('message', async (data) => {
+      const text = data.toString();
+      if (text.includes('eth_subscribe')) subscribers.add(socket);
+      socket.send(new TextDecoder().decode(await ask(text)));
+    });
+    socket.on('close', () => subscribers.delete(socket));
+  });
+  await once(server, 'listening');
+  const news = JSON.stringify({ jsonrpc: '2.0', method: 'eth_subscription', params: { subscription: '0x1', result: {} } });
+  return {
+    url: `ws://127.0.0.1:${server.address().port}`,
+    subscribers: () => subscribers.size,
+    announce: () => [...subscribers].forEach((socket) => socket.send(news)),
+    drop: () => [...server.clients].forEach((socket) => socket.terminate()),
+    close: () => {
+      server.clients.forEach((socket) => socket.terminate());
+      server.close();
+    },
+  };
+}
+
+/** Without looking by itself, the client follows what is announced; a connection that breaks is made again. */
+async function follow({ connect, webSocketTransport }, { startDevChain }) {
+  const chain = await startDevChain();
+  const server = await serve(chain);
+  const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+  const checkpoint = { number: 0, hash: genesis.hash };
+  const upstream = webSocketTransport(server.url, { WebSocket });
+  const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
+  const head = () => light.request({ method: 'eth_blockNumber' });
+  const mined = async () => {
+    await chain.request({ method: 'evm_mine' });
+    const wanted = await chain.request({ method: 'eth_blockNumber' });
+    for (const end = Date.now() + 20_000; (await head()) !== wanted; ) {
+      assert.ok(Date.now() < end, `${wanted} is never reached`);
+      server.announce();
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  try {
+    await mined();
+    await mined();
+    server.drop();
+    // The first question after the break is what brings the connection back.
+    const [account] = await chain.request({ method: 'eth_accounts' });
+    const asked = () => light.request({ method: 'eth_getBalance', params: [account, 'latest'] }).catch(() => undefined);
+    for (const end = Date.now() + 20_000; (await asked()) === undefined; ) {
+      assert.ok(Date.now() < end, 'the connection never comes back');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    await mined();
+  } finally {
+    light.close();
+    upstream.close();
+    chain.close();
+    server.close();
+  }
+}
+
+test('blocks that a node announces over WebSocket are followed', async () => {
+  await follow(await import('../index.js'), await import('../dev.js'));
+});
+
+test('they are followed in a page', async () => {
+  const { startDevChain } = await import('../dev.js');
+  const chain = await startDevChain();
+  const server = await serve(chain);
+  const site = await servePackage();
+  const browser = await startBrowser();
+  const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+  const checkpoint = { number: 0, hash: genesis.hash };
+  let announcing;
+  try {
+    await browser.open(`${site.url}/test/page.html`);
+    announcing = setInterval(async () => {
+      if (server.subscribers() === 0) return;
+      if ((await chain.request({ method: 'eth_blockNumber' })) === '0x0') await chain.request({ method: 'evm_mine' });
+      server.announce();
+    }, 50);
+    const run = async (upstream, checkpoint) => {
+      const { connect } = await import('/index.js');
+      const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
+      for (const end = Date.now() + 20_000; Date.now() < end; ) {
+        const head = await light.request({ method: 'eth_blockNumber' });
+        if (head === '0x1') return head;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      return 'never';
+    };
+    assert.equal(await browser.run(run, server.url, checkpoint), '0x1');
+  } finally {
+    clearInterval(announcing);
+    await browser.close();
+    await site.close();
+    server.close();
+    chain.close();
+  }
+});
+
+test('a WebSocket answer that is too long, an error and a silent node end the exchange', async () => {
+  const { webSocketTransport } = await import('../index.js');
+  const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
+  let say;
+  server.on('connection', (socket) => socket.on('message', (data) => say(socket, JSON.parse(data))));
+  await once(server, 'listening');
+  const url = `ws://127.0.0.1:${server.address().port}`;
+  const ask = (transport, id) => transport(JSON.stringify({ jsonrpc: '2.0', id, method: 'm', params: [] }));
+  const text = (bytes) => new TextDecoder().decode(bytes);
+
+  const short = webSocketTransport(url, { WebSocket, maxLength: 60 });
+  say = (socket, { id }) => socket.send(JSON.stringify({ id, result: 'x'.repeat(100) }));
+  await assert.rejects(ask(short, 1), /at most 60 characters/);
+  short.close();
+  await assert.rejects(ask(short, 2), /closed/);
+
+  const slow = webSocketTransport(url, { WebSocket, timeout: 50 });
+  say = () => {};
+  await assert.rejects(ask(slow, 1), /no answer in 50 ms/);
+  await assert.rejects(ask(slow, 2), /no connection/, 'a pause first');
+  slow.close();
+
+  // Answers in another order than the questions, one of them without an id.
+  const kept = [];
+  const mixed = webSocketTransport(url, { WebSocket });
+  say = (socket, { id }) => kept.push([socket, id]);
+  const answers = [ask(mixed, 1), ask(mixed, 2), ask(mixed, 3)];
+  while (kept.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+  const [[socket]] = kept;
+  socket.send('{"jsonrpc":"2.0","id":3,"result":"c"}');
+  socket.send('{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"a"}}');
+  socket.send('{"jsonrpc":"2.0","id":2,"result":"b"}');
+  socket.send('{"jsonrpc":"2.0","id":9,"result":"nobody asked"}');
+  assert.deepEqual((await Promise.all(answers)).map((bytes) => text(bytes).match(/"([abc])"/)[1]), ['a', 'b', 'c']);
+  mixed.close();
+  server.clients.forEach((client) => client.terminate());
+  server.close();
+  assert.throws(() => webSocketTransport(url, { WebSocket: null }), /no WebSocket/);
+});
+
+test('an upstream that asks for a pause is left alone for as long', async () => {
+  const { httpTransport } = await import('../index.js');
+  const after = async (status, headers) => {
+    const fetch = async () => new Response('', { status, headers });
+    return httpTransport('http://node.example', { fetch })('{}').catch((error) => error.retryAfter);
+  };
+  assert.equal(await after(429, { 'retry-after': '7' }), 7);
+  assert.equal(await after(503, {}), null);
+  assert.equal(await after(429, { 'retry-after': 'soon' }), null);
+  assert.equal(await after(500, { 'retry-after': '7' }), undefined);
+  const date = new Date(Date.now() + 30_000).toUTCString();
+  const seconds = await after(429, { 'retry-after': date });
+  assert.ok(seconds > 25 && seconds <= 30, `${seconds}`);
+});

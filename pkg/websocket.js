@@ -1,0 +1,123 @@
+// JSON-RPC exchanges with an upstream node over one WebSocket. As transport.js it moves bytes, and believes nothing.
+
+/** How long one exchange may take, in milliseconds. */
+const TIMEOUT = 20_000;
+
+/** Most characters taken from one answer. */
+const MAX_LENGTH = 32 * 1024 * 1024;
+
+/** Pauses between connections that fail, in milliseconds: the first, and the longest. */
+const PAUSE = 1_000;
+const LONGEST_PAUSE = 60_000;
+
+/** Asks to be told of new blocks; calls have ids from 1. An upstream that does not know the method says so to nobody. */
+const SUBSCRIBE = '{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}';
+
+/**
+ * @param {string | URL} url
+ * @param {{timeout?: number, maxLength?: number, WebSocket?: typeof WebSocket}} [options]
+ */
+export function webSocketTransport(url, options = {}) {
+  const { timeout = TIMEOUT, maxLength = MAX_LENGTH, WebSocket = globalThis.WebSocket } = options;
+  if (!WebSocket) throw new Error('this runtime has no WebSocket: give webSocketTransport one');
+  /** Exchanges under way, oldest first, by the first of their ids. */
+  const waiting = new Map();
+  let socket;
+  let failures = 0;
+  let notBefore = 0;
+  let onHead;
+  let closed = false;
+
+  function connection() {
+    if (socket) return socket;
+    if (closed) throw new Error('the transport is closed');
+    if (Date.now() < notBefore) throw new Error(`no connection to ${new URL(url).host}`);
+    const opening = new WebSocket(url);
+    socket = opening;
+    opening.onopen = () => {
+      if (onHead) opening.send(SUBSCRIBE);
+      for (const { body } of waiting.values()) opening.send(body);
+    };
+    opening.onmessage = ({ data }) => take(data);
+    opening.onclose = () => socket === opening && lost(new Error('connection lost'));
+    opening.onerror = () => socket === opening && lost(new Error(`no connection to ${new URL(url).host}`));
+    return opening;
+  }
+
+  /** Ends the connection and what waits on it. The next one is made when it is needed, after a pause that grows. */
+  function lost(error) {
+    const old = socket;
+    socket = undefined;
+    old?.close();
+    notBefore = Date.now() + Math.min(PAUSE * 2 ** failures, LONGEST_PAUSE);
+    failures = Math.min(failures + 1, 16);
+    for (const exchange of [...waiting.values()]) exchange.end(error);
+  }
+
+  function take(text) {
+    if (typeof text !== 'string' || text.length > maxLength) {
+      lost(new Error(`not a text of at most ${maxLength} characters`));
+      return;
+    }
+    const message = parsed(text);
+    // Only a hint to look: nothing in it is read.
+    if (message?.method === 'eth_subscription') {
+      onHead?.();
+      return;
+    }
+    const id = idOf(message);
+    if (id === 0) return;
+    // A refusal that names no call is of whatever is oldest.
+    const exchange = id === undefined ? waiting.values().next().value : owner(id);
+    if (!exchange) return;
+    failures = 0;
+    exchange.end(undefined, new TextEncoder().encode(text));
+  }
+
+  const owner = (id) => [...waiting.values()].find(({ first, count }) => id >= first && id < first + count);
+
+  /** @param {string} body */
+  function transport(body) {
+    return new Promise((resolve, reject) => {
+      const socket = connection();
+      const calls = [parsed(body)].flat();
+      const first = calls[0].id;
+      const timer = setTimeout(() => lost(new Error(`no answer in ${timeout} ms`)), timeout);
+      timer.unref?.();
+      const end = (error, bytes) => {
+        clearTimeout(timer);
+        waiting.delete(first);
+        if (error) reject(error);
+        else resolve(bytes);
+      };
+      waiting.set(first, { body, first, count: calls.length, end });
+      if (socket.readyState === WebSocket.OPEN) socket.send(body);
+    });
+  }
+
+  return Object.assign(transport, {
+    /** Calls back whenever the node announces a block. */
+    heads(listener) {
+      onHead = listener;
+      if (socket?.readyState === WebSocket.OPEN) socket.send(SUBSCRIBE);
+    },
+    close() {
+      closed = true;
+      lost(new Error('the transport is closed'));
+    },
+  });
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first id in an answer, if there is one. */
+function idOf(message) {
+  const answers = Array.isArray(message) ? message : [message];
+  return answers.map((answer) => answer?.id).find((id) => typeof id === 'number');
+}

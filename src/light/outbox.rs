@@ -1,0 +1,147 @@
+//! Transactions of this client, handed to an upstream again until it shows them mined.
+
+use alloc::{format, sync::Arc, vec::Vec};
+
+use alloy_primitives::{hex, B256};
+
+use super::{clock::Now, store::FactCache, Answer, UpstreamCall};
+use crate::types::Transaction;
+
+/// Milliseconds between two looks at what was sent; a pool that has dropped a transaction gets it again.
+const INTERVAL: u64 = 30_000;
+
+/// How often one transaction is handed to an upstream again: for an hour.
+const MOST: u32 = 120;
+
+/// What one upstream is reminded of. The host asks its questions and hands in the answers.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    /// Milliseconds of the host's clock.
+    last: Option<u64>,
+    /// Reminders by transaction, in the order of sending; as many as allowed where it is mined.
+    reminders: Vec<Reminder>,
+}
+
+#[derive(Debug)]
+struct Reminder {
+    hash: B256,
+    transaction: Arc<Transaction>,
+    count: u32,
+}
+
+impl Outbox {
+    /// Whether the upstream has mined what was sent: nothing to ask before the interval is over.
+    pub fn questions(&mut self, cache: &FactCache, now: Now) -> Vec<UpstreamCall> {
+        let last = *self.last.get_or_insert(now.millis);
+        // A clock that was set back starts the interval anew.
+        if now.millis < last {
+            self.last = Some(now.millis);
+        }
+        if now.millis.saturating_sub(last) < INTERVAL {
+            return Vec::new();
+        }
+        self.last = Some(now.millis);
+        let known = core::mem::take(&mut self.reminders);
+        let reminder = |(hash, transaction): (B256, &Arc<Transaction>)| {
+            let count =
+                known.iter().find(|reminder| reminder.hash == hash).map_or(0, |reminder| reminder.count);
+            Reminder { hash, transaction: transaction.clone(), count }
+        };
+        self.reminders = cache.sent_by_hash().map(reminder).collect();
+        let due = self.reminders.iter().filter(|reminder| reminder.count < MOST);
+        due.map(|reminder| {
+            UpstreamCall::new("eth_getTransactionReceipt", format!(r#"["{}"]"#, reminder.hash))
+        })
+        .collect()
+    }
+
+    /// What to send again, by the answers to [`Self::questions`]. What the upstream has against it is told to whoever
+    /// asks for the transaction.
+    ///
+    /// That it says it is mined ends only its own reminders: it could have dropped them as well.
+    pub fn reminders(&mut self, answers: Vec<Answer>) -> Vec<UpstreamCall> {
+        let mut calls = Vec::new();
+        let due = self.reminders.iter_mut().filter(|reminder| reminder.count < MOST);
+        for (reminder, answer) in due.zip(answers) {
+            if matches!(&answer, Ok(raw) if raw.get() != "null") {
+                reminder.count = MOST;
+                continue;
+            }
+            reminder.count = reminder.count.saturating_add(1);
+            let raw = format!(r#"["{}"]"#, hex::encode_prefixed(reminder.transaction.encode()));
+            calls.push(UpstreamCall::new("eth_sendRawTransaction", raw));
+        }
+        calls
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{borrow::ToOwned, boxed::Box, vec};
+
+    use alloy_primitives::Address;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::light::{store::Sent, CallFailure, FactStore};
+
+    fn cache(nonces: &[u64]) -> FactCache {
+        let mut learned = FactStore::default();
+        for nonce in nonces {
+            let transaction = Transaction::remasc(*nonce);
+            let sent =
+                Sent { hash: transaction.hash(), sender: Address::ZERO, transaction: Arc::new(transaction) };
+            learned.sent.push(sent);
+        }
+        let mut cache = FactCache::new();
+        cache.absorb(learned);
+        cache
+    }
+
+    fn at(millis: u64) -> Now {
+        Now { unix: 0, millis }
+    }
+
+    fn says(json: &str) -> Answer {
+        let raw: &RawValue = serde_json::from_str(json).unwrap();
+        let raw: Box<RawValue> = raw.to_owned();
+        Ok(raw)
+    }
+
+    #[test]
+    fn what_is_not_mined_is_sent_again_once_an_interval() {
+        let (cache, mut outbox) = (cache(&[1, 2]), Outbox::default());
+        assert!(outbox.questions(&cache, at(5)).is_empty(), "it was only just sent");
+        assert!(outbox.questions(&cache, at(5 + INTERVAL - 1)).is_empty());
+        let asked = outbox.questions(&cache, at(5 + INTERVAL));
+        assert_eq!(asked.len(), 2);
+        assert!(asked.iter().all(|call| call.method == "eth_getTransactionReceipt"));
+        let again = outbox.reminders(vec![says(r#"{"blockNumber":"0x1"}"#), says("null")]);
+        let second = cache.sent().nth(1).unwrap().encode();
+        assert_eq!(again.len(), 1, "what is mined is left alone");
+        assert_eq!(again[0].params, format!(r#"["{}"]"#, hex::encode_prefixed(second)));
+        assert!(outbox.questions(&cache, at(6 + INTERVAL)).is_empty());
+        assert_eq!(outbox.questions(&cache, at(5 + 2 * INTERVAL)).len(), 1, "nobody asks for what is mined");
+    }
+
+    #[test]
+    fn an_upstream_that_never_shows_it_is_reminded_for_an_hour() {
+        let (cache, mut outbox) = (cache(&[1]), Outbox::default());
+        outbox.questions(&cache, at(0));
+        let mut reminded = 0;
+        for look in 1..=2 * u64::from(MOST) {
+            outbox.questions(&cache, at(look * INTERVAL));
+            let silent = Err(CallFailure::Transport("timeout".into()));
+            reminded += outbox.reminders(vec![silent]).len();
+        }
+        assert_eq!(reminded, MOST as usize);
+    }
+
+    #[test]
+    fn a_clock_set_back_does_not_stop_the_reminders() {
+        let (cache, mut outbox) = (cache(&[1]), Outbox::default());
+        outbox.questions(&cache, at(1_000_000_000));
+        assert!(outbox.questions(&cache, at(1_000)).is_empty());
+        assert_eq!(outbox.questions(&cache, at(1_000 + INTERVAL)).len(), 1);
+    }
+}
