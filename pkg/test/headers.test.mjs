@@ -1,0 +1,95 @@
+// 1,200 consecutive headers of the main network: from a checkpoint to a proven head, in Node.js and in a real page.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { startBrowser } from './lib/browser.mjs';
+import { follow } from './lib/headers-scenario.mjs';
+import { HeaderNode, rawHeader, readHeaders } from './lib/headers.mjs';
+import { servePackage } from './lib/pages.mjs';
+import { serveNode } from './lib/upstream.mjs';
+
+const shared = process.env.ROOTLIGHT_SHARED ?? fileURLToPath(new URL('../../../shared', import.meta.url));
+const file = `${shared}/realdata/headers/mainnet_4479841_iris_run1200.json`;
+const skip = existsSync(file) ? false : `no recorded headers: ${file}`;
+
+/** The lowest ancestor that a header's fork detection data commit to: seven, 64 apart. */
+const lowestCommitted = (number) => Math.floor((number - 1) / 64) * 64 - 6 * 64;
+
+const start = ([{ number, hash }]) => ({ network: 'mainnet', checkpoint: { number, hash } });
+
+/** Follows from the first header, which is the checkpoint, in each form; all that is said of them must be right. */
+async function followAll(headers, run) {
+  const numbers = headers.map(({ number }) => number);
+  for (const form of ['binary', 'json', 'raw']) {
+    const upstream = await serveNode(new HeaderNode(headers, form));
+    try {
+      const found = await run({ ...start(headers), upstream: upstream.url }, numbers);
+      check(found, headers);
+      console.log(`${form}: ${headers.length - 1} headers in ${found.milliseconds.toFixed(0)} ms, ${upstream.asked.count} questions`);
+    } finally {
+      await upstream.close();
+    }
+  }
+}
+
+function check({ head, proofs, header, block }, headers) {
+  const last = headers.at(-1);
+  assert.equal(head, last.number);
+  assert.equal(proofs.length, 1_200);
+  let work = 0n;
+  for (const [place, proof] of proofs.entries()) {
+    if (place > 0) work += headers[place].difficulty;
+    const name = `block ${headers[place].number}`;
+    assert.equal(proof.blockHash, headers[place].hash, name);
+    assert.equal(Number(proof.blockNumber), headers[place].number, name);
+    assert.equal(proof.level, 'verified', name);
+    assert.equal(proof.origin, place === 0 ? 'checkpoint' : 'mined', name);
+    assert.equal(proof.canonical, true, name);
+    assert.equal(Number(proof.depth), last.number - headers[place].number, name);
+    assert.equal(BigInt(proof.headerWork), work, name);
+    const complete = lowestCommitted(headers[place].number) >= headers[0].number;
+    if (place > 0) assert.equal(proof.forkDetectionComplete, complete, name);
+  }
+  // The header is there to be given; its transactions are not, and are not made up.
+  assert.equal(header, rawHeader(last.rlp));
+  assert.match(block.refused, /no proof of transactions/);
+}
+
+test('from a checkpoint to the head in Node.js, headers in every form', { skip }, async () => {
+  const rootlight = await import('../index.js');
+  await followAll(readHeaders(file), (options, numbers) => follow(rootlight, options, numbers));
+});
+
+test('a header that was changed leads nowhere', { skip }, async () => {
+  const rootlight = await import('../index.js');
+  const headers = readHeaders(file);
+  const changed = Buffer.from(headers[700].rlp);
+  // In the bloom filter.
+  changed[300] ^= 1;
+  headers[700] = { ...headers[700], rlp: changed };
+  for (const form of ['binary', 'json', 'raw']) {
+    const upstream = await serveNode(new HeaderNode(headers, form));
+    const found = follow(rootlight, { ...start(headers), upstream: upstream.url }, []);
+    await assert.rejects(found, new RegExp(headers[700].number), form);
+    await upstream.close();
+  }
+});
+
+test('from a checkpoint to the head in a page, headers in every form', { skip }, async () => {
+  const site = await servePackage();
+  const browser = await startBrowser();
+  try {
+    await browser.open(`${site.url}/test/page.html`);
+    await followAll(readHeaders(file), (options, numbers) => {
+      const run = async (settings, list) => {
+        const { follow } = await import('/test/lib/headers-scenario.mjs');
+        return follow(await import('/index.js'), settings, list);
+      };
+      return browser.run(run, options, numbers);
+    });
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});

@@ -1,0 +1,21 @@
+// From a checkpoint to a proven head, the same in Node.js and in a page.
+
+const hexadecimal = (number) => `0x${number.toString(16)}`;
+
+/** Connects with the module loaded; the head, what each of the blocks rests on, and milliseconds to the first proven answer. */
+export async function follow({ connect, load }, options, numbers) {
+  await load();
+  const began = performance.now();
+  const provider = await connect({ ...options, store: null });
+  try {
+    const head = await provider.request({ method: 'eth_blockNumber', params: [] });
+    const milliseconds = performance.now() - began;
+    const proofs = [];
+    for (const number of numbers) proofs.push(await provider.request({ method: 'rootlight_verification', params: [hexadecimal(number)] }));
+    const header = await provider.request({ method: 'rsk_getRawBlockHeaderByNumber', params: [head] });
+    const block = await provider.request({ method: 'eth_getBlockByNumber', params: [head, false] }).catch(({ message }) => ({ refused: message }));
+    return { head: Number(head), milliseconds, proofs, header, block };
+  } finally {
+    provider.close();
+  }
+}
