@@ -8,6 +8,7 @@ mod clients;
 mod fuzz;
 mod links;
 mod nodes;
+mod peers;
 mod shell;
 mod steps;
 mod suite;
@@ -25,6 +26,8 @@ cargo xtask <task>
   wasm [-v]                    build the browser package into pkg/dist and check its size
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
+  bench peers                  proven calls beside Lodestar's prover and Patronum
+  bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
 ";
 
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
+        Some((&"bench", ["peers"])) => peers::run(),
+        Some((&"bench", ["engines"])) => peers::engines(),
         Some((&"bench", ["nodes"])) => nodes::run(),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"help", _)) => {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench nodes`: the development chain beside other nodes, over loopback.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::clients;
@@ -39,21 +40,26 @@ fn anvil_package() -> String {
     format!("@foundry-rs/anvil-{system}-{processor}")
 }
 
-fn anvil(log: &mut Log) -> Outcome {
+pub(crate) fn anvil(log: &mut Log) -> Outcome {
     let package = format!("{}@{ANVIL}", anvil_package());
     let install = Cmd::new("npm install --no-audit --no-fund --no-save --ignore-scripts --prefix");
     log.run(install.arg(target_dir().join("anvil")).arg(package))?;
     Ok(ANVIL.into())
 }
 
-fn build(log: &mut Log) -> Outcome {
+pub(crate) fn build(log: &mut Log) -> Outcome {
     log.run(Cmd::new("cargo build --locked --release --package rootlight-native"))?;
     log.run(Cmd::new("node tests/clients/compile.mjs").arg(target_dir().join("clients")))?;
     Ok(String::new())
 }
 
+/// Where [`anvil`] installs it.
+pub(crate) fn anvil_program() -> PathBuf {
+    target_dir().join("anvil/node_modules").join(anvil_package()).join("bin/anvil")
+}
+
 fn scripts(names: &[&str]) -> Result<(), String> {
-    let anvil = target_dir().join("anvil/node_modules").join(anvil_package()).join("bin/anvil");
+    let anvil = anvil_program();
     names.iter().try_for_each(|name| {
         Cmd::new("node")
             .arg(root().join("bench/compare").join(format!("{name}.mjs")))

@@ -1,0 +1,93 @@
+// A proxy on loopback that counts what passes, adds latency, and may hide methods; and an upstream of recorded headers.
+import { Agent, createServer, request as send } from 'node:http';
+import { readFileSync } from 'node:fs';
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function bodyOf(stream) {
+  const pieces = [];
+  for await (const piece of stream) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+async function listen(answer) {
+  const server = createServer(async (request, response) => {
+    const body = await answer(await bodyOf(request));
+    response.setHeader('content-type', 'application/json');
+    response.setHeader('content-length', body.length);
+    response.end(body);
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${server.address().port}`, port: server.address().port, close };
+}
+
+const members = (body) => {
+  const message = JSON.parse(body);
+  return Array.isArray(message) ? message : [message];
+};
+
+/** Stands before `answer` (bytes to bytes). `seen` has every exchange: methods, request, bytes of the answer. */
+export async function proxy(answer, { latency = 0, hidden = () => false } = {}) {
+  const state = { seen: [], inFlight: 0, most: 0, latency };
+  const refuse = ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
+  const pass = async (body) => {
+    const calls = members(body);
+    const shown = calls.filter(({ method }) => !hidden(method));
+    if (shown.length === calls.length) return answer(body);
+    const rest = shown.length ? JSON.parse(await answer(Buffer.from(JSON.stringify(shown)))) : [];
+    const all = [...rest, ...calls.filter(({ method }) => hidden(method)).map(refuse)];
+    return Buffer.from(JSON.stringify(body[0] === 0x5b ? all : all[0]));
+  };
+  const exchange = async (body) => {
+    state.most = Math.max(state.most, ++state.inFlight);
+    const [answered] = await Promise.all([pass(body), state.latency ? sleep(state.latency) : undefined]);
+    state.inFlight--;
+    state.seen.push({ methods: members(body).map(({ method }) => method), body, bytes: answered.length });
+    return answered;
+  };
+  return Object.assign(state, await listen(exchange));
+}
+
+/** Asks a server on loopback over kept connections. */
+export function ask(port) {
+  const agent = new Agent({ keepAlive: true });
+  return (body) =>
+    new Promise((resolve, reject) => {
+      const headers = { 'content-type': 'application/json', 'content-length': body.length };
+      const sent = send({ host: '127.0.0.1', port, method: 'POST', agent, headers }, (response) => bodyOf(response).then(resolve, reject));
+      sent.on('error', reject);
+      sent.end(body);
+    });
+}
+
+const list = (items) => {
+  const body = Buffer.concat(items);
+  if (body.length < 56) return Buffer.concat([Buffer.from([0xc0 + body.length]), body]);
+  const length = Buffer.from(body.length.toString(16).padStart(body.length < 256 ? 2 : body.length < 65_536 ? 4 : 6, '0'), 'hex');
+  return Buffer.concat([Buffer.from([0xf7 + length.length]), length, body]);
+};
+
+/** Consecutive headers of a file of real ones ({number, hash, rlp}), as `rootlight_getHeaders` gives them. */
+export function recordedHeaders(file) {
+  const headers = JSON.parse(readFileSync(file, 'utf8')).headers.map(({ number, hash, rlp }) => ({
+    number: Number(number),
+    hash,
+    entry: list([Buffer.from(rlp.replace('0x', ''), 'hex'), list([])]),
+  }));
+  const one = ({ id, method, params }) => {
+    if (method === 'eth_blockNumber') return { jsonrpc: '2.0', id, result: `0x${headers.at(-1).number.toString(16)}` };
+    if (method !== 'rootlight_getHeaders') return { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } };
+    const [first, count] = params.map(Number);
+    const wanted = headers.filter(({ number }) => number >= first && number < first + count);
+    return { jsonrpc: '2.0', id, result: list(wanted.map(({ entry }) => entry)).toString('base64') };
+  };
+  const answer = async (body) => {
+    const answers = members(body).map(one);
+    return Buffer.from(JSON.stringify(body[0] === 0x5b ? answers : answers[0]));
+  };
+  return { headers, answer };
+}

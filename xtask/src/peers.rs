@@ -1,0 +1,71 @@
+//! `cargo xtask bench peers` and `engines`: the light client beside others, and beside itself in other engines.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::shell::{root, target_dir, Cmd, Log};
+use crate::steps::{Outcome, Run};
+use crate::{clients, nodes, tools, wasm};
+
+/// One step before a script runs: name, work.
+type Step = (&'static str, fn(&mut Log) -> Outcome);
+
+/// What every script here needs: the native program, the test contract, the browser package.
+const READY: [Step; 6] = [
+    ("setup: rust targets", tools::rust_targets),
+    ("setup: npm packages", tools::npm_packages),
+    ("setup: wasm tools", tools::wasm_tools),
+    ("setup: client libraries", clients::npm_packages),
+    ("build", nodes::build),
+    ("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),
+];
+
+/// Proven calls beside Lodestar's prover and Patronum, which come from npm as bench/compare/peers/package.json says.
+pub(crate) fn run() -> ExitCode {
+    script("peers", &[("setup: anvil", nodes::anvil), ("setup: other light clients", packages)])
+}
+
+/// Headers to a proven head natively, in Node.js and in Chromium; only where the recorded headers are.
+pub(crate) fn engines() -> ExitCode {
+    if !headers().is_file() {
+        println!("skipped: {} is not here", headers().display());
+        return ExitCode::SUCCESS;
+    }
+    script("engines", &[("setup: system packages", tools::system_packages)])
+}
+
+fn packages(log: &mut Log) -> Outcome {
+    let install = "npm install --no-audit --no-fund --ignore-scripts --no-package-lock";
+    log.run(Cmd::new(install).within("bench/compare/peers")).map(|_| String::new())
+}
+
+/// The 1,200 main network headers.
+fn headers() -> PathBuf {
+    let shared = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    shared.join("realdata/headers/mainnet_4479841_iris_run1200.json")
+}
+
+fn script(name: &str, more: &[Step]) -> ExitCode {
+    let mut run = Run::new(false);
+    let ready = READY.iter().chain(more).all(|(name, work)| run.step(name, work));
+    let code = run.finish();
+    if !ready {
+        return code;
+    }
+    let mut cmd = Cmd::new("node")
+        .arg(root().join("bench/compare").join(format!("{name}.mjs")))
+        .env("ROOTLIGHT", target_dir().join("release/rootlight"))
+        .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
+        .env("ROOTLIGHT_HEADERS", headers())
+        .env("ANVIL", nodes::anvil_program());
+    if let Some(browser) = tools::browser() {
+        cmd = cmd.env("CHROMIUM", browser);
+    }
+    match cmd.run_attached() {
+        Ok(()) => code,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
