@@ -3,13 +3,16 @@
 mod common;
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::client;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
+use rootlight::consensus::Network;
+use rootlight::types::json::RpcBlock;
+use rootlight::types::Header;
 use serde_json::{json, Value};
 use tokio_tungstenite::tungstenite::Message;
 
@@ -155,6 +158,55 @@ async fn a_recording_from_its_genesis() {
     let refused =
         server.ask("eth_getBalance", json!(["0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826", "latest"])).await;
     assert_eq!(refused["error"]["code"], -32002, "the last states are not recorded: {refused}");
+}
+
+/// A recording of the 1,200 main network headers: each as a node gives an uncle, whose own uncles are not shown.
+fn real_headers(folder: &Path) -> Option<Vec<(u64, String)>> {
+    let path = common::shared("realdata/headers/mainnet_4479841_iris_run1200.json")?;
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let network = Network::mainnet();
+    let (mut lines, mut known) = (String::new(), Vec::new());
+    for entry in file["headers"].as_array().unwrap() {
+        let rlp = alloy_primitives::hex::decode(entry["rlp"].as_str().unwrap()).unwrap();
+        let header = Header::decode(&rlp, &|number| network.header_shape(number)).unwrap().seal();
+        let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": [format!("{:#x}", header.number), false]});
+        let told = json!({"jsonrpc": "2.0", "id": 1, "result": RpcBlock::uncle(&header, None, None, None)});
+        lines.push_str(&format!("{}\n", json!({"request": ask, "response": told})));
+        known.push((header.number, entry["hash"].as_str().unwrap().to_owned()));
+    }
+    std::fs::write(folder.join("headers.jsonl"), lines).unwrap();
+    Some(known)
+}
+
+/// Header-only work on the main network: from the first of 1,200 headers, which is the checkpoint, to the last.
+#[tokio::test(flavor = "multi_thread")]
+async fn real_headers_of_the_main_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(known) = real_headers(folder.path()) else { return };
+    let checkpoint = format!("{}:{}", known[0].0, known[0].1);
+    let upstream = format!("replay:{}", folder.path().display());
+    let began = Instant::now();
+    let server = Server::start(&[
+        "light",
+        "--network",
+        "mainnet",
+        "--upstream",
+        &upstream,
+        "--checkpoint",
+        &checkpoint,
+    ]);
+    let head = server.ask("eth_blockNumber", json!([])).await["result"].clone();
+    println!("{} headers in {:?}", known.len() - 1, began.elapsed());
+    let last = known[known.len() - 1].0;
+    assert_eq!((head, known.len()), (json!(format!("{last:#x}")), 1_200));
+    for (place, (number, hash)) in known.iter().enumerate() {
+        let proof =
+            server.ask("rootlight_verification", json!([format!("{number:#x}")])).await["result"].clone();
+        let origin = if place == 0 { "checkpoint" } else { "mined" };
+        let depth = format!("{:#x}", last - number);
+        let told = [&proof["blockHash"], &proof["level"], &proof["origin"], &proof["depth"]];
+        assert_eq!(told, [hash.as_str(), "verified", origin, &depth], "block {number}");
+    }
 }
 
 /// Header version 0, the shape of today's main network, by a network file.
