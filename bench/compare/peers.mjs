@@ -158,9 +158,9 @@ async function oneState(subjects) {
 }
 
 /** One call after each block, which has changed the token. */
-async function newStates(title, subjects, nodes) {
+async function newStates(title, subjects, nodes, blocks = BLOCKS) {
   for (const subject of subjects) subject.samples = [];
-  for (let block = 0; block < BLOCKS; block++) {
+  for (let block = 0; block < blocks; block++) {
     const change = await transfer(block % wallets.length, stranger(1_000_000 + block), 1n);
     for (const node of Object.values(nodes)) await mine(node, [change]);
     for (const subject of subjects) {
@@ -203,6 +203,7 @@ try {
       upstream.close();
     }
   }
+  await newStates('first call of all', subjects, nodes, 1);
   await newStates('first call after a block', subjects, nodes);
   await oneState(subjects);
   await newStates(`first call after a block, ${ROUNDS * CALLS} holders asked for before`, subjects, nodes);
