@@ -183,6 +183,37 @@ fn traces_from_plain_proofs() {
     assert!(traces > 20 && most <= 12, "{traces} {most}");
 }
 
+/// Of a block off the chain whose ancestors are off it too, the traces are refused in words that say so.
+#[test]
+fn traces_off_the_chain_are_refused_in_words() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let (mut equal, mut refused) = (0, 0);
+    for line in lines(&shared().unwrap().join("vectors/chain/side_blocks.jsonl")) {
+        if line["request"]["method"] != "trace_block" {
+            continue;
+        }
+        let hash = &line["request"]["params"][0];
+        for method in ["trace_block", "debug_traceBlockByHash"] {
+            let params = json!([hash]);
+            match (light.call(method, &params), light.upstream.call(method, &params)) {
+                (Ok(ours), theirs) => {
+                    assert_eq!(Ok(ours), theirs, "{method} {hash}");
+                    equal += 1;
+                }
+                (Err(error), _) => {
+                    let words = text(&error, "message");
+                    assert_eq!(error["code"], -32002, "{words}");
+                    assert!(!words.contains("older than"), "{words}");
+                    refused += u64::from(words.contains("is off the heaviest chain"));
+                }
+            }
+        }
+    }
+    println!("{equal} equal, {refused} refused");
+    assert!(equal > 5 && refused > 5, "{equal} {refused}");
+}
+
 /// A block that the header does not commit to is no trace: here the upstream gives the nodes of another state.
 #[test]
 fn witnesses_of_other_states_make_no_traces() {

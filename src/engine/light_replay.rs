@@ -44,8 +44,7 @@ pub(super) fn replay(
     }
     let body = view.body(header)?;
     let Some(parent) = view.header_by_hash(header.parent_hash)? else {
-        let number = header.number.saturating_sub(1);
-        return Err(Stop::Refused(Refusal::TooOld { number, lowest: header.number }));
+        return Err(not_held(view.chain()?, header, header.number.saturating_sub(1)));
     };
     // Says whether this state can be proven at all.
     view.state(&parent)?;
@@ -78,7 +77,7 @@ impl Replay<'_> {
         let ancestors = Ancestors {
             view: self.view,
             chain: self.view.chain()?,
-            tip: self.header.parent_hash,
+            header: self.header,
             stop: RefCell::new(None),
         };
         let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
@@ -204,20 +203,29 @@ impl BlockObserver for Watch<'_> {
     }
 }
 
+/// Why an ancestor of a block is not at hand.
+fn not_held(chain: &ChainView, header: &VerifiedHeader, ancestor: u64) -> Stop {
+    let lowest = chain.lowest();
+    Stop::Refused(if ancestor < lowest {
+        Refusal::TooOld { number: ancestor, lowest }
+    } else {
+        Refusal::OffChain { block: BlockRef { number: header.number, hash: header.hash() }, ancestor }
+    })
+}
+
 /// The verified ancestors of a block. What cannot be told of them ends the run.
 struct Ancestors<'a> {
     view: &'a LightView<'a>,
     chain: &'a ChainView,
-    tip: B256,
+    header: &'a VerifiedHeader,
     stop: RefCell<Option<Stop>>,
 }
 
 impl Ancestors<'_> {
     fn ancestor(&self, number: u64) -> Option<&VerifiedHeader> {
-        let ancestor = self.chain.ancestor(&self.tip, number);
+        let ancestor = self.chain.ancestor(&self.header.parent_hash, number);
         if ancestor.is_none() {
-            let lowest = self.chain.lowest();
-            self.note::<()>(Err(Stop::Refused(Refusal::TooOld { number, lowest })));
+            self.note::<()>(Err(not_held(self.chain, self.header, number)));
         }
         ancestor
     }

@@ -92,6 +92,17 @@ pub enum Refusal {
         /// Height of the oldest header held.
         lowest: u64,
     },
+    /// A block off the heaviest chain rests on ancestors that no verified header leads to.
+    #[error(
+        "Resource unavailable: {block} is off the heaviest chain, and block {ancestor} below it, which its execution \
+         reads, cannot be proven; ask about a block of the chain, or ask a node that executes blocks"
+    )]
+    OffChain {
+        /// The block asked for.
+        block: BlockRef,
+        /// Height of the ancestor.
+        ancestor: u64,
+    },
     /// A method of a native contract that is not simulated: no answer is better than a wrong one.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
