@@ -12,7 +12,7 @@ use rootlight::consensus::{
 };
 use rootlight::engine::{
     Changes, Depths, Filters, LogFilter, Need, SyncProgress, TransactionPlace, View, Watch, FILTER_IDLE,
-    SUBSCRIPTION_IDLE,
+    MAX_FILTERS, MAX_PENDING, SUBSCRIPTION_IDLE,
 };
 use rootlight::light::BlockRef;
 use rootlight::state::StateReader;
@@ -346,4 +346,40 @@ fn synchronization_is_told_when_it_begins_and_when_it_ends() {
     assert_eq!(poll(&chain), Changes::Syncing(None), "once");
     chain.syncing = None;
     assert_eq!(poll(&chain), Changes::Syncing(Some(None)));
+}
+
+#[test]
+fn there_is_a_limit_to_filters_and_idle_ones_make_room() {
+    let Some(all) = Branches::load() else { return };
+    let main = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    for _ in 0..MAX_FILTERS {
+        filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
+    }
+    assert_eq!(filters.install(Watch::Pending, &main, FILTER_IDLE), Ok(None));
+    assert_eq!((filters.len(), MAX_FILTERS), (4_096, 4_096));
+    assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_some());
+    assert_eq!(filters.len(), 1, "the idle ones went");
+}
+
+#[test]
+fn of_pending_transactions_the_newest_are_kept() {
+    let Some(all) = Branches::load() else { return };
+    let main = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
+    let transaction = |number: usize| B256::from(U256::from(number));
+    (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number)));
+    let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
+    assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
+}
+
+/// Two minutes back is another poll's time; more is a clock that was put right.
+#[test]
+fn a_clock_set_back_silences_no_filter() {
+    let Some(all) = Branches::load() else { return };
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.install(Watch::Blocks, &all.main(667), 1_000).unwrap().unwrap();
+    assert!(hashes(filters.poll(id, &all.main(670), 880).unwrap().unwrap()).is_empty());
+    assert_eq!(hashes(filters.poll(id, &all.main(670), 879).unwrap().unwrap()).len(), 3);
 }

@@ -304,12 +304,15 @@ fn a_transaction_is_absent_only_if_both_ways_of_asking_say_so() {
 #[test]
 fn state_from_before_the_unitrie_is_refused() {
     let Some(recording) = recording(20) else { return };
-    let network = Network::from_json(r#"{"name":"old","rules":{"rskip126":-1}}"#).unwrap();
+    let network = Network::from_json(r#"{"name":"old","rules":{"rskip126":6}}"#).unwrap();
     let mut harness = Harness::new(&recording, network);
     harness.sync().unwrap();
     let params = serde_json::json!(["0x0000000000000000000000000000000001000006", "0x5"]);
-    let error = harness.call("eth_getBalance", &params).unwrap_err();
-    assert!(text(&error, "message").contains("state proofs unavailable: block 5"), "{error}");
+    let traced = serde_json::json!(["0x6"]);
+    for (method, params) in [("eth_getBalance", &params), ("trace_block", &traced)] {
+        let error = harness.call(method, params).unwrap_err();
+        assert!(text(&error, "message").contains("state proofs unavailable: block 5"), "{method}: {error}");
+    }
 }
 
 /// The same chain under the rules of today's mainnet headers (version 0).

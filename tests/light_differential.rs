@@ -214,6 +214,25 @@ fn traces_off_the_chain_are_refused_in_words() {
     assert!(equal > 5 && refused > 5, "{equal} {refused}");
 }
 
+/// What a run gives is compared with the header: under other rules for gas the blocks do not come out as theirs say.
+#[test]
+fn a_run_that_gives_something_else_than_the_header_is_refused() {
+    let Some((node, recording)) = follower() else { return };
+    let other = Network::from_json(r#"{"name":"other","rules":{"rskip400":-1}}"#).unwrap();
+    let mut light = Light::new(other, Upstream::new(node.snapshot()));
+    let data = |block: &&support::recording::RecordedBlock| {
+        block.transactions.iter().map(|transaction| transaction.data.len()).sum::<usize>()
+    };
+    // One transaction and the one that pays out: nothing else is short of gas.
+    let alone = recording.blocks[1..=FOLLOWED].iter().filter(|block| block.transactions.len() == 2);
+    let block = alone.max_by_key(data).unwrap();
+    let params = json!([format!("{:#x}", block.header.number)]);
+    assert!(light.upstream.call("trace_block", &params).is_ok());
+    let error = light.call("trace_block", &params).unwrap_err();
+    assert_eq!(error["code"], -32002, "{error}");
+    assert!(text(&error, "message").contains("receiptsRoot"), "{error}");
+}
+
 /// A block that the header does not commit to is no trace: here the upstream gives the nodes of another state.
 #[test]
 fn witnesses_of_other_states_make_no_traces() {

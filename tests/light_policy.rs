@@ -209,3 +209,76 @@ fn a_transaction_for_another_chain_stays_here() {
     assert_eq!((error["code"].as_i64(), got.lock().unwrap().len()), (Some(-32602), 0), "{error}");
     assert!(error["message"].as_str().unwrap().contains("30"), "the chain it is for is named: {error}");
 }
+
+/// Upstreams under so many domains.
+fn many(dev: &Dev, count: usize, upstream: impl Fn(&Dev) -> Upstream, policy: Unproven) -> Light {
+    let names: Vec<String> = (0..count).map(|index| format!("https://node{index}.example")).collect();
+    let named = names.iter().map(|name| (name.as_str(), upstream(dev))).collect();
+    Light::among(Network::regtest(), named, policy)
+}
+
+/// How many upstreams were asked this.
+fn asked(light: &mut Light, method: &str) -> usize {
+    let all = std::iter::once(&light.upstream).chain(&light.others);
+    all.filter(|upstream| upstream.asked.iter().any(|call| call.method == method)).count()
+}
+
+/// Four get a transaction, sixteen are asked for what nobody proves.
+#[test]
+fn so_many_upstreams_are_asked_at_once() {
+    let mut dev = dev();
+    let unsigned = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0xf"}]);
+    let signed = dev.get("eth_signTransaction", unsigned);
+    let mut light = many(&dev, 6, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    assert!(light.call("eth_sendRawTransaction", &json!([signed])).is_ok());
+    assert_eq!(asked(&mut light, "eth_sendRawTransaction"), 4);
+    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), Unproven::Quorum(16));
+    assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["level"], "unproven");
+    assert_eq!(asked(&mut light, "eth_getBalance"), 16);
+    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), Unproven::Quorum(17));
+    assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
+}
+
+/// Words for a block become the number of the pinned block before anybody is asked.
+#[test]
+fn what_is_asked_unproven_is_about_the_pinned_block() {
+    let dev = dev();
+    for (params, number) in [
+        (json!([BOB]), "0xf"),
+        (json!([BOB, null]), "0xf"),
+        (json!([BOB, "latest"]), "0xf"),
+        (json!([BOB, "pending"]), "0xf"),
+        (json!([BOB, "safe"]), "0x3"),
+        (json!([BOB, "finalized"]), "0x0"),
+        (json!([BOB, "0x7"]), "0x7"),
+    ] {
+        let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+        let theirs = light.upstream.call("eth_getBalance", &json!([BOB, number])).unwrap();
+        let answer = light.send("eth_getBalance", &params);
+        assert_eq!((&answer["result"], &answer["level"]), (&theirs, &json!("unproven")), "{params}");
+        let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance").unwrap();
+        assert_eq!(asked.params, format!(r#"["{BOB}","{number}"]"#), "{params}");
+    }
+}
+
+/// Filters are kept here, and what this client says of itself nobody else knows: no vote on either.
+#[test]
+fn trust_is_for_what_a_node_would_answer() {
+    let dev = dev();
+    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    light.upstream.without.clear();
+    light.upstream.change = Some(Box::new(|call, honest| match call.method {
+        "eth_getTransactionReceipt" | "rsk_getRawTransactionReceiptByHash" => raw("null"),
+        "eth_getProof" | "rsk_getProof" => raw("null"),
+        _ => honest,
+    }));
+    let filter = light.call("eth_newFilter", &json!([{"fromBlock": "0x1"}])).unwrap();
+    for (method, params) in
+        [("eth_getFilterChanges", json!([filter])), ("rootlight_getWitness", json!([{"to": BOB}, "latest"]))]
+    {
+        light.asked();
+        let answer = light.send(method, &params);
+        assert_eq!(answer["error"]["code"], -32002, "{method}: {answer}");
+        assert!(!light.asked().contains(&method), "{method}");
+    }
+}

@@ -172,6 +172,8 @@ fn the_reference_with_its_draft() {
     for method in ["eth_getBalance", "eth_getCode", "eth_getStorageAt", "eth_call"] {
         assert!(found.equal[method] > 5 && found.refused[method] > 0, "{method}: {found:?}");
     }
+    let told = light.call("rootlight_upstreams", &json!([])).unwrap()[0].take();
+    assert!(told["absenceProofs"] == false && told["demerits"] == 0, "less able, and honest: {told}");
 }
 
 /// The proofs that the draft itself gave, under the block that it gave them for.

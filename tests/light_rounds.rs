@@ -5,6 +5,7 @@ mod support;
 use alloy_primitives::{hex, keccak256, Address, B256, U256};
 use rootlight::consensus::Network;
 use rootlight::light::{Answer, UpstreamCall};
+use rootlight::rpc::Step;
 use serde_json::{json, value::RawValue, Value};
 use support::{
     dev::Dev,
@@ -22,6 +23,10 @@ const PROXY: &str =
     "366000600037 6000 6000 36 6000 600054 5a f4 50 3d 6000 6000 3e 3d 6000 f3 0000000000000000";
 /// The hash of the block in its argument.
 const HASHES: &str = "600035 40 600052 6020 6000 f3";
+/// Reads slot after slot: as many as its argument says.
+const READER: &str = "6000 5b 80 54 50 6001 01 80 600035 11 6002 57 600052 6020 6000 f3";
+/// Follows a chain of slots from slot 0 to its end, a zero.
+const CHAIN: &str = "6000 5b 54 80 6002 57 00";
 
 /// Initialisation code that stores words and returns a program.
 fn creation(program: &str, words: &[(U256, U256)]) -> String {
@@ -56,6 +61,7 @@ struct Stage {
     token: String,
     proxy: String,
     hashes: String,
+    reader: String,
 }
 
 impl Stage {
@@ -74,7 +80,8 @@ impl Stage {
         let implementation = [(U256::ZERO, U256::from_be_bytes(address.into_word().0))];
         let proxy = deploy(creation(PROXY, &[implementation.as_slice(), &balances].concat()));
         let hashes = deploy(creation(HASHES, &[]));
-        Self { dev, token, proxy, hashes }
+        let reader = deploy(creation(READER, &[]));
+        Self { dev, token, proxy, hashes, reader }
     }
 
     /// An upstream without some methods.
@@ -84,6 +91,15 @@ impl Stage {
         let mut light = Light::new(Network::regtest(), upstream);
         light.asked();
         light
+    }
+
+    /// Writes to the first slots of a contract, by hand.
+    fn fill(&mut self, contract: &Value, slots: u64, value: impl Fn(u64) -> u64) {
+        for number in 0..slots {
+            let value = format!("{:#066x}", U256::from(value(number)));
+            self.dev.get("anvil_setStorageAt", json!([contract, format!("{number:#x}"), value]));
+        }
+        self.dev.get("evm_mine", json!([]));
     }
 
     /// One more block, seen by the client.
@@ -189,6 +205,11 @@ fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
         let (answer, rounds) = light.count("eth_call", &call);
         assert_eq!(answer, Ok(word(1_000)), "{count} nodes omitted");
         assert!((1..=8).contains(&rounds), "{rounds}");
+        if count == 100 {
+            let told = light.call("rootlight_upstreams", &json!([])).unwrap();
+            let rule = told[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
+            assert!(rule.contains("nothing of the witness belongs to the state"), "{told}");
+        }
     }
     // Nodes of the state before.
     let mut light = stage.light(&[]);
@@ -266,4 +287,99 @@ fn block_hashes_and_native_contracts_in_few_round_trips() {
             assert!(rounds <= if without.is_empty() { 2 } else { 4 }, "{rounds}");
         }
     }
+}
+
+/// Keys come in rounds of a bounded number, and there is an end to them.
+#[test]
+fn a_contract_that_asks_for_thousands_of_keys() {
+    let mut stage = Stage::new();
+    let reader = json!(stage.reader);
+    stage.fill(&reader, 2_500, |number| number + 1);
+    let call = |count: u64| json!([{"to": reader, "data": format!("{count:#066x}")}, "latest"]);
+    for without in [&[][..], &PLAIN] {
+        let mut light = stage.light(without);
+        assert_eq!(light.call("eth_call", &call(2_000)), Ok(word(2_000)));
+        // Another client: nothing is known.
+        let mut light = stage.light(without);
+        let error = light.call("eth_call", &call(40_000)).unwrap_err();
+        assert_eq!(error["code"], -32005, "{error}");
+        assert!(error["message"].as_str().unwrap().contains("more than 16384 proofs"), "{error}");
+        // 16,384 keys, 512 of them in a round, 256 in a question.
+        let proofs = light.upstream.asked.iter().filter(|asked| asked.method == "eth_getProof");
+        let slots = proofs
+            .map(|asked| serde_json::from_str::<Value>(&asked.params).unwrap()[1].as_array().unwrap().len());
+        assert_eq!(slots.max(), Some(256));
+        let questions = light.asked().len();
+        assert!((4..=40).contains(&light.rounds) && questions <= 80, "{} {questions}", light.rounds);
+    }
+}
+
+/// Hosts bound the time of a run: whatever has used it up ends in words.
+#[test]
+fn runs_end_when_their_time_is_up() {
+    let stage = Stage::new();
+    let call = json!([{"to": stage.reader, "data": format!("{:#066x}", 2_000)}, "latest"]);
+    for (method, params) in [
+        ("eth_call", call.clone()),
+        ("eth_estimateGas", json!([call[0]])),
+        ("eth_getLogs", json!([{"fromBlock": "0x1"}])),
+        ("trace_block", json!(["0x1"])),
+    ] {
+        let mut light = stage.light(&[]);
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let mut session = light.client.open(message.as_bytes());
+        let answer: Value = loop {
+            match light.client.step(&mut session, &|| true) {
+                Step::Done(reply) => break serde_json::from_str(&reply.unwrap().body).unwrap(),
+                Step::Fetch(questions) => {
+                    let answers = questions.iter().map(|asked| light.upstream.answer(&asked.call)).collect();
+                    light.client.feed(&mut session, answers);
+                }
+            }
+        };
+        assert_eq!(answer["error"]["code"], -32011, "{method}: {answer}");
+    }
+}
+
+/// Each read may depend on the one before: one round each, and so many of them.
+#[test]
+fn a_chain_of_reads_ends_after_so_many_rounds() {
+    let mut stage = Stage::new();
+    let sent = stage.dev.get(
+        "eth_sendTransaction",
+        json!([{"from": ALICE, "data": creation(CHAIN, &[]), "gas": "0x1e8480"}]),
+    );
+    let contract = stage.dev.get("eth_getTransactionReceipt", json!([sent]))["contractAddress"].clone();
+    for (length, allowed) in [(200, true), (1_000, false)] {
+        stage.fill(&contract, length, |number| if number + 1 == length { 0 } else { number + 1 });
+        let mut light = stage.light(&PLAIN);
+        let answer = light.call("eth_call", &json!([{"to": contract}, "latest"]));
+        if allowed {
+            // A proof shows some of its neighbours.
+            assert_eq!(answer, Ok(json!("0x")));
+            assert!(light.rounds > 50, "{}", light.rounds);
+        } else {
+            let error = answer.unwrap_err();
+            assert_eq!((error["code"].as_i64(), light.rounds), (Some(-32005), 256), "{error}");
+            assert!(error["message"].as_str().unwrap().contains("more than 256 rounds"), "{error}");
+        }
+    }
+}
+
+/// A block's run may lack more than one question may ask for; its witness shows all of it at once.
+#[test]
+fn a_block_that_reads_thousands_of_keys() {
+    let mut stage = Stage::new();
+    let reader = json!(stage.reader);
+    stage.fill(&reader, 5_000, |number| number + 1);
+    let data = format!("{:#066x}", 5_000);
+    let sent = json!([{"from": ALICE, "to": stage.reader, "data": data, "gas": "0x4c4b40"}]);
+    let hash = stage.dev.get("eth_sendTransaction", sent);
+    let params = json!([hash]);
+    let mut light = stage.light(&[]);
+    assert_eq!(light.call("trace_transaction", &params), light.upstream.call("trace_transaction", &params));
+    let mut light = stage.light(&PLAIN);
+    let error = light.call("trace_transaction", &params).unwrap_err();
+    assert_eq!(error["code"], -32005, "{error}");
+    assert!(error["message"].as_str().unwrap().contains("more than 4096 proofs at once"), "{error}");
 }

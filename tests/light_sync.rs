@@ -195,6 +195,24 @@ fn a_chain_that_does_not_link_to_the_checkpoint_is_a_fault() {
     assert!(fault.starts_with("block 156: "), "{fault}");
 }
 
+/// Where the block object does not rebuild to its hash, the raw header does, with the proof from the object.
+#[test]
+fn a_header_that_its_block_object_does_not_give_comes_raw() {
+    let Some(mut recording) = recording(30) else { return };
+    let mut other = Harness::new(&recording, Network::regtest());
+    other.sync().unwrap();
+    let mut block = other.call("eth_getBlockByNumber", &json!(["0x10", true])).unwrap();
+    block["extraData"] = "0x01".into();
+    for full in [true, false] {
+        recording.replace("eth_getBlockByNumber", &json!(["0x10", full]), &block);
+    }
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    assert_eq!(harness.client.sync().chain().unwrap().head().number, 30);
+    let raw = harness.asked.iter().filter(|(call, _)| call.method == "rsk_getRawBlockHeaderByNumber").count();
+    assert_eq!(raw, 1);
+}
+
 #[test]
 fn another_header_than_asked_for_is_a_fault() {
     let Some(mut recording) = recording(30) else { return };

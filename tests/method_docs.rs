@@ -1,4 +1,4 @@
-//! docs/methods.md is the method table, written out.
+//! docs/methods.md is the method table, written out; what docs/trust.md calls a test is one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -55,4 +55,34 @@ fn the_page_is_the_table() {
         written == page(),
         "docs/methods.md is not the method table: run UPDATE_DOCS=1 cargo test --test method_docs"
     );
+}
+
+/// Name and file of every `[`module::name`](../file)` in a text.
+fn linked(text: &str) -> Vec<(&str, &str)> {
+    let links = text.split("[`").skip(1);
+    links.filter_map(|link| link.split_once(')')?.0.split_once("`](../")).collect()
+}
+
+/// Each threat of docs/trust.md names tests that are there, in the file that the link leads to.
+#[test]
+fn the_threat_table_names_tests() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("docs/trust.md")).unwrap();
+    let table = page.split("| an upstream that").nth(1).unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).take_while(|line| line.starts_with('|')).collect();
+    assert!(rows.len() > 25, "{} rows", rows.len());
+    for row in rows {
+        let cell = row.trim_end_matches([' ', '|']).rsplit(" | ").next().unwrap();
+        let names = linked(cell);
+        assert!(!names.is_empty() && names.len() == cell.split(", ").count(), "every test is a link: {row}");
+        for (name, file) in names {
+            let (module, function) = name.rsplit_once("::").unwrap();
+            assert_eq!(Path::new(file).file_stem().and_then(|stem| stem.to_str()), Some(module), "{name}");
+            let source = std::fs::read_to_string(root.join(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+            let before =
+                source.split(&format!("fn {function}()")).next().filter(|text| text.len() < source.len());
+            let attribute = before.and_then(|text| text.lines().rev().find(|line| line.starts_with("#[")));
+            assert!(attribute.is_some_and(|line| line.contains("test")), "{file} has no test {function}");
+        }
+    }
 }

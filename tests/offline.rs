@@ -1,6 +1,9 @@
 //! Offline checks of documents: what is proven, and which rule a changed document breaks.
 
+use alloy_primitives::{hex, Bloom};
 use rootlight::light::offline::{check_account, check_receipt, Failure, Report, Rule};
+use rootlight::trie::{index_key, ordered_trie};
+use rootlight::types::Receipt;
 use serde_json::{json, Value};
 
 fn vector(name: &str) -> Value {
@@ -83,6 +86,29 @@ fn every_changed_digit_of_a_receipt_proof_is_refused() {
     assert!(count > 1000, "{count} changes");
 }
 
+/// The document of a block with one receipt.
+fn only(receipt: &Receipt) -> Value {
+    let encoded = receipt.encode();
+    let trie = ordered_trie(&[&encoded]);
+    let nodes = trie.proof(&index_key(0));
+    json!({"receiptsRoot": trie.root(), "receipt": hex::encode_prefixed(&encoded), "nodes": nodes})
+}
+
+#[test]
+fn a_receipt_says_what_became_of_its_transaction() {
+    for (success, status) in [(true, "success"), (false, "failure")] {
+        let report = receipt(&only(&Receipt::new(success, 21_000, 21_000, Vec::new()))).expect("proven");
+        assert_eq!(report.facts.get("status"), Some(status));
+    }
+}
+
+#[test]
+fn a_receipt_with_another_bloom_is_refused() {
+    let mut other = Receipt::new(true, 21_000, 21_000, Vec::new());
+    other.logs_bloom = Bloom::repeat_byte(1);
+    assert_eq!(broken(receipt(&only(&other))).0, Rule::ReceiptBloom);
+}
+
 #[test]
 fn an_account_is_proven_with_its_slots() {
     let report = account(&vector("account")).expect("the account is proven");
@@ -101,6 +127,17 @@ fn absence_of_an_account_is_proven() {
     let report = account(&document).expect("the absence is proven");
     assert_eq!(report.facts.get("exists"), Some("false"));
     assert_eq!(report.facts.get("balance"), None);
+    // The hash of no code is in use for no account too; no other is.
+    let none = json!("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
+    for (hash, proven) in [
+        (none, true),
+        (json!(format!("0x{}", "00".repeat(32))), true),
+        (json!(format!("0x{}", "01".repeat(32))), false),
+    ] {
+        document["proof"]["codeHash"] = hash;
+        assert_eq!(account(&document).is_ok(), proven, "{}", document["proof"]["codeHash"]);
+    }
+    document["proof"]["codeHash"] = json!(format!("0x{}", "00".repeat(32)));
     document["proof"]["balance"] = json!("0x1");
     assert_eq!(broken(account(&document)), (Rule::StateValues, "balance 1 is claimed, 0 is proven".into()));
 }

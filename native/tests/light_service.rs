@@ -14,6 +14,7 @@ use rootlight_native::replay::Replay;
 use rootlight_native::service::{Outcome, Service};
 use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
 use serde_json::{json, Value};
+use tokio::sync::Notify;
 
 /// The built-in recording behind a switch.
 struct Moody {
@@ -21,6 +22,7 @@ struct Moody {
     down: AtomicBool,
     hanging: AtomicBool,
     asked: AtomicUsize,
+    heads: Option<Arc<Notify>>,
 }
 
 impl Upstream for Moody {
@@ -40,12 +42,20 @@ impl Upstream for Moody {
     fn name(&self) -> &str {
         "moody"
     }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        self.heads.clone()
+    }
 }
 
 fn moody() -> Arc<Moody> {
+    announcing(None)
+}
+
+fn announcing(heads: Option<Arc<Notify>>) -> Arc<Moody> {
     let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
     let replay = Replay::from_gzip("embedded", &bytes).unwrap();
-    Arc::new(Moody { replay, down: false.into(), hanging: false.into(), asked: 0.into() })
+    Arc::new(Moody { replay, down: false.into(), hanging: false.into(), asked: 0.into(), heads })
 }
 
 fn options() -> LightOptions {
@@ -176,4 +186,24 @@ async fn one_of_two_upstreams_may_fail() {
     assert!(answer["result"].is_string(), "{answer}");
     let listed = ask(&service, "rootlight_upstreams", json!([])).await;
     assert_eq!(listed["result"].as_array().unwrap().len(), 2);
+}
+
+/// Blocks that are announced without end, and are none: a look now and then, and nothing else changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn announcements_of_nothing_cost_little() {
+    let heads = Arc::new(Notify::new());
+    let upstream = announcing(Some(heads.clone()));
+    let seldom = SyncOptions { poll: 600_000, ..options().sync };
+    let service = start(&upstream, LightOptions { sync: seldom, ..options() });
+    service.settled(Duration::from_secs(20)).await;
+    let (before, began) = (upstream.asked.load(Ordering::SeqCst), std::time::Instant::now());
+    for _ in 0..1_000 {
+        heads.notify_one();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Five looks a second: the height, the newest header, and the one that is not there.
+    let looks = began.elapsed().as_millis() as usize / 200 + 2;
+    let asked = upstream.asked.load(Ordering::SeqCst) - before;
+    assert!((3..=looks * 3).contains(&asked), "{asked} questions in {looks} looks");
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
 }

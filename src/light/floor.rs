@@ -182,6 +182,77 @@ mod tests {
         assert!(judged(&chain).is_some());
     }
 
+    /// A judgement stays for a day of the chain's time, though newer stretches show enough.
+    #[test]
+    fn too_little_work_is_forgotten_after_a_day() {
+        let mut chain = chain(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]), 10);
+        extend(&mut chain, 250, 30);
+        extend(&mut chain, 1, 7_200);
+        let mut floor = Floor::new(50);
+        let mut low = |chain: &HeaderChain| {
+            floor.follow(chain.view(), chain.view().network());
+            floor.low().map(|low| low.number)
+        };
+        assert_eq!(low(&chain), Some(261));
+        extend(&mut chain, 300, 30);
+        let last = low(&chain).unwrap();
+        assert!(last < 520, "the newest stretches are good: {last}");
+        let at = chain.by_number(last).unwrap().timestamp;
+        while chain.head().timestamp + 59 <= at + 86_400 {
+            extend(&mut chain, 1, 59);
+        }
+        assert_eq!(low(&chain), Some(last));
+        extend(&mut chain, 1, 59);
+        assert_eq!(low(&chain), None);
+    }
+
+    /// What left the chain counts neither for nor against it.
+    #[test]
+    fn a_branch_that_left_the_chain_is_not_judged() {
+        let mut chain = chain(easy_network(&[], &[]), 10);
+        extend(&mut chain, 300, 30);
+        let (network, fork) = (chain.view().network().clone(), chain.head().sealed().clone());
+        let mut floor = Floor::new(50);
+        extend(&mut chain, 1, 7_200);
+        floor.follow(chain.view(), &network);
+        assert!(floor.low().is_some());
+        let mut parent = fork;
+        for _ in 0..2 {
+            let mut header = child(&network, &parent);
+            header.timestamp = parent.timestamp + 30;
+            parent = mine(header);
+            chain.insert(Candidate::from(parent.clone()), None).unwrap();
+        }
+        assert_eq!(chain.head().hash(), parent.hash());
+        floor.follow(chain.view(), &network);
+        assert_eq!(floor.low(), None);
+        assert_eq!(floor.line.len(), 303, "each block of the chain once");
+    }
+
+    #[test]
+    fn networks_with_cheap_work_or_free_times_have_no_floor() {
+        let mut untimed = easy_network(&[], &[]);
+        untimed.params.future_bound = 0;
+        for network in [easy_network(&[], &[(Rule::Rskip97, u64::MAX)]), untimed] {
+            let mut chain = chain(network, 10);
+            extend(&mut chain, 300, 30);
+            extend(&mut chain, 1, 7_200);
+            assert_eq!(judged(&chain), None);
+        }
+    }
+
+    #[test]
+    fn the_line_that_is_looked_back_at_has_an_end() {
+        let mut chain = chain(easy_network(&[], &[]), 10);
+        let mut floor = Floor::new(50);
+        floor.follow(chain.view(), chain.view().network());
+        let first = floor.line[0];
+        floor.line = (0..MAX_POINTS).map(|_| first).collect();
+        extend(&mut chain, 3, 30);
+        floor.follow(chain.view(), chain.view().network());
+        assert_eq!((floor.line.len(), floor.line.back().unwrap().number), (16_384, 13));
+    }
+
     #[test]
     fn a_floor_of_zero_asks_for_nothing() {
         let mut chain = chain(easy_network(&[], &[]), 10);

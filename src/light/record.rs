@@ -83,3 +83,51 @@ impl Record {
         self.evidence.push_back(Evidence { at: now.unix, call, rule, lie });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bad(record: &mut Record, rule: usize, weight: u32) {
+        let call = UpstreamCall::new("eth_getProof", "[]".into());
+        record.bad(Now { unix: rule as u64, millis: 0 }, call, alloc::format!("rule {rule}"), weight);
+    }
+
+    #[test]
+    fn demerits_have_an_end_and_are_made_up_for() {
+        let mut record = Record::default();
+        (0..20).for_each(|rule| bad(&mut record, rule, LIE));
+        assert_eq!((record.demerits, record.lies, record.in_row), (256, 20, 20));
+        (0..63).for_each(|_| record.good(10));
+        assert_eq!((record.demerits, record.in_row), (256, 0));
+        record.good(10);
+        assert_eq!(record.demerits, 255);
+        (0..64).for_each(|_| record.good(10));
+        assert_eq!(record.demerits, 254);
+    }
+
+    #[test]
+    fn of_evidence_the_newest_is_kept_once() {
+        let mut record = Record::default();
+        bad(&mut record, 0, SILENT);
+        bad(&mut record, 0, SILENT);
+        assert_eq!((record.evidence.len(), record.in_row, record.lies), (1, 2, 0));
+        (1..=16).for_each(|rule| bad(&mut record, rule, REFUTED));
+        assert_eq!((record.evidence.len(), record.evidence[0].at, record.lies), (16, 1, 0));
+        assert!(record.evidence.iter().all(|evidence| !evidence.lie));
+        bad(&mut record, 17, LIE);
+        assert!(record.evidence.back().is_some_and(|evidence| evidence.lie) && record.lies == 1);
+        let call = UpstreamCall::new("eth_getCode", "[]".into());
+        record.bad(Now::default(), call, "rule 17".into(), SILENT);
+        assert_eq!(record.evidence.back().unwrap().call.method, "eth_getCode");
+    }
+
+    #[test]
+    fn latency_is_smoothed() {
+        let mut record = Record::default();
+        record.good(100);
+        assert_eq!(record.latency, 100);
+        record.good(300);
+        assert_eq!(record.latency, 150);
+    }
+}

@@ -243,3 +243,96 @@ impl NodeSource for Known<'_> {
         self.stores().into_iter().find_map(|s| s.nodes.node(hash))
     }
 }
+
+#[cfg(all(test, feature = "local"))]
+mod tests {
+    use super::*;
+
+    fn hash(number: usize) -> B256 {
+        B256::from(U256::from(number))
+    }
+
+    fn touched(cache: &FactCache, contract: u8) -> Vec<StateKey> {
+        Known::new(&FactStore::default(), cache).touched(Address::repeat_byte(contract)).collect()
+    }
+
+    fn key(number: usize) -> StateKey {
+        StateKey::Storage(Address::ZERO, U256::from(number))
+    }
+
+    /// What was not there may come; what waits may be mined.
+    #[test]
+    fn only_what_stays_true_is_kept() {
+        let mut learned = FactStore::default();
+        learned.headers.insert(hash(1), None);
+        let block = BlockRef { number: 1, hash: hash(9) };
+        let waiting = Arc::new(Transaction::remasc(1));
+        let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
+        learned.locations.extend(places.into_iter().enumerate().map(|(at, place)| (hash(at), place)));
+        let mut cache = FactCache::new();
+        cache.absorb(learned);
+        let own = FactStore::default();
+        let known = Known::new(&own, &cache);
+        assert!(known.header(&hash(1)).is_none() && known.location(&hash(0)).is_none());
+        assert!(known.location(&hash(1)).is_none() && known.location(&hash(2)).is_some());
+        assert_eq!(known.placed_in(&block), Some(hash(2)));
+        assert_eq!(known.placed_in(&BlockRef { number: 1, hash: hash(8) }), None);
+    }
+
+    #[test]
+    fn two_generations_are_kept() {
+        let mut cache = FactCache::new();
+        let block = BlockRef { number: 1, hash: hash(9) };
+        for generation in 0..3_usize {
+            let mut learned = FactStore::default();
+            let range = generation * 600..generation * 600 + 600;
+            learned.locations.extend(range.map(|at| (hash(at), Location::Mined(block))));
+            cache.absorb(learned);
+        }
+        let own = FactStore::default();
+        let known = Known::new(&own, &cache);
+        assert!(known.location(&hash(1_800 - 1)).is_some() && known.location(&hash(600)).is_none());
+        assert_eq!(
+            (GENERATION_ENTRIES, cache.young.locations.len(), cache.old.locations.len()),
+            (512, 0, 600)
+        );
+    }
+
+    #[test]
+    fn keys_of_calls_are_remembered_within_limits() {
+        let mut cache = FactCache::new();
+        let touch = |contract: u8, number| (Address::repeat_byte(contract), key(number));
+        let touched_now = (0..30).map(|number| touch(1, number)).chain([touch(1, 10)]).collect();
+        cache.absorb(FactStore { touched: touched_now, ..FactStore::default() });
+        let kept = touched(&cache, 1);
+        assert_eq!(
+            (kept.len(), kept[0], kept[23]),
+            (24, key(6), key(10)),
+            "the oldest go, each is there once"
+        );
+        for contract in 2..=180 {
+            let all = (0..24).map(|number| touch(contract, number)).collect();
+            cache.absorb(FactStore { touched: all, ..FactStore::default() });
+        }
+        assert_eq!(cache.touched.len(), 4_096);
+        assert!(touched(&cache, 1).is_empty() && touched(&cache, 180).len() == 24);
+    }
+
+    #[test]
+    fn the_newest_transactions_sent_from_here_are_remembered() {
+        let mut cache = FactCache::new();
+        let sent = |number: u64| {
+            let transaction = Arc::new(Transaction::remasc(number + 1));
+            Sent { hash: hash(number as usize), sender: Address::repeat_byte(5), transaction }
+        };
+        let all = (0..300).chain([299]).map(sent).collect();
+        cache.absorb(FactStore { sent: all, ..FactStore::default() });
+        assert_eq!(cache.sent().count(), 256);
+        let own = FactStore::default();
+        let known = Known::new(&own, &cache);
+        assert!(known.sent(&hash(43)).is_none() && known.sent(&hash(44)).is_some());
+        let sender = Address::repeat_byte(5);
+        assert_eq!((known.next_nonce(&sender, 44), known.next_nonce(&sender, 40)), (300, 40));
+        assert_eq!(known.next_nonce(&Address::ZERO, 44), 44);
+    }
+}

@@ -284,6 +284,9 @@ pub enum RpcError {
     /// No upstream took a transaction: what the best of them has against it.
     #[error("{}", not_sent(.0))]
     NotSent(CallFailure),
+    /// There is nobody to hand a transaction to.
+    #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
+    NoUpstream,
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
     ResponseSize(usize),
@@ -365,7 +368,7 @@ impl RpcError {
             Self::ResponseSize(_) => -32011,
             Self::Refused(refusal) => refusal.code(),
             Self::NotSent(CallFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
-            Self::NotSent(_) => -32002,
+            Self::NotSent(_) | Self::NoUpstream => -32002,
         }
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Member {
 #[derive(Debug)]
 pub(super) enum State {
     Pending(Call),
+    /// Several upstreams are asked, and what they say is counted.
+    Polled,
     Finished(Outcome),
 }
 
@@ -63,7 +65,7 @@ impl Exchange {
     pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
         self.members.iter().filter_map(|member| match &member.state {
             State::Pending(call) => Some(call),
-            State::Finished(_) => None,
+            State::Polled | State::Finished(_) => None,
         })
     }
 
@@ -74,7 +76,7 @@ impl Exchange {
                 let written = write_answer(&member.id, &limited(outcome))?;
                 Some(if member.unproven { marked(written) } else { written })
             }
-            State::Pending(_) => None,
+            State::Pending(_) | State::Polled => None,
         });
         let mut answers: Vec<String> = answers.collect();
         let body = match &self.kind {

@@ -19,6 +19,8 @@ mod logs;
 mod lookup;
 mod message;
 mod method;
+#[cfg(test)]
+mod mined_test;
 mod params;
 mod poll;
 mod raw_transaction;

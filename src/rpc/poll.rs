@@ -64,6 +64,9 @@ impl Poll {
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
         let asked = UpstreamCall::new("eth_sendRawTransaction", params);
         let questions = questions(&asked, well(pin).take(MAX_SENDS));
+        if questions.is_empty() {
+            return Err(RpcError::NoUpstream);
+        }
         let sent = Sent { hash: transaction.hash(), sender, transaction: Arc::new(transaction) };
         Ok(Self { member, kind: Kind::Send(sent), questions })
     }
@@ -93,6 +96,9 @@ impl Poll {
             return Err(RpcError::Refused(refusal));
         };
         let questions = questions(&asked, well(pin).take(MAX_ASKED));
+        if questions.is_empty() {
+            return Err(RpcError::Refused(refusal));
+        }
         Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), questions })
     }
 

@@ -151,14 +151,13 @@ impl Session {
             if call.method != "eth_sendRawTransaction" {
                 continue;
             }
-            let outcome = match Poll::send(place, call, &self.pin) {
+            member.state = match Poll::send(place, call, &self.pin) {
                 Ok(poll) => {
                     self.polls.push(poll);
-                    RpcError::Internal
+                    State::Polled
                 }
-                Err(error) => error,
+                Err(error) => State::Finished(Err(error)),
             };
-            member.state = State::Finished(Err(outcome));
         }
     }
 
@@ -227,10 +226,14 @@ impl Session {
             let outcome = match outcome {
                 Err(RpcError::Refused(refusal)) => {
                     let row = self.dispatcher.find(&call.method);
-                    Poll::unproven(place, call, row, &self.pin, refusal).map_or_else(Err, |poll| {
-                        self.polls.push(poll);
-                        Err(RpcError::Internal)
-                    })
+                    match Poll::unproven(place, call, row, &self.pin, refusal) {
+                        Ok(poll) => {
+                            self.polls.push(poll);
+                            member.state = State::Polled;
+                            continue;
+                        }
+                        Err(error) => Err(error),
+                    }
                 }
                 outcome => outcome,
             };
@@ -338,4 +341,41 @@ fn obstacle(
     let cause = Cause::Refuted("what was proven leaves it open".into());
     let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
     Some(Refusal::Unproven(FactFailure { wanted: alloc::format!("{open}"), attempts }))
+}
+
+#[cfg(all(test, feature = "local"))]
+mod tests {
+    use super::*;
+    use crate::{
+        consensus::{Checkpoint, Network},
+        dev::PrivateKey,
+        light::{Identity, Sync, Unproven},
+        types::Transaction,
+    };
+
+    /// The answer where nobody is there to be asked.
+    fn alone(message: &str) -> String {
+        let network = Arc::new(Network::regtest());
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        let identity = Identity { unproven: Unproven::Trust, ..Identity::default() };
+        let mut pin = Pin::new(&Sync::new(network, checkpoint), Arc::new(identity));
+        pin.roster.clear();
+        let mut session = Session::new(Arc::new(Dispatcher::new()), pin, message.as_bytes());
+        match session.step(&FactCache::new(), None, &|| false) {
+            Step::Done(Some(reply)) => reply.body,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_an_upstream_the_answer_says_so() {
+        let unsigned = Transaction { gas_limit: 21_000_u64.into(), ..Transaction::remasc(1) };
+        let signed = PrivateKey::from_seed("cow").unwrap().sign_transaction(unsigned, 33).unwrap();
+        let raw = alloy_primitives::hex::encode_prefixed(signed.encode());
+        let send = alloc::format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#
+        );
+        let answer = alone(&send);
+        assert!(answer.contains("-32002") && answer.contains("no upstream is left"), "{answer}");
+    }
 }

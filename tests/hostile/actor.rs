@@ -31,6 +31,8 @@ pub enum Trick {
     Honest,
     /// Never answers.
     Silent,
+    /// Never answers these methods.
+    Mute(&'static [&'static str]),
     /// Answers some questions only.
     Lossy(u64),
     /// Cuts answers off.
@@ -53,6 +55,8 @@ pub enum Trick {
     ShiftedLogs,
     /// Leaves logs out.
     OmittedLogs,
+    /// Says that what succeeded has failed.
+    WrongReceipts,
     /// Says that transactions are in other blocks.
     WrongPlace,
     /// Has nothing newer than this.
@@ -89,6 +93,7 @@ impl<'a> Actor<'a> {
         self.asked.push(call.clone());
         let silent = match self.trick {
             Trick::Silent => true,
+            Trick::Mute(methods) => methods.contains(&call.method),
             Trick::Lossy(percent) => self.random.chance(percent),
             _ => false,
         };
@@ -137,10 +142,15 @@ impl<'a> Actor<'a> {
                 "eth_getProof",
                 json!(["0x00000000000000000000000000000000deadbeef", params[1], params[2]]),
             ),
-            Trick::ShiftedLogs | Trick::OmittedLogs
+            Trick::ShiftedLogs | Trick::OmittedLogs | Trick::WrongReceipts
                 if call.method == "rsk_getRawTransactionReceiptByHash" =>
             {
                 "null".into()
+            }
+            Trick::WrongReceipts if receipt => {
+                let mut value: Value = serde_json::from_str(&honest).unwrap();
+                value["status"] = if value["status"] == "0x1" { "0x0" } else { "0x1" }.into();
+                value.to_string()
             }
             Trick::ShiftedLogs | Trick::OmittedLogs if receipt => self.change_logs(&honest),
             Trick::WrongPlace if receipt => self.misplace(&honest),

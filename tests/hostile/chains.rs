@@ -92,6 +92,36 @@ fn withheld_uncles() {
     assert!(known["totalDifficulty"].is_string(), "the other has them");
 }
 
+/// Uncles that somebody was to fetch who falls silent are fetched by others; with nobody else they wait.
+#[test]
+fn uncles_of_one_that_falls_silent() {
+    let Some(recording) = recording(HEAD) else { return };
+    let mute = Trick::Mute(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]);
+    let total = |world: &mut World<'_>| {
+        world
+            .call("eth_getBlockByNumber", &json!(["0x4a", false]))
+            .map(|block| block["totalDifficulty"].clone())
+    };
+    let mut actors = vec![Actor::new(&recording, mute.clone()), Actor::new(&recording, Trick::Honest)];
+    (actors[0].latency, actors[1].latency) = (1, 1_000);
+    let mut both = World::regtest(actors);
+    assert!(both.sync(LIMIT));
+    both.run(60_000);
+    assert!(total(&mut both).unwrap().is_string());
+    let complete = |world: &mut World<'_>| {
+        world.call("rootlight_syncStatus", &json!([])).unwrap()["unclesComplete"].clone()
+    };
+    assert_eq!(complete(&mut both), true);
+    let mut alone = World::regtest(vec![Actor::new(&recording, mute)]);
+    alone.sync(LIMIT);
+    alone.run(10_000);
+    assert_eq!(complete(&mut alone), false);
+    assert!(!alone.client.sync().is_settled() && alone.lies(0).is_empty());
+    alone.actors[0].trick = Trick::Honest;
+    alone.run(700_000);
+    assert!(total(&mut alone).unwrap().is_string());
+}
+
 #[test]
 fn announced_but_not_there() {
     let Some(recording) = recording(HEAD) else { return };
@@ -142,19 +172,25 @@ fn an_upstream_of_another_network() {
     assert!(!world.lies(0).is_empty() && world.call("eth_blockNumber", &json!([])).is_err());
 }
 
-/// The recorded branches part at 155; the main one is longer.
-pub(crate) fn side_branch() -> Option<crate::support::upstream::Recording> {
-    const FORK: u64 = 155;
-    let mut side = recording(FORK)?;
+/// Where the recorded branches part.
+const FORK: u64 = 155;
+
+/// A recorded block off the chain.
+pub(crate) fn side_block() -> Option<Value> {
     let path = shared()?.join("vectors/chain/side_blocks.jsonl");
-    let block = lines(&path)
+    lines(&path)
         .into_iter()
         .filter(|line| {
             line["request"]["method"] == "eth_getBlockByHash" && line["request"]["params"][1] == true
         })
         .map(|line| line["response"]["result"].clone())
-        .find(|block| u64_of(text(block, "number")) == FORK)?;
-    side.show(&block);
+        .find(|block| u64_of(text(block, "number")) == FORK)
+}
+
+/// The recorded branches part at 155; the main one is longer.
+pub(crate) fn side_branch() -> Option<crate::support::upstream::Recording> {
+    let mut side = recording(FORK)?;
+    side.show(&side_block()?);
     Some(side)
 }
 

@@ -4,6 +4,7 @@ use serde_json::{json, Value};
 
 use crate::{
     actor::{Actor, Trick},
+    chains::side_block,
     recording,
     support::upstream::Recording,
     world::World,
@@ -103,6 +104,11 @@ fn shifted_log_index_is_computed_here() {
 }
 
 #[test]
+fn wrong_receipts() {
+    fact_liar(Trick::WrongReceipts, "eth_getTransactionReceipt");
+}
+
+#[test]
 fn omitted_logs() {
     fact_liar(Trick::OmittedLogs, "eth_getLogs");
 }
@@ -160,5 +166,60 @@ fn an_absence_needs_everybody() {
     world.call("eth_getTransactionByHash", &unknown).ok();
     for (actor, before) in world.actors.iter().zip(before) {
         assert!(actor.asked.len() > before, "both were asked");
+    }
+}
+
+/// That there is no such block is no more than what one upstream says, while another has it.
+#[test]
+fn a_block_that_one_upstream_denies_comes_from_another() {
+    let (Some(mut main), Some(mut other), Some(side)) = (recording(HEAD), recording(HEAD), side_block())
+    else {
+        return;
+    };
+    main.replace("eth_getBlockByHash", &json!([side["hash"], true]), &Value::Null);
+    other.replace("eth_getBlockByHash", &json!([side["hash"], true]), &side);
+    for order in [[0, 1], [1, 0]] {
+        let actors = order.map(|who| Actor::new(if who == 0 { &main } else { &other }, Trick::Honest));
+        let mut world = World::regtest(actors.into());
+        assert!(world.sync(LIMIT));
+        let answer = world.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
+        assert_eq!((&answer["hash"], &answer["number"]), (&side["hash"], &side["number"]));
+    }
+}
+
+/// Whoever rests is asked for what nobody else can prove, and not for an absence.
+#[test]
+fn those_that_rest_are_asked_last() {
+    let Some(mut recording) = recording(HEAD) else { return };
+    let unknown = json!([format!("0x{}", "77".repeat(32))]);
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+        recording.replace(method, &unknown, &Value::Null);
+    }
+    let actors = vec![Actor::new(&recording, Trick::NoProofs), Actor::new(&recording, Trick::Honest)];
+    let mut world = World::regtest(actors);
+    assert!(world.sync(LIMIT));
+    world.actors[1].trick = Trick::Silent;
+    world.run(20_000);
+    assert!(world.is_resting(1) && !world.is_resting(0));
+    world.actors[1].trick = Trick::Honest;
+    let asked = |world: &World<'_>| world.actors[1].asked.len();
+    let before = asked(&world);
+    assert_eq!(world.call("eth_getTransactionByHash", &unknown), Ok(Value::Null));
+    assert_eq!(asked(&world), before, "it may not answer for long");
+    assert!(world.call("eth_getBalance", &json!([COW, "0x7a"])).is_ok());
+    assert!(asked(&world) > before);
+}
+
+/// Proofs that are wrong count against whoever gave them; it is not said of it that it proves no absence.
+#[test]
+fn wrong_proofs_are_written_down() {
+    let Some(recording) = recording(HEAD) else { return };
+    for trick in [Trick::StaleRoots, Trick::OtherKeys, Trick::AbsentForPresent] {
+        let mut world = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+        assert!(world.sync(LIMIT));
+        world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
+        let state = world.client.sync().upstreams().remove(0);
+        assert!(state.record.demerits >= 8 && state.can.absence.is_none(), "{trick:?} {state:?}");
+        assert!(state.record.evidence.iter().all(|evidence| !evidence.lie), "it may be on another branch");
     }
 }

@@ -115,3 +115,23 @@ fn young_blocks_are_refused_where_depth_is_asked_for() {
         assert_eq!(world.call("eth_getBlockByNumber", &params).unwrap()["number"], "0x4e");
     }
 }
+
+/// A transaction is as young as its block.
+#[test]
+fn transactions_of_young_blocks_are_refused_where_depth_is_asked_for() {
+    let Some(recording) = recording(130) else { return };
+    let hash = json!(["0xe60832eaa5ee0abcd6ef05fa33f378dbd2998e8ce1dbcf91ca2a3bf9d5ec78cb"]);
+    let mut at_depth = |min_depth: u64, method: &str| {
+        let actors = vec![Actor::new(&recording, Trick::Honest)];
+        let mut world = World::with_min_depth(Network::regtest(), checkpoint(), actors, min_depth);
+        assert!(world.sync(60_000));
+        world.call(method, &hash)
+    };
+    for method in ["eth_getTransactionByHash", "eth_getTransactionReceipt"] {
+        let found = at_depth(0, method).unwrap();
+        let depth = 130 - crate::support::u64_of(found["blockNumber"].as_str().unwrap());
+        assert!(at_depth(depth, method).is_ok(), "{method}");
+        let error = at_depth(depth + 1, method).unwrap_err();
+        assert!(error["message"].as_str().unwrap().contains("blocks on top, at least"), "{error}");
+    }
+}

@@ -61,7 +61,7 @@ impl Upstream {
         }
     }
 
-    fn answer(&mut self, call: &UpstreamCall) -> Answer {
+    pub fn answer(&mut self, call: &UpstreamCall) -> Answer {
         self.asked.push(call.clone());
         let unknown = || Err(CallFailure::Rpc { code: -32601, message: "method not found".into() });
         let honest = if self.without.contains(&call.method) {
