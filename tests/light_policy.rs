@@ -78,7 +78,7 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
     let dev = dev();
     let truth = without_proofs(&dev, None).call("eth_getBalance", &json!([BOB, "latest"])).unwrap();
     let params = json!([BOB, "latest"]);
-    let cases: [(Unproven, Named, Option<&Value>); 7] = [
+    let cases: [(Unproven, Named, Option<&Value>); 9] = [
         (Unproven::Quorum(2), &[(ONE, None), (TWO, None)], Some(&truth)),
         (Unproven::Quorum(2), &[(ONE, None), (ONE_AGAIN, None)], None),
         (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE)], None),
@@ -86,6 +86,8 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
         (Unproven::Quorum(2), &[(ONE, LIE), (ONE_AGAIN, LIE), (TWO, None), (THREE, None)], Some(&truth)),
         (Unproven::Quorum(3), &[(ONE, None), (TWO, None)], None),
         (Unproven::Trust, &[(ONE, None)], Some(&truth)),
+        (Unproven::Trust, &[(ONE, None), (TWO, LIE)], Some(&truth)),
+        (Unproven::Quorum(0), &[(ONE, None), (TWO, LIE)], Some(&truth)),
     ];
     for (policy, named, expected) in cases {
         let mut light = among(&dev, policy, named);
@@ -178,8 +180,19 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     assert_eq!(answer, Ok(json!(hash)));
     let (answer, ..) = send([|_| error("no"), hash_of], &dev, &signed);
     assert_eq!(answer, Ok(json!(hash)), "one that takes it is enough");
-    let (answer, ..) = send([|_| error("nonce too low"), |_| error("nonce too low")], &dev, &signed);
-    assert_eq!(answer, Err(json!({"code": -32010, "message": "nonce too low"})));
+    // What the best of them has against it is told, and it is not remembered as sent.
+    let silent: fn(&str) -> Answer = |_| Err(CallFailure::Transport("gone".into()));
+    let low: fn(&str) -> Answer = |_| error("nonce too low");
+    let told: [[fn(&str) -> Answer; 2]; 3] = [[low, |_| error("no")], [silent, low], [low, silent]];
+    let unsent = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x10"}]);
+    let unsent = dev.get("eth_signTransaction", unsent);
+    for answers in told {
+        let (answer, _, _, mut light) = send(answers, &dev, &unsent);
+        assert_eq!(answer, Err(json!({"code": -32010, "message": "nonce too low"})));
+        assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, "pending"])), Ok(json!("0x10")));
+    }
+    let (answer, ..) = send([silent, silent], &dev, &signed);
+    assert_eq!(answer.unwrap_err()["code"], -32002);
     // A hash that is not the transaction's is nobody's word for it.
     let other: fn(&str) -> Answer =
         |_| raw("\"0x1111111111111111111111111111111111111111111111111111111111111111\"");
@@ -259,6 +272,10 @@ fn what_is_asked_unproven_is_about_the_pinned_block() {
         let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance").unwrap();
         assert_eq!(asked.params, format!(r#"["{BOB}","{number}"]"#), "{params}");
     }
+    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    assert_eq!(light.send("eth_call", &json!([{"to": BOB}, "latest", null]))["level"], "unproven");
+    let asked = light.upstream.asked.iter().find(|call| call.method == "eth_call").unwrap();
+    assert_eq!(asked.params, format!(r#"[{{"to":"{BOB}"}},"0xf",null]"#), "nothing else is replaced");
 }
 
 /// Filters are kept here, and what this client says of itself nobody else knows: no vote on either.

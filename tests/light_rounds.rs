@@ -211,8 +211,12 @@ fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
             assert!(rule.contains("nothing of the witness belongs to the state"), "{told}");
         }
     }
-    // Nodes of the state before.
+    // Nothing runs in block 0.
     let mut light = stage.light(&[]);
+    let genesis =
+        light.upstream.call("eth_getBlockByNumber", &json!(["0x0", false])).unwrap()["hash"].clone();
+    assert_eq!(light.upstream.call("rootlight_getBlockWitness", &json!([genesis])), Ok(Value::Null));
+    // Nodes of the state before.
     let hash = light.upstream.call("eth_getBlockByNumber", &json!(["0x2", false])).unwrap()["hash"].clone();
     let old = light.upstream.call(WITNESS, &json!([call[0], { "blockHash": hash }])).unwrap();
     with_witness(&mut light, move |value| *value = old.clone());
@@ -382,4 +386,26 @@ fn a_block_that_reads_thousands_of_keys() {
     let error = light.call("trace_transaction", &params).unwrap_err();
     assert_eq!(error["code"], -32005, "{error}");
     assert!(error["message"].as_str().unwrap().contains("more than 4096 proofs at once"), "{error}");
+}
+
+/// A witness has an end too: here nine codes of 8 MB each.
+#[test]
+fn a_witness_has_a_largest_size() {
+    let mut stage = Stage::new();
+    let mut program = String::new();
+    for number in 0..9_u8 {
+        let address = Address::repeat_byte(0xa0 + number);
+        let code = hex::encode_prefixed(vec![number; 8 << 20]);
+        stage.dev.get("anvil_setCode", json!([address, code]));
+        program.push_str(&format!("600160006000 73{} 3c", hex::encode(address)));
+    }
+    let code = hex::decode(program.replace(' ', "")).unwrap();
+    stage.dev.get("anvil_setCode", json!([stage.reader, hex::encode_prefixed(code)]));
+    stage.dev.get("evm_mine", json!([]));
+    let light = stage.light(&[]);
+    let call = json!([{"to": stage.reader}, "latest"]);
+    assert_eq!(light.upstream.call("eth_call", &call), Ok(json!("0x")));
+    let error = light.upstream.call(WITNESS, &call).unwrap_err();
+    assert_eq!(error["code"], -32005, "{error}");
+    assert!(error["message"].as_str().unwrap().contains("67108864"), "{error}");
 }

@@ -48,6 +48,10 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
     assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok(json!(format!("{:#x}", HEIGHT + 5))));
     let old = harness.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
     assert_eq!(old["hash"], side["hash"]);
+    // Off the chain nothing is on top of a block.
+    let verified = harness.call("rootlight_verification", &json!([side["hash"]])).unwrap();
+    assert_eq!((&verified["canonical"], &verified["origin"]), (&json!(false), &json!("mined")));
+    assert_eq!((&verified["depth"], &verified["workOnTop"]), (&Value::Null, &Value::Null));
     let canonical = json!([text(&side, "miner"), { "blockHash": side["hash"], "requireCanonical": true }]);
     assert_eq!(harness.call("eth_getBalance", &canonical).unwrap_err()["code"], -32600);
 }

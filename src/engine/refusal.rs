@@ -188,6 +188,7 @@ impl Refusal {
         match self {
             Self::TooManyRounds { .. }
             | Self::TooManyFacts { .. }
+            | Self::WitnessTooLarge { .. }
             | Self::TraceTooLarge { .. }
             | Self::TooManyBlocks { .. } => -32005,
             Self::Interrupted => -32011,

@@ -267,6 +267,49 @@ fn domain(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        consensus::{Checkpoint, Network},
+        light::{Identity, Now, Sync, SyncOptions, SyncStep},
+        rpc::{dispatch::Dispatcher, exchange::Exchange},
+    };
+
+    /// Two upstreams, of which these have just failed.
+    fn pin(failed: &[usize]) -> Pin {
+        let network = Arc::new(Network::regtest());
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        let mut sync = Sync::with_upstreams(network, checkpoint, 2, SyncOptions::default());
+        for upstream in failed {
+            let SyncStep::Fetch(calls) = sync.next(*upstream, Now::default()) else { panic!("due") };
+            let silent = || Err(CallFailure::Transport("gone".into()));
+            sync.feed(*upstream, calls.iter().map(|_| silent()).collect(), Now::default());
+        }
+        Pin::new(&sync, Arc::new(Identity { unproven: Unproven::Trust, ..Identity::default() }))
+    }
+
+    #[test]
+    fn those_that_rest_are_asked_where_all_rest() {
+        let asked = |failed: &[usize]| well(&pin(failed)).collect::<Vec<_>>();
+        assert_eq!(asked(&[]), [0, 1]);
+        assert_eq!(asked(&[0]), [1]);
+        assert_eq!(asked(&[1]), [0]);
+        assert_eq!(asked(&[0, 1]), [0, 1]);
+    }
+
+    #[test]
+    fn a_poll_of_nobody_is_the_refusal() {
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x01","0x5"]}"#;
+        let (exchange, dispatcher) = (Exchange::new(message), Dispatcher::new());
+        let call = exchange.calls().next().unwrap();
+        let poll = |pin: &Pin| {
+            let row = dispatcher.find(&call.method);
+            Poll::unproven(0, call, row, pin, Refusal::NoStateProofs { number: 5 })
+                .map(|poll| poll.questions.len())
+        };
+        let mut pin = pin(&[]);
+        assert!(matches!(poll(&pin), Ok(2)));
+        pin.roster.clear();
+        assert!(matches!(poll(&pin), Err(RpcError::Refused(Refusal::NoStateProofs { .. }))));
+    }
 
     #[test]
     fn answers_are_the_same_by_what_they_mean() {

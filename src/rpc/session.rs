@@ -353,12 +353,16 @@ mod tests {
         types::Transaction,
     };
 
-    /// The answer where nobody is there to be asked.
-    fn alone(message: &str) -> String {
+    fn pin() -> Pin {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let identity = Identity { unproven: Unproven::Trust, ..Identity::default() };
-        let mut pin = Pin::new(&Sync::new(network, checkpoint), Arc::new(identity));
+        Pin::new(&Sync::new(network, checkpoint), Arc::new(identity))
+    }
+
+    /// The answer where nobody is there to be asked.
+    fn alone(message: &str) -> String {
+        let mut pin = pin();
         pin.roster.clear();
         let mut session = Session::new(Arc::new(Dispatcher::new()), pin, message.as_bytes());
         match session.step(&FactCache::new(), None, &|| false) {
@@ -377,5 +381,24 @@ mod tests {
         );
         let answer = alone(&send);
         assert!(answer.contains("-32002") && answer.contains("no upstream is left"), "{answer}");
+    }
+
+    #[test]
+    fn messages_that_need_filters_are_known_beforehand() {
+        let needs =
+            |message: &str| Session::new(Arc::new(Dispatcher::new()), pin(), message.as_bytes()).watches();
+        let call =
+            |method: &str| alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[]}}"#);
+        let (head, poll) = (call("eth_blockNumber"), call("eth_getFilterChanges"));
+        assert!(needs(&poll) && !needs(&head) && !needs("nonsense"));
+        assert!(needs(&alloc::format!("[{head},{poll}]")) && !needs(&alloc::format!("[{head}]")));
+    }
+
+    #[test]
+    fn a_batch_of_notifications_has_no_answer() {
+        let message =
+            br#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
+        let mut session = Session::new(Arc::new(Dispatcher::new()), pin(), message);
+        assert!(matches!(session.step(&FactCache::new(), None, &|| false), Step::Done(None)));
     }
 }

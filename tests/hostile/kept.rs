@@ -153,6 +153,11 @@ fn broken_links_gaps_and_foreign_chains_are_refused() {
     assert!(matches!(check(&headers[500..600], 400), Err(KeptFault::Gap(_))), "above the checkpoint only");
     assert!(matches!(check(&headers[300..400], 500), Err(KeptFault::Gap(_))), "below the checkpoint only");
     assert!(matches!(check(&headers[0..600], 500), Err(KeptFault::Gap(_))), "more below than is ever kept");
+    let behind = [&headers[500..600], &headers[450..451]].concat();
+    assert!(matches!(check(&behind, 500), Err(KeptFault::Gap(_))), "below the checkpoint, after it");
+    let entries: Vec<Vec<u8>> = headers[500..565].iter().map(entry).collect();
+    let long = restore(&mut client(&headers, 500), &[page_of(&entries)]);
+    assert!(matches!(long, Err(KeptFault::Decode { index: 0, .. })), "a page of 65: {long:?}");
     let mut regtest = Client::new(
         Network::regtest().into(),
         *client(&headers, 500).sync().checkpoint(),

@@ -12,6 +12,8 @@ mod keep;
 mod machine;
 mod peer;
 mod standing;
+#[cfg(test)]
+mod standing_test;
 mod uncles;
 
 pub use keep::{KeptFault, Page, ReadPage, PAGE_HEADERS, REPROVEN};
