@@ -450,3 +450,30 @@ fn uncles_that_the_header_does_not_count() {
         assert_eq!(told, served);
     }
 }
+
+/// False uncles in a binary answer are a lie, named; an uncle that counts twice is not counted, and noted.
+#[test]
+fn uncles_that_are_false_or_used_before() {
+    let (mut mined, uncle) = family();
+    let list = [uncle.header().clone()];
+    let one = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
+    let other = mined.blocks[3].0.clone();
+    mined.blocks.push((one, vec![other]));
+    let client = mined.client();
+    let record = client.sync().upstreams().remove(0).record;
+    let told =
+        record.evidence.iter().any(|evidence| evidence.lie && evidence.rule.contains("uncles of block 5011"));
+    assert!(record.lies == 1 && told, "{record:?}");
+    assert_eq!(client.sync().chain().unwrap().total_difficulty(&mined.head().hash()), None);
+
+    mined.blocks.last_mut().unwrap().1 = vec![uncle.clone()];
+    let again = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
+    mined.blocks.push((again, vec![uncle]));
+    let client = mined.client();
+    let chain = client.sync().chain().unwrap();
+    assert!(chain.total_difficulty(&mined.blocks[11].0.hash()).is_some());
+    assert_eq!(chain.total_difficulty(&mined.head().hash()), None);
+    let record = client.sync().upstreams().remove(0).record;
+    let noted = record.evidence.back().unwrap();
+    assert!(noted.rule.contains("already an uncle") && !noted.lie && record.demerits >= 8, "{record:?}");
+}

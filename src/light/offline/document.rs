@@ -27,6 +27,10 @@ struct Answer<'a> {
 /// The text of `result` where this is a JSON-RPC answer, else the text itself.
 pub(super) fn result(text: &str) -> Result<&str, String> {
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| format!("{error}"))?;
+    // serde would read a list of one or two as the fields in order.
+    if !raw.get().starts_with('{') {
+        return Ok(raw.get());
+    }
     match serde_json::from_str::<Answer<'_>>(raw.get()) {
         Ok(Answer { jsonrpc: Some(_), result: Some(result) }) => Ok(result.get()),
         Ok(Answer { jsonrpc: Some(_), result: None }) => Err("the JSON-RPC answer holds no result".into()),
