@@ -282,7 +282,9 @@ fn what_is_withheld_is_an_error_and_never_an_absence() {
         recording.withheld = methods.to_vec();
         let mut harness = Harness { recording: &recording, ..harness };
         let error = harness.call(method, params).expect_err(method);
-        assert!(text(&error, "message").contains("the header commits to it"), "{method}: {error}");
+        let words = text(&error, "message");
+        assert!(words.contains("the header commits to it"), "{method}: {error}");
+        assert!(!words.contains("add an upstream"), "its methods are there: {error}");
     }
 }
 

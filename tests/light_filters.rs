@@ -303,6 +303,19 @@ fn a_range_is_limited_and_a_subscription_goes_on() {
         assert_eq!(error["code"], -32012, "{method}: {error}");
         assert!(error["message"].as_str().unwrap().contains("2000"), "{error}");
     }
+    // Ranges that are none.
+    let hash = format!("0x{}", "11".repeat(32));
+    for filter in [
+        json!({"fromBlock": "0x5", "toBlock": "0x4"}),
+        json!({"blockHash": hash, "toBlock": "0x4"}),
+        json!({"blockHash": hash, "fromBlock": "0x4"}),
+    ] {
+        assert_eq!(
+            world.light.call("eth_getLogs", &json!([filter])).unwrap_err()["code"],
+            -32602,
+            "{filter}"
+        );
+    }
     world.block(false);
     world.follow();
     assert_eq!(told(&world.changes(&subscribed)), [("0x7d1", false)]);

@@ -153,6 +153,9 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     let (answer, rounds) = light.count("eth_call", &call);
     assert_eq!(answer, Ok(word(1_000)));
     assert!(rounds <= 3, "{rounds}");
+    let absent = json!([stage.token, "0x999", "latest"]);
+    assert_eq!(light.call("rsk_getStorageBytesAt", &absent), Ok(json!("0x0")));
+    assert_eq!(light.call("eth_getStorageAt", &absent), Ok(word(0)));
     assert_eq!(light.asked().iter().filter(|method| **method == WITNESS).count(), 1, "asked once");
     assert_eq!(light.count("eth_call", &call).1, 0, "before a new head");
 
@@ -279,6 +282,11 @@ fn block_hashes_and_native_contracts_in_few_round_trips() {
         json!([{"to": bridge, "data": "0xc4fbca20"}, "latest"]),
     ];
     for without in [&[][..], &PLAIN] {
+        let mut light = stage.light(without);
+        let fifth = light.call("eth_getBlockByNumber", &json!(["0x5", false])).unwrap()["hash"].clone();
+        for call in &calls[..2] {
+            assert_eq!(light.call("eth_call", call), Ok(fifth.clone()), "{call}");
+        }
         let mut light = stage.light(without);
         for call in &calls {
             let theirs = light.upstream.call("eth_call", call);

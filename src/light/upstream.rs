@@ -183,4 +183,19 @@ mod tests {
         );
         assert_eq!(texts(br#"{"id":1,"result":1"#, 1, 1), [Err(CallFailure::Malformed("not JSON"))]);
     }
+    #[test]
+    fn an_answer_without_an_id_is_one_of_a_single_question() {
+        assert_eq!(texts(br#"[{"result":1}]"#, 1, 1), [Ok("1".into())]);
+        let nobody = || Err(CallFailure::Malformed("no answer with this id"));
+        assert_eq!(texts(br#"[{"result":1}]"#, 1, 2), [nobody(), nobody()]);
+    }
+
+    #[test]
+    fn error_texts_are_cut() {
+        let long = format!(r#"{{"id":1,"error":{{"code":1,"message":"{}"}}}}"#, "x".repeat(5_000));
+        assert_eq!(
+            texts(long.as_bytes(), 1, 1),
+            [Err(CallFailure::Rpc { code: 1, message: "x".repeat(200) })]
+        );
+    }
 }
