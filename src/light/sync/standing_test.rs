@@ -101,10 +101,12 @@ fn the_best_are_asked_first() {
     assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(true)), [0, 1, 2]);
     assert_eq!(first(&|sync| sync.peers[0].record.demerits = 4), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].record.latency = 64), [1, 2, 0]);
-    assert_eq!(first(&|sync| drop(rest(sync, 0, silence()))), [1, 2, 0]);
+    assert_eq!(first(&|sync| assert_eq!(rest(sync, 0, silence()), 5_000)), [1, 2, 0]);
     // Liars are not asked, unless nobody else is left.
-    assert_eq!(first(&|sync| drop(rest(sync, 0, SyncCause::BadHeight))), [1, 2]);
-    let all = first(&|sync| (0..3).for_each(|upstream| drop(rest(sync, upstream, SyncCause::BadHeight))));
+    assert_eq!(first(&|sync| assert_eq!(rest(sync, 0, SyncCause::BadHeight), 600_000)), [1, 2]);
+    let all = first(&|sync| {
+        (0..3).for_each(|upstream| assert_eq!(rest(sync, upstream, SyncCause::BadHeight), 600_000))
+    });
     assert_eq!(all, [0, 1, 2]);
 }
 
