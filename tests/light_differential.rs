@@ -214,6 +214,18 @@ fn traces_off_the_chain_are_refused_in_words() {
     assert!(equal > 5 && refused > 5, "{equal} {refused}");
 }
 
+/// A run right above the checkpoint reads blocks below it.
+#[test]
+fn traces_above_the_checkpoint_say_how_far_the_headers_go() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::since(Network::regtest(), Upstream::new(node.snapshot()), 600);
+    let error = light.call("trace_block", &json!(["0x25a"])).unwrap_err();
+    let words = text(&error, "message");
+    assert!(words.contains("is older than block 600") && error["code"] == -32002, "{words}");
+    let above = json!(["0x280"]);
+    assert_eq!(light.call("trace_block", &above), light.upstream.call("trace_block", &above));
+}
+
 /// What a run gives is compared with the header: under other rules for gas the blocks do not come out as theirs say.
 #[test]
 fn a_run_that_gives_something_else_than_the_header_is_refused() {

@@ -153,6 +153,9 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     let (answer, rounds) = light.count("eth_call", &call);
     assert_eq!(answer, Ok(word(1_000)));
     assert!(rounds <= 3, "{rounds}");
+    let head = light.call("eth_getBlockByNumber", &json!(["latest", false])).unwrap()["hash"].clone();
+    let canonical = json!([ALICE, {"blockHash": head, "requireCanonical": true}]);
+    assert_eq!(light.call("eth_getBalance", &canonical), light.upstream.call("eth_getBalance", &canonical));
     let absent = json!([stage.token, "0x999", "latest"]);
     assert_eq!(light.call("rsk_getStorageBytesAt", &absent), Ok(json!("0x0")));
     assert_eq!(light.call("eth_getStorageAt", &absent), Ok(word(0)));

@@ -246,6 +246,8 @@ impl NodeSource for Known<'_> {
 
 #[cfg(all(test, feature = "local"))]
 mod tests {
+    use alloc::vec;
+
     use super::*;
 
     fn hash(number: usize) -> B256 {
@@ -316,6 +318,10 @@ mod tests {
         }
         assert_eq!(cache.touched.len(), 4_096);
         assert!(touched(&cache, 1).is_empty() && touched(&cache, 180).len() == 24);
+        let (first, before) = (cache.touched[0], touched(&cache, 180));
+        cache.absorb(FactStore { touched: vec![touch(180, 24)], ..FactStore::default() });
+        assert_eq!(touched(&cache, 180)[..23], before[1..], "its own oldest goes");
+        assert_eq!(cache.touched[0], first);
     }
 
     #[test]

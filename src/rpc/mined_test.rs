@@ -389,6 +389,13 @@ fn whether_the_head_is_current() {
         let stale = ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["stale"].clone();
         assert_eq!(stale.is_null(), fresh, "{stale}");
     }
+    // Where no rule bounds times, blocks have no age.
+    let mut network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
+    network.params.future_bound = 0;
+    let mut untimed = Mined::from(START, network);
+    let mut timeless = untimed.client();
+    timeless.sync_next(0, Now { unix: time + 10_000, millis: 1 });
+    assert_eq!(syncing(&mut timeless), false);
     client.sync_poll();
     let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("due") };
     assert_eq!(calls[0].method, "eth_blockNumber");

@@ -177,6 +177,10 @@ fn a_block_that_one_upstream_denies_comes_from_another() {
         return;
     };
     main.replace("eth_getBlockByHash", &json!([side["hash"], true]), &Value::Null);
+    let unknown = format!("0x{}", "77".repeat(32));
+    for recording in [&mut main, &mut other] {
+        recording.replace("eth_getBlockByHash", &json!([unknown, true]), &Value::Null);
+    }
     other.replace("eth_getBlockByHash", &json!([side["hash"], true]), &side);
     for order in [[0, 1], [1, 0]] {
         let actors = order.map(|who| Actor::new(if who == 0 { &main } else { &other }, Trick::Honest));
@@ -184,6 +188,7 @@ fn a_block_that_one_upstream_denies_comes_from_another() {
         assert!(world.sync(LIMIT));
         let answer = world.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
         assert_eq!((&answer["hash"], &answer["number"]), (&side["hash"], &side["number"]));
+        assert_eq!(world.call("eth_getBlockByHash", &json!([unknown, false])), Ok(Value::Null));
     }
 }
 

@@ -158,6 +158,10 @@ fn broken_links_gaps_and_foreign_chains_are_refused() {
     let entries: Vec<Vec<u8>> = headers[500..565].iter().map(entry).collect();
     let long = restore(&mut client(&headers, 500), &[page_of(&entries)]);
     assert!(matches!(long, Err(KeptFault::Decode { index: 0, .. })), "a page of 65: {long:?}");
+    let header = headers[500].header().encode(HeaderForm::Full);
+    let wide = list_of([header.as_slice(), &[0xc0], &[0xc0]]);
+    let wide = restore(&mut client(&headers, 500), &[page_of(&[wide])]);
+    assert!(matches!(wide, Err(KeptFault::Decode { index: 0, .. })), "more than a header and its uncles");
     let mut regtest = Client::new(
         Network::regtest().into(),
         *client(&headers, 500).sync().checkpoint(),

@@ -101,18 +101,32 @@ impl Light {
         Self::among(network, vec![("node", upstream)], Unproven::Refuse)
     }
 
+    /// A client that trusts a later block and knows nothing below it.
+    pub fn since(network: Network, upstream: Upstream, number: u64) -> Self {
+        let options = SyncOptions { below: 0, ..SyncOptions::default() };
+        Self::start(network, vec![("node", upstream)], Unproven::Refuse, (number, options))
+    }
+
     /// A client of several upstreams by name.
     pub fn among(network: Network, upstreams: Vec<(&str, Upstream)>, unproven: Unproven) -> Self {
+        Self::start(network, upstreams, unproven, (0, SyncOptions::default()))
+    }
+
+    fn start(
+        network: Network,
+        upstreams: Vec<(&str, Upstream)>,
+        unproven: Unproven,
+        (number, options): (u64, SyncOptions),
+    ) -> Self {
         let names = upstreams.iter().map(|(name, _)| (*name).into()).collect();
         let mut others: Vec<Upstream> = upstreams.into_iter().map(|(_, upstream)| upstream).collect();
         let upstream = others.remove(0);
-        let genesis = upstream.call("eth_getBlockByNumber", &json!(["0x0", false])).unwrap();
-        let hash: B256 = genesis["hash"].as_str().unwrap().parse().unwrap();
-        let total_difficulty = Some(super::u256(genesis["totalDifficulty"].as_str().unwrap()));
-        let checkpoint = Checkpoint { number: 0, hash, total_difficulty };
+        let first = upstream.call("eth_getBlockByNumber", &json!([format!("{number:#x}"), false])).unwrap();
+        let hash: B256 = first["hash"].as_str().unwrap().parse().unwrap();
+        let total_difficulty = Some(super::u256(first["totalDifficulty"].as_str().unwrap()));
+        let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
         let identity = Identity { version, upstreams: names, unproven, ..Identity::default() };
-        let options = SyncOptions::default();
         let client = Client::with_upstreams(Arc::new(network), checkpoint, identity, options);
         let mut light = Self { client, upstream, others, rounds: 0, now: 0 };
         light.sync();
