@@ -244,7 +244,7 @@ impl NodeSource for Known<'_> {
     }
 }
 
-#[cfg(all(test, feature = "local"))]
+#[cfg(test)]
 mod tests {
     use alloc::vec;
 
