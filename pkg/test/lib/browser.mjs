@@ -19,7 +19,17 @@ async function ask(url, method, body) {
   return value;
 }
 
-async function startDriver() {
+/** The driver picks its port before it binds it; drivers that start at the same time may pick the same one. */
+async function startDriver(attempts = 5) {
+  try {
+    return await tryDriver();
+  } catch (error) {
+    if (attempts <= 1 || error.code === 'ENOENT') throw error;
+    return startDriver(attempts - 1);
+  }
+}
+
+async function tryDriver() {
   const driver = spawn(process.env.CHROMEDRIVER ?? 'chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'inherit'] });
   const failed = new Promise((_, reject) => driver.once('error', reject));
   const ready = (async () => {
