@@ -11,19 +11,20 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/ja
 /** What a careful site allows: no eval, WebAssembly, its own scripts, connections to loopback. */
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:* ws://127.0.0.1:*";
 
-/** Returns {url, close}. */
-export function servePackage() {
-  return listen(
-    createServer(async (request, response) => {
-      const path = normalize(new URL(request.url, 'http://localhost').pathname);
-      try {
-        const bytes = await readFile(ROOT + path);
-        response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream');
-        response.setHeader('content-security-policy', POLICY);
-        response.end(bytes);
-      } catch {
-        response.writeHead(404).end();
-      }
-    }),
-  );
+/** Returns {url, close}. A test that fails before it closes this ends nevertheless. */
+export async function servePackage() {
+  const server = createServer(async (request, response) => {
+    const path = normalize(new URL(request.url, 'http://localhost').pathname);
+    try {
+      const bytes = await readFile(ROOT + path);
+      response.setHeader('content-type', TYPES[extname(path)] ?? 'application/octet-stream');
+      response.setHeader('content-security-policy', POLICY);
+      response.end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  const site = await listen(server);
+  server.unref();
+  return site;
 }
