@@ -121,7 +121,7 @@ fn young_blocks_are_refused_where_depth_is_asked_for() {
 fn transactions_of_young_blocks_are_refused_where_depth_is_asked_for() {
     let Some(recording) = recording(130) else { return };
     let hash = json!(["0xe60832eaa5ee0abcd6ef05fa33f378dbd2998e8ce1dbcf91ca2a3bf9d5ec78cb"]);
-    let mut at_depth = |min_depth: u64, method: &str| {
+    let at_depth = |min_depth: u64, method: &str| {
         let actors = vec![Actor::new(&recording, Trick::Honest)];
         let mut world = World::with_min_depth(Network::regtest(), checkpoint(), actors, min_depth);
         assert!(world.sync(60_000));
