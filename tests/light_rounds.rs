@@ -166,8 +166,17 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     stage.mine(&mut light);
     assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
     assert_eq!(light.asked(), ["eth_getProof"], "never asked for a witness again");
-    // Another owner: what the contract's calls have in common comes along.
+    // Another owner in the same state: only what nothing shows yet is asked for.
     let other = json!([{"to": stage.token, "data": balance_of(BOB)}, "latest"]);
+    light.upstream.asked.clear();
+    assert!(light.count("eth_call", &other).1 <= 1);
+    let known = format!("{:#066x}", balance_slot(ALICE));
+    assert!(
+        light.upstream.asked.iter().all(|call| !call.params.contains(&known)),
+        "{:?}",
+        light.upstream.asked
+    );
+    // In another: what the contract's calls have in common comes along.
     stage.mine(&mut light);
     assert!(light.count("eth_call", &other).1 <= 2);
 

@@ -4,6 +4,7 @@ use criterion::{criterion_group, Criterion};
 use rootlight_bench::headers::{Run, LIMIT};
 use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
 use rootlight_bench::recordings::mainnet_headers;
+use rootlight_bench::sync::{self, Replay};
 
 fn headers(c: &mut Criterion) {
     let Some(run) = mainnet_headers().map(Run::new) else { return };
@@ -19,7 +20,10 @@ fn main() {
     if !only_ratios() {
         benches();
     }
-    let Some(run) = mainnet_headers().map(Run::new) else { return };
+    let Some(headers) = mainnet_headers() else { return };
+    let (replay, run) = (Replay::new(&headers), Run::new(headers));
     let ratio = Ratio::measure(&seconds, 40, || run.hash(), || run.verify());
     println!("{}", ratio.report("header verification to its hashes", LIMIT));
+    let ratio = Ratio::measure(&seconds, 40, || run.verify(), || replay.sync());
+    println!("{}", ratio.report("synchronization to verification of the same headers", sync::LIMIT));
 }

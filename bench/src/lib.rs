@@ -5,3 +5,5 @@ pub mod ratio;
 pub mod recordings;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod state;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod sync;

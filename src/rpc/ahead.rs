@@ -9,7 +9,7 @@ use alloy_primitives::{Address, B256};
 use super::{envelope::Call, message::CallObject};
 use crate::{
     light::{BlockRef, Errand, Fact, Facts, Known, Pin, Task, Wanted},
-    state::StateKey,
+    state::{StateKey, StateReader as _, TrieState},
 };
 
 /// Methods that run a message on the state after a block.
@@ -78,10 +78,19 @@ impl<'a> Ahead<'a> {
         (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(wanted)
     }
 
-    /// What earlier calls to the contract read, in the state of this block.
-    pub(super) fn touched_before(&self, known: &Known<'_>) -> Facts {
+    /// What earlier calls to the contract read, as far as nothing shows it yet in the state of this block.
+    pub(super) fn touched_before(&self, known: &Known<'_>, pin: &Pin) -> Facts {
         let Some((block, contract)) = self.run else { return Facts::new() };
-        known.touched(contract).map(|key| Fact::State(block, key)).collect()
+        let header = pin.chain().and_then(|chain| chain.by_number(block.number));
+        let state = header
+            .filter(|header| header.hash() == block.hash)
+            .map(|header| TrieState::new(*known, header.state_root));
+        let open = |key: &StateKey| match (&state, key) {
+            (Some(state), StateKey::Account(address)) => state.account(address).is_err(),
+            (Some(state), StateKey::Storage(address, slot)) => state.storage(address, slot).is_err(),
+            _ => true,
+        };
+        known.touched(contract).filter(open).map(|key| Fact::State(block, key)).collect()
     }
 
     /// Notes what a proof shows of it, for later calls; codes are kept by their hash anyway.

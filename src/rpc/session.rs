@@ -215,7 +215,7 @@ impl Session {
                                 continue;
                             }
                             if first {
-                                self.ahead.extend(ahead.touched_before(&known));
+                                self.ahead.extend(ahead.touched_before(&known, &self.pin));
                             }
                             lacking.extend(facts);
                             continue;

@@ -29,6 +29,7 @@ cargo xtask <task>
   bench peers                  proven calls beside Lodestar's prover and Patronum
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
+  bench light                  the light client: headers, warm starts, round trips of calls
 ";
 
 fn main() -> ExitCode {
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Some((&"bench", ["peers"])) => peers::run(),
         Some((&"bench", ["engines"])) => peers::engines(),
         Some((&"bench", ["nodes"])) => nodes::run(),
+        Some((&"bench", ["light"])) => nodes::light(),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"help", _)) => {
             print!("{HELP}");

@@ -1,4 +1,4 @@
-//! `cargo xtask bench nodes`: the development chain beside other nodes, over loopback.
+//! `cargo xtask bench nodes` and `light`: the development chain beside other nodes, and the light client, over loopback.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,6 +19,21 @@ pub(crate) fn run() -> ExitCode {
         && run.step("build", build);
     let outcome =
         ready.then(|| scripts(&["reads", "transfers"])).map_or(Ok(()), |done| done.and_then(|()| import()));
+    let code = run.finish();
+    match outcome {
+        Ok(()) => code,
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `cargo xtask bench light`: the light client over loopback. The real headers take part where the recordings are.
+pub(crate) fn light() -> ExitCode {
+    let mut run = Run::new(false);
+    let ready = run.step("setup: packages from npm", clients::npm_packages) && run.step("build", build);
+    let outcome = if ready { scripts(&["light"]) } else { Ok(()) };
     let code = run.finish();
     match outcome {
         Ok(()) => code,
@@ -58,6 +73,13 @@ pub(crate) fn anvil_program() -> PathBuf {
     target_dir().join("anvil/node_modules").join(anvil_package()).join("bin/anvil")
 }
 
+/// The 1,200 main network headers, beside the repository or where `ROOTLIGHT_SHARED` says.
+pub(crate) fn headers() -> Option<PathBuf> {
+    let shared = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    let file = shared.join("realdata/headers/mainnet_4479841_iris_run1200.json");
+    file.is_file().then_some(file)
+}
+
 fn scripts(names: &[&str]) -> Result<(), String> {
     let anvil = anvil_program();
     names.iter().try_for_each(|name| {
@@ -66,6 +88,7 @@ fn scripts(names: &[&str]) -> Result<(), String> {
             .env("ROOTLIGHT", target_dir().join("release/rootlight"))
             .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
             .env("ANVIL", &anvil)
+            .env("ROOTLIGHT_HEADERS", headers().unwrap_or_default())
             .run_attached()
     })
 }

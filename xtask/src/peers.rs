@@ -1,6 +1,5 @@
 //! `cargo xtask bench peers` and `engines`: the light client beside others, and beside itself in other engines.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::shell::{root, target_dir, Cmd, Log};
@@ -27,8 +26,8 @@ pub(crate) fn run() -> ExitCode {
 
 /// Headers to a proven head natively, in Node.js and in Chromium; only where the recorded headers are.
 pub(crate) fn engines() -> ExitCode {
-    if !headers().is_file() {
-        println!("skipped: {} is not here", headers().display());
+    if nodes::headers().is_none() {
+        println!("skipped: the recorded headers are not here");
         return ExitCode::SUCCESS;
     }
     script("engines", &[("setup: system packages", tools::system_packages)])
@@ -37,12 +36,6 @@ pub(crate) fn engines() -> ExitCode {
 fn packages(log: &mut Log) -> Outcome {
     let install = "npm install --no-audit --no-fund --ignore-scripts --no-package-lock";
     log.run(Cmd::new(install).within("bench/compare/peers")).map(|_| String::new())
-}
-
-/// The 1,200 main network headers.
-fn headers() -> PathBuf {
-    let shared = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
-    shared.join("realdata/headers/mainnet_4479841_iris_run1200.json")
 }
 
 fn script(name: &str, more: &[Step]) -> ExitCode {
@@ -56,8 +49,10 @@ fn script(name: &str, more: &[Step]) -> ExitCode {
         .arg(root().join("bench/compare").join(format!("{name}.mjs")))
         .env("ROOTLIGHT", target_dir().join("release/rootlight"))
         .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
-        .env("ROOTLIGHT_HEADERS", headers())
         .env("ANVIL", nodes::anvil_program());
+    if let Some(headers) = nodes::headers() {
+        cmd = cmd.env("ROOTLIGHT_HEADERS", headers);
+    }
     if let Some(browser) = tools::browser() {
         cmd = cmd.env("CHROMIUM", browser);
     }

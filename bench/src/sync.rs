@@ -1,0 +1,87 @@
+//! A light client that takes a run of main network headers from an upstream in this thread, from the checkpoint before
+//! them to a proven head.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::light::{
+    encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall,
+};
+use rootlight::rpc::Client;
+use rootlight::types::Header;
+use serde_json::value::RawValue;
+
+/// What a synchronization may take, in verifications of the same headers.
+pub const LIMIT: f64 = 1.5;
+
+/// Simulated milliseconds of one exchange.
+const LATENCY: u64 = 30;
+
+/// Headers, and the answers that were made of them.
+pub struct Replay {
+    network: Arc<Network>,
+    headers: Vec<Header>,
+    answers: RefCell<BTreeMap<String, Box<RawValue>>>,
+}
+
+impl Replay {
+    /// Reads headers in ascending order; the first is the checkpoint.
+    #[must_use]
+    pub fn new(rlps: &[Vec<u8>]) -> Self {
+        let network = Network::mainnet();
+        let shape = |number| network.header_shape(number);
+        let decode = |rlp: &Vec<u8>| Header::decode(rlp, &shape).expect("a recorded header");
+        let headers = rlps.iter().map(decode).collect();
+        Self { headers, network: Arc::new(network), answers: RefCell::default() }
+    }
+
+    /// Synchronizes; the number of exchanges.
+    pub fn sync(&self) -> usize {
+        let (first, last) = (&self.headers[0], &self.headers[self.headers.len() - 1]);
+        let checkpoint = Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
+        let identity = Identity { upstreams: vec!["replay".into()], ..Identity::default() };
+        let mut client =
+            Client::with_upstreams(self.network.clone(), checkpoint, identity, SyncOptions::default());
+        let (mut millis, mut exchanges) = (0, 0);
+        while !client.sync().is_synced() {
+            let now = Now { unix: last.timestamp, millis };
+            match client.sync_next(0, now) {
+                SyncStep::Wait(pause) => millis += pause.max(1),
+                SyncStep::Fetch(calls) => {
+                    millis += LATENCY;
+                    exchanges += 1;
+                    let answers = calls.iter().map(|call| self.answer(call)).collect();
+                    client.sync_feed(0, answers, Now { unix: last.timestamp, millis });
+                }
+            }
+            assert!(millis < 600_000, "{:?}", client.sync().fault());
+        }
+        assert_eq!(client.sync().chain().expect("a chain").head().number, last.number);
+        exchanges
+    }
+
+    /// Answers are made once, so that only the first round pays for that.
+    fn answer(&self, call: &UpstreamCall) -> Answer {
+        let question = format!("{} {}", call.method, call.params);
+        if let Some(answer) = self.answers.borrow().get(&question) {
+            return Ok(answer.clone());
+        }
+        let text = match call.method {
+            "eth_blockNumber" => format!("\"{:#x}\"", self.headers[self.headers.len() - 1].number),
+            "rootlight_getHeaders" => self.batch(&call.params),
+            _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
+        };
+        let answer = RawValue::from_string(text).expect("JSON");
+        self.answers.borrow_mut().insert(question, answer.clone());
+        Ok(answer)
+    }
+
+    fn batch(&self, params: &str) -> String {
+        let params: [String; 2] = serde_json::from_str(params).expect("two quantities");
+        let [from, count] = params.map(|text| u64::from_str_radix(&text[2..], 16).expect("a quantity"));
+        let wanted = self.headers.iter().filter(|header| (from..from + count).contains(&header.number));
+        format!("\"{}\"", encode_headers(wanted.map(|header| (header, &[][..]))))
+    }
+}
