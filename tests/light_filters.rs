@@ -322,7 +322,7 @@ fn a_range_is_limited_and_a_subscription_goes_on() {
     // Headers for other clients come in bounded numbers too.
     let headers = world.get("rootlight_getHeaders", json!(["0x10", "0x400"]));
     let headers = decode_headers(headers.as_str().unwrap(), 1_024, &Network::regtest()).unwrap();
-    assert_eq!((headers.len(), headers[255].0.number), (256, 0x10f));
+    assert_eq!((headers.len(), headers[255].0.header().number), (256, 0x10f));
 }
 
 /// As in the reference: any number of logs in 2,000 blocks, and 10,000 in more.

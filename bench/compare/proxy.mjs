@@ -71,6 +71,36 @@ const list = (items) => {
   return Buffer.concat([Buffer.from([0xf7 + length.length]), length, body]);
 };
 
+/** The part of a length that a token has no room for. */
+const long = (length) => (length < 15 ? [] : [...Array(Math.floor((length - 15) / 255)).fill(255), (length - 15) % 255]);
+
+/** An LZ4 block, made as src/light/lz4.rs does. */
+function lz4(bytes) {
+  const seen = new Map();
+  const pieces = [];
+  let written = 0;
+  const sequence = (end, distance, length) => {
+    const beyond = distance ? length - 4 : 0;
+    pieces.push(Buffer.from([(Math.min(end - written, 15) << 4) | Math.min(beyond, 15), ...long(end - written)]));
+    pieces.push(bytes.subarray(written, end));
+    if (distance) pieces.push(Buffer.from([distance & 255, distance >> 8, ...long(beyond)]));
+    written = end + length;
+  };
+  for (let at = 0; at + 12 <= bytes.length; ) {
+    const slot = Math.imul(bytes.readUInt32LE(at), 0x9e3779b1) >>> 18;
+    const earlier = seen.get(slot);
+    seen.set(slot, at);
+    let length = 0;
+    if (earlier !== undefined && at - earlier <= 65_535) {
+      while (at + length < bytes.length - 5 && bytes[earlier + length] === bytes[at + length]) length++;
+    }
+    if (length >= 6) sequence(at, at - earlier, length);
+    at = Math.max(at + 1, written);
+  }
+  sequence(bytes.length, 0, 0);
+  return Buffer.concat(pieces);
+}
+
 /** Consecutive headers of a file of real ones ({number, hash, rlp}), as `rootlight_getHeaders` gives them. */
 export function recordedHeaders(file) {
   const headers = JSON.parse(readFileSync(file, 'utf8')).headers.map(({ number, hash, rlp }) => ({
@@ -83,7 +113,7 @@ export function recordedHeaders(file) {
     if (method !== 'rootlight_getHeaders') return { jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } };
     const [first, count] = params.map(Number);
     const wanted = headers.filter(({ number }) => number >= first && number < first + count);
-    return { jsonrpc: '2.0', id, result: list(wanted.map(({ entry }) => entry)).toString('base64') };
+    return { jsonrpc: '2.0', id, result: Buffer.concat([Buffer.from([1]), lz4(list(wanted.map(({ entry }) => entry)))]).toString('base64') };
   };
   const answer = async (body) => {
     const answers = members(body).map(one);

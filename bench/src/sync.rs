@@ -37,21 +37,20 @@ impl Replay {
         Self { headers, network: Arc::new(network), answers: RefCell::default() }
     }
 
-    /// Synchronizes; the number of exchanges.
-    pub fn sync(&self) -> usize {
+    /// Synchronizes. What lies below the checkpoint is not asked for: the recording has nothing of it.
+    pub fn sync(&self) -> Client {
         let (first, last) = (&self.headers[0], &self.headers[self.headers.len() - 1]);
         let checkpoint = Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
         let identity = Identity { upstreams: vec!["replay".into()], ..Identity::default() };
-        let mut client =
-            Client::with_upstreams(self.network.clone(), checkpoint, identity, SyncOptions::default());
-        let (mut millis, mut exchanges) = (0, 0);
+        let options = SyncOptions { below: 0, ..SyncOptions::default() };
+        let mut client = Client::with_upstreams(self.network.clone(), checkpoint, identity, options);
+        let mut millis = 0;
         while !client.sync().is_synced() {
             let now = Now { unix: last.timestamp, millis };
             match client.sync_next(0, now) {
                 SyncStep::Wait(pause) => millis += pause.max(1),
                 SyncStep::Fetch(calls) => {
                     millis += LATENCY;
-                    exchanges += 1;
                     let answers = calls.iter().map(|call| self.answer(call)).collect();
                     client.sync_feed(0, answers, Now { unix: last.timestamp, millis });
                 }
@@ -59,7 +58,7 @@ impl Replay {
             assert!(millis < 600_000, "{:?}", client.sync().fault());
         }
         assert_eq!(client.sync().chain().expect("a chain").head().number, last.number);
-        exchanges
+        client
     }
 
     /// Answers are made once, so that only the first round pays for that.

@@ -75,6 +75,27 @@ fn main() {
     }
 }
 
+/// A list of one header without uncles.
+fn batch(header: &[u8]) -> Vec<u8> {
+    let list = |items: &[u8]| {
+        let mut out = Vec::new();
+        alloy_rlp::Header { list: true, payload_length: items.len() }.encode(&mut out);
+        out.extend_from_slice(items);
+        out
+    };
+    list(&list(&[header, &[0xc0]].concat()))
+}
+
+/// An LZ4 block that repeats nothing, of 15 bytes and more.
+fn literal_block(bytes: &[u8]) -> Vec<u8> {
+    let mut block = vec![0xf0];
+    let left = bytes.len() - 15;
+    block.resize(1 + left / 255, 0xff);
+    block.push((left % 255) as u8);
+    block.extend_from_slice(bytes);
+    block
+}
+
 /// Arbitrary bytes, the same ones every time, for the targets that read them as choices.
 fn choices(target: &str, index: usize, length: usize) -> Vec<u8> {
     let block = |number: usize| keccak256(format!("{target} {index} {number}")).0;
@@ -139,6 +160,7 @@ impl Seeds {
             input.extend_from_slice(&bytes);
             input.extend_from_slice(&[0, 60, 1]);
             self.add("header_rlp", input);
+            self.add("header_batch", [&[9], &literal_block(&batch(&bytes))[..]].concat());
             self.add_mining(
                 &header.merkle_proof,
                 &header.coinbase_tx,

@@ -8,6 +8,7 @@ pub mod block;
 pub mod coinbase;
 pub mod execute_transaction;
 pub mod header;
+pub mod header_batch;
 pub mod import_block;
 pub mod input;
 pub mod json;

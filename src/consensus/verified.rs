@@ -10,7 +10,7 @@ use super::rules::{verify_standalone, RuleError};
 use crate::types::{Header, HeaderError, SealedHeader, B256};
 
 /// A header to be checked: with its hash and its hash for merged mining, both computed from it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     header: SealedHeader,
     mining_hash: Result<B256, HeaderError>,

@@ -79,6 +79,14 @@ impl Backlog {
         }
     }
 
+    /// This upstream has none to give of any block that is open.
+    pub(super) fn refuse_all(&mut self, upstream: usize) {
+        let open = self.blocks.values_mut().filter(|entry| matches!(entry.state, State::Wanted));
+        open.for_each(|entry| {
+            entry.tried.insert(upstream);
+        });
+    }
+
     /// The next block in order whose uncles are there; blocks that every upstream in `healthy` was asked about in vain
     /// are given up on the way.
     pub(super) fn next_ready(&mut self, healthy: &[usize]) -> Option<(BlockRef, usize, Vec<Header>)> {

@@ -1,14 +1,16 @@
 //! The answer of `rootlight_getHeaders`: consecutive headers with merge-mining proofs and uncles, in base64.
 //!
-//! `base64(RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first. Nothing in it is believed: each
-//! header is hashed, linked and checked for work like any other.
+//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first; the first byte
+//! is the form of what follows. A third of a main network header repeats what stands in those before it or is zero.
+//! Nothing in it is believed: each header is hashed, linked and checked for work like any other.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use thiserror::Error;
 
+use super::{base64, lz4};
 use crate::{
-    consensus::Network,
+    consensus::{Candidate, Network},
     types::{
         header::HeaderForm,
         rlp::{ListBuf, Reader},
@@ -16,10 +18,15 @@ use crate::{
     },
 };
 
-/// Most headers of one answer: with uncles some 700 kB.
+/// Most headers of one answer: with uncles some 700 kB, packed about 500 kB.
 pub const MAX_BATCH_HEADERS: u64 = 256;
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+/// Longest list that is unpacked, in bytes: 256 headers with ten uncles each, all with every field as long as rules allow
+/// (2.1 kB), fit in.
+pub const MAX_BATCH_BYTES: usize = 6 * 1024 * 1024;
+
+/// An LZ4 block of the list.
+const PACKED: u8 = 1;
 
 /// Why an answer is no batch of headers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -28,6 +35,12 @@ pub enum BatchError {
     /// Not base64.
     #[error("headers: not base64")]
     Base64,
+    /// A form that came after this software, or none.
+    #[error("headers: form {0:?} is not known")]
+    Form(Option<u8>),
+    /// No LZ4 block, or one of more than [`MAX_BATCH_BYTES`].
+    #[error("headers: no LZ4 block of at most {MAX_BATCH_BYTES} bytes")]
+    Packing,
     /// Not the list it must be.
     #[error(transparent)]
     Rlp(#[from] FieldError),
@@ -42,9 +55,15 @@ pub enum BatchError {
     },
 }
 
+/// Headers as they were read, with the uncles that came along. Boxed: they are a kilobyte each and go through several
+/// hands.
+pub type Batch = Vec<(Box<Candidate>, Vec<Header>)>;
+
 /// Writes headers, each with its uncles.
 pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> String {
-    base64(encode_list(headers).as_list())
+    let mut bytes = alloc::vec![PACKED];
+    bytes.extend(lz4::compress(encode_list(headers).as_list()));
+    base64::encode(&bytes)
 }
 
 /// The list in binary.
@@ -65,29 +84,28 @@ pub(super) fn encode_list<'a>(headers: impl Iterator<Item = (&'a Header, &'a [Se
 ///
 /// # Errors
 /// [`BatchError`].
-pub fn decode_headers(
-    text: &str,
-    most: usize,
-    network: &Network,
-) -> Result<Vec<(SealedHeader, Vec<Header>)>, BatchError> {
-    decode_list(&unbase64(text).ok_or(BatchError::Base64)?, most, network)
+pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batch, BatchError> {
+    let bytes = base64::decode(text).ok_or(BatchError::Base64)?;
+    match bytes.split_first() {
+        Some((&PACKED, block)) => {
+            let list = lz4::decompress(block, MAX_BATCH_BYTES).ok_or(BatchError::Packing)?;
+            decode_list(&list, most, network)
+        }
+        form => Err(BatchError::Form(form.map(|(form, _)| *form))),
+    }
 }
 
 /// Reads the list in binary.
-pub(super) fn decode_list(
-    bytes: &[u8],
-    most: usize,
-    network: &Network,
-) -> Result<Vec<(SealedHeader, Vec<Header>)>, BatchError> {
+pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Result<Batch, BatchError> {
     let shape = |number| network.header_shape(number);
     let mut list = Reader::list(bytes, "headers")?;
-    let mut headers = Vec::new();
+    let mut headers = Vec::with_capacity(most.min(MAX_BATCH_HEADERS as usize));
     while !list.is_empty() {
         if headers.len() >= most {
             return Err(BatchError::TooMany { asked: most });
         }
         let mut entry = list.next_list("entry")?;
-        let (header, _) = Header::decode_sealed(entry.next_raw("header")?, &shape)?;
+        let header = Box::new(Candidate::decode(entry.next_raw("header")?, network)?);
         let (mut family, mut uncles) = (entry.next_list("uncles")?, Vec::new());
         while !family.is_empty() {
             uncles.push(Header::decode(family.next_raw("uncle")?, &shape)?);
@@ -98,90 +116,90 @@ pub(super) fn decode_list(
     Ok(headers)
 }
 
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3).saturating_mul(4));
-    for chunk in bytes.chunks(3) {
-        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
-        let group = at(0) << 16 | at(1) << 8 | at(2);
-        for (place, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let digit = ALPHABET.get((group >> shift & 63) as usize).copied().unwrap_or(b'A');
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    text
-}
-
-/// No digit of base64.
-const NONE: u8 = 0xff;
-
-/// Values of the digits: a table, since a day of headers has four million of them.
-const VALUES: [u8; 256] = values();
-
-#[expect(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated while compiling")]
-const fn values() -> [u8; 256] {
-    let (mut table, mut value) = ([NONE; 256], 0);
-    while value < ALPHABET.len() {
-        table[ALPHABET[value] as usize] = value as u8;
-        value += 1;
-    }
-    table
-}
-
-/// Up to three bytes from up to four digits, and whether they are digits without stray bits.
-fn group(digits: &[u8]) -> ([u8; 3], bool) {
-    let (mut bits, mut seen) = (0u32, 0u8);
-    for place in 0..4 {
-        let value =
-            digits.get(place).map_or(0, |digit| VALUES.get(usize::from(*digit)).copied().unwrap_or(NONE));
-        seen |= value;
-        bits = bits << 6 | u32::from(value);
-    }
-    let [_, bytes @ ..] = bits.to_be_bytes();
-    let stray = match digits.len() {
-        2 => bits & 0xffff,
-        3 => bits & 0xff,
-        _ => 0,
-    };
-    (bytes, seen < 64 && stray == 0)
-}
-
-/// Canonical base64 only: padded, no stray bits.
-fn unbase64(text: &str) -> Option<Vec<u8>> {
-    let body = text.trim_end_matches('=');
-    if !text.len().is_multiple_of(4) || text.len().saturating_sub(body.len()) > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len());
-    let whole = body.as_bytes().chunks_exact(4);
-    let rest = whole.remainder();
-    for digits in whole {
-        let (three, good) = group(digits);
-        if !good {
-            return None;
-        }
-        bytes.extend_from_slice(&three);
-    }
-    let (three, good) = group(rest);
-    bytes.extend_from_slice(three.get(..rest.len().saturating_sub(1))?);
-    (good && rest.len() != 1).then_some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::consensus::testing::{chain, child, easy_network, mine};
+    use proptest::prelude::*;
+
+    /// Headers in a row, each with an uncle.
+    fn family(blocks: u64) -> (Network, Vec<(SealedHeader, Vec<SealedHeader>)>) {
+        let network = easy_network(&[], &[]);
+        let mut parent = chain(network.clone(), 5_000).head().sealed().clone();
+        let mut next = |gas| {
+            let uncle = mine(Header { gas_used: gas, ..child(&network, &parent) });
+            parent = mine(child(&network, &parent));
+            (parent.clone(), vec![uncle])
+        };
+        let headers = (0..blocks).map(&mut next).collect();
+        (network, headers)
+    }
+
+    fn packed(headers: &[(SealedHeader, Vec<SealedHeader>)]) -> String {
+        encode_headers(headers.iter().map(|(header, uncles)| (header.header(), &uncles[..])))
+    }
+
+    fn block(bytes: &[u8]) -> String {
+        base64::encode(&[&[PACKED], bytes].concat())
+    }
 
     #[test]
-    fn base64_both_ways() {
-        for (bytes, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(bytes.as_bytes()), text);
-            assert_eq!(unbase64(text).as_deref(), Some(bytes.as_bytes()));
+    fn what_is_written_reads_back() {
+        let (network, headers) = family(20);
+        let text = packed(&headers);
+        let read = decode_headers(&text, 20, &network).unwrap();
+        assert_eq!(read.len(), 20);
+        for ((header, uncles), (read, others)) in headers.iter().zip(&read) {
+            assert_eq!(header, read.header());
+            assert_eq!(read.mining_hash(), &header.hash_for_merged_mining());
+            assert_eq!(others.iter().map(Header::hash).collect::<Vec<_>>(), [uncles[0].hash()]);
         }
-        let all: Vec<u8> = (0..=255).collect();
-        assert_eq!(unbase64(&base64(&all)), Some(all));
-        for text in ["Zg", "Zg=", "Zh==", "Zm9", "Zm9=", "Z===", "====", "Zm 9", "Zm9v\n"] {
-            assert_eq!(unbase64(text), None, "{text}");
+        let mut list = encode_list(headers.iter().map(|(header, uncles)| (header.header(), &uncles[..])));
+        assert!(
+            text.len() * 2 < list.as_list().len(),
+            "zeros and hashes of headers before are not written again"
+        );
+        assert_eq!(decode_headers(&text, 19, &network), Err(BatchError::TooMany { asked: 19 }));
+    }
+
+    #[test]
+    fn other_forms_are_named() {
+        let network = easy_network(&[], &[]);
+        let read = |text: &str| decode_headers(text, 10, &network);
+        assert_eq!(read("ARDA"), Ok(Vec::new()), "no headers");
+        assert_eq!(read(""), Err(BatchError::Form(None)));
+        assert_eq!(read("wA=="), Err(BatchError::Form(Some(0xc0))), "a list by itself");
+        assert_eq!(read("AhDA"), Err(BatchError::Form(Some(2))));
+        assert_eq!(read("AQ=="), Err(BatchError::Packing));
+        assert_eq!(read("-"), Err(BatchError::Base64));
+        assert!(matches!(read(&block(b"\x10\x80")), Err(BatchError::Rlp(_))), "a string");
+    }
+
+    #[test]
+    fn a_list_has_its_bound() {
+        let network = easy_network(&[], &[]);
+        let zeros = |count: usize| block(&lz4::compress(&vec![0; count]));
+        assert!(zeros(MAX_BATCH_BYTES).len() < MAX_BATCH_BYTES / 100);
+        assert!(matches!(decode_headers(&zeros(MAX_BATCH_BYTES), 10, &network), Err(BatchError::Rlp(_))));
+        assert_eq!(decode_headers(&zeros(MAX_BATCH_BYTES + 1), 10, &network), Err(BatchError::Packing));
+    }
+
+    proptest! {
+        /// Whatever is changed, what is read are headers by their own hashes.
+        #[test]
+        fn changed_bytes_are_other_headers_or_none(changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..4), cut in 0usize..2_000) {
+            let (network, headers) = family(3);
+            let mut bytes = base64::decode(&packed(&headers)).unwrap();
+            for (place, byte) in &changes {
+                let place = place % bytes.len();
+                bytes[place] = *byte;
+            }
+            bytes.truncate(bytes.len().saturating_sub(cut / 1_000 * (cut % 1_000)));
+            if let Ok(read) = decode_headers(&base64::encode(&bytes), 3, &network) {
+                for (header, _) in read {
+                    prop_assert_eq!(header.header().hash(), header.header().header().hash());
+                }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A run of consecutive headers on its way: which form each is asked in, and what came.
 
-use alloc::{boxed::Box, format, string::String, string::ToString, vec::Vec};
+use alloc::{borrow::Cow, boxed::Box, format, string::ToString, vec::Vec};
 
 use super::{
     fault::SyncCause,
@@ -9,7 +9,7 @@ use super::{
     upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
-    consensus::Network,
+    consensus::{Candidate, Network},
     types::{Header, SealedHeader},
 };
 
@@ -27,7 +27,7 @@ pub(super) enum WindowError {
 /// A header, with its uncles where they came along; neither is verified.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) header: SealedHeader,
+    pub(super) header: Box<Candidate>,
     pub(super) uncles: Option<Vec<Header>>,
 }
 
@@ -52,7 +52,7 @@ struct Slot {
 #[derive(Debug)]
 enum SlotState {
     Wanted(Option<SyncCause>),
-    Have(Box<Found>),
+    Have(Found),
     /// The upstream has no such block, or none that can be used, for this reason.
     Gone(SyncCause),
 }
@@ -123,14 +123,14 @@ impl HeaderWindow {
     /// Takes a binary answer; what it lacks below the end of the chain is asked for again in the other forms.
     fn take_binary(&mut self, answer: Option<&Answer>, network: &Network) {
         let Some(Ok(raw)) = answer else { return };
-        let Ok(text) = serde_json::from_str::<String>(raw.get()) else { return };
+        let Some(text) = string(raw.get()) else { return };
         let Ok(headers) = decode_headers(&text, self.slots.len(), network) else { return };
         self.was_binary = true;
         let (announced, mut headers) = (self.announced, headers.into_iter());
         for slot in &mut self.slots {
             match headers.next() {
-                Some((header, uncles)) if header.number == slot.number => {
-                    slot.state = SlotState::Have(Box::new(Found { header, uncles: Some(uncles) }));
+                Some((header, uncles)) if header.header().number == slot.number => {
+                    slot.state = SlotState::Have(Found { header, uncles: Some(uncles) });
                 }
                 None if slot.number > announced => slot.state = SlotState::Gone(SyncCause::Missing),
                 _ => return,
@@ -146,7 +146,7 @@ impl HeaderWindow {
         for slot in self.slots {
             let cause = match slot.state {
                 SlotState::Have(header) => {
-                    headers.push(*header);
+                    headers.push(header);
                     continue;
                 }
                 SlotState::Gone(cause) if slot.number > announced && is_end(&cause) => break,
@@ -157,6 +157,15 @@ impl HeaderWindow {
         }
         (headers, None)
     }
+}
+
+/// A JSON string, in place where nothing in it is escaped.
+fn string(json: &str) -> Option<Cow<'_, str>> {
+    let text = json.strip_prefix('"')?.strip_suffix('"')?;
+    if text.contains('\\') {
+        return serde_json::from_str(json).map(Cow::Owned).ok();
+    }
+    Some(Cow::Borrowed(text))
 }
 
 /// Whether this is what the end of a chain looks like.
@@ -185,7 +194,10 @@ impl Slot {
 
     fn take(&mut self, answers: &[Answer], announced: u64, network: &Network) {
         match self.parse(answers, network) {
-            Ok(header) => self.state = SlotState::Have(Box::new(Found { header, uncles: None })),
+            Ok(header) => {
+                let header = Box::new(Candidate::from(header));
+                self.state = SlotState::Have(Found { header, uncles: None });
+            }
             Err(cause) => {
                 let end = self.number > announced && matches!(cause, SyncCause::Missing);
                 self.form = self.form.saturating_add(1);

@@ -1,6 +1,7 @@
 //! The light client: what is lacking, how to ask for it, how to prove it, and header synchronization.
 
 mod backlog;
+mod base64;
 mod clock;
 mod errand;
 mod fact;
@@ -8,6 +9,7 @@ mod fault;
 mod floor;
 mod header_batch;
 mod header_window;
+mod lz4;
 mod meter;
 pub mod offline;
 mod outbox;
@@ -25,7 +27,9 @@ pub use errand::{Errand, Outcome, Question};
 pub use fact::{BlockRef, Fact, Facts};
 pub use fault::{SyncCause, SyncFault};
 pub use floor::LowWork;
-pub use header_batch::{decode_headers, encode_headers, BatchError, MAX_BATCH_HEADERS};
+pub use header_batch::{
+    decode_headers, encode_headers, Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS,
+};
 pub use meter::Progress;
 pub use outbox::Outbox;
 pub use pin::{Identity, Pin, Unproven};

@@ -21,7 +21,7 @@ pub(super) const METHODS: &[Method] = &[
         name: "rootlight_getHeaders",
         aliases: &[],
         params: &[required("first", "QUANTITY"), required("count", "QUANTITY")],
-        result: told("base64 of RLP [[header, [uncle, ...]], ...]"),
+        result: told("base64 of 0x01 and an LZ4 block of RLP [[header, [uncle, ...]], ...]"),
         level: Level::Verified,
         cost: 100,
         doc: told("Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain."),

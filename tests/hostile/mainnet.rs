@@ -6,7 +6,7 @@ use rootlight::{
     rpc::Client,
 };
 use serde_json::{value::RawValue, Value};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::support::{bytes, shared, u64_of};
 
@@ -77,6 +77,23 @@ fn real_headers_from_the_checkpoint_before_them() {
     assert_eq!(client.sync().chain().unwrap().head().hash(), last.hash());
     assert!(client.sync().low_work().is_none(), "{:?}", client.sync().low_work());
     println!("{} bytes per header", bytes / 1_199);
+    assert!(bytes / 1_199 <= 1_200, "{bytes}");
+}
+
+/// More than a thousand of these blocks have uncles.
+#[test]
+fn what_an_upstream_has_no_method_for_is_not_asked_for_again_and_again() {
+    let Some(headers) = headers() else { return };
+    let now = Now { unix: headers[1_199].header().timestamp, millis: 0 };
+    let (mut client, mut uncles) = (client(&headers, 0), BTreeSet::new());
+    while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+        uncles.extend(
+            calls.iter().filter(|call| call.method.contains("Uncle")).map(|call| call.params.clone()),
+        );
+        client.sync_feed(0, calls.iter().map(|call| answer(&headers, call)).collect(), now);
+    }
+    assert!(client.sync().is_settled());
+    assert!((64..64 * 20).contains(&uncles.len()), "of the first 64 blocks only: {}", uncles.len());
 }
 
 #[test]

@@ -19,6 +19,16 @@ function prefixed(short, bytes) {
 
 const list = (items) => prefixed(0xc0, Buffer.concat(items));
 
+/** The form of `rootlight_getHeaders`: an LZ4 block follows. */
+const LZ4 = 1;
+
+/** An LZ4 block in which nothing is repeated. */
+function literals(bytes) {
+  const beyond = bytes.length - 15;
+  if (beyond < 0) return Buffer.concat([Buffer.of(bytes.length << 4), bytes]);
+  return Buffer.concat([Buffer.of(0xf0), Buffer.alloc(Math.floor(beyond / 255), 255), Buffer.of(beyond % 255), bytes]);
+}
+
 /** Where the content of the item at `at` begins and ends. */
 function span(bytes, at) {
   const first = bytes[at];
@@ -95,7 +105,7 @@ export class HeaderNode {
 
   #batch(first, count) {
     const wanted = this.#headers.filter(({ number }) => number >= first && number < first + count);
-    return list(wanted.map(({ rlp }) => list([rlp, list([])]))).toString('base64');
+    return Buffer.concat([Buffer.of(LZ4), literals(list(wanted.map(({ rlp }) => list([rlp, list([])]))))]).toString('base64');
   }
 
   #raw(number) {

@@ -85,8 +85,9 @@ impl Sync {
         };
         let Some(chain) = &mut self.chain else { return Ok(Phase::Height) };
         for found in headers.into_iter().rev() {
-            let number = found.header.number;
-            if let Err(error) = chain.prepend(found.header) {
+            let header = found.header.into_header();
+            let number = header.number;
+            if let Err(error) = chain.prepend(header) {
                 self.below.refused.insert(upstream);
                 return Err(SyncFault { number, cause: SyncCause::Header(error) });
             }

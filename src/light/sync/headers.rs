@@ -7,7 +7,7 @@ use super::{
     peer::{Goal, Phase, Work, FIRST_REWIND},
 };
 use crate::{
-    consensus::{Candidate, ChainError, Change, HeaderChain, VerifiedHeader},
+    consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
     light::{
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
@@ -130,8 +130,8 @@ impl Sync {
         let number = self.checkpoint.number;
         let (found, missing) = window.into_headers();
         let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
-        let found = found.into_iter().next().ok_or(SyncFault { number, cause })?;
-        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, found.header)
+        let found = found.into_iter().next().ok_or(SyncFault { number, cause })?.header.into_header();
+        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, found)
             .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
         if self.chain.is_none() {
             self.below.start(number, self.options.below);
@@ -153,7 +153,7 @@ impl Sync {
         let mut ended = headers.len() < wanted;
         let (before, mut early) = (self.head_number(), false);
         for found in headers {
-            let (number, hash) = (found.header.number, found.header.hash());
+            let (number, hash) = (found.header.header().number, found.header.header().hash());
             match self.insert(upstream, found) {
                 Ok(()) => self.advance(upstream, number, hash),
                 Err(SyncCause::Unlinked) => return self.rewind_below(upstream, first, number, uncles),
@@ -201,7 +201,7 @@ impl Sync {
 
     fn insert(&mut self, upstream: usize, found: Found) -> Result<(), SyncCause> {
         let chain = self.chain.as_mut().ok_or(SyncCause::Missing)?;
-        match chain.insert(Candidate::from(found.header), Some(self.now.unix)) {
+        match chain.insert(*found.header, Some(self.now.unix)) {
             Ok(inserted) => {
                 match &inserted.change {
                     Change::Extended => self.touch(inserted.header.number),

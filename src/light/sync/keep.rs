@@ -1,7 +1,7 @@
 //! What is worth keeping between two runs, and taking it back: bytes out, bytes in.
 //!
 //! The chain is kept in pages of [`PAGE_HEADERS`] numbers each, from [`FORK_WINDOW`] blocks below the checkpoint on:
-//! `keccak256(list) | list`, the list as in `rootlight_getHeaders` ([`header_batch`](crate::light)). Page 0 starts at
+//! `keccak256(list) | list`, the list that `rootlight_getHeaders` packs ([`header_batch`](crate::light)). Page 0 starts at
 //! that number; headers that are not known are left out. A page is replaced as a whole, so hosts need nothing but
 //! numbered values.
 //!
@@ -23,7 +23,7 @@ use crate::{
     light::{
         backlog::Backlog,
         floor::Floor,
-        header_batch::{decode_list, encode_list, BatchError},
+        header_batch::{decode_list, encode_list, Batch, BatchError},
     },
     types::{Header, SealedHeader, EMPTY_UNCLES_HASH},
 };
@@ -136,6 +136,7 @@ impl Sync {
         let mut index = 0;
         while let Some(bytes) = read(index)? {
             for (header, uncles) in self.read_page(index, &bytes)? {
+                let header = header.into_header();
                 match header.number.cmp(&self.checkpoint.number) {
                     Ordering::Less if below.len() as u64 >= FORK_WINDOW => {
                         return Err(KeptFault::Gap(header.number));
@@ -163,7 +164,7 @@ impl Sync {
         }
     }
 
-    fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Vec<(SealedHeader, Vec<Header>)>, KeptFault> {
+    fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Batch, KeptFault> {
         let (hash, list) = bytes.split_at_checked(HASH_BYTES).ok_or(KeptFault::Damaged { index })?;
         if keccak256(list) != hash {
             return Err(KeptFault::Damaged { index });

@@ -18,6 +18,8 @@ pub(super) struct Peer {
     pub(super) phase: Phase,
     pub(super) record: Record,
     pub(super) can: Capabilities,
+    /// It has no method for uncles by themselves.
+    pub(super) no_uncles: bool,
     /// The height it announced last.
     pub(super) announced: Option<u64>,
     /// Whether all it has was seen at its last turn.
@@ -70,6 +72,7 @@ impl Peer {
             phase: Phase::Idle(0),
             record: Record::default(),
             can: Capabilities::default(),
+            no_uncles: false,
             announced: None,
             at_end: false,
             cursor: 0,

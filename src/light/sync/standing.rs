@@ -222,6 +222,7 @@ impl Sync {
 
     pub(super) fn forget_refusals(&mut self) {
         self.below.forget_refusals();
+        self.peers.iter_mut().for_each(|peer| peer.no_uncles = false);
     }
 
     /// Whether fetching up to this height is a matter for one at a time.

@@ -14,7 +14,7 @@ use crate::{
         fault::{SyncCause, SyncFault},
         prove,
         record::{LIE, REFUTED, SILENT},
-        task::{Cause, FactFailure, Task, Wanted},
+        task::{Cause, FactFailure, Task, Wanted, METHOD_NOT_FOUND},
         upstream::{Answer, CallFailure, UpstreamCall},
     },
     types::Header,
@@ -24,8 +24,11 @@ use crate::{
 const MOST_BLOCKS: usize = 64;
 
 impl Sync {
-    /// Open uncles for this upstream to fetch.
+    /// Open uncles for this upstream to fetch; it is not asked again for what it has no method for.
     pub(super) fn uncle_tasks(&mut self, upstream: usize) -> Vec<Task> {
+        if self.peers.get(upstream).is_some_and(|peer| peer.no_uncles) {
+            self.backlog.refuse_all(upstream);
+        }
         let blocks = self.backlog.take(upstream, MOST_BLOCKS);
         let wanted = blocks.into_iter().map(|(block, count)| Wanted::One(Fact::Uncles(block, count)));
         wanted.map(|wanted| Task::new(wanted, &[])).collect()
@@ -66,6 +69,13 @@ impl Sync {
             }
             match self.committed(&task, &block) {
                 Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
+                Err(cause) if is_unknown(&cause) && task.last_cause().is_some_and(is_unknown) => {
+                    // Neither by hash nor by number: the last attempt would only repeat that.
+                    self.backlog.refuse(&block, upstream);
+                    if let Some(peer) = self.peers.get_mut(upstream) {
+                        peer.no_uncles = true;
+                    }
+                }
                 Err(cause) => match task.next_attempt(cause, &[]) {
                     Ok(()) => tasks.push(task),
                     Err(failure) => self.refuse_uncles(upstream, &block, &failure)?,
@@ -98,20 +108,20 @@ impl Sync {
         checked.map(|_| uncles).map_err(|error| Cause::Refuted(format!("{error}")))
     }
 
-    /// Uncles that came with their block's header.
+    /// Uncles that came with the header of a block that has some.
     pub(super) fn offer_uncles(&mut self, upstream: usize, header: &VerifiedHeader, uncles: Vec<Header>) {
         let block = BlockRef { number: header.number, hash: header.hash() };
-        let empty = uncles.is_empty();
-        match VerifiedUncles::check(header, uncles.clone()) {
-            Ok(_) => self.backlog.ready(&block, upstream, uncles),
+        let (weight, rule) = if uncles.is_empty() {
             // Perhaps it has none to give: then others do.
-            Err(error) => {
-                let params = format!(r#"["{:#x}","0x1"]"#, block.number);
-                let call = UpstreamCall::new("rootlight_getHeaders", params);
-                let weight = if empty { SILENT } else { LIE };
-                self.note(upstream, call, format!("uncles of {block}: {error}"), weight);
+            (SILENT, "no uncles came with the header".into())
+        } else {
+            match VerifiedUncles::check(header, uncles.clone()) {
+                Ok(_) => return self.backlog.ready(&block, upstream, uncles),
+                Err(error) => (LIE, format!("uncles of {block}: {error}")),
             }
-        }
+        };
+        let params = format!(r#"["{:#x}","0x1"]"#, block.number);
+        self.note(upstream, UpstreamCall::new("rootlight_getHeaders", params), rule, weight);
     }
 
     /// Attaches what is there, oldest block first: a block's uncles must not repeat those of the blocks before it.
@@ -137,6 +147,11 @@ impl Sync {
             }
         }
     }
+}
+
+/// Whether the upstream has no such method.
+fn is_unknown(cause: &Cause) -> bool {
+    matches!(cause, Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
 }
 
 /// Whether the upstream merely has nothing to give, rather than giving something wrong.
