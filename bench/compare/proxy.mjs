@@ -94,7 +94,7 @@ function lz4(bytes) {
     if (earlier !== undefined && at - earlier <= 65_535) {
       while (at + length < bytes.length - 5 && bytes[earlier + length] === bytes[at + length]) length++;
     }
-    if (length >= 6) sequence(at, at - earlier, length);
+    if (length >= 8) sequence(at, at - earlier, length);
     at = Math.max(at + 1, written);
   }
   sequence(bytes.length, 0, 0);

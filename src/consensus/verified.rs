@@ -9,10 +9,11 @@ use super::pow::Seal;
 use super::rules::{verify_standalone, RuleError};
 use crate::types::{Header, HeaderError, SealedHeader, B256};
 
-/// A header to be checked: with its hash and its hash for merged mining, both computed from it.
+/// A header to be checked: with its hash and its hash for merged mining, both computed from it. It is shared from the
+/// start: a kilobyte that goes through several hands and is kept in the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    header: SealedHeader,
+    header: Arc<SealedHeader>,
     mining_hash: Result<B256, HeaderError>,
 }
 
@@ -24,12 +25,12 @@ impl Candidate {
     }
 
     fn new(header: SealedHeader, mining_base: B256) -> Self {
-        Self { mining_hash: header.complete_mining_hash(mining_base), header }
+        Self { mining_hash: header.complete_mining_hash(mining_base), header: Arc::new(header) }
     }
 
     /// The header.
     #[must_use]
-    pub const fn header(&self) -> &SealedHeader {
+    pub fn header(&self) -> &SealedHeader {
         &self.header
     }
 
@@ -41,6 +42,10 @@ impl Candidate {
     /// Gives the header back.
     #[must_use]
     pub fn into_header(self) -> SealedHeader {
+        Arc::unwrap_or_clone(self.header)
+    }
+
+    pub(super) fn into_shared(self) -> Arc<SealedHeader> {
         self.header
     }
 }
@@ -93,7 +98,11 @@ pub struct VerifiedHeader {
 
 impl VerifiedHeader {
     pub(super) fn new(header: SealedHeader, origin: Origin, fork_detection: ForkDetection) -> Self {
-        Self { header: Arc::new(header), evidence: Evidence { origin, fork_detection } }
+        Self::shared(Arc::new(header), origin, fork_detection)
+    }
+
+    pub(super) fn shared(header: Arc<SealedHeader>, origin: Origin, fork_detection: ForkDetection) -> Self {
+        Self { header, evidence: Evidence { origin, fork_detection } }
     }
 
     /// A header off the chain that was asked for by its hash: it must carry its own proof of work and keep the rules
@@ -103,7 +112,7 @@ impl VerifiedHeader {
     /// The first rule it breaks.
     pub fn alone(candidate: Candidate, network: &Network) -> Result<Self, RuleError> {
         let seal = verify_standalone(&candidate, network, None)?;
-        Ok(Self::new(candidate.into_header(), Origin::Alone(seal), ForkDetection::NotRequired))
+        Ok(Self::shared(candidate.into_shared(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
 
     /// The header of the block that would come next; it has no proof of work.

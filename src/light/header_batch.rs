@@ -4,7 +4,7 @@
 //! is the form of what follows. A third of a main network header repeats what stands in those before it or is zero.
 //! Nothing in it is believed: each header is hashed, linked and checked for work like any other.
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{string::String, vec::Vec};
 
 use thiserror::Error;
 
@@ -55,9 +55,8 @@ pub enum BatchError {
     },
 }
 
-/// Headers as they were read, with the uncles that came along. Boxed: they are a kilobyte each and go through several
-/// hands.
-pub type Batch = Vec<(Box<Candidate>, Vec<Header>)>;
+/// Headers as they were read, with the uncles that came along.
+pub type Batch = Vec<(Candidate, Vec<Header>)>;
 
 /// Writes headers, each with its uncles.
 pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> String {
@@ -105,7 +104,7 @@ pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Resul
             return Err(BatchError::TooMany { asked: most });
         }
         let mut entry = list.next_list("entry")?;
-        let header = Box::new(Candidate::decode(entry.next_raw("header")?, network)?);
+        let header = Candidate::decode(entry.next_raw("header")?, network)?;
         let (mut family, mut uncles) = (entry.next_list("uncles")?, Vec::new());
         while !family.is_empty() {
             uncles.push(Header::decode(family.next_raw("uncle")?, &shape)?);

@@ -1,6 +1,6 @@
 //! A run of consecutive headers on its way: which form each is asked in, and what came.
 
-use alloc::{borrow::Cow, boxed::Box, format, string::ToString, vec::Vec};
+use alloc::{borrow::Cow, format, string::ToString, vec::Vec};
 
 use super::{
     fault::SyncCause,
@@ -27,7 +27,7 @@ pub(super) enum WindowError {
 /// A header, with its uncles where they came along; neither is verified.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) header: Box<Candidate>,
+    pub(super) header: Candidate,
     pub(super) uncles: Option<Vec<Header>>,
 }
 
@@ -195,7 +195,7 @@ impl Slot {
     fn take(&mut self, answers: &[Answer], announced: u64, network: &Network) {
         match self.parse(answers, network) {
             Ok(header) => {
-                let header = Box::new(Candidate::from(header));
+                let header = Candidate::from(header);
                 self.state = SlotState::Have(Found { header, uncles: None });
             }
             Err(cause) => {

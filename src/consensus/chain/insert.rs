@@ -61,14 +61,21 @@ impl HeaderChain {
         let entry = Arc::new(entry);
         self.view.entries.insert(hash, entry.clone());
         self.add_child(&entry.parent(), hash);
-        self.side.insert((entry.work, hash));
-        let change = self.reconsider(&entry).map_or(Change::Side, |reorganisation| {
-            if reorganisation.removed.is_empty() {
-                Change::Extended
-            } else {
-                Change::Reorganised(reorganisation)
-            }
-        });
+        let change = if entry.parent() == self.view.head.hash() && entry.work > self.view.head.work {
+            // The usual case, without looking for a fork.
+            self.view.canonical.insert(entry.number(), hash);
+            self.view.head = entry;
+            Change::Extended
+        } else {
+            self.side.insert((entry.work, hash));
+            self.reconsider(&entry).map_or(Change::Side, |reorganisation| {
+                if reorganisation.removed.is_empty() {
+                    Change::Extended
+                } else {
+                    Change::Reorganised(reorganisation)
+                }
+            })
+        };
         self.prune();
         Inserted { header, change }
     }
@@ -105,7 +112,7 @@ impl HeaderChain {
         let hash = candidate.header().hash();
         let (origin, fork_detection) =
             judge(&check).map_err(|rule| ChainError::Rule { number, hash, rule })?;
-        let header = VerifiedHeader::new(candidate.into_header(), origin, fork_detection);
+        let header = VerifiedHeader::shared(candidate.into_shared(), origin, fork_detection);
         Ok(self.child_entry(parent, header))
     }
 

@@ -201,7 +201,7 @@ impl Sync {
 
     fn insert(&mut self, upstream: usize, found: Found) -> Result<(), SyncCause> {
         let chain = self.chain.as_mut().ok_or(SyncCause::Missing)?;
-        match chain.insert(*found.header, Some(self.now.unix)) {
+        match chain.insert(found.header, Some(self.now.unix)) {
             Ok(inserted) => {
                 match &inserted.change {
                     Change::Extended => self.touch(inserted.header.number),
