@@ -177,9 +177,12 @@ fn shows_too_little(mined: &mut Mined, most: u64) {
     let mut client = mined.client();
     assert!(client.sync().is_synced());
     assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
-    for (method, params) in
-        [("eth_blockNumber", json!([])), ("eth_getBlockByNumber", json!(["latest", false]))]
-    {
+    let transaction = json!([format!("0x{}", "77".repeat(32))]);
+    for (method, params) in [
+        ("eth_blockNumber", json!([])),
+        ("eth_getBlockByNumber", json!(["latest", false])),
+        ("eth_getTransactionByHash", transaction),
+    ] {
         let error = &ask(&mut client, method, params)["error"];
         assert_eq!(error["code"], -32002, "{error}");
         let words = error["message"].as_str().unwrap();
