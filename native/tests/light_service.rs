@@ -201,9 +201,10 @@ async fn announcements_of_nothing_cost_little() {
         heads.notify_one();
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Five looks a second: the height, the newest header, and the one that is not there.
+    // Five looks a second: the height, the newest header, and the one that is not there; of a recording, which may hold
+    // them in other forms, in each of these.
     let looks = began.elapsed().as_millis() as usize / 200 + 2;
     let asked = upstream.asked.load(Ordering::SeqCst) - before;
-    assert!((3..=looks * 3).contains(&asked), "{asked} questions in {looks} looks");
+    assert!((3..=looks * 7).contains(&asked), "{asked} questions in {looks} looks");
     assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
 }

@@ -1,6 +1,8 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
 
 mod ahead;
+#[cfg(feature = "local")]
+mod batches;
 mod blocks;
 mod call;
 mod chain;

@@ -1,4 +1,4 @@
-//! `rootlight_` methods about the proof itself: headers in binary, progress, upstreams, what stands behind a block.
+//! `rootlight_` methods about the proof itself: progress, upstreams, what stands behind a block.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -7,26 +7,16 @@ use serde::Serialize;
 
 use super::{
     blocks::by_selector,
-    method::{absent, done, optional, required, told, verified, Done, Failure, Handler, Method},
+    method::{absent, done, optional, told, verified, Done, Failure, Handler, Method},
     params::Params,
 };
 use crate::{
     consensus::{Origin, VerifiedHeader},
-    engine::{both, Level, Need, Stop, View},
-    light::{encode_headers, BlockRef, Capabilities, Evidence, Pin, UpstreamState, MAX_BATCH_HEADERS},
+    engine::{Level, View},
+    light::{BlockRef, Capabilities, Evidence, Pin, UpstreamState},
 };
 
 pub(super) const METHODS: &[Method] = &[
-    Method {
-        name: "rootlight_getHeaders",
-        aliases: &[],
-        params: &[required("first", "QUANTITY"), required("count", "QUANTITY")],
-        result: told("base64 of 0x01 and an LZ4 block of RLP [[header, [uncle, ...]], ...]"),
-        level: Level::Verified,
-        cost: 100,
-        doc: told("Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain."),
-        handler: Handler::Read(headers),
-    },
     Method {
         name: "rootlight_syncStatus",
         aliases: &[],
@@ -34,7 +24,9 @@ pub(super) const METHODS: &[Method] = &[
         result: told("sync status"),
         level: Level::Local,
         cost: 1,
-        doc: told("Progress of verification, rate and time left, staleness of the head, work below the floor."),
+        doc: told(
+            "Progress of verification, rate and time left, staleness of the head, work below the floor.",
+        ),
         handler: Handler::Read(sync_status),
     },
     Method {
@@ -68,25 +60,6 @@ pub(super) const METHODS: &[Method] = &[
         handler: Handler::Read(verification),
     },
 ];
-
-fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
-    let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
-    let mut found: Need<Vec<_>> = Ok(Vec::new());
-    for number in first..first.saturating_add(count) {
-        let Some(header) = view.header_by_number(number)? else { break };
-        let uncles = view.uncles(&header);
-        found = both(found, uncles).map(|(mut found, uncles)| {
-            found.push((header, uncles));
-            found
-        });
-        if let Err(Stop::Refused(_)) = found {
-            break;
-        }
-    }
-    let found = found?;
-    verified(&encode_headers(found.iter().map(|(header, uncles)| (header.header(), uncles.headers()))))
-}
 
 fn quantity(value: u64) -> String {
     format!("{value:#x}")

@@ -1,11 +1,11 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
+#[cfg(feature = "local")]
+use super::{batches, debug, dev, trace, witness};
 use super::{
     blocks, call, chain, filters, headers, logs, method::Method, raw_transaction, rootlight, state,
     transactions,
 };
-#[cfg(feature = "local")]
-use super::{debug, dev, trace, witness};
 
 /// Rows that a light client answers too, by namespace file.
 static METHODS: &[&[Method]] = &[
@@ -21,9 +21,9 @@ static METHODS: &[&[Method]] = &[
     rootlight::METHODS,
 ];
 
-/// Rows that need a chain which is executed here: refused by a light client, left out of its browser module.
+/// Rows that run blocks again, and those that serve other light clients: left out of the light client's browser module.
 #[cfg(feature = "local")]
-static LOCAL: &[&[Method]] = &[trace::METHODS, debug::METHODS, witness::METHODS];
+static LOCAL: &[&[Method]] = &[trace::METHODS, debug::METHODS, witness::METHODS, batches::METHODS];
 
 /// See above.
 #[cfg(not(feature = "local"))]

@@ -1,0 +1,46 @@
+//! `rootlight_getHeaders`: many headers in one answer, for other light clients.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::U256;
+
+use super::{
+    method::{required, told, verified, Done, Failure, Handler, Method},
+    params::Params,
+};
+use crate::{
+    engine::{both, Level, Need, Stop, View},
+    light::{encode_headers, MAX_BATCH_HEADERS},
+};
+
+pub(super) const METHODS: &[Method] = &[
+    Method {
+        name: "rootlight_getHeaders",
+        aliases: &[],
+        params: &[required("first", "QUANTITY"), required("count", "QUANTITY")],
+        result: told("base64 of 0x01 and an LZ4 block of RLP [[header, [uncle, ...]], ...]"),
+        level: Level::Verified,
+        cost: 100,
+        doc: told("Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain."),
+        handler: Handler::Read(headers),
+    },
+];
+
+fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let narrow = |value: U256| u64::try_from(value).unwrap_or(u64::MAX);
+    let (first, count) = (narrow(params.number(0)?), narrow(params.number(1)?).min(MAX_BATCH_HEADERS));
+    let mut found: Need<Vec<_>> = Ok(Vec::new());
+    for number in first..first.saturating_add(count) {
+        let Some(header) = view.header_by_number(number)? else { break };
+        let uncles = view.uncles(&header);
+        found = both(found, uncles).map(|(mut found, uncles)| {
+            found.push((header, uncles));
+            found
+        });
+        if let Err(Stop::Refused(_)) = found {
+            break;
+        }
+    }
+    let found = found?;
+    verified(&encode_headers(found.iter().map(|(header, uncles)| (header.header(), uncles.headers()))))
+}
