@@ -32,7 +32,7 @@ pub use header_batch::{
 };
 pub use meter::Progress;
 pub use outbox::Outbox;
-pub use pin::{Identity, Pin, Unproven};
+pub use pin::{Identity, Pin, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
 pub(crate) use store::Sent;
 pub use store::{FactCache, FactStore, Known, Location};

@@ -1,6 +1,9 @@
 //! What a session sees of the light client for as long as it runs: one head, whatever happens meanwhile.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
+use core::str::FromStr;
+
+use thiserror::Error;
 
 use super::{
     fault::SyncFault,
@@ -38,6 +41,26 @@ pub enum Unproven {
     Quorum(usize),
     /// Given as the best upstream says it; marked `unproven`.
     Trust,
+}
+
+/// A word for a policy that is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("neither refuse, quorum:N nor trust")]
+pub struct UnprovenError;
+
+impl FromStr for Unproven {
+    type Err = UnprovenError;
+
+    /// `refuse`, `quorum:N` with N from 1, or `trust`.
+    fn from_str(text: &str) -> Result<Self, UnprovenError> {
+        let quorum = text.strip_prefix("quorum:").and_then(|count| count.parse().ok());
+        match (text, quorum) {
+            ("refuse", _) => Ok(Self::Refuse),
+            ("trust", _) => Ok(Self::Trust),
+            (_, Some(count)) if count > 0 => Ok(Self::Quorum(count)),
+            _ => Err(UnprovenError),
+        }
+    }
 }
 
 /// Networks without rules for times have no age of blocks either.

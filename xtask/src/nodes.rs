@@ -19,14 +19,7 @@ pub(crate) fn run() -> ExitCode {
         && run.step("build", build);
     let outcome =
         ready.then(|| scripts(&["reads", "transfers"])).map_or(Ok(()), |done| done.and_then(|()| import()));
-    let code = run.finish();
-    match outcome {
-        Ok(()) => code,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    run.finish_with(outcome)
 }
 
 /// `cargo xtask bench light`: the light client over loopback. The real headers take part where the recordings are.
@@ -34,14 +27,7 @@ pub(crate) fn light() -> ExitCode {
     let mut run = Run::new(false);
     let ready = run.step("setup: packages from npm", clients::npm_packages) && run.step("build", build);
     let outcome = if ready { scripts(&["light"]) } else { Ok(()) };
-    let code = run.finish();
-    match outcome {
-        Ok(()) => code,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    run.finish_with(outcome)
 }
 
 /// anvil's package for this system; its binary stands in it as it is.
@@ -68,11 +54,6 @@ pub(crate) fn build(log: &mut Log) -> Outcome {
     Ok(String::new())
 }
 
-/// Where [`anvil`] installs it.
-pub(crate) fn anvil_program() -> PathBuf {
-    target_dir().join("anvil/node_modules").join(anvil_package()).join("bin/anvil")
-}
-
 /// The 1,200 main network headers, beside the repository or where `ROOTLIGHT_SHARED` says.
 pub(crate) fn headers() -> Option<PathBuf> {
     let shared = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
@@ -80,17 +61,18 @@ pub(crate) fn headers() -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
+/// A script of bench/compare, told where everything is that it may need.
+pub(crate) fn script(name: &str) -> Cmd {
+    Cmd::new("node")
+        .arg(root().join("bench/compare").join(format!("{name}.mjs")))
+        .env("ROOTLIGHT", target_dir().join("release/rootlight"))
+        .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
+        .env("ANVIL", target_dir().join("anvil/node_modules").join(anvil_package()).join("bin/anvil"))
+        .env("ROOTLIGHT_HEADERS", headers().unwrap_or_default())
+}
+
 fn scripts(names: &[&str]) -> Result<(), String> {
-    let anvil = anvil_program();
-    names.iter().try_for_each(|name| {
-        Cmd::new("node")
-            .arg(root().join("bench/compare").join(format!("{name}.mjs")))
-            .env("ROOTLIGHT", target_dir().join("release/rootlight"))
-            .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
-            .env("ANVIL", &anvil)
-            .env("ROOTLIGHT_HEADERS", headers().unwrap_or_default())
-            .run_attached()
-    })
+    names.iter().try_for_each(|name| script(name).run_attached())
 }
 
 /// Only with the reference node.

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::shell::{root, target_dir, Cmd, Log};
+use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{clients, nodes, tools, wasm};
 
@@ -41,26 +41,9 @@ fn packages(log: &mut Log) -> Outcome {
 fn script(name: &str, more: &[Step]) -> ExitCode {
     let mut run = Run::new(false);
     let ready = READY.iter().chain(more).all(|(name, work)| run.step(name, work));
-    let code = run.finish();
-    if !ready {
-        return code;
-    }
-    let mut cmd = Cmd::new("node")
-        .arg(root().join("bench/compare").join(format!("{name}.mjs")))
-        .env("ROOTLIGHT", target_dir().join("release/rootlight"))
-        .env("ROOTLIGHT_TOKEN", target_dir().join("clients/Token.json"))
-        .env("ANVIL", nodes::anvil_program());
-    if let Some(headers) = nodes::headers() {
-        cmd = cmd.env("ROOTLIGHT_HEADERS", headers);
-    }
+    let mut cmd = nodes::script(name);
     if let Some(browser) = tools::browser() {
         cmd = cmd.env("CHROMIUM", browser);
     }
-    match cmd.run_attached() {
-        Ok(()) => code,
-        Err(why) => {
-            eprintln!("{why}");
-            ExitCode::FAILURE
-        }
-    }
+    run.finish_with(if ready { cmd.run_attached() } else { Ok(()) })
 }

@@ -116,6 +116,18 @@ impl Run {
         }
     }
 
+    /// As [`Self::finish`], for a run that went on after its steps.
+    pub(crate) fn finish_with(self, outcome: Result<(), String>) -> ExitCode {
+        let code = self.finish();
+        match outcome {
+            Ok(()) => code,
+            Err(why) => {
+                eprintln!("{why}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
     /// The summary and the exit code; the last line counts tests the way test runners do.
     pub(crate) fn finish(self) -> ExitCode {
         let seconds = self.started.elapsed().as_secs();

@@ -164,7 +164,7 @@ pub struct LightArgs {
     pub min_depth: u64,
     /// Answers that no upstream proves: refuse them, take what N upstreams under different domains say
     /// alike, or trust the best one; taken ones are marked "level":"unproven"
-    #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse", value_parser = unproven)]
+    #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
     pub unproven: Unproven,
     /// Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the
     /// chain must show; 0 asks for none
@@ -180,17 +180,6 @@ pub struct LightArgs {
     /// Flags of the server.
     #[command(flatten)]
     pub server: ServerArgs,
-}
-
-/// `refuse`, `quorum:N` with N from 1, or `trust`.
-fn unproven(text: &str) -> Result<Unproven, String> {
-    let quorum = text.strip_prefix("quorum:").and_then(|count| count.parse().ok());
-    match (text, quorum) {
-        ("refuse", _) => Ok(Unproven::Refuse),
-        ("trust", _) => Ok(Unproven::Trust),
-        (_, Some(count)) if count > 0 => Ok(Unproven::Quorum(count)),
-        _ => Err("neither refuse, quorum:N nor trust".into()),
-    }
 }
 
 const LIGHT_HELP: &str = "\

@@ -74,6 +74,7 @@ impl Config {
             Some(checkpoint) => checkpoint.read()?,
             None => newest(&network),
         };
+        let unproven = options.unproven.map_or(Ok(Unproven::default()), str::parse);
         Ok(Self {
             network: Arc::new(network),
             checkpoint,
@@ -81,7 +82,7 @@ impl Config {
             batch: options.batch.unwrap_or(BATCH).max(1),
             min_depth: options.min_depth.unwrap_or(0),
             min_work: options.min_work.unwrap_or(SyncOptions::default().work_floor),
-            unproven: unproven(options.unproven.unwrap_or("refuse"))?,
+            unproven: unproven.map_err(|e| format!("unproven: {e}"))?,
             names: options.names,
         })
     }
@@ -101,17 +102,6 @@ impl Config {
     pub(crate) fn names(&self, count: usize) -> Vec<String> {
         let name = |index| self.names.get(index).cloned().unwrap_or_else(|| format!("upstream {index}"));
         (0..count).map(name).collect()
-    }
-}
-
-/// `refuse`, `quorum:N` with N from 1, or `trust`.
-fn unproven(text: &str) -> Result<Unproven, String> {
-    let quorum = text.strip_prefix("quorum:").and_then(|count| count.parse().ok());
-    match (text, quorum) {
-        ("refuse", _) => Ok(Unproven::Refuse),
-        ("trust", _) => Ok(Unproven::Trust),
-        (_, Some(count)) if count > 0 => Ok(Unproven::Quorum(count)),
-        _ => Err("unproven: neither refuse, quorum:N nor trust".into()),
     }
 }
 
