@@ -55,21 +55,27 @@ pub(super) fn compress(bytes: &[u8]) -> Vec<u8> {
 /// Reads a block; `None` if it is none, or one of more than `most` bytes.
 pub(super) fn decompress(block: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(block.len().saturating_mul(2).min(most));
+    unpack(block, &mut out, most)?;
+    Some(out)
+}
+
+/// Appends what a block holds, never beyond `most` bytes.
+fn unpack(block: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     let mut rest = block;
     loop {
         let token = take(&mut rest)?;
         let literals = take_length(&mut rest, token >> 4)?;
         let (piece, after) = rest.split_at_checked(literals)?;
-        room(&out, literals, most)?;
+        room(out, literals, most)?;
         out.extend_from_slice(piece);
         if after.is_empty() {
-            return Some(out);
+            return Some(());
         }
         let (distance, after) = after.split_first_chunk::<2>()?;
         rest = after;
         let length = take_length(&mut rest, token & LONG)?.checked_add(SHORTEST)?;
-        room(&out, length, most)?;
-        repeat(&mut out, usize::from(u16::from_le_bytes(*distance)), length)?;
+        room(out, length, most)?;
+        repeat(out, usize::from(u16::from_le_bytes(*distance)), length)?;
     }
 }
 
@@ -196,6 +202,8 @@ mod tests {
         let mut block = b"\x1fa\x01\x00".to_vec();
         block.resize(100_000, u8::MAX);
         block.extend(b"\x00\x50aaaaa");
+        let mut out = Vec::new();
+        assert!(unpack(&block, &mut out, MOST).is_none() && out.len() <= MOST, "{}", out.len());
         assert_eq!(decompress(&block, MOST), None);
         assert!(decompress(&block, 100 * MOST).is_some_and(|bytes| bytes.len() > 25_000_000));
     }

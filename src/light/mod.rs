@@ -9,6 +9,8 @@ mod fault;
 mod floor;
 mod header_batch;
 mod header_window;
+#[cfg(test)]
+mod header_window_test;
 mod lz4;
 mod meter;
 pub mod offline;
@@ -16,6 +18,8 @@ mod outbox;
 mod pin;
 pub mod plan;
 pub mod prove;
+#[cfg(test)]
+mod prove_test;
 mod record;
 mod store;
 mod sync;

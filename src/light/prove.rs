@@ -232,7 +232,7 @@ fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
 }
 
 /// Where a transaction is said to be. "Nowhere" needs both ways of asking to say so.
-fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Location, Cause> {
+pub(super) fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Location, Cause> {
     let absent_before = matches!(task.last_cause(), Some(Cause::Withheld));
     let raw = match first(task) {
         Err(Cause::Call(CallFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
@@ -292,7 +292,7 @@ struct StorageProof {
 }
 
 /// The nodes of an `eth_getProof` answer. Only they count: balance, nonce and values are read from them.
-fn account_proof(
+pub(super) fn account_proof(
     raw: &RawValue,
     root: B256,
     address: &Address,

@@ -22,6 +22,10 @@ mod lookup;
 mod message;
 mod method;
 #[cfg(test)]
+mod mined_chain;
+#[cfg(test)]
+mod mined_sync_test;
+#[cfg(test)]
 mod mined_test;
 mod params;
 mod poll;

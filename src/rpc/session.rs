@@ -394,6 +394,17 @@ mod tests {
         assert!(needs(&alloc::format!("[{head},{poll}]")) && !needs(&alloc::format!("[{head}]")));
     }
 
+    /// Asking again would go on without end.
+    #[test]
+    fn what_was_fetched_and_is_still_lacking_is_an_obstacle() {
+        let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
+        let refused =
+            |fetched: &[Fact]| obstacle(&facts, &BTreeMap::new(), &fetched.iter().copied().collect(), 0);
+        assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
+        let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
+        assert!(refusal.as_ref().is_some_and(|words| words.contains("leaves it open")), "{refusal:?}");
+    }
+
     #[test]
     fn a_batch_of_notifications_has_no_answer() {
         let message =

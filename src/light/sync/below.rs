@@ -44,6 +44,11 @@ impl Below {
         self.taken = self.taken.filter(|by| *by != upstream);
     }
 
+    /// This upstream does not have them.
+    pub(super) fn refuse(&mut self, upstream: usize) {
+        self.refused.insert(upstream);
+    }
+
     pub(super) fn forget_refusals(&mut self) {
         self.refused.clear();
     }
@@ -79,7 +84,7 @@ impl Sync {
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
             // It keeps no old blocks; no other client needs it to.
             _ => {
-                self.below.refused.insert(upstream);
+                self.below.refuse(upstream);
                 return Ok(self.next_work(upstream));
             }
         };
@@ -88,7 +93,7 @@ impl Sync {
             let header = found.header.into_header();
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
-                self.below.refused.insert(upstream);
+                self.below.refuse(upstream);
                 return Err(SyncFault { number, cause: SyncCause::Header(error) });
             }
         }

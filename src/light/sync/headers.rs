@@ -115,7 +115,7 @@ impl Sync {
         }
     }
 
-    fn resize(&mut self, upstream: usize, failed: bool, elapsed: u64) {
+    pub(super) fn resize(&mut self, upstream: usize, failed: bool, elapsed: u64) {
         let most = self.options.batch;
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         let shrink = failed || elapsed > FAST.saturating_mul(2);

@@ -19,7 +19,7 @@ use super::{
     machine::{Sync, FORK_WINDOW},
 };
 use crate::{
-    consensus::{ChainError, ChainView, HeaderChain, VerifiedHeader},
+    consensus::{ChainError, ChainView, HeaderChain},
     light::{
         backlog::Backlog,
         floor::Floor,
@@ -141,10 +141,8 @@ impl Sync {
                     Ordering::Less if below.len() as u64 >= FORK_WINDOW => {
                         return Err(KeptFault::Gap(header.number));
                     }
-                    Ordering::Less => below.push((header, uncles)),
-                    Ordering::Equal => {
-                        self.take_back_base(header, uncles, core::mem::take(&mut below))?;
-                    }
+                    Ordering::Less => below.push(header),
+                    Ordering::Equal => self.take_back_base(header, core::mem::take(&mut below))?,
                     Ordering::Greater => self.take_back_one(header, uncles)?,
                 }
             }
@@ -180,36 +178,24 @@ impl Sync {
         if uncles.is_empty() && header.uncles_hash != EMPTY_UNCLES_HASH {
             self.backlog.add(&header);
         }
-        attach(chain, &header, uncles)
+        if !uncles.is_empty() {
+            chain.attach_uncles(&header.hash(), uncles, None)?;
+        }
+        Ok(())
     }
 
-    /// The checkpoint's header, and those below it that were read before.
-    fn take_back_base(
-        &mut self,
-        header: SealedHeader,
-        uncles: Vec<Header>,
-        below: Vec<(SealedHeader, Vec<Header>)>,
-    ) -> Result<(), KeptFault> {
+    /// The checkpoint's header, and those below it that were read before; their uncles do not count.
+    fn take_back_base(&mut self, header: SealedHeader, below: Vec<SealedHeader>) -> Result<(), KeptFault> {
         let number = header.number;
         let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
-        let base = chain.head().clone();
-        attach(&mut chain, &base, uncles)?;
-        for (header, uncles) in below.into_iter().rev() {
-            let header = chain.prepend(header)?;
-            attach(&mut chain, &header, uncles)?;
+        for header in below.into_iter().rev() {
+            chain.prepend(header)?;
         }
         self.below.start(number, self.options.below);
         self.below.resume(chain.view().lowest());
         self.chain = Some(chain);
         Ok(())
     }
-}
-
-fn attach(chain: &mut HeaderChain, header: &VerifiedHeader, uncles: Vec<Header>) -> Result<(), KeptFault> {
-    if !uncles.is_empty() {
-        chain.attach_uncles(&header.hash(), uncles, None)?;
-    }
-    Ok(())
 }
 
 fn page(view: &ChainView, first: u64, index: u64) -> Page {

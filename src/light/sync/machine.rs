@@ -122,9 +122,9 @@ impl Sync {
         }
     }
 
-    /// Sets how many headers one window may have at most (at least 1).
+    /// Sets how many headers one window may have at most; 0 counts as 1.
     pub fn set_batch(&mut self, batch: usize) {
-        self.options.batch = batch.max(1);
+        self.options.batch = batch;
     }
 
     /// The verified chain, once the checkpoint's header is there.

@@ -9,6 +9,8 @@
 mod below;
 mod headers;
 mod keep;
+#[cfg(test)]
+mod keep_test;
 mod machine;
 mod peer;
 mod standing;

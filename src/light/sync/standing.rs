@@ -37,7 +37,7 @@ const LAG: u64 = 2;
 pub(super) struct Lease {
     holder: usize,
     began: u64,
-    headers: u64,
+    pub(super) headers: u64,
 }
 
 /// What an upstream was found to offer; `None` is not known yet.

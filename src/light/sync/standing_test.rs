@@ -10,7 +10,7 @@ use crate::{
         fault::{SyncCause, SyncFault},
         task::{Cause, METHOD_NOT_FOUND},
         upstream::{CallFailure, UpstreamCall},
-        SyncStep,
+        Identity, Pin, SyncStep,
     },
 };
 
@@ -56,6 +56,7 @@ fn a_pause_doubles_and_has_an_end() {
     let pauses: Vec<u64> = (0..9).map(|_| rest(&mut one, 0, silence())).collect();
     assert_eq!(pauses[..3], [5_000, 10_000, 20_000]);
     assert_eq!(pauses[8], 600_000);
+    assert_eq!((0..80).map(|_| rest(&mut one, 0, silence())).last(), Some(600_000));
     let busy = |seconds| SyncCause::Call(CallFailure::Busy { seconds });
     assert_eq!(rest(&mut sync(2), 0, busy(Some(30))), 30_000);
     assert_eq!(rest(&mut sync(2), 0, busy(Some(1))), 5_000);
@@ -82,6 +83,8 @@ fn newer_rules_are_nobody_s_fault() {
     rest(&mut two, 0, SyncCause::Header(ChainError::UpdateNeeded { number: START + 1, known_until: START }));
     let record = &two.peers[0].record;
     assert_eq!((record.lies, record.demerits, record.evidence.len()), (0, 0, 0));
+    let cause = ChainError::UpdateNeeded { number: START + 1, known_until: START };
+    assert_eq!(rest(&mut sync(2), 0, SyncCause::Header(cause)), 5_000, "nor does it rest as a liar does");
 }
 
 #[test]
@@ -177,8 +180,13 @@ fn whoever_is_refuted_again_and_again_is_left_alone() {
     (0..3).for_each(|_| observe(&mut two, "eth_getProof", Err(refuted())));
     assert!(!two.peers[0].is_resting());
     observe(&mut two, "eth_getProof", Err(refuted()));
-    let Phase::Resting(_, fault) = &two.peers[0].phase else { panic!("{:?}", two.peers[0].phase) };
+    let Phase::Resting(until, fault) = &two.peers[0].phase else { panic!("{:?}", two.peers[0].phase) };
     assert!(matches!(fault.cause, SyncCause::Dishonest(_)), "{fault}");
+    // What it still answers meanwhile makes that no longer.
+    let until = *until;
+    two.now.millis += 1_000;
+    observe(&mut two, "eth_getProof", Err(refuted()));
+    assert!(matches!(two.peers[0].phase, Phase::Resting(same, _) if same == until));
     // Silence alone is never that; and without another one there is nobody else to ask.
     let mut two = sync(2);
     (0..200).for_each(|_| observe(&mut two, "eth_getProof", Err(Cause::Withheld)));
@@ -204,6 +212,65 @@ fn turns_at_fetching_many_headers() {
     assert!(two.take_lease(1) && two.lease_is_over(0) && !two.lease_is_over(1));
     rest(&mut two, 1, silence());
     assert!(two.take_lease(0), "whoever rests has no turn");
+}
+
+/// A turn is over after so long whether its holder ends it or not; only its own headers count for it.
+#[test]
+fn turns_end_by_themselves() {
+    let mut two = sync(2);
+    two.peers.iter_mut().for_each(|peer| peer.announced = Some(START + 65));
+    assert!(two.take_lease(0));
+    two.lease.as_mut().unwrap().headers = 50;
+    two.count(1, 0);
+    assert_eq!(two.lease.unwrap().headers, 50);
+    two.count(0, START - 7);
+    assert_eq!(two.lease.unwrap().headers, 57);
+    two.drop_lease(1);
+    assert!(two.lease.is_some() && two.lease_is_over(1), "the other one has it");
+    two.peers[1].announced = Some(START + 64);
+    assert!(!two.lease_is_over(1), "it has no need of one");
+    two.peers[1].announced = Some(START + 65);
+    two.now.millis += 10_001;
+    assert!(two.take_lease(1), "the holder has never come back");
+    assert_eq!(two.peers[0].record.rate, Some(5));
+    two.drop_lease(1);
+    // Faster ones go first, as long as they are there and have something to give.
+    two.peers[1].record.rate = Some(6);
+    assert!(!two.take_lease(0));
+    two.peers[1].announced = Some(START + 64);
+    assert!(two.take_lease(0));
+    two.drop_lease(0);
+    (two.peers[0].record.rate, two.peers[1].announced) = (Some(5), Some(START + 65));
+    assert!(!two.take_lease(0));
+    rest(&mut two, 1, silence());
+    assert!(two.take_lease(0));
+}
+
+/// Who has shown everything is asked again when blocks are due; who waits for its turn, soon.
+#[test]
+fn how_long_an_upstream_waits() {
+    let mut two = sync(2);
+    two.peers[1].at_end = true;
+    for (upstream, pause) in [(0, 500), (1, 5_000)] {
+        let Phase::Idle(until) = two.after(upstream, Vec::new()) else { panic!("nothing to do") };
+        assert_eq!(until - two.now.millis, pause);
+    }
+}
+
+/// Those that keep no old blocks are asked again once nobody is left.
+#[test]
+fn refusals_of_old_blocks_are_forgotten_when_nobody_is_left() {
+    let mut two = sync(2);
+    two.below.start(START, 10);
+    two.below.refuse(0);
+    rest(&mut two, 0, silence());
+    two.poll();
+    let _ = two.next(1, two.now);
+    two.below.refuse(0);
+    rest(&mut two, 0, silence());
+    assert!(two.below_work(0).is_none(), "the other one may have them");
+    rest(&mut two, 1, silence());
+    assert!(two.below_work(0).is_some());
 }
 
 /// Whoever is slow keeps the client from calling itself synchronized for so long.
@@ -238,4 +305,67 @@ fn failed_exchanges_are_not_good_ones() {
     one.peers[0].at_end = true;
     one.feed(0, Vec::new(), one.now);
     assert!(!one.is_synced() && one.peers[0].record.in_row == 0);
+}
+
+/// Windows grow by half while answers are fast, and are halved where they are slow or fail.
+#[test]
+fn windows_follow_the_speed() {
+    let mut one = sync(1);
+    one.peers[0].window = 40;
+    let mut after = |failed: bool, elapsed: u64| {
+        one.resize(0, failed, elapsed);
+        one.peers[0].window
+    };
+    assert_eq!(
+        [after(false, 0), after(false, 1_999), after(false, 2_000), after(false, 4_000)],
+        [60, 90, 90, 90]
+    );
+    assert_eq!([after(false, 4_001), after(true, 0), after(true, 0), after(true, 0)], [45, 22, 11, 8]);
+    assert_eq!((0..12).map(|_| after(false, 0)).last(), Some(200), "no larger than the host allows");
+    one.set_batch(4);
+    one.resize(0, true, 0);
+    one.resize(0, true, 0);
+    one.resize(0, true, 0);
+    assert!(one.peers[0].window <= 25);
+    for (allowed, own, len) in [(0, 50, 1), (4, 50, 4), (1_000, 50, 50), (1_000, 1_000, 256)] {
+        one.set_batch(allowed);
+        (one.peers[0].window, one.peers[0].announced) = (own, Some(START + 5_000));
+        let Phase::Work(work) = one.next_work(0) else { panic!("work") };
+        assert_eq!(work.window.map(|(_, window)| window.len()), Some(len));
+    }
+}
+
+#[test]
+fn who_has_shown_to_have_no_binary_headers_is_not_asked_for_them() {
+    let mut one = sync(1);
+    for (known, asked) in [(None, true), (Some(true), true), (Some(false), false)] {
+        one.peers[0].can.headers = known;
+        assert_eq!((one.binary(0), one.binary(1)), (asked, false));
+    }
+}
+
+/// Who gives witnesses is asked for them, unless it rests.
+#[test]
+fn whom_to_ask_for_a_witness() {
+    let asked = |sync: &Sync| Pin::new(sync, Arc::new(Identity::default())).witness_from();
+    let mut two = sync(2);
+    assert_eq!(asked(&two), Some((0, false)), "nobody knows yet");
+    two.peers[0].can.witness = Some(false);
+    assert_eq!(asked(&two), Some((1, false)));
+    two.peers[1].can.witness = Some(true);
+    assert_eq!(asked(&two), Some((1, true)));
+    rest(&mut two, 1, silence());
+    assert_eq!(asked(&two), None);
+}
+
+#[test]
+fn before_the_head_is_reached_nothing_is_settled() {
+    let mut one = sync(1);
+    assert!(!one.is_settled());
+    one.synced_once = true;
+    assert!(one.is_settled());
+    let network = Arc::new(Network::regtest());
+    let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+    let none = Sync::with_upstreams(network, checkpoint, 0, SyncOptions::default());
+    assert_eq!(none.upstreams().len(), 1, "there is always one to wait for");
 }

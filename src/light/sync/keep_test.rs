@@ -1,0 +1,40 @@
+//! Which pages are written.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use super::Sync;
+use crate::consensus::{
+    testing::{child, easy_network, header, mine},
+    Candidate, Checkpoint, HeaderChain, Rule,
+};
+
+const START: u64 = 5_000;
+
+/// Pages begin 449 blocks below the checkpoint and hold 64 numbers. Of one that reaches below the headers in memory only
+/// a part could be written, so it stays as it is.
+#[test]
+fn pages_of_which_only_a_part_is_in_memory_stay_as_they_are() {
+    let network = Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
+    let base = mine(header(&network, START));
+    let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
+    let mut chain =
+        HeaderChain::from_checkpoint(network.clone(), &checkpoint, base.clone()).unwrap().with_window(100);
+    let mut parent = base;
+    for _ in 0..300 {
+        let next = mine(child(&network, &parent));
+        chain.insert(Candidate::from(next.clone()), None).unwrap();
+        parent = next;
+    }
+    let lowest = chain.view().lowest();
+    assert_eq!(lowest, START + 201);
+    let mut sync = Sync::new(network, checkpoint);
+    (sync.chain, sync.synced_once) = (Some(chain), true);
+    let mut written = |from: u64| {
+        sync.touch(from);
+        sync.export().iter().map(|page| page.index).collect::<Vec<_>>()
+    };
+    let page = |number: u64| (number - (START - 449)) / 64;
+    assert_eq!(written(START), (page(lowest) + 1..=page(START + 300)).collect::<Vec<_>>());
+    assert_eq!(written(START + 299), [page(START + 299)]);
+    assert!(written(0).iter().all(|index| START - 449 + index * 64 >= lowest));
+}

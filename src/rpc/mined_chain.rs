@@ -1,0 +1,201 @@
+//! A chain that somebody mines for a client that sees no other.
+
+use std::sync::Arc;
+
+use serde_json::{json, value::RawValue, Value};
+
+use super::{Client, Step};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, easy_network, header, mine},
+        Checkpoint, Network, Rule,
+    },
+    light::{
+        encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall,
+    },
+    types::{Header, SealedHeader, U256},
+};
+
+pub(super) const START: u64 = 5_000;
+
+/// The difficulty that the checkpoint promises.
+pub(super) const PROMISED: u64 = 800;
+
+/// How the upstream answers when asked for headers in binary.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Habit {
+    Exact,
+    /// All headers, however few are asked for.
+    Generous,
+    /// Those above the ones asked for.
+    Shifted,
+    /// Three at most.
+    Short,
+    /// None below the checkpoint.
+    Forgetful,
+}
+
+/// A chain as its only upstream shows it, in binary, each block with its uncles.
+pub(super) struct Mined {
+    pub(super) network: Network,
+    pub(super) blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
+    pub(super) asked: Vec<UpstreamCall>,
+    pub(super) habit: Habit,
+    /// Headers come without uncles, which may be had one by one: from this client, with an error where there is none
+    /// instead of `null`.
+    pub(super) bare: bool,
+    pub(super) family: Option<(Client, bool)>,
+}
+
+impl Mined {
+    pub(super) fn new() -> Self {
+        Self::under(&[])
+    }
+
+    pub(super) fn under(rules: &[(Rule, u64)]) -> Self {
+        Self::from(START, easy_network(&[], &[&[(Rule::Rskip110, u64::MAX)], rules].concat()))
+    }
+
+    pub(super) fn from(number: u64, network: Network) -> Self {
+        let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
+        let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
+        Self { network, blocks, asked, habit, bare: false, family: None }
+    }
+
+    /// The next block by all rules, changed.
+    pub(super) fn next(&self, change: impl FnOnce(&mut Header)) -> SealedHeader {
+        let parent = &self.blocks.last().unwrap().0;
+        let mut header = child(&self.network, parent);
+        change(&mut header);
+        header.difficulty = difficulty::expected(&header, parent, &self.network).into();
+        mine(header)
+    }
+
+    /// Adds blocks with so many seconds between them.
+    pub(super) fn grow(&mut self, blocks: usize, seconds: u64) {
+        for _ in 0..blocks {
+            let next = self.next(|header| header.timestamp = header.timestamp - 14 + seconds);
+            self.blocks.push((next, Vec::new()));
+        }
+    }
+
+    pub(super) fn head(&self) -> &SealedHeader {
+        &self.blocks.last().unwrap().0
+    }
+
+    pub(super) fn answer(&mut self, call: &UpstreamCall) -> Answer {
+        self.asked.push(call.clone());
+        let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+        let number = |index: usize| {
+            let text = params[index].as_str().unwrap().trim_start_matches("0x");
+            u64::from_str_radix(text, 16).unwrap()
+        };
+        let text = match call.method {
+            "eth_blockNumber" => format!("\"{:#x}\"", self.head().number),
+            "rootlight_getHeaders" => {
+                let (first, count) = (number(0), number(1));
+                let range = match self.habit {
+                    Habit::Exact => first..first + count,
+                    Habit::Generous => 0..u64::MAX,
+                    Habit::Shifted => first + 1..first + 1 + count,
+                    Habit::Short => first..first + count.min(3),
+                    Habit::Forgetful => first.max(START)..first + count,
+                };
+                let wanted = self.blocks.iter().filter(|(header, _)| range.contains(&header.number));
+                let uncles = |all: &'_ [SealedHeader]| if self.bare { 0 } else { all.len() };
+                let wanted = wanted.map(|(header, all)| (header.header(), &all[..uncles(all)]));
+                format!("\"{}\"", encode_headers(wanted))
+            }
+            method if method.starts_with("eth_getUncleByBlock") && self.family.is_some() => {
+                let (family, errors) = self.family.as_mut().unwrap();
+                let uncle = &ask(family, method, json!(params))["result"];
+                if uncle.is_null() && *errors {
+                    return Err(CallFailure::Rpc { code: -32000, message: "no such uncle".into() });
+                }
+                uncle.to_string()
+            }
+            _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
+        };
+        Ok(RawValue::from_string(text).unwrap())
+    }
+
+    /// First number and count of each window that was asked for in binary.
+    pub(super) fn windows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let asked = self.asked.iter().filter(|call| call.method == "rootlight_getHeaders");
+        asked.map(|call| {
+            let params: [String; 2] = serde_json::from_str(&call.params).unwrap();
+            let [first, count] = params.map(|text| u64::from_str_radix(&text[2..], 16).unwrap());
+            (first, count)
+        })
+    }
+
+    /// A client that trusts the first block and asks nobody else.
+    pub(super) fn start(&self) -> Client {
+        self.start_with(1)
+    }
+
+    /// The same with so many upstreams.
+    pub(super) fn start_with(&self, upstreams: usize) -> Client {
+        let base = &self.blocks.iter().find(|(header, _)| header.number == START).unwrap().0;
+        let checkpoint =
+            Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
+        // Trust is for what has no proof; it lifts no other refusal.
+        let unproven = Unproven::Trust;
+        let identity =
+            Identity { upstreams: vec!["miner".into(); upstreams], unproven, ..Identity::default() };
+        let network = Arc::new(self.network.clone());
+        Client::with_upstreams(network, checkpoint, identity, SyncOptions::default())
+    }
+
+    /// The time of the latest block.
+    pub(super) fn now(&self) -> Now {
+        let latest = self.blocks.iter().map(|(header, _)| header.timestamp).max();
+        Now { unix: latest.unwrap(), millis: 0 }
+    }
+
+    /// The same client, synchronized at the time of the latest block.
+    pub(super) fn client(&mut self) -> Client {
+        let mut client = self.start();
+        self.follow(&mut client);
+        client
+    }
+
+    /// Answers until nothing is asked any more.
+    pub(super) fn follow(&mut self, client: &mut Client) {
+        self.follow_at(client, 0);
+    }
+
+    /// The same so many milliseconds later.
+    pub(super) fn follow_at(&mut self, client: &mut Client, millis: u64) {
+        let now = Now { millis, ..self.now() };
+        for _ in 0..1_000 {
+            let SyncStep::Fetch(calls) = client.sync_next(0, now) else { return };
+            let answers = calls.iter().map(|call| self.answer(call)).collect();
+            client.sync_feed(0, answers, now);
+        }
+        panic!("synchronization does not end");
+    }
+}
+
+pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let mut session = client.open(message.as_bytes());
+    match client.step(&mut session, &|| false) {
+        Step::Done(reply) => serde_json::from_str(&reply.unwrap().body).unwrap(),
+        Step::Fetch(questions) => panic!("{questions:?}"),
+    }
+}
+
+/// A chain, and a header that its next block may name as an uncle.
+pub(super) fn family() -> (Mined, SealedHeader) {
+    let mut mined = Mined::new();
+    mined.grow(10, 14);
+    let uncle = {
+        let parent = mined.blocks[9].0.clone();
+        let mut uncle = Header { gas_used: 1, ..child(&mined.network, &parent) };
+        uncle.difficulty = difficulty::expected(&uncle, &parent, &mined.network).into();
+        mine(uncle)
+    };
+    (mined, uncle)
+}

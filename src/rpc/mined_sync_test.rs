@@ -1,0 +1,383 @@
+//! How a client asks the only upstream it has, and what it makes of half an answer.
+
+use serde_json::{json, value::RawValue, Value};
+
+use super::{
+    mined_chain::{ask, family, Habit, Mined, START},
+    Client, Step,
+};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, easy_network, mine, Bitcoin},
+        Rule,
+    },
+    light::{Now, SyncStep, UpstreamCall},
+    types::{uncles_hash, Header},
+};
+
+/// Servers give 256 headers at most; no more are asked for, above the checkpoint or below.
+#[test]
+fn windows_are_no_larger_than_servers_give() {
+    let mut mined = Mined::from(START - 449, easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
+    mined.grow(1_000, 14);
+    let mut client = mined.start();
+    client.set_batch(1_000);
+    mined.follow(&mut client);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
+    assert_eq!(client.sync().chain().unwrap().view().lowest(), START - 449);
+    assert_eq!(mined.windows().map(|(_, count)| count).max(), Some(256));
+}
+
+/// Headers taken in before those below the checkpoint were there are compared when they come: fork detection data
+/// commit to them.
+#[test]
+fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
+    let mut mined = Mined::from(START - 449, easy_network(&[], &[]));
+    mined.grow(449, 14);
+    for _ in 0..5 {
+        let parent = mined.head().clone();
+        let mut header = child(&mined.network, &parent);
+        header.difficulty = difficulty::expected(&header, &parent, &mined.network).into();
+        // Seven bytes of earlier Bitcoin headers, no uncles, the number.
+        let mut data = [9; 12];
+        data[7..].copy_from_slice(&[&[0], &(header.number as u32).to_be_bytes()[..]].concat());
+        mined.blocks.push((Bitcoin::for_header(data).mine(header), Vec::new()));
+    }
+    mined.habit = Habit::Forgetful;
+    let mut client = mined.client();
+    assert_eq!(client.sync().chain().unwrap().head().number, START + 5, "nothing to compare with");
+    mined.habit = Habit::Exact;
+    client.sync_poll();
+    mined.follow(&mut client);
+    assert_eq!(client.sync().chain().unwrap().head().number, START);
+    let state = client.sync().upstreams().remove(0);
+    let evidence = state.record.evidence.back().unwrap();
+    assert!(evidence.lie && evidence.rule.contains("commitment"), "{state:?}");
+}
+
+/// Where they hold, nothing is fetched again.
+#[test]
+fn headers_below_the_checkpoint_that_come_late_change_nothing() {
+    let mut mined = Mined::from(START - 449, easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
+    mined.grow(460, 14);
+    mined.habit = Habit::Forgetful;
+    let mut client = mined.client();
+    mined.habit = Habit::Exact;
+    mined.asked.clear();
+    client.sync_poll();
+    mined.follow(&mut client);
+    let chain = client.sync().chain().unwrap();
+    assert_eq!((chain.view().lowest(), chain.head().hash()), (START - 449, mined.head().hash()));
+    let again = mined.windows().filter(|(first, _)| (START..START + 11).contains(first)).count();
+    assert_eq!(again, 0, "{:?}", mined.asked);
+}
+
+/// `false` at a fresh head only: not before the end, nor with a higher block announced, nor when no block has come for
+/// five minutes.
+#[test]
+fn whether_the_head_is_current() {
+    let mut mined = Mined::new();
+    mined.grow(6, 30);
+    let time = mined.head().timestamp;
+    let mut client = mined.start();
+    client.set_batch(2);
+    let syncing = |client: &mut Client| ask(client, "eth_syncing", json!([]))["result"].clone();
+    let mut steps = 0;
+    let now = Now { unix: time, millis: 0 };
+    while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+        assert!(syncing(&mut client).is_object(), "{steps}");
+        assert_eq!(ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["synced"], false);
+        let error = ask(&mut client, "eth_blockNumber", json!([]))["error"].clone();
+        assert!(error["message"].as_str().unwrap().contains("still synchronizing"), "{error}");
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+        steps += 1;
+    }
+    assert!(steps > 4 && client.sync().is_synced());
+    for (unix, fresh) in [(time, true), (time + 300, true), (time + 301, false), (time, true)] {
+        client.sync_next(0, Now { unix, millis: 1 });
+        let told = syncing(&mut client);
+        assert_eq!(told == false, fresh, "{told}");
+        let stale = ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["stale"].clone();
+        assert_eq!(stale.is_null(), fresh, "{stale}");
+    }
+    // Where no rule bounds times, blocks have no age.
+    let mut network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
+    network.params.future_bound = 0;
+    let mut untimed = Mined::from(START, network);
+    let mut timeless = untimed.client();
+    timeless.sync_next(0, Now { unix: time + 10_000, millis: 1 });
+    assert_eq!(syncing(&mut timeless), false);
+    client.sync_poll();
+    let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("due") };
+    assert_eq!(calls[0].method, "eth_blockNumber");
+    let higher = RawValue::from_string(format!("\"{:#x}\"", mined.head().number + 4)).unwrap();
+    client.sync_feed(0, vec![Ok(higher)], now);
+    let told = syncing(&mut client);
+    assert_eq!((&told["currentBlock"], &told["highestBlock"]), (&json!("0x138e"), &json!("0x1392")));
+}
+
+/// Headers of other heights are not those asked for; what a short answer lacks is asked for in another form.
+#[test]
+fn binary_answers_that_are_shifted_or_short() {
+    for (habit, reached) in [(Habit::Shifted, None), (Habit::Short, Some(START + 3))] {
+        let mut mined = Mined::new();
+        mined.grow(10, 30);
+        mined.habit = habit;
+        let client = mined.client();
+        assert_eq!(client.sync().chain().map(|chain| chain.head().number), reached);
+        let state = client.sync().upstreams().remove(0);
+        assert!(state.record.lies == 0 && state.can.headers == Some(true), "{state:?}");
+        let form = format!(r#"["{:#x}",false]"#, reached.map_or(START, |number| number + 1));
+        assert!(mined.asked.iter().any(|call| call.method == "eth_getBlockByNumber" && call.params == form));
+    }
+}
+
+/// No rule ties a header's count of uncles to its list: at last all places are asked for. Nobody is blamed for having
+/// none to give.
+#[test]
+fn uncles_that_the_header_does_not_count() {
+    for (served, errors) in [(true, false), (true, true), (false, true)] {
+        let (mut mined, uncle) = family();
+        let list = [uncle.header().clone()];
+        let one = mined.next(|header| header.uncles_hash = uncles_hash(&list));
+        mined.blocks.push((one, vec![uncle]));
+        let head = mined.head().hash();
+        let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&head);
+        let whole = mined.client();
+        let expected = total(&whole);
+        assert!(expected.is_some());
+        (mined.bare, mined.family) = (true, served.then_some((whole, errors)));
+        let client = mined.client();
+        assert_eq!(total(&client), expected.filter(|_| served), "{served} {errors}");
+        let state = client.sync().upstreams().remove(0);
+        assert!(state.record.lies == 0 && state.resting.is_none(), "{state:?}");
+        assert!(client.sync().is_settled());
+        // Whether it has them or not: once is enough.
+        let questions =
+            |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
+        let (mut client, before) = (client, questions(&mined));
+        mined.follow_at(&mut client, 60_000);
+        assert!(before > 0 && questions(&mined) == before, "{before}");
+        let told = ask(&mut client, "rootlight_verification", json!([]))["result"]["unclesProven"].clone();
+        assert_eq!(told, served);
+    }
+}
+
+/// False uncles in a binary answer are a lie, named; an uncle that counts twice is not counted, and noted.
+#[test]
+fn uncles_that_are_false_or_used_before() {
+    let (mut mined, uncle) = family();
+    let list = [uncle.header().clone()];
+    let one = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
+    let other = mined.blocks[3].0.clone();
+    mined.blocks.push((one, vec![other]));
+    let client = mined.client();
+    let record = client.sync().upstreams().remove(0).record;
+    let told =
+        record.evidence.iter().any(|evidence| evidence.lie && evidence.rule.contains("uncles of block 5011"));
+    assert!(record.lies == 1 && told, "{record:?}");
+    assert_eq!(client.sync().chain().unwrap().total_difficulty(&mined.head().hash()), None);
+
+    mined.blocks.last_mut().unwrap().1 = vec![uncle.clone()];
+    let again = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
+    mined.blocks.push((again, vec![uncle]));
+    let client = mined.client();
+    let chain = client.sync().chain().unwrap();
+    assert!(chain.total_difficulty(&mined.blocks[11].0.hash()).is_some());
+    assert_eq!(chain.total_difficulty(&mined.head().hash()), None);
+    let record = client.sync().upstreams().remove(0).record;
+    let noted = record.evidence.back().unwrap();
+    assert!(noted.rule.contains("already an uncle") && !noted.lie && record.demerits >= 8, "{record:?}");
+}
+
+/// Uncles whose parents are below the checkpoint cannot be judged: they do not count, and that is nobody's fault.
+#[test]
+fn uncles_too_close_to_the_checkpoint() {
+    let mut mined = Mined::new();
+    let uncle = mine(Header { gas_used: 1, ..mined.head().header().clone() });
+    let list = [uncle.header().clone()];
+    let one = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
+    mined.blocks.push((one, vec![uncle]));
+    let client = mined.client();
+    let chain = client.sync().chain().unwrap();
+    assert_eq!((chain.head().number, chain.total_difficulty(&mined.head().hash())), (START + 1, None));
+    let record = client.sync().upstreams().remove(0).record;
+    assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
+}
+
+/// Uncles are kept with their blocks: nobody is asked for them again.
+#[test]
+fn uncles_are_taken_back_with_their_blocks() {
+    let mut mined = siblings(3);
+    let mut client = mined.client();
+    let pages = client.export();
+    let mut again = mined.start();
+    let read = &mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
+    assert_eq!(again.restore(read), Ok(Some(mined.head().number)));
+    let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&mined.head().hash());
+    assert!(total(&client).is_some() && total(&again) == total(&client));
+    mined.asked.clear();
+    mined.follow(&mut again);
+    assert!(again.sync().is_settled() && mined.asked.iter().all(|call| !call.method.contains("Uncle")));
+}
+
+/// While more is to come a page is written only with many others; once the head is reached, at every block.
+#[test]
+fn pages_are_written_in_large_pieces_until_the_head_is_reached() {
+    let mut mined = Mined::new();
+    mined.grow(1_100, 14);
+    let mut client = mined.start();
+    client.set_batch(60);
+    let (now, mut last, mut written) = (mined.now(), START, Vec::new());
+    while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+        let head = client.sync().chain().map_or(START, |chain| chain.head().number);
+        if !client.export().is_empty() {
+            written.push((head - last, client.sync().is_synced()));
+            last = head;
+        }
+    }
+    assert_eq!(written.remove(0), (0, false), "the checkpoint begins the pages");
+    let early: Vec<u64> = written.iter().filter(|(_, synced)| !synced).map(|(new, _)| *new).collect();
+    assert!(early.len() == 2 && early.iter().all(|new| (512..572).contains(new)), "{written:?}");
+    assert_eq!(written.last().map(|(_, synced)| *synced), Some(true));
+    mined.grow(1, 14);
+    mined.follow_at(&mut client, 60_000);
+    assert_eq!(client.export().len(), 1);
+}
+
+/// The checkpoint's header from somebody who was slow: the chain goes on where it is.
+#[test]
+fn a_late_answer_does_not_start_the_chain_again() {
+    let mut mined = Mined::new();
+    mined.grow(20, 14);
+    let (mut client, now) = (mined.start_with(2), mined.now());
+    let SyncStep::Fetch(asked) = client.sync_next(1, now) else { panic!("due") };
+    let late = asked.iter().map(|call| mined.answer(call)).collect();
+    mined.follow(&mut client);
+    let head = |client: &Client| client.sync().chain().unwrap().head().hash();
+    assert_eq!(head(&client), mined.head().hash());
+    client.sync_feed(1, late, now);
+    assert_eq!(head(&client), mined.head().hash());
+}
+
+/// A reorganisation down to the checkpoint, found by looking further and further back, and never below it.
+#[test]
+fn a_common_ancestor_is_looked_for_down_to_the_checkpoint() {
+    for length in [5, 30, 700] {
+        let mut mined = Mined::new();
+        mined.grow(length, 14);
+        let mut client = mined.client();
+        mined.blocks.truncate(1);
+        mined.grow(length + 5, 13);
+        mined.asked.clear();
+        mined.follow_at(&mut client, 60_000);
+        assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash(), "{length}");
+        assert!(mined.windows().all(|(first, count)| first > START && count <= 256), "{:?}", mined.asked);
+        let record = client.sync().upstreams().remove(0).record;
+        assert_eq!((record.lies, record.demerits), (0, 0));
+    }
+}
+
+/// A bloom proves that a block has no such log: nothing is asked about it.
+#[test]
+fn blocks_that_blooms_exclude_are_not_asked_for() {
+    let mut mined = Mined::new();
+    mined.grow(50, 14);
+    let mut client = mined.client();
+    let (address, topic) = (format!("0x{}", "11".repeat(20)), format!("0x{}", "22".repeat(32)));
+    let range = |mut filter: Value| {
+        filter["fromBlock"] = json!(format!("{:#x}", START + 1));
+        filter["toBlock"] = json!("latest");
+        json!([filter])
+    };
+    for filter in [
+        json!({ "address": address }),
+        json!({ "topics": [topic] }),
+        json!({ "topics": [null, [topic, topic]] }),
+        json!({ "address": [address], "topics": [topic] }),
+    ] {
+        assert_eq!(ask(&mut client, "eth_getLogs", range(filter))["result"], json!([]));
+    }
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": range(json!({})) });
+    let mut session = client.open(message.to_string().as_bytes());
+    assert!(matches!(client.step(&mut session, &|| false), Step::Fetch(_)), "any log at all");
+}
+
+/// Blocks that name each the sibling of the one before it.
+fn siblings(blocks: usize) -> Mined {
+    let mut mined = Mined::new();
+    mined.grow(10, 14);
+    for _ in 0..blocks {
+        let uncle = mine(Header { gas_used: 1, ..mined.head().header().clone() });
+        let list = [uncle.header().clone()];
+        let next = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
+        mined.blocks.push((next, vec![uncle]));
+    }
+    mined
+}
+
+/// Uncles by themselves are asked for in portions.
+#[test]
+fn uncles_are_fetched_so_many_at_a_time() {
+    let mut mined = siblings(100);
+    let whole = mined.client();
+    let total = |client: &Client, mined: &Mined| {
+        client.sync().chain().unwrap().total_difficulty(&mined.head().hash())
+    };
+    let expected = total(&whole, &mined);
+    (mined.bare, mined.family) = (true, Some((whole, false)));
+    let (mut client, now, mut most) = (mined.start(), mined.now(), 0);
+    while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+        most = most.max(calls.iter().filter(|call| call.method.contains("Uncle")).count());
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+    }
+    assert_eq!((most, total(&client, &mined)), (64, expected));
+    assert!(expected.is_some());
+}
+
+/// No method for uncles is nobody's fault; an uncle that is none is, in whichever way it was asked for.
+#[test]
+fn a_false_uncle_is_a_lie_though_the_other_method_is_not_known() {
+    for (by_hash, by_number) in [(None, Some("{}")), (Some("{}"), None)] {
+        let mut mined = siblings(1);
+        mined.bare = true;
+        let (mut client, now) = (mined.start(), mined.now());
+        while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+            let answer = |call: &UpstreamCall| {
+                let uncle = match call.method {
+                    "eth_getUncleByBlockHashAndIndex" => by_hash,
+                    "eth_getUncleByBlockNumberAndIndex" => by_number,
+                    _ => None,
+                };
+                match uncle {
+                    Some(text) => Ok(RawValue::from_string(text.into()).unwrap()),
+                    None => mined.answer(call),
+                }
+            };
+            let answers = calls.iter().map(answer).collect();
+            client.sync_feed(0, answers, now);
+        }
+        let record = client.sync().upstreams().remove(0).record;
+        assert_eq!(record.lies, 1, "{by_hash:?} {by_number:?} {record:?}");
+    }
+}
+
+/// Each traced block costs its body and a witness.
+#[test]
+fn one_question_traces_so_many_blocks() {
+    let mut mined = Mined::new();
+    mined.grow(200, 14);
+    let mut client = mined.client();
+    let range = |blocks: u64| json!([{ "fromBlock": format!("{:#x}", START + 10), "toBlock": format!("{:#x}", START + 9 + blocks) }]);
+    let error = &ask(&mut client, "trace_filter", range(129))["error"];
+    assert!(error["code"] == -32005 && error["message"].as_str().unwrap().contains("128"), "{error}");
+    // Empty blocks, but what they hold is asked for.
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "trace_filter", "params": range(128) });
+    let mut session = client.open(message.to_string().as_bytes());
+    assert!(matches!(client.step(&mut session, &|| false), Step::Fetch(_)));
+}
