@@ -11,7 +11,9 @@ use rootlight::exec::{
     call, BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, HaltReason, OverrideError,
     RunLimits,
 };
-use rootlight::state::{AccountOverride, OverrideStorage, StateKey, StateOverride};
+use rootlight::state::{
+    AccountOverride, AccountState, Corrupt, OverrideStorage, StateError, StateKey, StateOverride, StateReader,
+};
 use support::*;
 
 const ALICE: u64 = 0xa11ce;
@@ -36,7 +38,7 @@ fn state(codes: &[(u64, &str)]) -> MapState {
 
 fn run_under(
     rules: RuleSet,
-    state: &MapState,
+    state: &dyn StateReader,
     message: &CallMessage,
     overrides: &StateOverride,
 ) -> Result<CallOutcome, CallStop> {
@@ -83,6 +85,66 @@ fn gas_used(outcome: Result<CallOutcome, CallStop>) -> u64 {
 /// Code that returns the word its operations leave on the stack.
 fn returning(operations: &str) -> String {
     format!("{operations}5f5260205ff3")
+}
+
+/// A state whose root commits to what cannot be.
+struct Odd(MapState, StateKey);
+
+impl Odd {
+    fn read<T>(&self, key: StateKey, value: Result<T, StateError>) -> Result<T, StateError> {
+        let fault = Corrupt::LongWord(40);
+        if key == self.1 {
+            Err(StateError::Corrupt { key, fault })
+        } else {
+            value
+        }
+    }
+}
+
+impl StateReader for Odd {
+    fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError> {
+        self.read(StateKey::Account(*address), self.0.account(address))
+    }
+
+    fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
+        self.0.is_contract(address)
+    }
+
+    fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError> {
+        self.read(StateKey::Storage(*address, *slot), self.0.storage(address, slot))
+    }
+
+    fn code(&self, address: &Address) -> Result<Bytes, StateError> {
+        self.read(StateKey::Code(*address), self.0.code(address))
+    }
+}
+
+/// Who mines can commit to nonsense, and prove it: that is no zero.
+#[test]
+fn what_is_proven_and_cannot_be_ends_the_run() {
+    // SLOAD 3, and BALANCE of somebody else.
+    let code = returning("600354620b0b3150");
+    let message = from_alice(CODE);
+    let fine = Odd(state(&[(CODE, &code)]), StateKey::BlockHash(0));
+    let run = |state: &Odd| run_under(rules(), state, &message, &StateOverride::default());
+    assert!(run(&fine).is_ok());
+    let contract = low_address(CODE);
+    for key in [
+        StateKey::Account(contract),
+        StateKey::Account(low_address(0xb0b)),
+        StateKey::Account(low_address(ALICE)),
+        StateKey::Storage(contract, U256::from(3)),
+        StateKey::Code(contract),
+    ] {
+        let mut odd = Odd(fine.0.clone(), key);
+        let corrupt = CallStop::Corrupt { key, fault: Corrupt::LongWord(40) };
+        assert_eq!(run(&odd), Err(corrupt.clone()), "{key:?}");
+        // It cannot be had right by fetching anything.
+        odd.0.hidden.insert(StateKey::Account(low_address(0xb0b)));
+        if key != StateKey::Account(low_address(0xb0b)) {
+            assert_eq!(run(&odd), Err(corrupt), "{key:?}");
+        }
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod support;
 
 use alloy_primitives::{hex, keccak256, Address, B256, U256};
 use rootlight::consensus::Network;
-use rootlight::light::{Answer, UpstreamCall};
+use rootlight::light::{Answer, CallFailure, UpstreamCall};
 use rootlight::rpc::Step;
 use serde_json::{json, value::RawValue, Value};
 use support::{
@@ -188,6 +188,27 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     stage.mine(&mut light);
     assert_eq!(light.count("eth_call", &proxied), (Ok(word(1_000)), 1));
     assert_eq!(light.call("rootlight_upstreams", &json!([])).unwrap()[0]["witnesses"], false);
+}
+
+/// What earlier calls read is asked for along with what this one needs. Where that has no proof, this one goes on alone.
+#[test]
+fn what_is_asked_ahead_does_not_stand_in_the_way() {
+    let mut stage = Stage::new();
+    let mut light = stage.light(&PLAIN);
+    let call = |owner: &str| json!([{ "to": stage.token, "data": balance_of(owner) }, "latest"]);
+    let (alice, bob) = (call(ALICE), call(BOB));
+    assert_eq!(light.call("eth_call", &alice), Ok(word(1_000)));
+    stage.mine(&mut light);
+    let slot = format!("{:#066x}", balance_slot(ALICE));
+    light.upstream.change =
+        Some(Box::new(move |call: &UpstreamCall, answer: Answer| match call.params.contains(&slot) {
+            true => Err(CallFailure::Rpc { code: -32000, message: "no such proof".into() }),
+            false => answer,
+        }));
+    let (answer, rounds) = light.count("eth_call", &bob);
+    assert_eq!(answer, Ok(word(7)));
+    assert!(rounds <= 6, "{rounds}");
+    assert_eq!(light.call("eth_call", &alice).unwrap_err(), -32002, "what is needed itself is refused");
 }
 
 /// Changes the answers with witnesses.

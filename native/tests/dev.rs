@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::client;
+use common::{client, run, Watch};
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{json, Value};
 
@@ -29,6 +29,7 @@ impl Dev {
             .unwrap();
         // Dropping it ends the process, whatever happens from here on.
         let mut dev = Self { child, url: String::new(), banner: String::new() };
+        let _watch = Watch::of(&dev.child);
         for line in BufReader::new(dev.child.stdout.take().unwrap()).lines() {
             let line = line.unwrap();
             if let Some(rest) = line.strip_prefix("listening ") {
@@ -138,7 +139,7 @@ async fn a_killed_chain_opens_at_its_last_block() {
 
 fn other_genesis(data: &Path) {
     let other = ["dev", "--genesis", "regtest", "--data-dir", data.to_str().unwrap()];
-    let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(other).output().unwrap();
+    let output = run(&other);
     assert_eq!(output.status.code(), Some(1));
     assert!(!output.stderr.is_empty());
 }
@@ -173,7 +174,7 @@ fn usage_errors() {
         &["follow", "--upstream", "http://127.0.0.1:1", "--network", "testnet"],
         &["follow"],
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).output().unwrap();
+        let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::client;
+use common::{client, run, Watch};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
@@ -34,7 +34,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
+        let (mut line, _watch) = (String::new(), Watch::of(&child));
         output.read_line(&mut line).unwrap();
         let mut parts = line.trim_end().split(' ');
         assert_eq!(parts.next(), Some("listening"), "{line}");
@@ -263,7 +263,7 @@ fn usage_errors() {
         &["light", "--upstream", "http://a", "--network", "moon"],
         &["light", "--upstream", "http://a", "--http-port", "70000"],
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).output().unwrap();
+        let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(output.stdout.is_empty() && !output.stderr.is_empty());
     }
@@ -274,7 +274,7 @@ fn a_port_in_use_is_a_failure() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     let started = Instant::now();
-    let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(["--http-port", &port]).output().unwrap();
+    let output = run(&["--http-port", &port]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains(&format!("cannot listen on 127.0.0.1:{port}")));
     assert!(started.elapsed() < Duration::from_secs(30));

@@ -82,6 +82,16 @@ async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     value
 }
 
+/// Waits for the head, whatever went wrong before.
+async fn synced(service: &LightService) {
+    let reached = async {
+        while !service.is_synced() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reached).await.expect("not synchronized in a minute");
+}
+
 const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,9 +105,7 @@ async fn it_survives_an_upstream_that_comes_and_goes() {
     assert_eq!(ask(&service, "eth_chainId", json!([])).await["result"], "0x21", "constants need no chain");
 
     upstream.down.store(false, Ordering::SeqCst);
-    while !service.is_synced() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    synced(&service).await;
     assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
     assert!(ask(&service, "eth_getBalance", json!([COW, "latest"])).await["result"].is_string());
 
@@ -129,13 +137,36 @@ async fn what_is_proven_is_not_asked_again() {
 async fn an_upstream_that_hangs_ends_in_a_timeout_with_the_id() {
     let upstream = moody();
     let service = start(&upstream, LightOptions { message_timeout: Duration::from_millis(300), ..options() });
-    while !service.is_synced() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    synced(&service).await;
     upstream.hanging.store(true, Ordering::SeqCst);
     let answer = ask(&service, "eth_getBalance", json!([COW, "0x7"])).await;
     assert_eq!(answer["error"]["code"], -32011, "{answer}");
     assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b", "others go on");
+}
+
+/// Neither the head reached nor a fault known: not ready, and it says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_not_ready_before_it_is_synchronized() {
+    let upstream = moody();
+    upstream.hanging.store(true, Ordering::SeqCst);
+    let service = start(&upstream, options());
+    service.settled(Duration::from_millis(100)).await;
+    let health = service.health();
+    assert!(!health.ready && health.reason.as_deref() == Some("synchronizing"), "{:?}", health.reason);
+}
+
+/// A run that takes too long ends, and the answer says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_have_a_time_limit() {
+    let upstream = moody();
+    let limited = start(&upstream, LightOptions { run_timeout: Duration::ZERO, ..options() });
+    let free = start(&upstream, options());
+    let range = json!([{ "fromBlock": "0x1", "toBlock": "0x4b", "address": COW }]);
+    for (service, code) in [(&free, Value::Null), (&limited, json!(-32011))] {
+        service.settled(Duration::from_secs(60)).await;
+        let answer = ask(service, "eth_getLogs", range.clone()).await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

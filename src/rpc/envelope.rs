@@ -307,6 +307,26 @@ mod tests {
         assert_eq!(Message::parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
     }
 
+    /// Only what nests counts, not what a text says.
+    #[test]
+    fn brackets_in_texts_do_not_nest() {
+        let params = |text: &str| {
+            Message::parse(alloc::format!(r#"{{"id":1,"method":"m","params":[{text}]}}"#).as_bytes(), 50)
+        };
+        let open = "[".repeat(MAX_DEPTH + 1);
+        for text in [
+            alloc::format!("\"{open}\""),
+            alloc::format!(r#""\"{open}""#),
+            alloc::format!(r#""\\","{open}""#),
+        ] {
+            assert!(params(&text).is_ok(), "{text}");
+        }
+        let nested = alloc::format!("{open}{}", "]".repeat(MAX_DEPTH + 1));
+        for text in [nested.clone(), alloc::format!(r#""\\",{nested}"#), alloc::format!(r#""\"",{nested}"#)] {
+            assert!(matches!(params(&text), Err(EnvelopeError::TooDeep)), "{text}");
+        }
+    }
+
     #[test]
     fn batches() {
         assert!(matches!(Message::parse(b"[]", 50), Ok(Message::EmptyBatch)));

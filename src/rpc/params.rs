@@ -395,6 +395,36 @@ mod tests {
     }
 
     #[test]
+    fn hashes() {
+        let parse = |text: &str| parse_hash(text, "block hash").map_err(|e| e.to_string());
+        let (hash, digits) = (B256::repeat_byte(0xab), "ab".repeat(32));
+        assert_eq!((parse(&digits), parse(&alloc::format!("0x{digits}"))), (Ok(hash), Ok(hash)));
+        let length = "Invalid block hash: incorrect length.";
+        for text in
+            ["", &digits[1..], &alloc::format!("0x{}", &digits[1..]), &alloc::format!("0x{}", &digits[2..])]
+        {
+            assert_eq!(parse(text), Err(length.into()), "{text}");
+        }
+        assert_eq!(parse(&alloc::format!("0xa{digits}")), Err(length.into()), "67 characters");
+        let form = parse(&"zz".repeat(32));
+        assert!(form.as_ref().is_err_and(|words| words != length), "{form:?}");
+        assert_eq!(parse(&alloc::format!("a{digits}")), form);
+        assert_eq!(parse(&alloc::format!("aa{digits}")), form);
+    }
+
+    #[test]
+    fn so_many_keys_may_be_asked_for() {
+        let keys = |count: usize| {
+            let list = alloc::vec!["\"0x1\""; count].join(",");
+            let raws = raws(&alloc::format!("[[{list}]]"));
+            Params::new(&raws, 0, 1).unwrap().storage_keys(0)
+        };
+        assert_eq!(keys(MAX_PROOF_KEYS).map(|keys| keys.len()), Ok(1_024));
+        let given = MAX_PROOF_KEYS + 1;
+        assert_eq!(keys(given), Err(ParamError::TooManyKeys { given, max: MAX_PROOF_KEYS }));
+    }
+
+    #[test]
     fn addresses() {
         let address = Address::repeat_byte(0xcd);
         let digits = "cd".repeat(20);

@@ -394,6 +394,15 @@ mod tests {
         assert!(needs(&alloc::format!("[{head},{poll}]")) && !needs(&alloc::format!("[{head}]")));
     }
 
+    #[test]
+    fn a_batch_has_a_largest_size() {
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+        let answers = |count: usize| alone(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
+        assert_eq!(answers(50).matches("\"0x21\"").count(), 50);
+        let refused = answers(51);
+        assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
+    }
+
     /// Asking again would go on without end.
     #[test]
     fn what_was_fetched_and_is_still_lacking_is_an_obstacle() {

@@ -238,3 +238,7 @@ fn of_reading(error: StoreError) -> Trouble {
 fn says_damage(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput)
 }
+
+#[cfg(test)]
+#[path = "kept_test.rs"]
+mod tests;

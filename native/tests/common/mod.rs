@@ -3,6 +3,8 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +13,33 @@ use rootlight_native::envelope;
 use rootlight_native::server::{Limits, Origins, Server, ServerConfig};
 use rootlight_native::service::{Answer, Service};
 use tokio::sync::oneshot;
+
+/// How long a test waits for a program.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Ends a program that a test still waits for after [`PATIENCE`], so that the test fails instead of waiting on.
+pub struct Watch(mpsc::Sender<()>);
+
+impl Watch {
+    pub fn of(child: &Child) -> Self {
+        let (ended, end) = mpsc::channel();
+        let id = child.id().to_string();
+        std::thread::spawn(move || {
+            if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").arg(id).status();
+            }
+        });
+        Self(ended)
+    }
+}
+
+/// What the program prints with these arguments, and how it ends.
+pub fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
+    let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _watch = Watch::of(&child);
+    child.wait_with_output().unwrap()
+}
 
 /// A service whose answers depend on the message in ways tests can see.
 pub struct Echo;
