@@ -13,14 +13,11 @@ function reach(upstream, index) {
   const url = new URL(upstream, globalThis.location?.href);
   const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
   // Paths may hold API keys.
-  return { transport, name: url.origin === 'null' ? `${url.protocol}//${url.host}` : url.origin };
+  return { transport, name: url.origin };
 }
 
 /** What the module is told in its own units. */
-function settings({ pollSeconds, onProgress, ...rest }, names) {
-  if (pollSeconds === undefined) return { ...rest, names };
-  return { ...rest, names, pollMillis: Math.round(Number(pollSeconds) * 1000) };
-}
+const settings = ({ pollSeconds, ...rest }, names) => ({ ...rest, names, pollMillis: pollSeconds && Math.round(pollSeconds * 1000) });
 
 /** {@link import('./index.js').SyncProgress} out of the module's figures. */
 const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
@@ -42,7 +39,7 @@ export async function connectWith(load, client, options) {
   // The module hands out verified headers as they come, which is when there is something to tell.
   const keep = (first, list) => {
     pages?.save(first, list);
-    if (connected) void events.changed();
+    void events.changed();
   };
   const text = JSON.stringify(settings(config, upstreams.map(({ name }) => name)));
   const progress = config.onProgress && told(config.onProgress);

@@ -23,7 +23,7 @@ export function withEvents(ask, interval) {
   let again = false;
 
   function emit(event, value) {
-    for (const listener of [...(listeners.get(event) ?? [])]) {
+    for (const listener of listeners.get(event) ?? []) {
       try {
         listener(value);
       } catch (error) {
@@ -86,7 +86,7 @@ export function withEvents(ask, interval) {
     if (call.method === 'eth_subscribe') {
       subscriptions.set(result, { call: structuredClone({ method: call.method, params: call.params }), id: result });
       watch();
-    } else if (subscriptions.size > 0 && SENDS.test(call.method)) {
+    } else if (SENDS.test(call.method)) {
       void changed();
     }
     return result;

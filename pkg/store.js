@@ -71,7 +71,6 @@ function done(target, event, result = () => undefined) {
   return new Promise((resolve, reject) => {
     target[`on${event}`] = () => resolve(result());
     target.onerror = target.onabort = () => reject(target.error);
-    target.onblocked = () => reject(new Error('blocked by another page'));
   });
 }
 

@@ -50,7 +50,7 @@ export function webSocketTransport(url, options = {}) {
     socket = undefined;
     old?.close();
     notBefore = Date.now() + Math.min(PAUSE * 2 ** failures, LONGEST_PAUSE);
-    failures = Math.min(failures + 1, 16);
+    failures += 1;
     for (const exchange of [...waiting.values()]) exchange.end(error);
   }
 
@@ -66,7 +66,6 @@ export function webSocketTransport(url, options = {}) {
       return;
     }
     const id = idOf(message);
-    if (id === 0) return;
     // A refusal that names no call is of whatever is oldest.
     const exchange = id === undefined ? waiting.values().next().value : owner(id);
     if (!exchange) return;

@@ -1,6 +1,8 @@
 // Events of the built package's providers, in Node.js and in a real page.
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { withEvents } from '../events.js';
 import { startBrowser } from './lib/browser.mjs';
 import { scenario } from './lib/events-scenario.mjs';
@@ -29,12 +31,18 @@ test('they are told in a page', async () => {
   }
 });
 
-/** A module of which the test decides what it says. */
-function module() {
-  const state = { next: 1, news: new Map(), asked: [] };
+/** Methods after which events are looked for, one of each kind. */
+const SENDS = ['eth_sendTransaction', 'eth_sendRawTransaction', 'evm_mine', 'anvil_mine', 'hardhat_mine', 'mnr_submitBitcoinBlock'];
+
+/** A module of which the test decides what it says; `news` holds what is new of each subscription. */
+function module(interval = 1e6) {
+  const state = { next: 1, news: new Map(), asked: [], calls: [] };
   const ask = async ({ method, params }) => {
     state.asked.push(method);
+    if (SENDS.includes(method)) return 'sent';
     if (method === 'eth_subscribe') {
+      if (state.refusal) throw state.refusal;
+      state.calls.push(params);
       const id = `0x${state.next++}`;
       state.news.set(id, []);
       return id;
@@ -45,14 +53,21 @@ function module() {
     if (news.failure) throw news.failure;
     return news.splice(0);
   };
-  return { state, events: withEvents(ask, 1e6) };
+  const events = withEvents(ask, interval);
+  const subscribe = (...params) => events.provider.request({ method: 'eth_subscribe', params });
+  const told = [];
+  events.provider.on('message', ({ data }) => told.push(data.result));
+  return { state, events, told, subscribe };
 }
 
+/** Once all that is due has been done. */
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
 test('a subscription that the module has lost is made again under the same id', async () => {
-  const { state, events } = module();
+  const { state, events, subscribe } = module();
   const told = [];
   events.provider.on('message', ({ data }) => told.push(data));
-  const subscription = await events.provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+  const subscription = await subscribe('newHeads');
   state.news.clear();
   await events.changed();
   state.news.get('0x2').push('a');
@@ -65,13 +80,13 @@ test('a subscription that the module has lost is made again under the same id', 
 
 test('what fails is told later, and a listener that throws keeps nothing from others', async (t) => {
   t.mock.method(console, 'error', () => {});
-  const { state, events } = module();
+  const { state, events, subscribe } = module();
   const told = [];
   events.provider.on('message', () => {
     throw new Error('mine');
   });
   events.provider.on('message', ({ data }) => told.push(data.result));
-  const id = await events.provider.request({ method: 'eth_subscribe', params: ['logs', {}] });
+  const id = await subscribe('logs', {});
   state.news.get(id).push('a');
   state.news.get(id).failure = Object.assign(new Error('no proof'), { code: -32002 });
   await events.changed();
@@ -81,4 +96,137 @@ test('what fails is told later, and a listener that throws keeps nothing from ot
   assert.deepEqual(told, ['a']);
   assert.equal(console.error.mock.callCount(), 1);
   events.close();
+});
+
+test('a subscription that cannot be made again now is made again later', async () => {
+  const { state, events, told, subscribe } = module();
+  await subscribe('newHeads');
+  state.news.clear();
+  state.refusal = new Error('no proof');
+  await events.changed();
+  delete state.refusal;
+  await events.changed();
+  state.news.get('0x2').push('a');
+  await events.changed();
+  assert.deepEqual(told, ['a']);
+  events.close();
+});
+
+test('it is made again as it was made, whatever became of the parameters', async () => {
+  const { state, events, subscribe } = module();
+  const filter = { address: '0x1' };
+  await subscribe('logs', filter);
+  filter.address = '0x2';
+  state.news.clear();
+  await events.changed();
+  assert.deepEqual(state.calls[1], ['logs', { address: '0x1' }]);
+  events.close();
+});
+
+test('nothing is told of a subscription after its end, and it is not made again', async () => {
+  const { state, events, told, subscribe } = module();
+  const [first, second] = [await subscribe('newHeads'), await subscribe('newHeads')];
+  const end = (id) => events.provider.request({ method: 'eth_unsubscribe', params: [id] });
+  events.provider.on('message', () => void end(first));
+  state.news.get(first).push('a', 'b');
+  await events.changed();
+  assert.deepEqual(told, ['a']);
+  state.news.delete(second);
+  const look = events.changed();
+  await end(second);
+  await look;
+  assert.deepEqual([state.calls.length, state.news.size], [2, 0]);
+  events.close();
+});
+
+test('looks come one after the other, and a change during one is looked at', async () => {
+  const { state, events, told, subscribe } = module();
+  const id = await subscribe('newHeads');
+  state.asked.length = 0;
+  const looks = [events.changed(), events.changed(), events.changed()];
+  assert.equal(state.asked.length, 1);
+  state.news.get(id).push('a');
+  await Promise.all(looks);
+  assert.deepEqual(told, ['a']);
+  assert.equal(state.asked.length, 2);
+  events.close();
+});
+
+test('after what may change the chain events are looked for at once', async () => {
+  const { state, events, subscribe } = module();
+  await subscribe('newHeads');
+  for (const method of SENDS) {
+    state.asked.length = 0;
+    assert.equal(await events.provider.request({ method }), 'sent');
+    await settled();
+    assert.deepEqual(state.asked, [method, 'eth_getFilterChanges']);
+  }
+  state.asked.length = 0;
+  await events.provider.request({ method: 'eth_getFilterChanges', params: ['0x1'] });
+  await settled();
+  assert.equal(state.asked.length, 1);
+  events.close();
+});
+
+test('looks at intervals begin with the first subscription and end with the last', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const { state, events, subscribe } = module(1_000);
+  const looks = async () => {
+    state.asked.length = 0;
+    t.mock.timers.tick(1_000);
+    await settled();
+    return state.asked.length;
+  };
+  assert.equal(await looks(), 0);
+  const ids = [await subscribe('newHeads'), await subscribe('newHeads')];
+  assert.equal(await looks(), 2);
+  for (const [place, id] of ids.entries()) {
+    await events.provider.request({ method: 'eth_unsubscribe', params: [id] });
+    assert.equal(await looks(), 1 - place);
+  }
+  await subscribe('newHeads');
+  assert.equal(await looks(), 1);
+  events.close();
+  assert.equal(await looks(), 0);
+});
+
+test('a listener is removed once for each time, and one that was never there not at all', async () => {
+  const { state, events, told, subscribe } = module();
+  const { provider } = events;
+  const id = await subscribe('newHeads');
+  const more = [];
+  const listener = ({ data }) => more.push(data.result);
+  const stranger = () => {};
+  assert.equal(provider.on('message', listener).on('message', listener), provider);
+  assert.equal(provider.removeListener('message', listener).removeListener('message', stranger), provider);
+  provider.removeListener('accountsChanged', stranger);
+  state.news.get(id).push('a');
+  await events.changed();
+  assert.deepEqual([told, more], [['a'], ['a']]);
+  events.close();
+});
+
+test('a call that is none is the module\'s to refuse', async () => {
+  for (const call of [undefined, null, {}, { method: 'eth_unsubscribe' }]) {
+    const events = withEvents(async (given) => Promise.reject(new Error(`refused ${given}`)), 1e6);
+    await assert.rejects(events.provider.request(call), /refused/);
+  }
+});
+
+test('providers and transports that nobody closes do not keep Node.js running', () => {
+  const run = async () => {
+    const { connect, startDevChain, webSocketTransport } = await import('./dev.js');
+    const { transportTo } = await import('./test/lib/chain-transport.mjs');
+    const { FakeSocket } = await import('./test/lib/fake-socket.mjs');
+    const running = setInterval(() => {}, 1_000);
+    const chain = await startDevChain();
+    const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+    const light = await connect({ network: 'regtest', upstream: transportTo(chain), checkpoint: { number: 0, hash } });
+    for (const provider of [chain, light]) await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+    webSocketTransport('ws://node.example', { WebSocket: FakeSocket })('{"id":1}');
+    clearInterval(running);
+  };
+  const cwd = fileURLToPath(new URL('..', import.meta.url));
+  const { signal, status, stderr } = spawnSync(process.execPath, ['--eval', `(${run})()`], { cwd, timeout: 15_000 });
+  assert.deepEqual([signal, status], [null, 0], String(stderr));
 });

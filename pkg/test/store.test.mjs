@@ -2,6 +2,7 @@
 // replaced where it does not.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { loaded, pagesIn } from '../store.js';
 import { startBrowser } from './lib/browser.mjs';
 import { servePackage } from './lib/pages.mjs';
 import { visit } from './lib/store-scenario.mjs';
@@ -80,6 +81,66 @@ test('a page keeps headers in IndexedDB', async () => {
     const last = await asked(inPage());
     const counts = JSON.stringify({ cold, warm, damaged, rebuilt, cut, last });
     assert.ok(Math.min(cold, damaged, cut) > node.head && Math.max(warm, rebuilt, last) <= 8, counts);
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+});
+
+const page = (byte) => Uint8Array.of(byte);
+
+test('each chain has its pages, and pages from one on take the place of all there were', async () => {
+  const store = mapStore();
+  const hash = `0x${'1'.repeat(64)}`;
+  const chains = [{ network: 'mainnet' }, { network: 'testnet' }, { network: 'mainnet', checkpoint: { hash } }];
+  const pages = () => chains.map((config) => pagesIn(store, config));
+  for (const [place, each] of pages().entries()) {
+    await each.save(0, [page(place), page(8), page(9)]);
+    await each.save(1, [page(7)]);
+  }
+  for (const [place, each] of pages().entries()) assert.deepEqual(await each.load(), [page(place), page(7)]);
+  assert.equal(pagesIn(null, chains[0]), undefined);
+});
+
+test('pages are written one after the other, and none after one that was not', async () => {
+  const store = mapStore();
+  const put = async (key, value) => {
+    if (value[0] === 0) throw new Error('no space');
+    await new Promise((resolve) => setTimeout(resolve, value[0]));
+    store.put(key, value);
+  };
+  const pages = pagesIn({ get: store.get, put }, { network: 'regtest' });
+  await Promise.all([pages.save(0, [page(20)]), pages.save(0, [page(1)])]);
+  assert.deepEqual(await pages.load(), [page(1)]);
+  await Promise.all([pages.save(1, [page(0)]), pages.save(0, [page(2)])]);
+  await pages.save(0, [page(3)]);
+  assert.deepEqual(await pages.load(), [page(1)]);
+});
+
+test('pages that cannot be read are none', async () => {
+  const get = async () => Promise.reject(new Error('no permission'));
+  assert.deepEqual(await loaded(pagesIn({ get }, { network: 'regtest' })), []);
+  assert.equal(await loaded(undefined), undefined);
+});
+
+test('databases of a page are changed as a whole, given up to another page, and left alone where nobody wants them', async () => {
+  const site = await servePackage();
+  const browser = await startBrowser();
+  try {
+    await browser.open(`${site.url}/test/page.html`);
+    const run = async () => {
+      const { databases } = await import('/test/lib/store-scenario.mjs');
+      return databases(await import('/store.js'));
+    };
+    assert.deepEqual(await browser.run(run), {
+      unwanted: [],
+      replaced: [[0], [7]],
+      aborted: [[0], [7]],
+      after: [[0], [7]],
+      deleted: true,
+      gone: [],
+      newer: [],
+    });
   } finally {
     await browser.close();
     await site.close();

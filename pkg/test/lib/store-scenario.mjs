@@ -33,3 +33,43 @@ export async function harmDatabases(change) {
     db.close();
   }
 }
+
+/** What becomes of pages in IndexedDB, in the worst cases too. */
+export async function databases({ loaded, pagesIn }) {
+  const config = { network: 'regtest', checkpoint: { hash: '0x1' } };
+  const pages = pagesIn(undefined, config);
+  const read = async () => (await loaded(pagesIn(undefined, config))).map((page) => [...page]);
+  const page = (byte) => Uint8Array.of(byte);
+  const unwanted = pagesIn(null, config) ? 'a database' : await indexedDB.databases();
+  await pages.save(0, [page(0), page(8), page(9)]);
+  await pages.save(1, [page(7)]);
+  const replaced = await read();
+
+  // The disk is full once everything is written.
+  const { put } = IDBObjectStore.prototype;
+  IDBObjectStore.prototype.put = function (...given) {
+    const request = put.apply(this, given);
+    request.onsuccess = () => this.transaction.abort();
+    return request;
+  };
+  await pages.save(1, [page(6)]);
+  IDBObjectStore.prototype.put = put;
+  const aborted = await read();
+  await pages.save(0, [page(5)]);
+  const after = await read();
+
+  const [{ name }] = await indexedDB.databases();
+  const deleted = await new Promise((resolve) => {
+    const request = indexedDB.deleteDatabase(name);
+    request.onsuccess = () => resolve(true);
+    request.onblocked = () => resolve('blocked');
+  });
+  const gone = await read();
+
+  // Of a version to come.
+  await settled(indexedDB.deleteDatabase(name));
+  const upgraded = indexedDB.open(name, 2);
+  upgraded.onupgradeneeded = () => upgraded.result.createObjectStore('other');
+  (await settled(upgraded)).close();
+  return { unwanted, replaced, aborted, after, deleted, gone, newer: await read() };
+}

@@ -1,0 +1,177 @@
+// The transport over WebSocket, with the other side in the test's hands.
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import { webSocketTransport } from '../websocket.js';
+import { FakeSocket } from './lib/fake-socket.mjs';
+
+const HEADS = { method: 'eth_subscription', params: { subscription: '0x1', result: {} } };
+
+const start = (options) => webSocketTransport('wss://node.example/key', { WebSocket: FakeSocket, ...options });
+const call = (id) => ({ jsonrpc: '2.0', id, method: 'm' });
+const ask = (transport, ...ids) => transport(JSON.stringify(ids.length > 1 ? ids.map(call) : call(ids[0])));
+const text = async (answer) => new TextDecoder().decode(await answer);
+
+/** Whether an exchange is still under way, once all that is due has been done. */
+async function waits(answer) {
+  const open = Symbol('open');
+  const settled = answer.then(() => undefined, () => undefined);
+  return (await Promise.race([settled, new Promise((resolve) => setImmediate(resolve, open))])) === open;
+}
+
+beforeEach(() => FakeSocket.made.splice(0));
+
+test('one connection carries all exchanges: what waits for it is sent in order', async () => {
+  const transport = start();
+  const early = [ask(transport, 1), ask(transport, 2, 3)];
+  FakeSocket.last.open();
+  const late = ask(transport, 4);
+  assert.equal(FakeSocket.made.length, 1);
+  assert.deepEqual(FakeSocket.last.sent, [call(1), [call(2), call(3)], call(4)]);
+  for (const answer of ['{"id":4}', '[{"id":3},{"id":2}]', '{"id":1}']) FakeSocket.last.say(answer);
+  assert.deepEqual(await Promise.all([...early, late].map(text)), ['{"id":1}', '[{"id":3},{"id":2}]', '{"id":4}']);
+});
+
+test('answers that nobody can place are the oldest exchange\'s, those to no question nobody\'s', async () => {
+  const transport = start();
+  const [first, second, third] = [ask(transport, 1), ask(transport, 2), ask(transport, 3)];
+  FakeSocket.last.open();
+  for (const stray of [0, 4]) FakeSocket.last.say({ id: stray });
+  assert.ok(await waits(first));
+  FakeSocket.last.say('no JSON');
+  assert.equal(await text(first), 'no JSON');
+  FakeSocket.last.say('[{"id":"3"},{"id":null}]');
+  assert.equal(await text(second), '[{"id":"3"},{"id":null}]');
+  assert.ok(await waits(third));
+  FakeSocket.last.say('null');
+  assert.equal(await text(third), 'null');
+  FakeSocket.last.say('null');
+});
+
+test('new blocks are asked for where somebody listens, on every connection', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'] });
+  const transport = start();
+  const answer = ask(transport, 1);
+  const [before] = FakeSocket.made;
+  before.open();
+  before.say(HEADS);
+  assert.deepEqual(before.sent, [call(1)]);
+  let heads = 0;
+  transport.heads(() => (heads += 1));
+  assert.equal(before.sent[1].method, 'eth_subscribe');
+  before.say({ id: before.sent[1].id, result: '0x1' });
+  for (const block of [1, 2]) {
+    before.say(HEADS);
+    assert.equal(heads, block);
+  }
+  assert.ok(await waits(answer), 'an announcement is no answer');
+  before.onclose();
+  await assert.rejects(answer, /connection lost/);
+  t.mock.timers.tick(1_000);
+  void ask(transport, 2);
+  FakeSocket.last.open();
+  assert.deepEqual(FakeSocket.last.sent.map(({ method }) => method), ['eth_subscribe', 'm']);
+});
+
+test('a listener before the first connection opens none', () => {
+  start().heads(() => {});
+  assert.equal(FakeSocket.made.length, 0);
+});
+
+test('pauses between connections that fail grow to a minute, and an answer makes them short again', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'] });
+  const transport = start();
+  const fails = async (pause) => {
+    const made = FakeSocket.made.length;
+    const answer = ask(transport, 1);
+    assert.equal(FakeSocket.made.length, made + 1);
+    FakeSocket.last.onerror();
+    await assert.rejects(answer, /^Error: no connection to node\.example$/);
+    t.mock.timers.tick(pause - 1);
+    await assert.rejects(ask(transport, 1), /^Error: no connection to node\.example$/);
+    assert.equal(FakeSocket.made.length, made + 1, 'not before the pause is over');
+    t.mock.timers.tick(1);
+  };
+  for (const pause of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) await fails(pause);
+  const answer = ask(transport, 1);
+  FakeSocket.last.open();
+  FakeSocket.last.say({ id: 1 });
+  await answer;
+  FakeSocket.last.onclose();
+  t.mock.timers.tick(1_000);
+  await fails(2_000);
+});
+
+test('a connection that was given up cannot harm the one after it', async (t) => {
+  t.mock.timers.enable({ apis: ['Date'] });
+  const transport = start({ maxLength: 20 });
+  const answer = ask(transport, 1);
+  const [old] = FakeSocket.made;
+  old.open();
+  old.say('x'.repeat(21));
+  await assert.rejects(answer, /not a text of at most 20 characters/);
+  assert.equal(old.readyState, FakeSocket.CLOSED);
+  t.mock.timers.tick(1_000);
+  const again = ask(transport, 2);
+  old.onclose();
+  old.onerror();
+  FakeSocket.last.open();
+  FakeSocket.last.say({ id: 2 });
+  assert.equal(await text(again), '{"id":2}');
+});
+
+test('bytes instead of text end the connection', async () => {
+  const transport = start();
+  const answer = ask(transport, 1);
+  FakeSocket.last.open();
+  FakeSocket.last.say(new TextEncoder().encode('{"id":1}'));
+  await assert.rejects(answer, /not a text/);
+});
+
+test('an exchange has its time, one that was answered takes none from others', async (t) => {
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'] });
+  const transport = start({ timeout: 100 });
+  const answer = ask(transport, 1);
+  FakeSocket.last.open();
+  t.mock.timers.tick(60);
+  FakeSocket.last.say({ id: 1 });
+  await answer;
+  const [second, third] = [ask(transport, 2), ask(transport, 3)];
+  const ended = [second, third].map((exchange) => assert.rejects(exchange, /no answer in 100 ms/));
+  t.mock.timers.tick(99);
+  assert.ok(await waits(second));
+  t.mock.timers.tick(1);
+  await Promise.all(ended);
+});
+
+test('without options an exchange has 20 seconds, an answer 32 Mi characters', async (t) => {
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'] });
+  const transport = start();
+  const answer = ask(transport, 1);
+  FakeSocket.last.open();
+  t.mock.timers.tick(19_999);
+  assert.ok(await waits(answer));
+  const longest = `{"id":1}${' '.repeat(32 * 1024 * 1024 - 8)}`;
+  FakeSocket.last.say(longest);
+  assert.equal((await answer).length, longest.length);
+  const tooLong = assert.rejects(ask(transport, 2), /at most 33554432 characters/);
+  FakeSocket.last.say(`${longest} `);
+  await tooLong;
+  t.mock.timers.tick(2_000);
+  const silent = assert.rejects(ask(transport, 3), /no answer in 20000 ms/);
+  t.mock.timers.tick(20_000);
+  await silent;
+});
+
+test('a closed transport ends what waits and connects no more', async () => {
+  const transport = start();
+  const answer = ask(transport, 1);
+  transport.close();
+  await assert.rejects(answer, /the transport is closed/);
+  assert.equal(FakeSocket.last.readyState, FakeSocket.CLOSED);
+  await assert.rejects(ask(transport, 2), /the transport is closed/);
+  assert.equal(FakeSocket.made.length, 1);
+});
+
+test('a runtime without WebSocket is told so at once', () => {
+  assert.throws(() => start({ WebSocket: null }), /this runtime has no WebSocket/);
+});
