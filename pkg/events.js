@@ -38,7 +38,7 @@ export function withEvents(ask, interval) {
     try {
       results = await ask({ method: 'eth_getFilterChanges', params: [made.id] });
     } catch (error) {
-      if (error?.code === NOT_FOUND && subscriptions.has(subscription)) {
+      if (error.code === NOT_FOUND && subscriptions.has(subscription)) {
         made.id = await ask(made.call).catch(() => made.id);
       }
       return;
@@ -57,7 +57,7 @@ export function withEvents(ask, interval) {
     looking = true;
     while (again) {
       again = false;
-      for (const [subscription, made] of [...subscriptions]) await tell(subscription, made);
+      for (const [subscription, made] of subscriptions) await tell(subscription, made);
     }
     looking = false;
   }

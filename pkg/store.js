@@ -15,7 +15,8 @@ const nameOf = ({ network, checkpoint }) => `rootlight-v${VERSION}-${network}-${
 export function pagesIn(store, config) {
   const name = nameOf(config);
   if (store) return keyed(store, name);
-  return store === undefined && globalThis.indexedDB ? database(name) : undefined;
+  // Where there is no IndexedDB, this is a store that fails.
+  return store === undefined ? database(name) : undefined;
 }
 
 /** Pages in a store of the caller's: a value of no bytes ends them. */

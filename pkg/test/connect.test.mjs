@@ -15,6 +15,7 @@ const OPTIONS = { network: 'regtest', upstream: async () => new Uint8Array(0) };
 async function start(options, work = async () => {}) {
   const seen = { asked: [], hints: [], closed: 0 };
   const load = async (source) => {
+    await undefined;
     seen.source = source;
   };
   const module = {
@@ -26,6 +27,7 @@ async function start(options, work = async () => {}) {
     close: () => (seen.closed += 1),
   };
   const connect = async (text, transports, kept, keep, progress) => {
+    assert.ok('source' in seen, 'loaded before it is used');
     Object.assign(seen, { settings: JSON.parse(text), transports, kept, keep, progress });
     await work(seen);
     return module;
@@ -58,7 +60,7 @@ test('upstreams are named by their origin, which holds no key, and reached by th
 test('connections that were made here end with the provider, those of the caller do not', async () => {
   let ended = 0;
   const mine = Object.assign(async () => new Uint8Array(0), { close: () => (ended += 1) });
-  const upstream = [mine, 'wss://node.example'];
+  const upstream = [mine, 'wss://node.example', 'https://node.example'];
   const ask = async ({ transports }) => void transports[1]('{"id":1}').catch(() => {});
   const { provider, seen } = await start({ upstream }, ask);
   assert.equal(FakeSocket.last.readyState, FakeSocket.CONNECTING);

@@ -162,32 +162,40 @@ test('after what may change the chain events are looked for at once', async () =
     assert.deepEqual(state.asked, [method, 'eth_getFilterChanges']);
   }
   state.asked.length = 0;
+  // A filter may have a subscription's name.
   await events.provider.request({ method: 'eth_getFilterChanges', params: ['0x1'] });
   await settled();
-  assert.equal(state.asked.length, 1);
+  assert.deepEqual(state.asked, ['eth_getFilterChanges']);
   events.close();
 });
 
 test('looks at intervals begin with the first subscription and end with the last', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
+  const timers = new Set();
+  t.mock.method(globalThis, 'setInterval', (...timer) => {
+    timers.add(timer);
+    return timer;
+  });
+  t.mock.method(globalThis, 'clearInterval', (timer) => timers.delete(timer));
   const { state, events, subscribe } = module(1_000);
   const looks = async () => {
     state.asked.length = 0;
-    t.mock.timers.tick(1_000);
-    await settled();
+    for (const [work, interval] of timers) {
+      assert.equal(interval, 1_000);
+      await work();
+    }
     return state.asked.length;
   };
-  assert.equal(await looks(), 0);
   const ids = [await subscribe('newHeads'), await subscribe('newHeads')];
   assert.equal(await looks(), 2);
   for (const [place, id] of ids.entries()) {
     await events.provider.request({ method: 'eth_unsubscribe', params: [id] });
     assert.equal(await looks(), 1 - place);
   }
+  assert.equal(timers.size, 0);
   await subscribe('newHeads');
   assert.equal(await looks(), 1);
   events.close();
-  assert.equal(await looks(), 0);
+  assert.equal(timers.size, 0);
 });
 
 test('a listener is removed once for each time, and one that was never there not at all', async () => {

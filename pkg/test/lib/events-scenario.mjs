@@ -2,6 +2,7 @@
 // is that chain without any service of its own.
 
 import { transportTo } from './chain-transport.mjs';
+import { keepRunning } from './running.mjs';
 
 function must(condition, what) {
   if (!condition) throw new Error(`not as it must be: ${what}`);
@@ -34,14 +35,14 @@ const marks = (logs) => logs.map((log) => `${BigInt(log.blockNumber)}${log.remov
 const numbers = (heads) => heads.map((head) => BigInt(head.number)).join(' ');
 
 /** Returns how many things were found right. */
-export async function scenario({ connect }, { startDevChain }) {
+export const scenario = (light, dev) => keepRunning(() => work(light, dev));
+
+async function work({ connect }, { startDevChain }) {
   let right = 0;
   const check = (condition, what) => {
     must(condition, what);
     right += 1;
   };
-  // Neither provider keeps Node.js running by itself, and there is no connection that would.
-  const running = setInterval(() => {}, 1_000);
   const chain = await startDevChain();
   const ask = (method, ...params) => chain.request({ method, params });
   const [from, to] = await ask('eth_accounts');
@@ -92,6 +93,5 @@ export async function scenario({ connect }, { startDevChain }) {
     provider.close();
     check((await gone).code === 4900, 'disconnect');
   }
-  clearInterval(running);
   return right;
 }

@@ -17,6 +17,7 @@ const settled = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error('blocked'));
   });
 
 /** Damages what is kept in IndexedDB. */
@@ -40,9 +41,16 @@ export async function databases({ loaded, pagesIn }) {
   const pages = pagesIn(undefined, config);
   const read = async () => (await loaded(pagesIn(undefined, config))).map((page) => [...page]);
   const page = (byte) => Uint8Array.of(byte);
+  const { open } = IDBFactory.prototype;
+  let connections = 0;
+  IDBFactory.prototype.open = function (...given) {
+    connections += 1;
+    return open.apply(this, given);
+  };
   const unwanted = pagesIn(null, config) ? 'a database' : await indexedDB.databases();
   await pages.save(0, [page(0), page(8), page(9)]);
   await pages.save(1, [page(7)]);
+  IDBFactory.prototype.open = open;
   const replaced = await read();
 
   // The disk is full once everything is written.
@@ -59,17 +67,14 @@ export async function databases({ loaded, pagesIn }) {
   const after = await read();
 
   const [{ name }] = await indexedDB.databases();
-  const deleted = await new Promise((resolve) => {
-    const request = indexedDB.deleteDatabase(name);
-    request.onsuccess = () => resolve(true);
-    request.onblocked = () => resolve('blocked');
-  });
+  const remove = () => settled(indexedDB.deleteDatabase(name));
+  await remove();
   const gone = await read();
 
   // Of a version to come.
-  await settled(indexedDB.deleteDatabase(name));
+  await remove();
   const upgraded = indexedDB.open(name, 2);
   upgraded.onupgradeneeded = () => upgraded.result.createObjectStore('other');
   (await settled(upgraded)).close();
-  return { unwanted, replaced, aborted, after, deleted, gone, newer: await read() };
+  return { unwanted, connections, replaced, aborted, after, gone, newer: await read() };
 }

@@ -1,0 +1,180 @@
+// What the light client's module makes of transports, options and calls that are not as they should be; its upstream is
+// a development chain in the same process.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { connect } from '../index.js';
+import { startDevChain } from '../dev.js';
+import { transportTo } from './lib/chain-transport.mjs';
+
+/** More questions about these than one batch takes. */
+const BLOCKS = 26;
+
+/** A transaction's data that log 42 under topic 7. */
+const LOGS = '0x602a600052600760206000a1';
+
+let chain;
+let running;
+let options;
+
+before(async () => {
+  // No connection does that here.
+  running = setInterval(() => {}, 1_000);
+  chain = await startDevChain({ blockTime: 'manual' });
+  const [from] = await chain.request({ method: 'eth_accounts' });
+  for (let block = 0; block < BLOCKS; block += 1) {
+    await chain.request({ method: 'eth_sendTransaction', params: [{ from, data: LOGS, gas: '0x30d40' }] });
+    await chain.request({ method: 'evm_mine' });
+  }
+  const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+  options = { network: 'regtest', checkpoint: { number: 0, hash }, upstream: transportTo(chain), pollSeconds: 0.1, store: null };
+});
+
+after(() => {
+  chain.close();
+  clearInterval(running);
+});
+
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Mines a block and waits until the light client has it. */
+async function follows(light) {
+  await chain.request({ method: 'evm_mine' });
+  const wanted = await chain.request({ method: 'eth_blockNumber' });
+  for (const end = Date.now() + 20_000; (await light.request({ method: 'eth_blockNumber' })) !== wanted; await pause(20)) {
+    assert.ok(Date.now() < end, `${wanted} is never reached`);
+  }
+}
+
+/** A transport that counts what it is asked, and how many exchanges are under way. */
+function counting(transport = transportTo(chain)) {
+  const seen = { ids: [], sizes: [], asked: 0, now: 0, most: 0 };
+  const counted = async (body) => {
+    const calls = [JSON.parse(body)].flat();
+    seen.ids.push(...calls.map(({ id }) => id));
+    seen.sizes.push(calls.length);
+    seen.asked += 1;
+    seen.now += 1;
+    seen.most = Math.max(seen.most, seen.now);
+    await pause(1);
+    return transport(body).finally(() => (seen.now -= 1));
+  };
+  return Object.assign(counted, { seen });
+}
+
+test('questions come in batches of the size asked for, a few at a time, under ids that never come twice', async () => {
+  for (const [batch, largest, most] of [[0, 1, 4], [1, 1, 4], [2, 2, 4], [undefined, 50, 2]]) {
+    const upstream = counting();
+    const light = await connect({ ...options, upstream, batch, pollSeconds: 3_600 });
+    const filter = { fromBlock: '0x0', toBlock: 'latest', topics: [`0x${'7'.padStart(64, '0')}`] };
+    const logs = await light.request({ method: 'eth_getLogs', params: [filter] });
+    assert.equal(logs.length, BLOCKS);
+    assert.deepEqual([Math.max(...upstream.seen.sizes), upstream.seen.most], [largest, most]);
+    assert.equal(new Set(upstream.seen.ids).size, upstream.seen.ids.length);
+    light.close();
+  }
+});
+
+test('a transport that fails in any way is told of in a few words', async () => {
+  const long = `a\u0007b${'c'.repeat(300)}`;
+  for (const [upstream, reason] of [
+    [async () => '{}', /the transport gave no Uint8Array/],
+    [() => { throw new Error('at once'); }, /at once/],
+    [async () => Promise.reject('a text'), /a text/],
+    [async () => Promise.reject(undefined), /unknown failure/],
+    [async () => Promise.reject(new Error(long)), /abc{198}(?!c)/],
+    [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: null })), /the upstream asks for a pause/],
+  ]) {
+    const error = await connect({ ...options, upstream }).catch((reason) => reason);
+    assert.equal(error.code, 4900);
+    assert.match(error.message, reason);
+  }
+});
+
+test('a client asks nothing more once it is closed, or never came to be', async () => {
+  const upstream = counting();
+  const light = await connect({ ...options, upstream });
+  light.close();
+  const error = await light.request({ method: 'eth_blockNumber' }).catch((reason) => reason);
+  assert.equal(error.code, 4900);
+  const failing = counting(async () => Promise.reject(new Error('down')));
+  await assert.rejects(connect({ ...options, upstream: failing }), /down/);
+  await pause(50);
+  const asked = [upstream, failing].map(({ seen }) => seen.asked);
+  await chain.request({ method: 'evm_mine' });
+  await pause(600);
+  assert.deepEqual([upstream, failing].map(({ seen }) => seen.asked), asked);
+});
+
+test('wrong options are named', async () => {
+  for (const [wrong, named] of [
+    [{ unknown: 1 }, /^options: unknown field/],
+    [{ network: 'nonet' }, /^network: 'nonet' is not known/],
+    [{ checkpoint: { number: 0, hash: '0x1' } }, /^checkpoint\.hash: /],
+    [{ checkpoint: { ...options.checkpoint, totalDifficulty: 'much' } }, /^checkpoint\.totalDifficulty: /],
+    [{ checkpoint: { ...options.checkpoint, unknown: 1 } }, /^options: unknown field/],
+    [{ pollSeconds: -1 }, /^options: /],
+    [{ upstream: [] }, /^upstream: at least one is needed/],
+    [{ unproven: 'quorum:2' }, /^unproven: quorum:2 takes 2 upstreams, 1 given/],
+  ]) {
+    const error = await connect({ ...options, ...wrong }).catch((reason) => reason);
+    assert.equal(error.code, -32600, error.message);
+    assert.match(error.message, named);
+  }
+});
+
+test('calls that are none are refused', async () => {
+  const light = await connect(options);
+  for (const provider of [light, chain]) {
+    for (const call of [undefined, null, 'eth_chainId', {}, { method: 'eth_chainId', params: [1n] }, { method: 1 }]) {
+      const error = await provider.request(call).catch((reason) => reason);
+      assert.equal(error.code, -32600, `${call}: ${error.message}`);
+    }
+    const hidden = { get method() { throw new RangeError('mine'); } };
+    await assert.rejects(provider.request(hidden), RangeError);
+  }
+  light.close();
+});
+
+test('progress is told until the head is reached, and a listener that throws stops nothing', async () => {
+  let told = 0;
+  const onProgress = () => {
+    told += 1;
+    throw new Error('mine');
+  };
+  const light = await connect({ ...options, onProgress });
+  const before = told;
+  assert.ok(before > 0);
+  await follows(light);
+  assert.equal(told, before);
+  light.close();
+});
+
+test('an upstream that asks for a pause is not asked meanwhile', async () => {
+  const busy = counting(async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: 3_600 })));
+  const light = await connect({ ...options, upstream: [busy, options.upstream] });
+  for (let block = 0; block < 3; block += 1) await follows(light);
+  assert.equal(busy.seen.asked, 1);
+  light.close();
+});
+
+test('a step that computes for too long ends', async (t) => {
+  const light = await connect(options);
+  let now = Date.now();
+  t.mock.method(Date, 'now', () => (now += 5_001));
+  const endless = { data: '0x5b600056', gas: '0xfffffff' };
+  for (const provider of [light, chain]) {
+    const error = await provider.request({ method: 'eth_call', params: [endless, 'latest'] }).catch((reason) => reason);
+    assert.equal(error.code, -32011, error.message);
+  }
+  light.close();
+});
+
+test('pauses between looks are not shorter than allowed', async () => {
+  const upstream = counting();
+  const light = await connect({ ...options, upstream, pollSeconds: 0.001 });
+  await pause(100);
+  const { asked } = upstream.seen;
+  await pause(300);
+  assert.equal(upstream.seen.asked, asked);
+  light.close();
+});
