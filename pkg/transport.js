@@ -43,7 +43,7 @@ function failed({ status, headers }) {
   const error = new Error(`HTTP status ${status}`);
   if (!BUSY.has(status)) return error;
   const after = headers.get('retry-after');
-  const seconds = Number(after ?? NaN);
+  const seconds = Number(after);
   const pause = Number.isNaN(seconds) ? (Date.parse(after) - Date.now()) / 1000 : seconds;
   return Object.assign(error, { retryAfter: pause > 0 ? Math.ceil(pause) : null });
 }

@@ -51,7 +51,7 @@ export function webSocketTransport(url, options = {}) {
     old?.close();
     notBefore = Date.now() + Math.min(PAUSE * 2 ** failures, LONGEST_PAUSE);
     failures += 1;
-    for (const exchange of [...waiting.values()]) exchange.end(error);
+    for (const exchange of waiting.values()) exchange.end(error);
   }
 
   function take(text) {

@@ -12,6 +12,12 @@ const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'
 /** Things that the scenario finds right. */
 const CHECKS = 16;
 
+test('a module that is none is told of, and is in nobody\'s way', async () => {
+  const { startDevChain } = await import('../dev.js');
+  await assert.rejects(startDevChain({ module: new Uint8Array(8) }), WebAssembly.CompileError);
+  (await startDevChain()).close();
+});
+
 test('deploy, call, logs, snapshot and revert in Node.js', async () => {
   assert.equal(await scenario(await import('../dev.js'), { bytecode }), CHECKS);
 });

@@ -9,7 +9,7 @@ import { scenario } from './lib/events-scenario.mjs';
 import { servePackage } from './lib/pages.mjs';
 
 /** Things that the scenario finds right. */
-const CHECKS = 19;
+const CHECKS = 23;
 
 test('blocks, logs and a reorganisation are told in Node.js', async () => {
   assert.equal(await scenario(await import('../index.js'), await import('../dev.js')), CHECKS);

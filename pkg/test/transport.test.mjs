@@ -71,7 +71,7 @@ test('an answer may be as large as it may be, and not a byte larger', async () =
 });
 
 test('an exchange has its time, 20 seconds by default', async (t) => {
-  const server = await listen(createServer(() => {}));
+  const server = await listen(createServer((_, response) => setTimeout(() => response.end('{}'), 3_000).unref()));
   const given = t.mock.method(AbortSignal, 'timeout');
   try {
     await assert.rejects(httpTransport(server.url, { timeout: 20 })('{}'), { name: 'TimeoutError' });

@@ -72,8 +72,10 @@ test('new blocks are asked for where somebody listens, on every connection', asy
   assert.deepEqual(FakeSocket.last.sent.map(({ method }) => method), ['eth_subscribe', 'm']);
 });
 
-test('a listener before the first connection opens none', () => {
-  start().heads(() => {});
+test('a listener before the first connection opens none, nor does the end', () => {
+  const transport = start();
+  transport.heads(() => {});
+  transport.close();
   assert.equal(FakeSocket.made.length, 0);
 });
 
@@ -107,7 +109,8 @@ test('a connection that was given up cannot harm the one after it', async (t) =>
   const answer = ask(transport, 1);
   const [old] = FakeSocket.made;
   old.open();
-  old.say('x'.repeat(21));
+  transport.heads(() => assert.fail('what is too long is no announcement'));
+  old.say({ ...HEADS, filling: 'x'.repeat(21) });
   await assert.rejects(answer, /not a text of at most 20 characters/);
   assert.equal(old.readyState, FakeSocket.CLOSED);
   t.mock.timers.tick(1_000);

@@ -66,6 +66,7 @@ export async function scenario({ startDevChain }, { bytecode, module }) {
   check(BigInt(proof.storageProof[0].value) === supply && proof.accountProof.length > 0, 'a proof');
   check((await ask('trace_transaction', deployed))[0].type === 'create', 'a trace');
 
+  must(Object.isFrozen(chain), 'nobody changes a provider');
   chain.close();
   const after = await ask('eth_chainId').catch((reason) => reason);
   check(after.code === 4900, 'a closed chain answers nothing');
@@ -74,14 +75,18 @@ export async function scenario({ startDevChain }, { bytecode, module }) {
 
 /** A chain that mines by the clock, and options that cannot be followed. */
 export async function options({ startDevChain }) {
-  const chain = await startDevChain({ blockTime: 1, accounts: 2, balance: '0.5', hardfork: 'iris300', genesis: undefined });
+  const chain = await startDevChain({ blockTime: 1, accounts: 2, balance: 0.5, hardfork: 'iris300', genesis: undefined });
   const ask = (method, ...params) => chain.request({ method, params });
   const [first] = await ask('eth_accounts');
   must(BigInt(await ask('eth_getBalance', first, 'latest')) === 5n * 10n ** 17n, 'the balance');
-  for (let left = 100; (await ask('eth_blockNumber')) === '0x0'; left -= 1) {
-    must(left > 0, 'a block by the clock within ten seconds');
+  const told = [];
+  chain.on('message', ({ data }) => told.push(data.result.number));
+  await ask('eth_subscribe', 'newHeads');
+  for (let left = 100; told.length === 0; left -= 1) {
+    must(left > 0, 'a block by the clock, and word of it, within ten seconds');
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
+  must(told[0] === '0x1' && (await ask('eth_blockNumber')) !== '0x0', 'the block');
   chain.close();
   for (const [wrong, what] of [
     [{ blockTime: 'soon' }, 'blockTime'],

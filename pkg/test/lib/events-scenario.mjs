@@ -82,6 +82,15 @@ async function work({ connect }, { startDevChain }) {
     await send({ to });
     await listen(provider, 'newHeads').then(({ until }) => send({ to }).then(() => until(1)));
     check(heads.told.length === 0, `a removed listener of the ${name}`);
+
+    // The module forgets a subscription; it is made again.
+    const lost = await listen(provider, 'newHeads');
+    check((await request({ method: 'eth_uninstallFilter', params: [lost.subscription] })) === true, 'a lost subscription');
+    for (const end = Date.now() + 20_000; lost.told.length === 0 && Date.now() < end; ) {
+      await send({ to });
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    check(lost.told.length > 0, `a subscription of the ${name} that was made again`);
   }
 
   const minimum = BigInt((await light.request({ method: 'eth_getBlockByNumber', params: ['latest', false] })).minimumGasPrice);
