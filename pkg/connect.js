@@ -25,7 +25,7 @@ const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headers
 
 /**
  * @param {(module?: unknown) => Promise<unknown>} load loads the module
- * @param {() => {connect(options: string, transport: unknown, kept?: Uint8Array[], keep?: Function, progress?: Function): Promise<unknown>}} client the module's class, once loaded
+ * @param {() => {connect(options: string, transports: Function[], kept: Uint8Array[] | undefined, keep: Function, progress?: Function): Promise<unknown>}} client the module's class, once loaded
  * @param {import('./index.js').ConnectOptions} options
  */
 export async function connectWith(load, client, options) {

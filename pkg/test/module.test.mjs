@@ -6,6 +6,9 @@ import { connect } from '../index.js';
 import { startDevChain } from '../dev.js';
 import { transportTo } from './lib/chain-transport.mjs';
 
+/** For attempts that must come to an end. */
+const LIMIT = { timeout: 30_000 };
+
 /** More questions about these than one batch takes. */
 const BLOCKS = 26;
 
@@ -74,7 +77,7 @@ test('questions come in batches of the size asked for, a few at a time, under id
   }
 });
 
-test('a transport that fails in any way is told of in a few words', async () => {
+test('a transport that fails in any way is told of in a few words', LIMIT, async () => {
   const long = `a\u0007b${'c'.repeat(300)}`;
   for (const [upstream, reason] of [
     [async () => '{}', /the transport gave no Uint8Array/],
@@ -90,7 +93,16 @@ test('a transport that fails in any way is told of in a few words', async () => 
   }
 });
 
-test('a client asks nothing more once it is closed, or never came to be', async () => {
+/** Moves the clock: the function that is returned sets it forward, in milliseconds. */
+function clock(t) {
+  const { now } = Date;
+  let ahead = 0;
+  t.mock.method(Date, 'now', () => now() + ahead);
+  return (milliseconds) => (ahead += milliseconds);
+}
+
+test('a client asks nothing more once it is closed, or never came to be', async (t) => {
+  const forward = clock(t);
   const upstream = counting();
   const light = await connect({ ...options, upstream });
   light.close();
@@ -100,12 +112,35 @@ test('a client asks nothing more once it is closed, or never came to be', async 
   await assert.rejects(connect({ ...options, upstream: failing }), /down/);
   await pause(50);
   const asked = [upstream, failing].map(({ seen }) => seen.asked);
-  await chain.request({ method: 'evm_mine' });
-  await pause(600);
+  // All rests are over, and nobody sleeps for longer than a second.
+  forward(3_600_000);
+  await pause(1_200);
   assert.deepEqual([upstream, failing].map(({ seen }) => seen.asked), asked);
 });
 
-test('wrong options are named', async () => {
+test('a transaction that is not mined is sent again', async (t) => {
+  const forward = clock(t);
+  const [from, to] = await chain.request({ method: 'eth_accounts' });
+  const signed = await chain.request({ method: 'eth_signTransaction', params: [{ from, to, gas: '0x5208' }] });
+  const sent = [];
+  const ask = transportTo(chain);
+  const upstream = async (body) => {
+    const [{ method, params }] = [JSON.parse(body)].flat();
+    if (method === 'eth_sendRawTransaction') sent.push(params[0]);
+    return ask(body);
+  };
+  const light = await connect({ ...options, upstream });
+  const raw = signed.raw ?? signed;
+  await light.request({ method: 'eth_sendRawTransaction', params: [raw] });
+  forward(30_000);
+  for (const end = performance.now() + 20_000; sent.length < 2; await pause(20)) {
+    assert.ok(performance.now() < end, 'it is never sent again');
+  }
+  assert.deepEqual(sent, [raw, raw]);
+  light.close();
+});
+
+test('wrong options are named', LIMIT, async () => {
   for (const [wrong, named] of [
     [{ unknown: 1 }, /^options: unknown field/],
     [{ network: 'nonet' }, /^network: 'nonet' is not known/],

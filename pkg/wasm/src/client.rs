@@ -26,8 +26,7 @@ impl Client {
     /// Verifies the chain from the checkpoint to the upstream's head, then follows it.
     ///
     /// `options` is JSON: `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`.
-    /// `transport` takes a request body and returns a promise of the answer's bytes; an array of such functions means
-    /// several upstreams.
+    /// Each of `transports` takes a request body and returns a promise of the answer's bytes.
     ///
     /// `kept` are pages that `keep` was given in an earlier run, in order from 0; what does not hold is ignored as a
     /// whole. `keep(first, pages)` is called with what to keep: pages from this number on, in place of all there were.
@@ -37,24 +36,15 @@ impl Client {
     /// An `Error` that says which option is wrong, or which header does not verify and why.
     pub async fn connect(
         options: String,
-        transport: JsValue,
+        transports: Vec<Function>,
         kept: Option<Array>,
-        keep: Option<Function>,
+        keep: Function,
         progress: Option<Function>,
     ) -> Result<Client, JsValue> {
         let config = Config::read(&options).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
-        let transports: Vec<JsValue> = match transport.dyn_ref::<Array>() {
-            Some(several) => several.iter().collect(),
-            None => vec![transport],
-        };
         config.check(transports.len()).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
-        let upstreams = transports.into_iter().map(|transport| {
-            let transport = transport.dyn_into::<Function>();
-            let transport =
-                transport.map_err(|_| failure(INVALID_REQUEST, "a transport must be a function"))?;
-            Ok(Upstream::new(transport, config.batch))
-        });
-        let driver = Driver::new(&config, upstreams.collect::<Result<_, JsValue>>()?, keep, progress);
+        let upstreams = transports.into_iter().map(|transport| Upstream::new(transport, config.batch));
+        let driver = Driver::new(&config, upstreams.collect(), keep, progress);
         if let Some(kept) = kept {
             driver.restore(&kept);
         }

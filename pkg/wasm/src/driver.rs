@@ -24,7 +24,7 @@ pub(crate) struct Driver {
     client: RefCell<Client>,
     upstreams: Vec<Upstream>,
     /// Takes what is to be kept.
-    keep: Option<Function>,
+    keep: Function,
     /// Is told how far the first synchronization is.
     progress: Option<Function>,
 }
@@ -34,7 +34,7 @@ impl Driver {
     pub(crate) fn new(
         config: &Config,
         upstreams: Vec<Upstream>,
-        keep: Option<Function>,
+        keep: Function,
         progress: Option<Function>,
     ) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
@@ -66,12 +66,11 @@ impl Driver {
 
     /// Hands out what is new and verified.
     fn save(&self) {
-        let Some(keep) = &self.keep else { return };
         let pages = self.client.borrow_mut().export();
         let Some(first) = pages.first() else { return };
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
         // A store that fails is no reason to stop.
-        let _ = keep.call2(&JsValue::NULL, &(first.index as f64).into(), &list);
+        let _ = self.keep.call2(&JsValue::NULL, &(first.index as f64).into(), &list);
     }
 
     /// Tells how far the first synchronization is: start, head, target, headers per second, seconds left if known.

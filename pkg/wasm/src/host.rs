@@ -73,9 +73,9 @@ pub(crate) struct Upstream {
 type Exchange = (u64, usize, Result<JsFuture, JsValue>);
 
 impl Upstream {
-    /// Asks at most `batch` questions in one exchange.
+    /// Asks at most `batch` questions in one exchange, at least one.
     pub(crate) fn new(transport: Function, batch: usize) -> Self {
-        Self { transport, batch: batch.max(1), next_id: Cell::new(1) }
+        Self { transport, batch, next_id: Cell::new(1) }
     }
 
     /// Asks the questions, the first of them at once, even before the future is polled; the answers come in the same
