@@ -15,7 +15,7 @@ const OPTIONS = { network: 'regtest', upstream: async () => new Uint8Array(0) };
 async function start(options, work = async () => {}) {
   const seen = { asked: [], hints: [], closed: 0 };
   const load = async (source) => {
-    await undefined;
+    await new Promise((resolve) => setImmediate(resolve));
     seen.source = source;
   };
   const module = {

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { startBrowser } from './lib/browser.mjs';
 import { options, scenario } from './lib/dev-scenario.mjs';
-import { servePackage } from './lib/pages.mjs';
+import { inPage } from './lib/in-page.mjs';
 import { regtestNode } from './lib/upstream.mjs';
 
 const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'));
@@ -36,18 +35,10 @@ test('the reference chain starts from the reference genesis', async () => {
 });
 
 test('deploy, call, logs, snapshot and revert in a page', async () => {
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${site.url}/test/page.html`);
-    const run = async (given) => {
-      const { options, scenario } = await import('/test/lib/dev-scenario.mjs');
-      const module = await import('/dev.js');
-      return [await scenario(module, given), await options(module)];
-    };
-    assert.deepEqual(await browser.run(run, { bytecode }), [CHECKS, true]);
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  const work = async (given) => {
+    const { options, scenario } = await import('/test/lib/dev-scenario.mjs');
+    const module = await import('/dev.js');
+    return [await scenario(module, given), await options(module)];
+  };
+  assert.deepEqual(await inPage((run) => run(work, { bytecode })), [CHECKS, true]);
 });

@@ -4,9 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { withEvents } from '../events.js';
-import { startBrowser } from './lib/browser.mjs';
 import { scenario } from './lib/events-scenario.mjs';
-import { servePackage } from './lib/pages.mjs';
+import { inPage } from './lib/in-page.mjs';
 
 /** Things that the scenario finds right. */
 const CHECKS = 23;
@@ -16,19 +15,11 @@ test('blocks, logs and a reorganisation are told in Node.js', async () => {
 });
 
 test('they are told in a page', async () => {
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${site.url}/test/page.html`);
-    const run = async () => {
-      const { scenario } = await import('/test/lib/events-scenario.mjs');
-      return scenario(await import('/index.js'), await import('/dev.js'));
-    };
-    assert.equal(await browser.run(run), CHECKS);
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  const work = async () => {
+    const { scenario } = await import('/test/lib/events-scenario.mjs');
+    return scenario(await import('/index.js'), await import('/dev.js'));
+  };
+  assert.equal(await inPage((run) => run(work)), CHECKS);
 });
 
 /** Methods after which events are looked for, one of each kind. */

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startBrowser } from './lib/browser.mjs';
 import { follow } from './lib/headers-scenario.mjs';
 import { HeaderNode, rawHeader, readHeaders } from './lib/headers.mjs';
-import { servePackage } from './lib/pages.mjs';
+import { inPage } from './lib/in-page.mjs';
 import { serveNode } from './lib/upstream.mjs';
 
 const shared = process.env.ROOTLIGHT_SHARED ?? fileURLToPath(new URL('../../../shared', import.meta.url));
@@ -77,19 +76,9 @@ test('a header that was changed leads nowhere', { skip }, async () => {
 });
 
 test('from a checkpoint to the head in a page, headers in every form', { skip }, async () => {
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${site.url}/test/page.html`);
-    await followAll(readHeaders(file), (options, numbers) => {
-      const run = async (settings, list) => {
-        const { follow } = await import('/test/lib/headers-scenario.mjs');
-        return follow(await import('/index.js'), settings, list);
-      };
-      return browser.run(run, options, numbers);
-    });
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  const work = async (settings, list) => {
+    const { follow } = await import('/test/lib/headers-scenario.mjs');
+    return follow(await import('/index.js'), settings, list);
+  };
+  await inPage((run) => followAll(readHeaders(file), (options, numbers) => run(work, options, numbers)));
 });

@@ -1,9 +1,8 @@
 // The light client of the built package, in Node.js and in a real page, against a recorded node on loopback.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { startBrowser } from './lib/browser.mjs';
+import { inPage } from './lib/in-page.mjs';
 import { askEverything } from './lib/light-scenario.mjs';
-import { servePackage } from './lib/pages.mjs';
 import { questionsAbout } from './lib/questions.mjs';
 import { serveRecording } from './lib/upstream.mjs';
 
@@ -26,19 +25,11 @@ test('every recorded block, transaction, receipt and state comes out right in No
 
 test('they come out right in a page', async () => {
   const questions = questionsAbout(node, 0, node.head);
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${site.url}/test/page.html`);
-    const run = async (settings, list) => {
-      const { askEverything } = await import('/test/lib/light-scenario.mjs');
-      return askEverything(await import('/index.js'), settings, list);
-    };
-    const { right, wrong } = await browser.run(run, options, questions);
-    assert.deepEqual(wrong, []);
-    assert.equal(right, questions.length);
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  const work = async (settings, list) => {
+    const { askEverything } = await import('/test/lib/light-scenario.mjs');
+    return askEverything(await import('/index.js'), settings, list);
+  };
+  const { right, wrong } = await inPage((run) => run(work, options, questions));
+  assert.deepEqual(wrong, []);
+  assert.equal(right, questions.length);
 });

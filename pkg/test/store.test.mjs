@@ -3,8 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { loaded, pagesIn } from '../store.js';
-import { startBrowser } from './lib/browser.mjs';
-import { servePackage } from './lib/pages.mjs';
+import { inPage } from './lib/in-page.mjs';
 import { visit } from './lib/store-scenario.mjs';
 import { serveRecording } from './lib/upstream.mjs';
 
@@ -61,30 +60,25 @@ test('a store that fails is like none', async () => {
 });
 
 test('a page keeps headers in IndexedDB', async () => {
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    const inPage = (harm) => async () => {
-      await browser.open(`${site.url}/test/page.html`);
-      const run = async (settings, change) => {
-        const { harmDatabases, visit } = await import('/test/lib/store-scenario.mjs');
-        await harmDatabases(change);
-        return visit(await import('/index.js'), settings);
-      };
-      return browser.run(run, options, harm ?? null);
+  const work = async (settings, change) => {
+    const { harmDatabases, visit } = await import('/test/lib/store-scenario.mjs');
+    await harmDatabases(change);
+    return visit(await import('/index.js'), settings);
+  };
+  await inPage(async (run, reload) => {
+    const visited = async (harm = null) => {
+      await reload();
+      return asked(() => run(work, options, harm));
     };
-    const cold = await asked(inPage());
-    const warm = await asked(inPage());
-    const damaged = await asked(inPage('flip'));
-    const rebuilt = await asked(inPage());
-    const cut = await asked(inPage('cut'));
-    const last = await asked(inPage());
+    const cold = await visited();
+    const warm = await visited();
+    const damaged = await visited('flip');
+    const rebuilt = await visited();
+    const cut = await visited('cut');
+    const last = await visited();
     const counts = JSON.stringify({ cold, warm, damaged, rebuilt, cut, last });
     assert.ok(Math.min(cold, damaged, cut) > node.head && Math.max(warm, rebuilt, last) <= 8, counts);
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  });
 });
 
 const page = (byte) => Uint8Array.of(byte);
@@ -127,25 +121,17 @@ test('pages that cannot be read are none', async () => {
 });
 
 test('databases of a page are changed as a whole, given up to another page, and left alone where nobody wants them', async () => {
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${site.url}/test/page.html`);
-    const run = async () => {
-      const { databases } = await import('/test/lib/store-scenario.mjs');
-      return databases(await import('/store.js'));
-    };
-    assert.deepEqual(await browser.run(run), {
-      unwanted: [],
-      connections: 1,
-      replaced: [[0], [7]],
-      aborted: [[0], [7]],
-      after: [[0], [7]],
-      gone: [],
-      newer: [],
-    });
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  const work = async () => {
+    const { databases } = await import('/test/lib/store-scenario.mjs');
+    return databases(await import('/store.js'));
+  };
+  assert.deepEqual(await inPage((run) => run(work)), {
+    unwanted: [],
+    connections: 1,
+    replaced: [[0], [7]],
+    aborted: [[0], [7]],
+    after: [[0], [7]],
+    gone: [],
+    newer: [],
+  });
 });

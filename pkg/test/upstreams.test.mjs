@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { WebSocket, WebSocketServer } from 'ws';
-import { startBrowser } from './lib/browser.mjs';
 import { transportTo } from './lib/chain-transport.mjs';
-import { servePackage } from './lib/pages.mjs';
+import { inPage } from './lib/in-page.mjs';
 import { scenario } from './lib/upstreams-scenario.mjs';
 
 /** Things that the scenario finds right. */
@@ -16,19 +15,11 @@ test('several upstreams, sending and answers without proof in Node.js', async ()
 });
 
 test('the same in a page', async () => {
-  const site = await servePackage();
-  const browser = await startBrowser();
-  try {
-    await browser.open(`${site.url}/test/page.html`);
-    const run = async () => {
-      const { scenario } = await import('/test/lib/upstreams-scenario.mjs');
-      return scenario(await import('/index.js'), await import('/dev.js'));
-    };
-    assert.equal(await browser.run(run), CHECKS);
-  } finally {
-    await browser.close();
-    await site.close();
-  }
+  const work = async () => {
+    const { scenario } = await import('/test/lib/upstreams-scenario.mjs');
+    return scenario(await import('/index.js'), await import('/dev.js'));
+  };
+  assert.equal(await inPage((run) => run(work)), CHECKS);
 });
 
 /** Serves a chain over WebSocket on loopback; `announce` tells every subscriber of a block. */
@@ -104,19 +95,15 @@ test('they are followed in a page', async () => {
   const { startDevChain } = await import('../dev.js');
   const chain = await startDevChain();
   const server = await serve(chain);
-  const site = await servePackage();
-  const browser = await startBrowser();
   const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
   const checkpoint = { number: 0, hash: genesis.hash };
-  let announcing;
+  const announcing = setInterval(async () => {
+    if (server.subscribers() === 0) return;
+    if ((await chain.request({ method: 'eth_blockNumber' })) === '0x0') await chain.request({ method: 'evm_mine' });
+    server.announce();
+  }, 50);
   try {
-    await browser.open(`${site.url}/test/page.html`);
-    announcing = setInterval(async () => {
-      if (server.subscribers() === 0) return;
-      if ((await chain.request({ method: 'eth_blockNumber' })) === '0x0') await chain.request({ method: 'evm_mine' });
-      server.announce();
-    }, 50);
-    const run = async (upstream, checkpoint) => {
+    const work = async (upstream, checkpoint) => {
       const { connect } = await import('/index.js');
       const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
       for (const end = Date.now() + 20_000; Date.now() < end; ) {
@@ -126,11 +113,9 @@ test('they are followed in a page', async () => {
       }
       return 'never';
     };
-    assert.equal(await browser.run(run, server.url, checkpoint), '0x1');
+    assert.equal(await inPage((run) => run(work, server.url, checkpoint)), '0x1');
   } finally {
     clearInterval(announcing);
-    await browser.close();
-    await site.close();
     server.close();
     chain.close();
   }
