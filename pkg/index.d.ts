@@ -133,5 +133,8 @@ export interface WebSocketOptions {
   readonly WebSocket?: unknown;
 }
 
-/** The transport behind `upstream: 'wss:...'`, for options of its own. It looks for new blocks as they are announced. */
+/**
+ * The transport behind `upstream: 'wss:...'`, for options of its own and for one client. It looks for new blocks as they
+ * are announced.
+ */
 export function webSocketTransport(url: string | URL, options?: WebSocketOptions): Transport & { close(): void };

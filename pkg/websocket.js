@@ -78,8 +78,10 @@ export function webSocketTransport(url, options = {}) {
   /** @param {string} body */
   function transport(body) {
     return new Promise((resolve, reject) => {
-      const socket = connection();
       const calls = [parsed(body)].flat();
+      // Two clients on one connection: neither could tell whose answer it is.
+      if (calls.some(({ id }) => owner(id))) throw new Error('a call of this id is under way');
+      const socket = connection();
       const first = calls[0].id;
       const timer = setTimeout(() => lost(new Error(`no answer in ${timeout} ms`)), timeout);
       timer.unref?.();

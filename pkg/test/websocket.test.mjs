@@ -47,6 +47,18 @@ test('answers that nobody can place are the oldest exchange\'s, those to no ques
   FakeSocket.last.say('null');
 });
 
+test('a call under the id of one that is under way is refused, and takes nothing from it', async () => {
+  const transport = start();
+  const first = ask(transport, 1, 2);
+  FakeSocket.last.open();
+  for (const ids of [[1], [2], [2, 3], [0, 1]]) await assert.rejects(ask(transport, ...ids), /a call of this id is under way/);
+  const next = ask(transport, 3);
+  FakeSocket.last.say('[{"id":1},{"id":2}]');
+  FakeSocket.last.say('{"id":3}');
+  assert.deepEqual(await Promise.all([first, next].map(text)), ['[{"id":1},{"id":2}]', '{"id":3}']);
+  assert.equal(FakeSocket.last.sent.length, 2);
+});
+
 test('new blocks are asked for where somebody listens, on every connection', async (t) => {
   t.mock.timers.enable({ apis: ['Date'] });
   const transport = start();
