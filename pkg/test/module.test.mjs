@@ -163,6 +163,7 @@ test('calls that are none are refused', async () => {
     for (const call of [undefined, null, 'eth_chainId', {}, { method: 'eth_chainId', params: [1n] }, { method: 1 }]) {
       const error = await provider.request(call).catch((reason) => reason);
       assert.equal(error.code, -32600, `${call}: ${error.message}`);
+      assert.ok(!('data' in error), 'data only where there are some');
     }
     const hidden = { get method() { throw new RangeError('mine'); } };
     await assert.rejects(provider.request(hidden), RangeError);

@@ -1,7 +1,9 @@
 // The verify-only module of the built package, in Node.js and in a real page.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { inPage } from './lib/in-page.mjs';
 import { scenario } from './lib/verify-scenario.mjs';
 
@@ -17,4 +19,14 @@ test('documents are checked in a page', async () => {
     return scenario(await import('/verify.js'), input);
   };
   assert.equal(await inPage((run) => run(work, vectors)), 8);
+});
+
+test('a program may ask for a hash and for nothing else', () => {
+  const run = async () => {
+    const { keccak256 } = await import('./verify.js');
+    console.log(Buffer.from(await keccak256(new TextEncoder().encode('cow'))).toString('hex'));
+  };
+  const cwd = fileURLToPath(new URL('..', import.meta.url));
+  const said = execFileSync(process.execPath, ['--eval', `(${run})()`], { cwd, encoding: 'utf8', stdio: 'pipe' });
+  assert.equal(said.trim(), 'c85ef7d79691fe79573b1a7064c19c1a9819ebdbd1faaab1a8ec92344438aaf4');
 });
