@@ -75,6 +75,22 @@ test('a header that was changed leads nowhere', { skip }, async () => {
   }
 });
 
+test('a chain that shows less work than is asked for answers nothing', { skip }, async () => {
+  const { connect } = await import('../index.js');
+  const headers = readHeaders(file);
+  const upstream = await serveNode(new HeaderNode(headers, 'binary'));
+  const newest = async (minWork) => {
+    const provider = await connect({ ...start(headers), upstream: upstream.url, store: null, minWork });
+    return provider.request({ method: 'rsk_getRawBlockHeaderByNumber', params: ['latest'] }).finally(provider.close);
+  };
+  try {
+    assert.equal(await newest(), rawHeader(headers.at(-1).rlp));
+    await assert.rejects(newest(1_000), /% of the work that the checkpoint promises/);
+  } finally {
+    await upstream.close();
+  }
+});
+
 test('from a checkpoint to the head in a page, headers in every form', { skip }, async () => {
   const work = async (settings, list) => {
     const { follow } = await import('/test/lib/headers-scenario.mjs');

@@ -64,7 +64,7 @@ function counting(transport = transportTo(chain)) {
   return Object.assign(counted, { seen });
 }
 
-test('questions come in batches of the size asked for, a few at a time, under ids that never come twice', async () => {
+test('questions come in batches of the size asked for, a few at a time, under ids that never come twice', LIMIT, async () => {
   for (const [batch, largest, most] of [[0, 1, 4], [1, 1, 4], [2, 2, 4], [undefined, 50, 2]]) {
     const upstream = counting();
     const light = await connect({ ...options, upstream, batch, pollSeconds: 3_600 });
@@ -154,6 +154,13 @@ test('wrong options are named', LIMIT, async () => {
     const error = await connect({ ...options, ...wrong }).catch((reason) => reason);
     assert.equal(error.code, -32600, error.message);
     assert.match(error.message, named);
+  }
+});
+
+test('without a checkpoint a client starts from the newest that is built in, or from genesis', LIMIT, async () => {
+  const upstream = async () => Promise.reject(new Error('down'));
+  for (const [network, first] of [['mainnet', /^block [1-9]\d{6}: no answer/], ['testnet', /^block [1-9]\d{6}: no answer/], ['regtest', /^block 0: no answer/]]) {
+    await assert.rejects(connect({ network, upstream, store: null }), { message: first });
   }
 });
 

@@ -107,10 +107,8 @@ impl Driver {
         let mut outbox = Outbox::default();
         while !closed() {
             let questions = outbox.questions(self.client.borrow().cache(), moment());
-            if !questions.is_empty() {
-                let again = outbox.reminders(upstream.ask(&questions).await);
-                upstream.ask(&again).await;
-            }
+            let again = outbox.reminders(upstream.ask(&questions).await);
+            upstream.ask(&again).await;
             let step = self.client.borrow_mut().sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {
