@@ -101,7 +101,7 @@ function clock(t) {
   return (milliseconds) => (ahead += milliseconds);
 }
 
-test('a client asks nothing more once it is closed, or never came to be', async (t) => {
+test('a client asks nothing more once it is closed, or never came to be', LIMIT, async (t) => {
   const forward = clock(t);
   const upstream = counting();
   const light = await connect({ ...options, upstream });

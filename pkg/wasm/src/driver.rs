@@ -117,7 +117,7 @@ impl Driver {
                     self.save();
                     self.report();
                 }
-                SyncStep::Wait(millis) => sleep((millis as f64 / 1_000.0).clamp(LOOK, LONGEST_SLEEP)).await,
+                SyncStep::Wait(millis) => sleep((millis as f64 / 1_000.0).min(LONGEST_SLEEP)).await,
             }
         }
     }

@@ -1,0 +1,51 @@
+// The scripts that finish a module.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import binaryen from 'binaryen';
+
+const folder = mkdtempSync(join(tmpdir(), 'rootlight-scripts-'));
+const file = join(folder, 'module.wasm');
+after(() => rmSync(folder, { recursive: true }));
+
+const run = (script, bytes) => {
+  writeFileSync(file, bytes);
+  const path = fileURLToPath(new URL(`../scripts/${script}`, import.meta.url));
+  return spawnSync(process.execPath, [path, file], { encoding: 'utf8' });
+};
+
+const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
+
+/** A module whose two functions give 1; one of them has a name. */
+function named(name) {
+  binaryen.setDebugInfo(true);
+  const module = new binaryen.Module();
+  for (const [function_, shown] of [[name, 'panics'], ['harmless', 'works']]) {
+    module.addFunction(function_, binaryen.none, binaryen.i32, [], module.i32.const(1));
+    module.addFunctionExport(function_, shown);
+  }
+  return module.emitBinary();
+}
+
+test('a module is weighed where the engine accepts it', () => {
+  assert.match(run('weigh.mjs', EMPTY).stdout, /^8 \d+\n$/);
+  const { status, stderr, stdout } = run('weigh.mjs', EMPTY.slice(1));
+  assert.deepEqual([status, stdout], [1, '']);
+  assert.match(stderr, /the engine rejects this module/);
+});
+
+test('functions that panic become traps, others stay', async () => {
+  for (const name of ['core::panicking::panic_fmt::h1', 'core[a1]::option::unwrap_failed', 'std::panicking::panic_with_hook']) {
+    assert.equal(run('trap.mjs', named(name)).stderr, '');
+    const { instance } = await WebAssembly.instantiate(readFileSync(file));
+    assert.throws(() => instance.exports.panics(), WebAssembly.RuntimeError, name);
+    assert.equal(instance.exports.works(), 1);
+  }
+  const { status, stderr } = run('trap.mjs', named('core::fmt::write'));
+  assert.notEqual(status, 0);
+  assert.match(stderr, /no function that panics/);
+});
