@@ -79,7 +79,7 @@ export interface ConnectOptions {
   readonly upstream: string | URL | Transport | readonly (string | URL | Transport)[];
   /** Where trust starts. The newest built-in one by default, or genesis. */
   readonly checkpoint?: Checkpoint;
-  /** Seconds between two looks for new blocks; 10 by default. */
+  /** Seconds between two looks for new blocks; 10 by default, 0.1 at least. */
   readonly pollSeconds?: number;
   /** Questions in one batch; 50 by default. */
   readonly batch?: number;

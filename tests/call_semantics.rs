@@ -123,7 +123,7 @@ impl StateReader for Odd {
 #[test]
 fn what_is_proven_and_cannot_be_ends_the_run() {
     // SLOAD 3, and BALANCE of somebody else.
-    let code = returning("600354620b0b3150");
+    let code = returning("600354610b0b3150");
     let message = from_alice(CODE);
     let fine = Odd(state(&[(CODE, &code)]), StateKey::BlockHash(0));
     let run = |state: &Odd| run_under(rules(), state, &message, &StateOverride::default());
@@ -132,7 +132,6 @@ fn what_is_proven_and_cannot_be_ends_the_run() {
     for key in [
         StateKey::Account(contract),
         StateKey::Account(low_address(0xb0b)),
-        StateKey::Account(low_address(ALICE)),
         StateKey::Storage(contract, U256::from(3)),
         StateKey::Code(contract),
     ] {

@@ -190,25 +190,30 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     assert_eq!(light.call("rootlight_upstreams", &json!([])).unwrap()[0]["witnesses"], false);
 }
 
-/// What earlier calls read is asked for along with what this one needs. Where that has no proof, this one goes on alone.
+/// What several calls read is asked for along with what this one needs. Where that has no proof, this one goes on alone.
 #[test]
 fn what_is_asked_ahead_does_not_stand_in_the_way() {
     let mut stage = Stage::new();
+    let reader = json!(stage.reader);
+    stage.fill(&reader, 200, |number| number + 1);
     let mut light = stage.light(&PLAIN);
-    let call = |owner: &str| json!([{ "to": stage.token, "data": balance_of(owner) }, "latest"]);
-    let (alice, bob) = (call(ALICE), call(BOB));
-    assert_eq!(light.call("eth_call", &alice), Ok(word(1_000)));
-    stage.mine(&mut light);
-    let slot = format!("{:#066x}", balance_slot(ALICE));
+    let read = |count: u64| json!([{ "to": reader, "data": format!("{count:#066x}") }, "latest"]);
+    for count in [6, 5] {
+        assert_eq!(light.call("eth_call", &read(count)), Ok(word(count)));
+        stage.fill(&reader, 200, |number| number + 10 * count);
+        stage.mine(&mut light);
+    }
+    let fourth = format!("{:#066x}", 3);
     light.upstream.change =
-        Some(Box::new(move |call: &UpstreamCall, answer: Answer| match call.params.contains(&slot) {
+        Some(Box::new(move |call: &UpstreamCall, answer: Answer| match call.params.contains(&fourth) {
             true => Err(CallFailure::Rpc { code: -32000, message: "no such proof".into() }),
             false => answer,
         }));
-    let (answer, rounds) = light.count("eth_call", &bob);
-    assert_eq!(answer, Ok(word(7)));
-    assert!(rounds <= 6, "{rounds}");
-    assert_eq!(light.call("eth_call", &alice).unwrap_err(), -32002, "what is needed itself is refused");
+    assert_eq!(light.call("eth_call", &read(2)), Ok(word(2)));
+    let ahead = light.upstream.asked.iter().filter(|asked| asked.params.contains("000003\"")).count();
+    assert!(ahead > 0, "{:?}", light.upstream.asked);
+    let refused = light.call("eth_call", &read(4)).unwrap_err();
+    assert_eq!(refused["code"], -32002, "what is needed itself is refused: {refused}");
 }
 
 /// Changes the answers with witnesses.

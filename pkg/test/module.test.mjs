@@ -218,6 +218,7 @@ test('pauses between looks are not shorter than allowed', async () => {
   await pause(100);
   const { asked } = upstream.seen;
   await pause(300);
-  assert.equal(upstream.seen.asked, asked);
+  // A tenth of a second each, not a thousandth.
+  assert.ok(upstream.seen.asked > asked && upstream.seen.asked <= asked + 15, `${upstream.seen.asked - asked}`);
   light.close();
 });

@@ -39,6 +39,7 @@ pub use outbox::Outbox;
 pub use pin::{Identity, Pin, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
 pub(crate) use store::Sent;
+pub(crate) use store::Touch;
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{
     Capabilities, KeptFault, Observation, Page, ReadPage, Sync, SyncOptions, SyncStep, UpstreamState,

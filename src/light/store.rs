@@ -40,9 +40,18 @@ pub struct FactStore {
     /// Trie nodes, long values and codes by their own hash: what is found under a hash is what the hash says.
     pub(crate) nodes: ProvenNodes,
     /// What runs of calls to a contract lacked, oldest first.
-    pub(crate) touched: Vec<(Address, StateKey)>,
+    pub(crate) touched: Vec<Touch>,
     /// Transactions that were passed on from here.
     pub(crate) sent: Vec<Sent>,
+}
+
+/// What a call to a contract read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Touch {
+    pub(crate) contract: Address,
+    pub(crate) key: StateKey,
+    /// Hash of the call data; none where calls with different data have read it.
+    pub(crate) data: Option<B256>,
 }
 
 /// A transaction that was passed on from here.
@@ -74,7 +83,7 @@ const GENERATION_NODES: usize = 100_000;
 pub struct FactCache {
     young: FactStore,
     old: FactStore,
-    touched: Vec<(Address, StateKey)>,
+    touched: Vec<Touch>,
     sent: Vec<Sent>,
 }
 
@@ -130,10 +139,15 @@ impl FactCache {
 
 impl FactCache {
     /// Remembers that calls to a contract read a key; older keys of the same contract give way, then any.
-    fn remember(&mut self, touch: (Address, StateKey)) {
-        self.touched.retain(|known| *known != touch);
-        let same = self.touched.iter().filter(|(contract, _)| *contract == touch.0).count();
-        let first = self.touched.iter().position(|(contract, _)| *contract == touch.0);
+    fn remember(&mut self, mut touch: Touch) {
+        self.touched.retain(|known| {
+            let again = (known.contract, known.key) == (touch.contract, touch.key);
+            touch.data = touch.data.filter(|_| !again || known.data == touch.data);
+            !again
+        });
+        let own = |known: &Touch| known.contract == touch.contract;
+        let same = self.touched.iter().filter(|known| own(known)).count();
+        let first = self.touched.iter().position(own);
         match first {
             Some(first) if same >= MAX_TOUCHED => drop(self.touched.remove(first)),
             _ if self.touched.len() >= MAX_TOUCHED_TOGETHER => drop(self.touched.remove(0)),
@@ -201,10 +215,10 @@ impl<'a> Known<'a> {
         self.stores().into_iter().find_map(|s| s.receipts.get(block))
     }
 
-    /// What earlier calls to a contract read.
-    pub fn touched(&self, contract: Address) -> impl Iterator<Item = StateKey> + 'a {
-        let of = move |(called, key): &(Address, StateKey)| (*called == contract).then_some(*key);
-        self.cache.touched.iter().filter_map(of)
+    /// What earlier calls to a contract read that had data with this hash, or were several with different data.
+    pub fn touched(&self, contract: Address, data: B256) -> impl Iterator<Item = StateKey> + 'a {
+        let fits = move |touch: &&Touch| touch.contract == contract && touch.data.is_none_or(|of| of == data);
+        self.cache.touched.iter().filter(fits).map(|touch| touch.key)
     }
 
     /// A transaction that was passed on from here.
@@ -254,12 +268,16 @@ mod tests {
         B256::from(U256::from(number))
     }
 
-    fn touched(cache: &FactCache, contract: u8) -> Vec<StateKey> {
-        Known::new(&FactStore::default(), cache).touched(Address::repeat_byte(contract)).collect()
+    fn touched_by(cache: &FactCache, contract: u8) -> Vec<StateKey> {
+        Known::new(&FactStore::default(), cache).touched(Address::repeat_byte(contract), hash(1)).collect()
     }
 
     fn key(number: usize) -> StateKey {
         StateKey::Storage(Address::ZERO, U256::from(number))
+    }
+
+    fn touch(contract: u8, number: usize, data: usize) -> Touch {
+        Touch { contract: Address::repeat_byte(contract), key: key(number), data: Some(hash(data)) }
     }
 
     /// What was not there may come; what waits may be mined.
@@ -303,10 +321,10 @@ mod tests {
     #[test]
     fn keys_of_calls_are_remembered_within_limits() {
         let mut cache = FactCache::new();
-        let touch = |contract: u8, number| (Address::repeat_byte(contract), key(number));
+        let touch = |contract: u8, number| touch(contract, number, 1);
         let touched_now = (0..30).map(|number| touch(1, number)).chain([touch(1, 10)]).collect();
         cache.absorb(FactStore { touched: touched_now, ..FactStore::default() });
-        let kept = touched(&cache, 1);
+        let kept = touched_by(&cache, 1);
         assert_eq!(
             (kept.len(), kept[0], kept[23]),
             (24, key(6), key(10)),
@@ -317,11 +335,26 @@ mod tests {
             cache.absorb(FactStore { touched: all, ..FactStore::default() });
         }
         assert_eq!(cache.touched.len(), 4_096);
-        assert!(touched(&cache, 1).is_empty() && touched(&cache, 180).len() == 24);
-        let (first, before) = (cache.touched[0], touched(&cache, 180));
+        assert!(touched_by(&cache, 1).is_empty() && touched_by(&cache, 180).len() == 24);
+        let (first, before) = (cache.touched[0], touched_by(&cache, 180));
         cache.absorb(FactStore { touched: vec![touch(180, 24)], ..FactStore::default() });
-        assert_eq!(touched(&cache, 180)[..23], before[1..], "its own oldest goes");
+        assert_eq!(touched_by(&cache, 180)[..23], before[1..], "its own oldest goes");
         assert_eq!(cache.touched[0], first);
+    }
+
+    /// A key that calls with different data read is one of all calls; any other only of those with the same data.
+    #[test]
+    fn keys_of_calls_are_those_of_their_data_until_others_read_them() {
+        let mut cache = FactCache::new();
+        let mut read = |touches: &[(usize, usize)]| {
+            let touched = touches.iter().map(|(number, data)| touch(1, *number, *data)).collect();
+            cache.absorb(FactStore { touched, ..FactStore::default() });
+            touched_by(&cache, 1)
+        };
+        assert_eq!(read(&[(5, 1), (6, 1), (7, 2)]), [key(5), key(6)]);
+        assert_eq!(read(&[(6, 1)]), [key(5), key(6)], "once more by the same");
+        assert_eq!(read(&[(5, 2), (8, 2)]), [key(6), key(5)]);
+        assert_eq!(read(&[(5, 2), (7, 3)]), [key(6), key(5), key(7)], "from then on");
     }
 
     #[test]

@@ -4,11 +4,11 @@
 
 use alloc::{format, vec::Vec};
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::{keccak256, Address, B256};
 
 use super::{envelope::Call, message::CallObject};
 use crate::{
-    light::{BlockRef, Errand, Fact, Facts, Known, Pin, Task, Wanted},
+    light::{BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted},
     state::{StateKey, StateReader as _, TrieState},
 };
 
@@ -18,12 +18,20 @@ const RUNS: [&str; 2] = ["eth_call", "eth_estimateGas"];
 /// Longest message that is sent to an upstream for its witness, in bytes of JSON.
 const MAX_MESSAGE: usize = 256 * 1024;
 
+/// Where a call runs a message on state that is lacking.
+#[derive(Clone, Copy)]
+struct Run {
+    block: BlockRef,
+    contract: Address,
+    /// Hash of the call data.
+    data: B256,
+}
+
 /// A call that lacks state.
 pub(super) struct Ahead<'a> {
     call: &'a Call,
     facts: &'a Facts,
-    /// The block whose state is lacking and the contract called, where this call runs a message.
-    run: Option<(BlockRef, Address)>,
+    run: Option<Run>,
 }
 
 impl<'a> Ahead<'a> {
@@ -78,9 +86,10 @@ impl<'a> Ahead<'a> {
         (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(wanted)
     }
 
-    /// What earlier calls to the contract read, as far as nothing shows it yet in the state of this block.
+    /// What earlier calls to the contract with the same data read, and what those with other data have in common with
+    /// others, as far as nothing shows it yet in the state of this block.
     pub(super) fn touched_before(&self, known: &Known<'_>, pin: &Pin) -> Facts {
-        let Some((block, contract)) = self.run else { return Facts::new() };
+        let Some(Run { block, contract, data }) = self.run else { return Facts::new() };
         let header = pin.chain().and_then(|chain| chain.by_number(block.number));
         let state = header
             .filter(|header| header.hash() == block.hash)
@@ -90,25 +99,28 @@ impl<'a> Ahead<'a> {
             (Some(state), StateKey::Storage(address, slot)) => state.storage(address, slot).is_err(),
             _ => true,
         };
-        known.touched(contract).filter(open).map(|key| Fact::State(block, key)).collect()
+        known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)).collect()
     }
 
     /// Notes what a proof shows of it, for later calls; codes are kept by their hash anyway.
-    pub(super) fn touch(&self, touched: &mut Vec<(Address, StateKey)>) {
-        let Some((_, contract)) = self.run else { return };
+    pub(super) fn touch(&self, touched: &mut Vec<Touch>) {
+        let Some(Run { contract, data, .. }) = self.run else { return };
         touched.extend(self.facts.iter().filter_map(|fact| match fact {
-            Fact::State(_, key @ (StateKey::Account(_) | StateKey::Storage(..))) => Some((contract, *key)),
+            Fact::State(_, key @ (StateKey::Account(_) | StateKey::Storage(..))) => {
+                Some(Touch { contract, key: *key, data: Some(data) })
+            }
             _ => None,
         }));
     }
 }
 
-fn run(call: &Call, facts: &Facts) -> Option<(BlockRef, Address)> {
+fn run(call: &Call, facts: &Facts) -> Option<Run> {
     let state = |fact: &Fact| match fact {
         Fact::State(block, _) => Some(*block),
         _ => None,
     };
     let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&call.method.as_str()))?;
     let message: CallObject = serde_json::from_str(call.params.first()?.get()).ok()?;
-    Some((block, message.message().ok()?.to?))
+    let message = message.message().ok()?;
+    Some(Run { block, contract: message.to?, data: keccak256(&message.data) })
 }

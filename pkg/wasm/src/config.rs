@@ -78,7 +78,7 @@ impl Config {
         Ok(Self {
             network: Arc::new(network),
             checkpoint,
-            poll_millis: options.poll_millis.filter(|pause| *pause >= LEAST_POLL).unwrap_or(POLL),
+            poll_millis: options.poll_millis.map_or(POLL, |pause| pause.max(LEAST_POLL)),
             batch: options.batch.unwrap_or(BATCH).max(1),
             min_depth: options.min_depth.unwrap_or(0),
             min_work: options.min_work.unwrap_or(SyncOptions::default().work_floor),
