@@ -87,6 +87,21 @@ fn returning(operations: &str) -> String {
     format!("{operations}5f5260205ff3")
 }
 
+/// Gas given back for cleared storage is half of what was spent at most.
+#[test]
+fn refunds_are_half_of_the_gas_at_most() {
+    let clearing = |slots: u64| {
+        let mut state =
+            state(&[(CODE, &(1..=slots).map(|slot| format!("60006{slot:03x}55")).collect::<String>())]);
+        let storage = (1..=slots).map(|slot| (U256::from(slot), U256::ONE)).collect();
+        state.accounts.get_mut(&low_address(CODE)).unwrap().storage = storage;
+        gas_used(run(&state, &from_alice(CODE)))
+    };
+    let spent = |slots: u64| 21_000 + slots * (3 + 3 + 5_000);
+    assert_eq!(clearing(0), 21_000);
+    assert_eq!([clearing(1), clearing(2), clearing(4)], [1, 2, 4].map(|slots| spent(slots) / 2));
+}
+
 /// A state whose root commits to what cannot be.
 struct Odd(MapState, StateKey);
 

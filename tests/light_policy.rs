@@ -300,3 +300,18 @@ fn trust_is_for_what_a_node_would_answer() {
         assert!(!light.asked().contains(&method), "{method}");
     }
 }
+
+#[test]
+fn policies_in_words() {
+    for (text, policy) in [
+        ("refuse", Unproven::Refuse),
+        ("trust", Unproven::Trust),
+        ("quorum:1", Unproven::Quorum(1)),
+        ("quorum:3", Unproven::Quorum(3)),
+    ] {
+        assert_eq!(text.parse(), Ok(policy));
+    }
+    for text in ["", "quorum", "quorum:", "quorum:0", "quorum:-1", "quorum:two", "Trust", "refuse "] {
+        assert!(text.parse::<Unproven>().is_err(), "{text}");
+    }
+}

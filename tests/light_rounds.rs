@@ -252,6 +252,13 @@ fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
             assert!(rule.contains("nothing of the witness belongs to the state"), "{told}");
         }
     }
+    // None at all is no lie.
+    let mut light = stage.light(&[]);
+    with_witness(&mut light, |value| *value = Value::Null);
+    assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
+    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
+    let rule = told[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
+    assert!(rule.contains("says there is none"), "{told}");
     // Nothing runs in block 0.
     let mut light = stage.light(&[]);
     let genesis =

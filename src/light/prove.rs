@@ -127,10 +127,8 @@ pub fn raw_header(raw: &str, block: &str, network: &Network) -> Result<SealedHea
     let raw = hex_text(raw)?;
     let block: MergedMiningFields = serde_json::from_str(block)?;
     let mut header = Header::decode(&raw, &|number| network.header_shape(number))?;
-    if header.merkle_proof.is_empty() && header.coinbase_tx.is_empty() {
-        header.merkle_proof = decode_hex(&block.bitcoin_merged_mining_merkle_proof)?;
-        header.coinbase_tx = decode_hex(&block.bitcoin_merged_mining_coinbase_transaction)?;
-    }
+    header.merkle_proof = decode_hex(&block.bitcoin_merged_mining_merkle_proof)?;
+    header.coinbase_tx = decode_hex(&block.bitcoin_merged_mining_coinbase_transaction)?;
     Ok(header.seal())
 }
 

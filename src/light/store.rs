@@ -263,6 +263,7 @@ mod tests {
     use alloc::vec;
 
     use super::*;
+    use crate::consensus::testing::{chain, easy_network};
 
     fn hash(number: usize) -> B256 {
         B256::from(U256::from(number))
@@ -284,7 +285,8 @@ mod tests {
     #[test]
     fn only_what_stays_true_is_kept() {
         let mut learned = FactStore::default();
-        learned.headers.insert(hash(1), None);
+        let header = chain(easy_network(&[], &[]), 7).head().clone();
+        learned.headers.extend([(hash(1), None), (hash(2), Some(header.clone()))]);
         let block = BlockRef { number: 1, hash: hash(9) };
         let waiting = Arc::new(Transaction::remasc(1));
         let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
@@ -293,6 +295,7 @@ mod tests {
         cache.absorb(learned);
         let own = FactStore::default();
         let known = Known::new(&own, &cache);
+        assert_eq!(known.header(&hash(2)), Some(&Some(header)));
         assert!(known.header(&hash(1)).is_none() && known.location(&hash(0)).is_none());
         assert!(known.location(&hash(1)).is_none() && known.location(&hash(2)).is_some());
         assert_eq!(known.placed_in(&block), Some(hash(2)));

@@ -68,7 +68,7 @@ impl Sync {
         let Some(peer) = self.peers.get_mut(upstream) else { return Phase::Height };
         let announced = peer.announced.unwrap_or(0);
         let first = peer.cursor.saturating_add(1);
-        let size = peer.window.min(self.options.batch).min(MAX_BATCH_HEADERS as usize).max(1) as u64;
+        let size = peer.window.min(self.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
         let most = first.saturating_add(size.saturating_sub(1));
         // Up to the announced height and one more, so that a height announced too low hides nothing.
         let last = announced.saturating_add(1).clamp(first, most);
@@ -120,7 +120,7 @@ impl Sync {
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         let shrink = failed || elapsed > FAST.saturating_mul(2);
         peer.window = match (shrink, elapsed < FAST) {
-            (true, _) => (peer.window / 2).max(SMALLEST.min(most)),
+            (true, _) => (peer.window / 2).max(SMALLEST),
             (false, true) => peer.window.saturating_add(peer.window / 2).min(most),
             _ => peer.window,
         };
