@@ -216,6 +216,18 @@ fn what_is_asked_ahead_does_not_stand_in_the_way() {
     assert_eq!(refused["code"], -32002, "what is needed itself is refused: {refused}");
 }
 
+/// A long message is not sent to somebody for what it may read.
+#[test]
+fn messages_have_a_largest_size_for_witnesses() {
+    let stage = Stage::new();
+    for (bytes, asked) in [(100_000, true), (140_000, false)] {
+        let mut light = stage.light(&[]);
+        let call = json!([{ "to": stage.token, "data": format!("0x{}", "00".repeat(bytes)) }, "latest"]);
+        let _ = light.call("eth_call", &call);
+        assert_eq!(light.asked().contains(&WITNESS), asked, "{bytes}");
+    }
+}
+
 /// Changes the answers with witnesses.
 fn with_witness(light: &mut Light, mut change: impl FnMut(&mut Value) + 'static) {
     light.upstream.change = Some(Box::new(move |call: &UpstreamCall, answer: Answer| {

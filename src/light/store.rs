@@ -352,12 +352,15 @@ mod tests {
         let mut read = |touches: &[(usize, usize)]| {
             let touched = touches.iter().map(|(number, data)| touch(1, *number, *data)).collect();
             cache.absorb(FactStore { touched, ..FactStore::default() });
-            touched_by(&cache, 1)
+            let own = FactStore::default();
+            let known = Known::new(&own, &cache);
+            [1, 2].map(|data| known.touched(Address::repeat_byte(1), hash(data)).collect::<Vec<_>>())
         };
-        assert_eq!(read(&[(5, 1), (6, 1), (7, 2)]), [key(5), key(6)]);
-        assert_eq!(read(&[(6, 1)]), [key(5), key(6)], "once more by the same");
-        assert_eq!(read(&[(5, 2), (8, 2)]), [key(6), key(5)]);
-        assert_eq!(read(&[(5, 2), (7, 3)]), [key(6), key(5), key(7)], "from then on");
+        assert_eq!(read(&[(5, 1), (6, 1), (7, 2)]), [vec![key(5), key(6)], vec![key(7)]]);
+        assert_eq!(read(&[(6, 1)]), [vec![key(5), key(6)], vec![key(7)]], "once more by the same");
+        assert_eq!(read(&[(5, 2), (8, 2)]), [vec![key(6), key(5)], vec![key(7), key(5), key(8)]]);
+        let common = [vec![key(6), key(5), key(7)], vec![key(8), key(5), key(7)]];
+        assert_eq!(read(&[(5, 2), (7, 3)]), common, "from then on");
     }
 
     #[test]

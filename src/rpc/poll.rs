@@ -311,6 +311,26 @@ mod tests {
         assert!(matches!(poll(&pin), Err(RpcError::Refused(Refusal::NoStateProofs { .. }))));
     }
 
+    /// What a node says against a transaction tells more than that another one was not reached.
+    #[test]
+    fn the_first_refusal_is_told() {
+        let (call, mut seen) = (UpstreamCall::new("eth_sendRawTransaction", "[]".into()), Vec::new());
+        let rpc = |text: &str| Err(CallFailure::Rpc { code: -32010, message: text.into() });
+        let silent = |text: &str| Err(CallFailure::Transport(text.into()));
+        let mut told = |answers: &[Answer]| {
+            let asked: Vec<Question> = questions(&call, 0..answers.len());
+            let answered: Vec<(&Question, Answer)> = asked.iter().zip(answers.iter().cloned()).collect();
+            sent(B256::ZERO, &answered, &mut seen).unwrap_err().to_string()
+        };
+        let first = told(&[rpc("nonce too low")]);
+        assert!(first.contains("nonce too low"), "{first}");
+        for others in [[silent("a"), rpc("nonce too low")], [rpc("nonce too low"), silent("a")]] {
+            assert_eq!(told(&others), first);
+        }
+        assert_eq!(told(&[rpc("nonce too low"), rpc("too cheap")]), first);
+        assert!(told(&[silent("first"), silent("second")]).contains("first"));
+    }
+
     #[test]
     fn answers_are_the_same_by_what_they_mean() {
         let same = |one: &str, other: &str| {
