@@ -136,6 +136,19 @@ async fn passing_troubles_are_tried_again() {
     assert_eq!(node.seen.lock().unwrap().len(), 4);
 }
 
+/// Too large for this node: smaller it may do. What cannot be made smaller is refused.
+#[tokio::test]
+async fn a_message_that_is_too_large_is_halved() {
+    let node = node([status(413), Act::Answer, status(413), Act::Answer, status(413)]);
+    let upstream = upstream(&node, HttpConfig { batch: 8, parallel: 1, ..config() }).await;
+    let answers = upstream.request(calls(4)).await;
+    let sizes: Vec<usize> =
+        node.seen.lock().unwrap().iter().map(|message| message.as_array().map_or(1, Vec::len)).collect();
+    assert_eq!(sizes, [4, 2, 2, 1, 1]);
+    assert!(answers[..3].iter().all(Result::is_ok), "{answers:?}");
+    assert_eq!(answers[3].as_ref().err(), Some(&UpstreamError::Status(413)));
+}
+
 #[tokio::test]
 async fn tries_are_limited() {
     let node = node([status(503), status(503), status(503), status(503), Act::Answer]);

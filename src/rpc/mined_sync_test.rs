@@ -63,6 +63,7 @@ fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     mined.grow(460, 14);
     mined.habit = Habit::Forgetful;
     let mut client = mined.client();
+    let pages = client.export();
     mined.habit = Habit::Exact;
     mined.asked.clear();
     client.sync_poll();
@@ -71,6 +72,12 @@ fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     assert_eq!((chain.view().lowest(), chain.head().hash()), (START - 449, mined.head().hash()));
     let again = mined.windows().filter(|(first, _)| (START..START + 11).contains(first)).count();
     assert_eq!(again, 0, "{:?}", mined.asked);
+    // A later run asks for them as well.
+    let mut later = mined.start();
+    let read = &mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
+    assert_eq!(later.restore(read), Ok(Some(START + 11)));
+    mined.follow(&mut later);
+    assert_eq!(later.sync().chain().unwrap().view().lowest(), START - 449);
 }
 
 /// `false` at a fresh head only: not before the end, nor with a higher block announced, nor when no block has come for

@@ -263,6 +263,18 @@ mod tests {
     }
 
     #[test]
+    fn another_layout_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), GENESIS).unwrap();
+        let write = store.write().unwrap();
+        write.open_table(META).unwrap().insert(FORMAT, &b"0"[..]).unwrap();
+        write.commit().unwrap();
+        drop(store);
+        let error = Store::open(folder.path(), GENESIS).err().unwrap();
+        assert!(matches!(&error, StoreError::Format(found) if found == "0"), "{error}");
+    }
+
+    #[test]
     fn a_file_that_is_no_database_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), [7; 4096]).unwrap();

@@ -95,6 +95,15 @@ mod tests {
     }
 
     #[test]
+    fn long_messages_are_cut() {
+        let message = "\u{e9}".repeat(MESSAGE_CHARS + 1);
+        let reply =
+            parse_reply(&format!(r#"{{"id":1,"error":{{"code":-1,"message":"{message}"}}}}"#)).unwrap();
+        let Err(UpstreamError::Rpc { message, .. }) = reply.result else { panic!("an error") };
+        assert_eq!(message.chars().count(), MESSAGE_CHARS);
+    }
+
+    #[test]
     fn malformed_answers() {
         for text in ["", "[]", "[1,2]", "5", "{\"result\":", "{}x"] {
             assert!(parse_reply(text).is_err(), "{text}");

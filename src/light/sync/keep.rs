@@ -192,7 +192,6 @@ impl Sync {
             chain.prepend(header)?;
         }
         self.below.start(number, self.options.below);
-        self.below.resume(chain.view().lowest());
         self.chain = Some(chain);
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use alloc::{sync::Arc, vec::Vec};
 
+use alloy_primitives::B256;
+
 use super::Sync;
 use crate::consensus::{
     testing::{child, easy_network, header, mine},
@@ -9,6 +11,38 @@ use crate::consensus::{
 };
 
 const START: u64 = 5_000;
+
+/// What is left of a file of which a later page does not hold: nothing, not even what was wanted.
+#[test]
+fn nothing_stays_of_what_does_not_hold() {
+    let network = Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
+    let base = mine(header(&network, START));
+    let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
+    let mut chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, base.clone()).unwrap();
+    let mut parent = base;
+    for number in 1..=100 {
+        let mut next = child(&network, &parent);
+        if number == 3 {
+            next.uncles_hash = B256::repeat_byte(3);
+        }
+        let next = mine(next);
+        chain.insert(Candidate::from(next.clone()), None).unwrap();
+        parent = next;
+    }
+    let mut sync = Sync::new(network.clone(), checkpoint);
+    (sync.chain, sync.synced_once) = (Some(chain), true);
+    sync.touch(0);
+    let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
+    let restored = |pages: &[Vec<u8>]| {
+        let mut sync = Sync::new(network.clone(), checkpoint);
+        let held = sync.restore(&mut |index| Ok(pages.get(index as usize).cloned()));
+        let wanted = (!sync.backlog.is_empty(), !sync.below.is_complete());
+        (held.ok(), sync.chain.is_some(), wanted)
+    };
+    assert_eq!(restored(&pages), (Some(Some(START + 100)), true, (true, true)));
+    pages.last_mut().unwrap()[40] ^= 1;
+    assert_eq!(restored(&pages), (None, false, (false, false)));
+}
 
 /// Pages begin 449 blocks below the checkpoint and hold 64 numbers. Of one that reaches below the headers in memory only
 /// a part could be written, so it stays as it is.

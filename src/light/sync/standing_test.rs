@@ -265,8 +265,18 @@ fn one_at_a_time_fetches_what_is_below() {
     assert!(two.below_work(0).is_some() && two.below_work(1).is_none());
     two.below.release(1);
     assert!(two.below_work(1).is_none(), "it was not the one");
-    two.below.release(0);
-    assert!(two.below_work(1).is_some());
+    two.peers[0].at_end = true;
+    rest(&mut two, 0, silence());
+    assert!(two.below_work(1).is_some() && !two.peers[0].at_end, "who fails leaves it to others");
+}
+
+/// What an upstream had no method for is asked of it again when its host wants a new look.
+#[test]
+fn a_new_look_forgets_what_there_was_no_method_for() {
+    let mut one = sync(1);
+    one.peers[0].no_uncles = true;
+    one.poll();
+    assert!(!one.peers[0].no_uncles);
 }
 
 /// Those that keep no old blocks are asked again once nobody is left.
@@ -315,8 +325,10 @@ fn failed_exchanges_are_not_good_ones() {
     one.feed(0, calls.iter().map(|_| Err(CallFailure::NotRecorded)).collect(), one.now);
     assert_eq!((one.peers[0].record.in_row, one.is_synced()), (3, false));
     one.peers[0].at_end = true;
-    one.feed(0, Vec::new(), one.now);
+    let later = Now { unix: 7, millis: one.now.millis + 30 };
+    one.feed(0, Vec::new(), later);
     assert!(!one.is_synced() && one.peers[0].record.in_row == 0);
+    assert_eq!(one.now(), later);
 }
 
 /// Windows grow by half while answers are fast, and are halved where they are slow or fail.
