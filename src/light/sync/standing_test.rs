@@ -176,17 +176,17 @@ fn a_lie_is_what_no_honest_upstream_says() {
 
 #[test]
 fn whoever_is_refuted_again_and_again_is_left_alone() {
-    let mut two = sync(2);
-    (0..3).for_each(|_| observe(&mut two, "eth_getProof", Err(refuted())));
-    assert!(!two.peers[0].is_resting());
-    observe(&mut two, "eth_getProof", Err(refuted()));
-    let Phase::Resting(until, fault) = &two.peers[0].phase else { panic!("{:?}", two.peers[0].phase) };
+    let mut three = sync(3);
+    (0..3).for_each(|_| observe(&mut three, "eth_getProof", Err(refuted())));
+    assert!(!three.peers[0].is_resting());
+    observe(&mut three, "eth_getProof", Err(refuted()));
+    let Phase::Resting(until, fault) = &three.peers[0].phase else { panic!("{:?}", three.peers[0].phase) };
     assert!(matches!(fault.cause, SyncCause::Dishonest(_)), "{fault}");
     // What it still answers meanwhile makes that no longer.
     let until = *until;
-    two.now.millis += 1_000;
-    observe(&mut two, "eth_getProof", Err(refuted()));
-    assert!(matches!(two.peers[0].phase, Phase::Resting(same, _) if same == until));
+    three.now.millis += 1_000;
+    observe(&mut three, "eth_getProof", Err(refuted()));
+    assert!(matches!(three.peers[0].phase, Phase::Resting(same, _) if same == until));
     // Silence alone is never that; and without another one there is nobody else to ask.
     let mut two = sync(2);
     (0..200).for_each(|_| observe(&mut two, "eth_getProof", Err(Cause::Withheld)));
