@@ -25,6 +25,8 @@ enum Act {
     Flood(usize),
     /// Answers, and then tells of a new block.
     Announce,
+    /// Answers what was never asked, and then properly.
+    Foreign,
 }
 
 #[derive(Default)]
@@ -75,6 +77,13 @@ async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> 
         match act {
             Act::Break => return None,
             Act::Hang => {}
+            Act::Foreign => {
+                for id in [999_999, u64::MAX] {
+                    let answer = json!({"jsonrpc": "2.0", "id": id, "result": "0xbad"});
+                    socket.send(Message::text(answer.to_string())).await.ok()?;
+                }
+                socket.send(Message::text(answer(&node, &message))).await.ok()?;
+            }
             Act::Flood(bytes) => socket.send(Message::text("x".repeat(bytes))).await.ok()?,
             Act::Answer | Act::Announce => socket.send(Message::text(answer(&node, &message))).await.ok()?,
         }
@@ -151,6 +160,16 @@ async fn a_batch_that_is_too_long_is_halved() {
     let upstream = serve(&node).await;
     all_answered(&upstream, 20).await;
     all_answered(&upstream, 40).await;
+}
+
+/// What nobody has asked is nobody's answer.
+#[tokio::test]
+async fn answers_to_nobody_are_dropped() {
+    let node = Node::with(&[Act::Foreign, Act::Foreign]);
+    let upstream = serve(&node).await;
+    all_answered(&upstream, 1).await;
+    all_answered(&upstream, 5).await;
+    assert_eq!(node.connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

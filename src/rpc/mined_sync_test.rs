@@ -29,6 +29,11 @@ fn windows_are_no_larger_than_servers_give() {
     assert_eq!(mined.windows().map(|(_, count)| count).max(), Some(256));
 }
 
+/// Whether the head's fork detection data have been compared with the chain, as the client tells it.
+fn compared(client: &mut Client) -> Value {
+    ask(client, "rootlight_verification", json!(["latest"]))["result"]["forkDetectionComplete"].clone()
+}
+
 /// Headers taken in before those below the checkpoint were there are compared when they come: fork detection data
 /// commit to them.
 #[test]
@@ -47,6 +52,7 @@ fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
     mined.habit = Habit::Forgetful;
     let mut client = mined.client();
     assert_eq!(client.sync().chain().unwrap().head().number, START + 5, "nothing to compare with");
+    assert_eq!(compared(&mut client), false);
     mined.habit = Habit::Exact;
     client.sync_poll();
     mined.follow(&mut client);
@@ -72,6 +78,7 @@ fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     assert_eq!((chain.view().lowest(), chain.head().hash()), (START - 449, mined.head().hash()));
     let again = mined.windows().filter(|(first, _)| (START..START + 11).contains(first)).count();
     assert_eq!(again, 0, "{:?}", mined.asked);
+    assert_eq!(compared(&mut client), true);
     // A later run asks for them as well.
     let mut later = mined.start();
     let read = &mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
@@ -372,6 +379,20 @@ fn a_false_uncle_is_a_lie_though_the_other_method_is_not_known() {
         let record = client.sync().upstreams().remove(0).record;
         assert_eq!(record.lies, 1, "{by_hash:?} {by_number:?} {record:?}");
     }
+}
+
+/// What is not done is refused, rather than left out.
+#[test]
+fn precompiles_are_not_moved() {
+    let mut mined = Mined::new();
+    let mut client = mined.client();
+    let (one, other) = (format!("0x{:040x}", 1), format!("0x{:040x}", 77));
+    let moved = json!([{ "to": one }, "latest", { one.clone(): { "movePrecompileToAddress": other } }]);
+    let error = &ask(&mut client, "eth_call", moved)["error"];
+    assert!(
+        error["message"].as_str().unwrap().contains("movePrecompileToAddress is not supported"),
+        "{error}"
+    );
 }
 
 /// Each traced block costs its body and a witness.
