@@ -263,7 +263,11 @@ mod tests {
     use alloc::vec;
 
     use super::*;
-    use crate::consensus::testing::{chain, easy_network};
+    use crate::{
+        consensus::testing::{chain, easy_network},
+        trie::connected,
+    };
+    use alloy_primitives::keccak256;
 
     fn hash(number: usize) -> B256 {
         B256::from(U256::from(number))
@@ -319,6 +323,19 @@ mod tests {
             (GENERATION_ENTRIES, cache.young.locations.len(), cache.old.locations.len()),
             (512, 0, 600)
         );
+    }
+
+    #[test]
+    fn so_many_nodes_are_kept_in_a_generation() {
+        let mut learned = FactStore::default();
+        for number in 0..=GENERATION_NODES as u64 {
+            assert!(!learned.is_full(), "{number}");
+            // A trie of one short value.
+            let node = [&[0x40][..], &number.to_be_bytes()].concat();
+            let nothing: [&[u8]; 0] = [];
+            learned.nodes.merge(connected(keccak256(&node), &[&node], &nothing).unwrap()).unwrap();
+        }
+        assert_eq!((learned.nodes.len(), learned.is_full()), (GENERATION_NODES + 1, true));
     }
 
     #[test]
