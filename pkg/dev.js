@@ -27,7 +27,7 @@ const text = (value) => (value === undefined ? undefined : String(value));
 export async function startDevChain(options = {}) {
   const { module, balance, blockTime, genesis, ...rest } = options;
   await load(module);
-  const allocation = typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
+  const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
   const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
   const chain = DevChain.start(JSON.stringify(config));
   // A promise even where the answer is there at once: what is thrown becomes a rejection.

@@ -17,6 +17,11 @@ test('a module that is none is told of, and is in nobody\'s way', async () => {
   (await startDevChain()).close();
 });
 
+test('a genesis of null is as good as none', async () => {
+  const { startDevChain } = await import('../dev.js');
+  (await startDevChain({ genesis: null })).close();
+});
+
 test('deploy, call, logs, snapshot and revert in Node.js', async () => {
   assert.equal(await scenario(await import('../dev.js'), { bytecode }), CHECKS);
 });
