@@ -2,13 +2,10 @@
 
 mod common;
 
-use std::process::{Command, Output};
+use std::process::Command;
 
+use common::run;
 use serde_json::{json, Value};
-
-fn rootlight(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rootlight")).args(arguments).env_remove("RUST_LOG").output().unwrap()
-}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -17,11 +14,11 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn help_and_version_are_0_on_stdout() {
     for arguments in [&["--help"][..], &["record", "--help"], &["--version"]] {
-        let output = rootlight(arguments);
+        let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(output.stderr.is_empty());
     }
-    let help = text(&rootlight(&["--help"]).stdout);
+    let help = text(&run(&["--help"]).stdout);
     assert!(help.contains("Examples:") && help.contains("Exit codes"), "{help}");
 }
 
@@ -34,7 +31,7 @@ fn mistakes_are_2_on_stderr() {
         &["record", "--upstream", "http://x", "--out", "/tmp/x", "--from", "5", "--to", "4"],
         &["--config", "/nowhere.toml", "record", "--upstream", "http://x", "--out", "/tmp/x"],
     ] {
-        let output = rootlight(arguments);
+        let output = run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
         assert!(output.stdout.is_empty() && !output.stderr.is_empty());
     }
@@ -44,7 +41,7 @@ fn mistakes_are_2_on_stderr() {
 fn failures_are_1() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let output = rootlight(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
+    let output = run(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).starts_with("error: recording /nowhere"), "{}", text(&output.stderr));
 }
@@ -78,7 +75,7 @@ fn record_cuts_a_piece_out_of_a_recording() {
         if gzip {
             arguments.push("--gzip");
         }
-        let output = rootlight(&arguments);
+        let output = run(&arguments);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert!(
             text(&output.stdout).starts_with("recorded blocks 1 to 2: 6 answers"),
@@ -105,7 +102,7 @@ fn record_leaves_no_complete_file_when_it_fails() {
     let folder = tempfile::tempdir().unwrap();
     recording(folder.path());
     let (from, out) = (format!("replay:{}", folder.path().display()), folder.path().join("out"));
-    let output = rootlight(&["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--to", "3"]);
+    let output = run(&["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--to", "3"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
         text(&output.stderr).contains("blocks 0 to 3 are not a range up to the head, 2"),
@@ -126,7 +123,7 @@ fn configuration_files_hold_defaults() {
         std::fs::write(&config, toml).unwrap();
         let mut arguments = vec!["record", "--config", config.to_str().unwrap()];
         arguments.extend(more);
-        rootlight(&arguments)
+        run(&arguments)
     };
     let upstream = format!("upstream = \"replay:{}\"\n", folder.path().display());
     let base = format!("silent = true\n{upstream}[record]\nout = \"{}\"\nto = 1\n", out.display());

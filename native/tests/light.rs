@@ -223,10 +223,7 @@ async fn a_network_file() {
     let block = server.ask("eth_getBlockByNumber", json!(["0x100", true])).await;
     assert_eq!(block["result"]["number"], "0x100", "{block}");
     std::fs::write(&file, "{\"name\": 5}").unwrap();
-    let bad = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-        .args(["light", "--network", file.to_str().unwrap(), "--upstream", &upstream])
-        .output()
-        .unwrap();
+    let bad = run(&["light", "--network", file.to_str().unwrap(), "--upstream", &upstream]);
     assert_eq!(bad.status.code(), Some(2));
 }
 
@@ -282,13 +279,13 @@ fn a_port_in_use_is_a_failure() {
 
 #[test]
 fn the_method_table() {
-    let output = Command::new(env!("CARGO_BIN_EXE_rootlight")).args(["methods", "--json"]).output().unwrap();
+    let output = run(&["methods", "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"eth_getProof") && names.is_sorted());
     let raw = rows.iter().find(|row| row["name"] == "ext_getRawBlockHeaderByNumber").unwrap();
     assert_eq!(raw["aliases"], json!(["rsk_getRawBlockHeaderByNumber"]));
-    let text = Command::new(env!("CARGO_BIN_EXE_rootlight")).arg("methods").output().unwrap();
+    let text = run(&["methods"]);
     assert!(String::from_utf8_lossy(&text.stdout).contains("eth_getBalance("));
 }

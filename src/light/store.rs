@@ -140,11 +140,11 @@ impl FactCache {
 impl FactCache {
     /// Remembers that calls to a contract read a key; older keys of the same contract give way, then any.
     fn remember(&mut self, mut touch: Touch) {
-        self.touched.retain(|known| {
-            let again = (known.contract, known.key) == (touch.contract, touch.key);
-            touch.data = touch.data.filter(|_| !again || known.data == touch.data);
-            !again
-        });
+        let again = |known: &Touch| (known.contract, known.key) == (touch.contract, touch.key);
+        if let Some(place) = self.touched.iter().position(again) {
+            let known = self.touched.remove(place);
+            touch.data = touch.data.filter(|_| known.data == touch.data);
+        }
         let own = |known: &Touch| known.contract == touch.contract;
         let same = self.touched.iter().filter(|known| own(known)).count();
         let first = self.touched.iter().position(own);

@@ -14,7 +14,7 @@ use crate::{
     light::{
         encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall,
     },
-    types::{Header, SealedHeader, U256},
+    types::{uncles_hash, Header, SealedHeader, U256},
 };
 
 pub(super) const START: u64 = 5_000;
@@ -78,6 +78,13 @@ impl Mined {
             let next = self.next(|header| header.timestamp = header.timestamp - 14 + seconds);
             self.blocks.push((next, Vec::new()));
         }
+    }
+
+    /// Adds a block that names an uncle and states so many.
+    pub(super) fn adopt(&mut self, count: u32, uncle: SealedHeader) {
+        let list = [uncle.header().clone()];
+        let next = self.next(|header| (header.uncle_count, header.uncles_hash) = (count, uncles_hash(&list)));
+        self.blocks.push((next, vec![uncle]));
     }
 
     pub(super) fn head(&self) -> &SealedHeader {
@@ -178,10 +185,15 @@ impl Mined {
     }
 }
 
-pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
+/// What a call comes to at once: its answer, or what has to be fetched first.
+pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> Step {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes());
-    match client.step(&mut session, &|| false) {
+    client.step(&mut session, &|| false)
+}
+
+pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
+    match first_step(client, method, params) {
         Step::Done(reply) => serde_json::from_str(&reply.unwrap().body).unwrap(),
         Step::Fetch(questions) => panic!("{questions:?}"),
     }

@@ -3,7 +3,7 @@
 use serde_json::{json, value::RawValue, Value};
 
 use super::{
-    mined_chain::{ask, family, Habit, Mined, START},
+    mined_chain::{ask, family, first_step, Habit, Mined, START},
     Client, Step,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         testing::{child, easy_network, mine, Bitcoin},
         Rule,
     },
-    light::{Now, SyncStep, UpstreamCall},
+    light::{KeptFault, Now, Page, SyncStep, UpstreamCall},
     types::{uncles_hash, Header},
 };
 
@@ -81,8 +81,7 @@ fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     assert_eq!(compared(&mut client), true);
     // A later run asks for them as well.
     let mut later = mined.start();
-    let read = &mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
-    assert_eq!(later.restore(read), Ok(Some(START + 11)));
+    assert_eq!(restore(&mut later, &pages), Ok(Some(START + 11)));
     mined.follow(&mut later);
     assert_eq!(later.sync().chain().unwrap().view().lowest(), START - 449);
 }
@@ -195,8 +194,7 @@ fn uncles_that_are_false_or_used_before() {
     assert_eq!(client.sync().chain().unwrap().total_difficulty(&mined.head().hash()), None);
 
     mined.blocks.last_mut().unwrap().1 = vec![uncle.clone()];
-    let again = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
-    mined.blocks.push((again, vec![uncle]));
+    mined.adopt(1, uncle);
     let client = mined.client();
     let chain = client.sync().chain().unwrap();
     assert!(chain.total_difficulty(&mined.blocks[11].0.hash()).is_some());
@@ -211,14 +209,16 @@ fn uncles_that_are_false_or_used_before() {
 fn uncles_too_close_to_the_checkpoint() {
     let mut mined = Mined::new();
     let uncle = mine(Header { gas_used: 1, ..mined.head().header().clone() });
-    let list = [uncle.header().clone()];
-    let one = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
-    mined.blocks.push((one, vec![uncle]));
+    mined.adopt(1, uncle);
     let client = mined.client();
     let chain = client.sync().chain().unwrap();
     assert_eq!((chain.head().number, chain.total_difficulty(&mined.head().hash())), (START + 1, None));
     let record = client.sync().upstreams().remove(0).record;
     assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
+}
+
+fn restore(client: &mut Client, pages: &[Page]) -> Result<Option<u64>, KeptFault> {
+    client.restore(&mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone())))
 }
 
 /// Uncles are kept with their blocks: nobody is asked for them again.
@@ -228,8 +228,7 @@ fn uncles_are_taken_back_with_their_blocks() {
     let mut client = mined.client();
     let pages = client.export();
     let mut again = mined.start();
-    let read = &mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
-    assert_eq!(again.restore(read), Ok(Some(mined.head().number)));
+    assert_eq!(restore(&mut again, &pages), Ok(Some(mined.head().number)));
     let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&mined.head().hash());
     assert!(total(&client).is_some() && total(&again) == total(&client));
     mined.asked.clear();
@@ -316,9 +315,8 @@ fn blocks_that_blooms_exclude_are_not_asked_for() {
     ] {
         assert_eq!(ask(&mut client, "eth_getLogs", range(filter))["result"], json!([]));
     }
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "eth_getLogs", "params": range(json!({})) });
-    let mut session = client.open(message.to_string().as_bytes());
-    assert!(matches!(client.step(&mut session, &|| false), Step::Fetch(_)), "any log at all");
+    let any = first_step(&mut client, "eth_getLogs", range(json!({})));
+    assert!(matches!(any, Step::Fetch(_)), "any log at all");
 }
 
 /// Blocks that name each the sibling of the one before it.
@@ -327,9 +325,7 @@ fn siblings(blocks: usize) -> Mined {
     mined.grow(10, 14);
     for _ in 0..blocks {
         let uncle = mine(Header { gas_used: 1, ..mined.head().header().clone() });
-        let list = [uncle.header().clone()];
-        let next = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
-        mined.blocks.push((next, vec![uncle]));
+        mined.adopt(1, uncle);
     }
     mined
 }
@@ -405,7 +401,5 @@ fn one_question_traces_so_many_blocks() {
     let error = &ask(&mut client, "trace_filter", range(129))["error"];
     assert!(error["code"] == -32005 && error["message"].as_str().unwrap().contains("128"), "{error}");
     // Empty blocks, but what they hold is asked for.
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "trace_filter", "params": range(128) });
-    let mut session = client.open(message.to_string().as_bytes());
-    assert!(matches!(client.step(&mut session, &|| false), Step::Fetch(_)));
+    assert!(matches!(first_step(&mut client, "trace_filter", range(128)), Step::Fetch(_)));
 }

@@ -110,8 +110,7 @@ fn inflated_uncle_counts_add_nothing() {
     let none = mined.next(|header| header.uncle_count = 9);
     mined.blocks.push((none, Vec::new()));
     let list = [uncle.header().clone()];
-    let one = mined.next(|header| (header.uncle_count, header.uncles_hash) = (9, uncles_hash(&list)));
-    mined.blocks.push((one, vec![uncle.clone()]));
+    mined.adopt(9, uncle.clone());
     let mut client = mined.client();
     let work: U256 = mined.blocks[1..].iter().map(|(header, _)| header.difficulty.value()).sum();
     let chain = client.sync().chain().unwrap();

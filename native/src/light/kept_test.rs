@@ -98,16 +98,16 @@ fn what_is_no_fault_of_the_file_is_told_and_moves_nothing() {
 
 #[test]
 fn which_failures_tell_of_damage() {
-    let io = |kind: ErrorKind| std::io::Error::from(kind);
+    let judged = |kind: ErrorKind| {
+        let io = || std::io::Error::from(kind);
+        let opening = of_opening(DatabaseError::Storage(StorageError::Io(io())));
+        (opening, of_reading(StoreError::Database(Box::new(redb::Error::Io(io())))))
+    };
     for kind in [ErrorKind::UnexpectedEof, ErrorKind::InvalidData, ErrorKind::InvalidInput] {
-        let opening = of_opening(DatabaseError::Storage(StorageError::Io(io(kind))));
-        let reading = of_reading(StoreError::Database(Box::new(redb::Error::Io(io(kind)))));
-        assert!(matches!((opening, reading), (Trouble::Useless(_), Trouble::Useless(_))), "{kind}");
+        assert!(matches!(judged(kind), (Trouble::Useless(_), Trouble::Useless(_))), "{kind}");
     }
     for kind in [ErrorKind::PermissionDenied, ErrorKind::StorageFull, ErrorKind::Other] {
-        let opening = of_opening(DatabaseError::Storage(StorageError::Io(io(kind))));
-        let reading = of_reading(StoreError::Database(Box::new(redb::Error::Io(io(kind)))));
-        assert!(matches!((opening, reading), (Trouble::Fatal(_), Trouble::Fatal(_))), "{kind}");
+        assert!(matches!(judged(kind), (Trouble::Fatal(_), Trouble::Fatal(_))), "{kind}");
     }
     assert!(matches!(of_opening(DatabaseError::UpgradeRequired(1)), Trouble::Useless(_)), "an older version");
 }

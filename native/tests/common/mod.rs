@@ -36,7 +36,13 @@ impl Watch {
 /// What the program prints with these arguments, and how it ends.
 pub fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-    let child = command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let _watch = Watch::of(&child);
     child.wait_with_output().unwrap()
 }

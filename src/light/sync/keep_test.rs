@@ -12,15 +12,15 @@ use crate::consensus::{
 
 const START: u64 = 5_000;
 
-/// What is left of a file of which a later page does not hold: nothing, not even what was wanted.
-#[test]
-fn nothing_stays_of_what_does_not_hold() {
+/// A machine that has reached the end of a chain of so many blocks above its checkpoint, of which so many headers stay in
+/// memory. The third block claims to have uncles.
+fn synced(blocks: u64, window: u64) -> Sync {
     let network = Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
     let base = mine(header(&network, START));
     let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
-    let mut chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, base.clone()).unwrap();
-    let mut parent = base;
-    for number in 1..=100 {
+    let chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, base.clone()).unwrap();
+    let (mut chain, mut parent) = (chain.with_window(window), base);
+    for number in 1..=blocks {
         let mut next = child(&network, &parent);
         if number == 3 {
             next.uncles_hash = B256::repeat_byte(3);
@@ -29,8 +29,16 @@ fn nothing_stays_of_what_does_not_hold() {
         chain.insert(Candidate::from(next.clone()), None).unwrap();
         parent = next;
     }
-    let mut sync = Sync::new(network.clone(), checkpoint);
+    let mut sync = Sync::new(network, checkpoint);
     (sync.chain, sync.synced_once) = (Some(chain), true);
+    sync
+}
+
+/// What is left of a file of which a later page does not hold: nothing, not even what was wanted.
+#[test]
+fn nothing_stays_of_what_does_not_hold() {
+    let mut sync = synced(100, 8_192);
+    let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
     sync.touch(0);
     let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     let restored = |pages: &[Vec<u8>]| {
@@ -48,21 +56,9 @@ fn nothing_stays_of_what_does_not_hold() {
 /// a part could be written, so it stays as it is.
 #[test]
 fn pages_of_which_only_a_part_is_in_memory_stay_as_they_are() {
-    let network = Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
-    let base = mine(header(&network, START));
-    let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
-    let mut chain =
-        HeaderChain::from_checkpoint(network.clone(), &checkpoint, base.clone()).unwrap().with_window(100);
-    let mut parent = base;
-    for _ in 0..300 {
-        let next = mine(child(&network, &parent));
-        chain.insert(Candidate::from(next.clone()), None).unwrap();
-        parent = next;
-    }
-    let lowest = chain.view().lowest();
+    let mut sync = synced(300, 100);
+    let lowest = sync.chain().unwrap().view().lowest();
     assert_eq!(lowest, START + 201);
-    let mut sync = Sync::new(network, checkpoint);
-    (sync.chain, sync.synced_once) = (Some(chain), true);
     let mut written = |from: u64| {
         sync.touch(from);
         sync.export().iter().map(|page| page.index).collect::<Vec<_>>()
