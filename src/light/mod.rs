@@ -42,8 +42,8 @@ pub(crate) use store::Sent;
 pub(crate) use store::Touch;
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{
-    Capabilities, KeptFault, Observation, Page, ReadPage, Sync, SyncOptions, SyncStep, UpstreamState,
-    DEFAULT_BATCH, PAGE_HEADERS, REPROVEN,
+    Capabilities, KeptFault, Observation, Page, ReadPage, Restoring, Sync, SyncOptions, SyncStep,
+    UpstreamState, DEFAULT_BATCH, PAGE_HEADERS, REPROVEN,
 };
 pub use task::{AttemptFailure, Cause, FactFailure, Task, Wanted, MAX_UNCLES};
 pub use upstream::{decode_batch, encode_batch, Answer, CallFailure, UpstreamCall, MAX_ERROR_TEXT};

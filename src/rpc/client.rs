@@ -11,7 +11,10 @@ use super::{
 use crate::{
     consensus::{Checkpoint, Network},
     engine::Filters,
-    light::{Answer, FactCache, Identity, KeptFault, Now, Page, Pin, ReadPage, Sync, SyncOptions, SyncStep},
+    light::{
+        Answer, FactCache, Identity, KeptFault, Now, Page, Pin, ReadPage, Restoring, Sync, SyncOptions,
+        SyncStep,
+    },
 };
 
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
@@ -81,6 +84,27 @@ impl Client {
     /// What was kept is of no use; the client starts from nothing then.
     pub fn restore(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
         self.sync.restore(read)
+    }
+
+    /// Takes back the next page of an earlier run, before anything else; see [`Sync::restore_page`].
+    ///
+    /// # Errors
+    /// The page does not hold; no further one can follow it.
+    pub fn restore_page(&mut self, restoring: &mut Restoring, page: &[u8]) -> Result<(), KeptFault> {
+        self.sync.restore_page(restoring, page)
+    }
+
+    /// Ends taking back page by page; see [`Sync::restored`].
+    ///
+    /// # Errors
+    /// What was taken back is of no use; the client starts from nothing then.
+    pub fn restored(&mut self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
+        self.sync.restored(restoring)
+    }
+
+    /// Has the pages from this number on handed out again by [`Self::export`], as far as their headers are in memory.
+    pub fn keep_again(&mut self, page: u64) {
+        self.sync.keep_again(page);
     }
 
     /// What is to be kept; see [`Sync::export`].

@@ -84,6 +84,15 @@ pub enum KeptFault {
     Gap(u64),
 }
 
+/// How far pages were taken back one by one; see [`Sync::restore_page`].
+#[derive(Debug, Default)]
+pub struct Restoring {
+    /// The number of the next page.
+    next: u64,
+    /// Headers below the checkpoint, lowest first, until the checkpoint's own is read.
+    below: Vec<SealedHeader>,
+}
+
 /// Gives the page of a number; `None` ends what was kept.
 pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, KeptFault>;
 
@@ -96,6 +105,11 @@ impl Sync {
     /// A canonical header is new from here on, or its uncles are.
     pub(super) fn touch(&mut self, number: u64) {
         self.unsaved = Some(self.unsaved.map_or(number, |lowest| lowest.min(number)));
+    }
+
+    /// Counts the pages from this number on as changed: what was handed out of them was not kept.
+    pub fn keep_again(&mut self, page: u64) {
+        self.touch(self.first_kept().saturating_add(page.saturating_mul(PAGE_HEADERS)));
     }
 
     /// The pages that changed since the last call; none while few headers came and more are on their way. A page's
@@ -122,44 +136,82 @@ impl Sync {
     /// # Errors
     /// The first thing that does not hold.
     pub fn restore(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
-        let outcome = self.take_back(read);
+        let mut restoring = Restoring::default();
+        let read_all = loop {
+            let page =
+                read(restoring.next).map(|page| page.map(|bytes| self.restore_page(&mut restoring, &bytes)));
+            match page {
+                Ok(Some(Ok(()))) => {}
+                Ok(None) => break Ok(()),
+                Ok(Some(Err(fault))) | Err(fault) => break Err(fault),
+            }
+        };
+        let outcome = read_all.and_then(|()| self.restored(restoring));
         if outcome.is_err() {
-            (self.chain, self.unsaved) = (None, None);
-            (self.below, self.backlog) = (Below::default(), Backlog::default());
-            self.floor = Floor::new(self.options.work_floor);
+            self.forget();
         }
         outcome
     }
 
-    fn take_back(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
-        let mut below = Vec::new();
-        let mut index = 0;
-        while let Some(bytes) = read(index)? {
-            for (header, uncles) in self.read_page(index, &bytes)? {
-                let header = header.into_header();
-                match header.number.cmp(&self.checkpoint.number) {
-                    Ordering::Less if below.len() as u64 >= FORK_WINDOW => {
-                        return Err(KeptFault::Gap(header.number));
-                    }
-                    Ordering::Less => below.push(header),
-                    Ordering::Equal => self.take_back_base(header, core::mem::take(&mut below))?,
-                    Ordering::Greater => self.take_back_one(header, uncles)?,
+    /// Takes back the next page, before anything else is done. After a fault the headers that linked before it stay, and
+    /// no further page can follow: the host calls [`Self::restored`] next.
+    ///
+    /// # Errors
+    /// The first thing in the page that does not hold.
+    pub fn restore_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
+        let outcome = self.take_back_page(restoring, bytes);
+        if let Some(chain) = &self.chain {
+            self.floor.follow(chain.view(), &self.network);
+        }
+        restoring.next = restoring.next.saturating_add(1);
+        outcome
+    }
+
+    /// Ends taking back page by page: proves the work of the newest headers and gives the newest block's number. After a
+    /// fault nothing that was taken back stays.
+    ///
+    /// # Errors
+    /// A proof of work does not hold, or the checkpoint's header was not among the pages.
+    pub fn restored(&mut self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
+        let outcome = match &mut self.chain {
+            Some(chain) => chain.prove_recent(REPROVEN).map_err(KeptFault::from),
+            None if restoring.next == 0 => return Ok(None),
+            None => Err(KeptFault::Gap(self.checkpoint.number)),
+        };
+        match outcome {
+            Ok(()) => self.resumed = self.chain.as_ref().map(|chain| chain.head().number),
+            Err(fault) => {
+                self.forget();
+                return Err(fault);
+            }
+        }
+        Ok(self.resumed)
+    }
+
+    /// Forgets what was taken back.
+    fn forget(&mut self) {
+        (self.chain, self.unsaved) = (None, None);
+        (self.below, self.backlog) = (Below::default(), Backlog::default());
+        self.floor = Floor::new(self.options.work_floor);
+    }
+
+    fn take_back_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
+        for (header, uncles) in self.read_page(restoring.next, bytes)? {
+            let (header, below) = (header.into_header(), &mut restoring.below);
+            match header.number.cmp(&self.checkpoint.number) {
+                // Too many, or the checkpoint's header has been read.
+                Ordering::Less if below.len() as u64 >= FORK_WINDOW => {
+                    return Err(KeptFault::Gap(header.number))
                 }
+                Ordering::Less | Ordering::Equal if self.chain.is_some() => {
+                    return Err(KeptFault::Gap(header.number));
+                }
+                Ordering::Less => below.push(header),
+                Ordering::Equal => self.take_back_base(header, core::mem::take(below))?,
+                Ordering::Greater => self.take_back_one(header, uncles)?,
             }
-            if let Some(chain) = &self.chain {
-                self.floor.follow(chain.view(), &self.network);
-            }
-            index = index.saturating_add(1);
         }
-        match &mut self.chain {
-            Some(chain) if below.is_empty() => {
-                chain.prove_recent(REPROVEN)?;
-                self.resumed = Some(chain.head().number);
-                Ok(self.resumed)
-            }
-            None if index == 0 => Ok(None),
-            _ => Err(KeptFault::Gap(self.checkpoint.number)),
-        }
+        Ok(())
     }
 
     fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Batch, KeptFault> {
@@ -175,13 +227,14 @@ impl Sync {
         let gap = KeptFault::Gap(header.number);
         let chain = self.chain.as_mut().ok_or(gap)?;
         let header = chain.insert_linked(header)?;
-        if uncles.is_empty() && header.uncles_hash != EMPTY_UNCLES_HASH {
+        let attached = match uncles.is_empty() {
+            true => Ok(()),
+            false => chain.attach_uncles(&header.hash(), uncles, None).map(drop),
+        };
+        if header.uncles_hash != EMPTY_UNCLES_HASH && chain.view().uncles(&header.hash()).is_none() {
             self.backlog.add(&header);
         }
-        if !uncles.is_empty() {
-            chain.attach_uncles(&header.hash(), uncles, None)?;
-        }
-        Ok(())
+        Ok(attached?)
     }
 
     /// The checkpoint's header, and those below it that were read before; their uncles do not count.

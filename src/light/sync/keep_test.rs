@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
-use super::Sync;
+use super::{KeptFault, Restoring, Sync};
 use crate::consensus::{
     testing::{child, easy_network, header, mine},
     Candidate, Checkpoint, HeaderChain, Rule,
@@ -50,6 +50,50 @@ fn nothing_stays_of_what_does_not_hold() {
     assert_eq!(restored(&pages), (Some(Some(START + 100)), true, (true, true)));
     pages.last_mut().unwrap()[40] ^= 1;
     assert_eq!(restored(&pages), (None, false, (false, false)));
+}
+
+/// Taken back page by page, what linked before a damaged page stays, and what comes after it is handed out again.
+#[test]
+fn pages_before_a_damaged_one_stay() {
+    let mut sync = synced(200, 8_192);
+    let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
+    sync.touch(0);
+    let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
+    // The last header of the page before: pages begin 449 blocks below the checkpoint.
+    let damaged = pages.len() - 2;
+    let prefix = START - 449 + 64 * damaged as u64 - 1;
+    pages[damaged][40] ^= 1;
+
+    let (mut again, mut restoring) = (Sync::new(network, checkpoint), Restoring::default());
+    let held: Vec<bool> =
+        pages[..=damaged].iter().map(|page| again.restore_page(&mut restoring, page).is_ok()).collect();
+    assert!(held[..damaged].iter().all(|held| *held) && !held[damaged]);
+    assert_eq!(again.restored(restoring), Ok(Some(prefix)));
+    assert_eq!(again.chain().unwrap().head().number, prefix);
+    assert!(!again.backlog.is_empty(), "the third block's uncles are still asked for");
+    again.synced_once = true;
+    assert!(again.export().is_empty());
+    again.keep_again(damaged as u64 - 1);
+    assert_eq!(again.export().iter().map(|page| page.index).collect::<Vec<_>>(), [damaged as u64 - 1]);
+}
+
+/// Pages that end before the checkpoint, or that go on below it, are of no use.
+#[test]
+fn pages_without_the_checkpoint_are_refused() {
+    let mut sync = synced(100, 8_192);
+    let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
+    sync.touch(0);
+    let pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
+    let mut again = Sync::new(network, checkpoint);
+    assert_eq!(again.restored(Restoring::default()), Ok(None));
+    let mut restoring = Restoring::default();
+    again.restore_page(&mut restoring, &pages[0]).unwrap();
+    assert_eq!(again.restored(restoring), Err(KeptFault::Gap(START)));
+    let mut restoring = Restoring::default();
+    pages.iter().for_each(|page| again.restore_page(&mut restoring, page).unwrap());
+    let repeated = again.restore_page(&mut restoring, &pages[7]);
+    assert_eq!(repeated, Err(KeptFault::Gap(START)));
+    assert_eq!(again.restored(restoring), Ok(Some(START + 100)));
 }
 
 /// Pages begin 449 blocks below the checkpoint and hold 64 numbers. Of one that reaches below the headers in memory only

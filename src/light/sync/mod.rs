@@ -18,6 +18,6 @@ mod standing;
 mod standing_test;
 mod uncles;
 
-pub use keep::{KeptFault, Page, ReadPage, PAGE_HEADERS, REPROVEN};
+pub use keep::{KeptFault, Page, ReadPage, Restoring, PAGE_HEADERS, REPROVEN};
 pub use machine::{Sync, SyncOptions, SyncStep, DEFAULT_BATCH};
 pub use standing::{Capabilities, Observation, UpstreamState};
