@@ -13,6 +13,7 @@ use rootlight::evm::precompiles::{
 };
 use rootlight::evm::{EvmAccount, EvmState, FirstFrame, Machine, RunContext, Setting};
 use rootlight::types::{Header, SealedHeader};
+use sha2::{Digest as _, Sha256};
 use support::{bytes, low_address};
 
 const BRIDGE: u64 = 0x0100_0006;
@@ -327,6 +328,45 @@ fn a_header_that_is_its_own_parent_ends_the_walk() {
     assert_eq!(by_height(3), U256::ZERO);
     assert_eq!(by_height(5), U256::ZERO);
     assert_eq!(by_height(4), U256::from(80), "the length of a header");
+}
+
+/// The Bitcoin headers of the public networks begin at the checkpoint that the genesis federation started with.
+#[test]
+fn the_bitcoin_headers_begin_at_the_checkpoint_of_the_network() {
+    let ask = |chain_id, host: &mut Host, input: String| {
+        let input = bytes(&input);
+        let call = NativeCall { chain_id, ..call_of(&input, None, rules()) };
+        let price = Precompile::Bridge.price(&call, host)?;
+        Precompile::Bridge.run(&call, host, price)
+    };
+    for (chain_id, height) in [(30, 499_968), (31, 1_413_216), (33, 0)] {
+        let initial = ask(chain_id, &mut Host::default(), "4897193f".into());
+        assert_eq!(initial, Ok(bytes(&word(height))), "chain {chain_id}");
+    }
+    // Three headers above the checkpoint of mainnet; under the first of them lies the checkpoint's own.
+    let mut host = Host::default();
+    let (mut previous, mut hashes, mut cell) = ([0u8; 32], Vec::new(), Vec::new());
+    for height in 499_968u32..=499_971 {
+        let mut header = [0u8; 80];
+        header[4..36].copy_from_slice(&previous);
+        header[76..].copy_from_slice(&height.to_le_bytes());
+        previous = Sha256::digest(Sha256::digest(header)).into();
+        let shown: Vec<u8> = previous.iter().rev().copied().collect();
+        cell = [&[0; 32][..], &height.to_be_bytes(), &header].concat();
+        host.set_cell(low_address(BRIDGE), U256::from_be_slice(&shown), cell.clone().into());
+        hashes.push(shown);
+    }
+    host.set_cell(low_address(BRIDGE), cell_slot("blockStoreChainHead"), cell.into());
+    for depth in 0..=3usize {
+        let found = ask(30, &mut host, format!("efd44418{}", word(depth as u64))).unwrap();
+        assert_eq!(found[64..], hashes[3 - depth][..], "depth {depth}");
+    }
+    for below in [word(4), word(u64::MAX), "f".repeat(64)] {
+        assert_eq!(ask(30, &mut host, format!("efd44418{below}")), Err(Refusal::Failed), "{below}");
+    }
+    // Without a head there is no store yet, and setting it up is not simulated.
+    let none = ask(30, &mut Host::default(), format!("efd44418{}", word(0)));
+    assert!(matches!(none, Err(Refusal::NotSimulated(_))), "{none:?}");
 }
 
 const NATIVE: [Precompile; 5] = [

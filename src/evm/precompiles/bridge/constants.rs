@@ -15,6 +15,16 @@ pub(super) enum Bitcoin {
     Regtest,
 }
 
+/// Keys of the script that every federation with emergency keys had on testnet before RSKIP-284, whoever its members
+/// were; sorted. Three of these five sign.
+pub(super) const TEST_EARLY_KEYS: [Key; 5] = [
+    hex!("0208f40073a9e43b3e9103acec79767a6de9b0409749884e989960fee578012fce"),
+    hex!("0225e892391625854128c5c4ea4340de0c2a70570f33db53426fc9c746597a03f4"),
+    hex!("02afc230c2d355b1a577682b07bc2646041b5d0177af0f98395a46018da699b6da"),
+    hex!("0344a3c38cd59afcba3edcebe143e025574594b001700dec41e59409bdbd0f2a09"),
+    hex!("039a060badbeb24bee49eb2063f616c0f0f0765d4ca646b20a88ce828f259fcdb9"),
+];
+
 /// Constants of one network. Amounts are in satoshi, ages and periods in Rootstock blocks.
 #[cfg_attr(not(feature = "bridge-write"), allow(dead_code))] // some are for writing only
 pub(super) struct Constants {

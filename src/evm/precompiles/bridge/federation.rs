@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::super::bitcoin::{hash160, multisig, push};
 use super::super::cell_slot;
 use super::address;
-use super::constants::{Bitcoin, Constants, Key};
+use super::constants::{Bitcoin, Constants, Key, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::rlp::{self, Reader};
 
@@ -156,45 +156,50 @@ impl Federation {
 
     /// Signatures it needs.
     pub(super) fn required(&self) -> usize {
-        (self.members.len() / 2).saturating_add(1)
+        required(self.members.len())
     }
 
-    /// The script that spends its money; nothing for the early scripts of the test network.
-    pub(super) fn redeem_script(&self, constants: &Constants, rules: RuleSet) -> Option<Vec<u8>> {
-        let keys: Vec<Vec<u8>> = self.members.iter().map(|member| member.btc.to_vec()).collect();
-        let own = multisig(self.required(), &keys);
+    /// The script that spends its money.
+    pub(super) fn redeem_script(&self, constants: &Constants, rules: RuleSet) -> Vec<u8> {
+        let joint = self.format == NON_STANDARD_ERP;
+        // One script for all federations of those days.
+        let early = joint && constants.bitcoin == Bitcoin::Test && !rules.has(Rule::Rskip284);
+        let keys: Vec<Vec<u8>> = match early {
+            true => TEST_EARLY_KEYS.iter().map(|key| key.to_vec()).collect(),
+            false => self.members.iter().map(|member| member.btc.to_vec()).collect(),
+        };
+        let own = multisig(required(keys.len()), &keys);
         if !(NON_STANDARD_ERP..=P2WSH_ERP).contains(&self.format) || !self.format.is_multiple_of(1000) {
-            return Some(own);
+            return own;
         }
         let keys: Vec<Vec<u8>> = constants.emergency_keys.iter().map(|key| key.to_vec()).collect();
-        let emergency = multisig((keys.len() / 2).saturating_add(1), &keys);
-        let joint = self.format == NON_STANDARD_ERP;
-        if joint && constants.bitcoin == Bitcoin::Test && !rules.has(Rule::Rskip284) {
-            return None;
-        }
-        let delay = match constants.emergency_delay {
-            delay if joint && !rules.has(Rule::Rskip293) => delay.to_be_bytes().get(2..)?.to_vec(),
-            delay => script_number(delay),
+        let emergency = multisig(required(keys.len()), &keys);
+        let delay = match constants.emergency_delay.to_be_bytes() {
+            [_, rest @ ..] if early => rest.to_vec(),
+            [_, _, rest @ ..] if joint && !rules.has(Rule::Rskip293) => rest.to_vec(),
+            _ => script_number(constants.emergency_delay),
         };
         // OP_CHECKMULTISIG ends both, or stands once behind them.
-        let cut = |script: Vec<u8>| script.len().checked_sub(usize::from(joint)).map(|end| (script, end));
-        let ((own, own_end), (emergency, emergency_end)) = (cut(own)?, cut(emergency)?);
+        let part = |script: &[u8]| {
+            let end = script.len().saturating_sub(usize::from(joint));
+            script.get(..end).unwrap_or_default().to_vec()
+        };
         let mut script = alloc::vec![0x64];
-        script.extend_from_slice(own.get(..own_end)?);
+        script.extend(part(&own));
         script.push(0x67);
         push(&mut script, &delay);
         script.extend([0xb2, 0x75]);
-        script.extend_from_slice(emergency.get(..emergency_end)?);
+        script.extend(part(&emergency));
         script.push(0x68);
         if joint {
             script.push(0xae);
         }
-        Some(script)
+        script
     }
 
     /// Its address.
-    pub(super) fn address(&self, constants: &Constants, rules: RuleSet) -> Option<String> {
-        let script = self.redeem_script(constants, rules)?;
+    pub(super) fn address(&self, constants: &Constants, rules: RuleSet) -> String {
+        let script = self.redeem_script(constants, rules);
         let hash = match self.format {
             P2WSH_ERP => {
                 let mut program = alloc::vec![0, 32];
@@ -203,8 +208,13 @@ impl Federation {
             }
             _ => hash160(&script),
         };
-        Some(address::of_script(constants, &hash))
+        address::of_script(constants, &hash)
     }
+}
+
+/// Signatures that so many keys need: more than half of them.
+fn required(keys: usize) -> usize {
+    (keys / 2).saturating_add(1)
 }
 
 /// A number in script: little endian with a sign bit.
@@ -244,7 +254,7 @@ mod tests {
     fn genesis_address(chain_id: u64) -> String {
         let constants = Constants::of(chain_id);
         let rules = Network::regtest().rules(1);
-        Federation::active(constants, rules, 5, &mut |_| Bytes::new()).address(constants, rules).unwrap()
+        Federation::active(constants, rules, 5, &mut |_| Bytes::new()).address(constants, rules)
     }
 
     #[test]
@@ -252,6 +262,25 @@ mod tests {
         assert_eq!(genesis_address(33), "2MvQSG61B4LtKLECeo1dRDeDWXgJfnr3fC7");
         assert_eq!(genesis_address(31), "2N1N5mdHWmRUfv49f7GnUeFfuyLcBQK7hj2");
         assert_eq!(genesis_address(30), "39AHNvUmzaYgewA8yCtBtNsfRz7QD7ZJYi");
+    }
+
+    /// The script's length and hash as the reference node has it.
+    #[test]
+    fn early_federations_of_testnet_share_one_script() {
+        let (constants, network) = (Constants::of(31), Network::testnet());
+        let members = vec![Member::of_one([2; 33])];
+        let federation = Federation { members, created: 0, block: 1, format: NON_STANDARD_ERP };
+        let script = federation.redeem_script(constants, network.rules(2_581_799));
+        let expected =
+            alloy_primitives::hex!("d491a78f46bd563403b57798d06d3f421fa6edad334e92835f8cd499654ddfa4");
+        assert_eq!((script.len(), &Sha256::digest(&script)[..]), (286, &expected[..]));
+        assert_eq!(
+            federation.address(constants, network.rules(2_581_799)),
+            "2Mw6KM642fbkypTzbgFi6DTgTFPRWZUD4BA"
+        );
+        // From RSKIP-284 on it is the members' own.
+        let later = federation.redeem_script(constants, network.rules(2_581_800));
+        assert!(later.windows(33).any(|key| key == [2; 33]));
     }
 
     #[test]

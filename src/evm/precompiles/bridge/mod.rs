@@ -5,6 +5,7 @@
 //! fails, or ends the run, by name; docs/limits.md has the list.
 
 mod address;
+mod checkpoints;
 mod constants;
 mod federation;
 mod members;

@@ -7,6 +7,7 @@ use alloy_primitives::{hex, B256, U256};
 
 use super::super::abi::{bytes_result, int_result, Arg};
 use super::super::cell_slot;
+use super::checkpoints::lowest_height;
 use super::constants::Bitcoin;
 use super::session::{hashed_slot, Bridge, Done};
 use super::Refusal;
@@ -135,6 +136,12 @@ impl Bridge<'_> {
         Ok(Ok(self.at_depth(head, height)))
     }
 
+    /// Height of the first header held.
+    fn lowest_height(&mut self) -> Result<i64, Refusal> {
+        let created = self.active_federation().created;
+        lowest_height(self.constants.bitcoin, created)
+    }
+
     /// Walks down from the head.
     fn at_depth(&mut self, head: Stored, height: i64) -> Option<Stored> {
         let mut block = head;
@@ -205,15 +212,11 @@ pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Don
     }
 }
 
-/// Hash of a header by its depth, down to the first one held: genesis on regtest, a checkpoint, which
-/// is not known here, elsewhere.
+/// Hash of a header by its depth, down to the first one held: genesis on regtest, a checkpoint elsewhere.
 pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
-    if bridge.constants.bitcoin != Bitcoin::Regtest {
-        return Err(Refusal::NotSimulated("getBtcBlockchainBlockHashAtDepth"));
-    }
     let head = bridge.btc_head()?;
     let depth = i64::from(args.first().map_or(-1, Arg::int));
-    if !(0..=head.height).contains(&depth) {
+    if !(0..=head.height.saturating_sub(bridge.lowest_height()?)).contains(&depth) {
         return Err(Refusal::Failed);
     }
     let height = head.height.saturating_sub(depth);
@@ -222,10 +225,7 @@ pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
 }
 
 pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
-    match bridge.constants.bitcoin {
-        Bitcoin::Regtest => Ok(Some(int_result(0))),
-        _ => Err(Refusal::NotSimulated("getBtcBlockchainInitialBlockHeight")),
-    }
+    Ok(Some(int_result(bridge.lowest_height()?)))
 }
 
 /// Price of a look for confirmations: by depth and length of the branch, where the block is known.

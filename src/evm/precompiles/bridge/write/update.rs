@@ -114,9 +114,7 @@ impl Bridge<'_> {
     }
 
     fn drop_proposed(&mut self, proposed: &Federation) -> Result<(), Refusal> {
-        let script = proposed
-            .redeem_script(self.constants, self.call.rules)
-            .ok_or(Refusal::NotSimulated("early scripts of the test network"))?;
+        let script = proposed.redeem_script(self.constants, self.call.rules);
         let height = U256::from(self.call.block.number);
         self.event(COMMIT_FAILED, None, &[None, Some(height)], &[&script]);
         for name in ["proposedFederation", "proposedFederationFormatVersion"].iter().chain(&VALIDATION) {
