@@ -73,6 +73,8 @@ pub struct Added {
     pub pending: Vec<B256>,
     /// The transaction that it replaced.
     pub replaced: Option<B256>,
+    /// The one that waited for it and was dropped, since it no longer passes the pool's rules.
+    pub dropped: Option<B256>,
 }
 
 /// Transactions that wait. A clone shares everything and costs next to nothing.
@@ -140,9 +142,7 @@ impl Pool {
         let state_nonce = account.map_or(0, |account| account.nonce);
         let added = place(Arc::make_mut(&mut of), &self.rules, context, &new, state_nonce, account)?;
         self.arrivals = self.arrivals.saturating_add(1);
-        if let Some(replaced) = &added.replaced {
-            self.by_hash.remove(replaced);
-        }
+        added.replaced.iter().chain(&added.dropped).for_each(|gone| self.by_hash.remove(gone));
         self.by_hash.insert(hash, new);
         self.store(sender, of);
         Ok(added)
@@ -278,7 +278,7 @@ fn place(
     }
     if nonce > sender.next(state_nonce) {
         let replaced = sender.queued.insert(nonce, new.clone()).map(|old| old.hash);
-        return Ok(Added { pending: Vec::new(), replaced });
+        return Ok(Added { pending: Vec::new(), replaced, dropped: None });
     }
     let balance = account.map_or(U256::ZERO, |account| account.balance);
     if !affords(sender, context, new, balance) {
@@ -288,17 +288,19 @@ fn place(
     let waiting = sender.queued.remove(&nonce).map(|old| old.hash);
     let replaced = sender.pending.insert(nonce, new.clone()).map(|old| old.hash).or(waiting);
     let mut pending = alloc::vec![new.hash];
-    let mut next = nonce.saturating_add(1);
-    while let Some(successor) = sender.queued.get(&next).cloned() {
-        if sender.pending.contains_key(&next) || !affords(sender, context, &successor, balance) {
+    let (mut next, mut dropped) = (nonce.saturating_add(1), None);
+    while let Some(successor) = sender.queued.remove(&next) {
+        // Checked as if it came now. What waits behind one that fails goes on waiting.
+        let fits = rules.check(context, &successor.transaction, &successor.sender, account).is_ok();
+        if !fits || !affords(sender, context, &successor, balance) {
+            dropped = Some(successor.hash);
             break;
         }
-        sender.queued.remove(&next);
         pending.push(successor.hash);
         sender.pending.insert(next, successor);
         next = next.saturating_add(1);
     }
-    Ok(Added { pending, replaced })
+    Ok(Added { pending, replaced, dropped })
 }
 
 /// Whether the balance covers a transaction together with the others that can be mined.

@@ -144,6 +144,29 @@ fn funds_must_cover_all_that_can_be_mined() {
     assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
 }
 
+/// As the reference does it: what waited is checked as if it came when the gap before it is filled.
+#[test]
+fn what_waited_and_cannot_be_paid_is_dropped() {
+    let mut bench = Bench::new(PoolRules::default());
+    bench.account = account(5, 2 * 21_000 + 10);
+    bench.add(transaction(6, 1, 11)).unwrap();
+    bench.add(transaction(7, 1, 0)).unwrap();
+    assert_eq!(bench.nonces(), (vec![], vec![6, 7]));
+    assert_eq!(bench.add(transaction(5, 1, 0)), Ok(1), "only this one");
+    // What waits behind it goes on waiting.
+    assert_eq!(bench.nonces(), (vec![5], vec![7]));
+    assert_eq!(bench.pool.get(&transaction(6, 1, 11).hash()), None);
+    assert_eq!(bench.add(transaction(6, 1, 10)), Ok(1), "another one takes its place; 7 is too much then");
+    assert_eq!(bench.nonces(), (vec![5, 6], vec![]));
+
+    // The minimum price has risen meanwhile.
+    let mut bench = Bench::new(PoolRules::default());
+    bench.add(transaction(6, 1, 0)).unwrap();
+    bench.head.minimum_gas_price = 2u64.into();
+    assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
+    assert_eq!(bench.nonces(), (vec![5], vec![]));
+}
+
 #[test]
 fn old_transactions_go_where_a_limit_is_set() {
     let mut bench =
