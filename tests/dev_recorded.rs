@@ -240,11 +240,12 @@ fn reads_of_an_executed_chain_are_the_references() {
             }
             let answer = dev.ask(method, params.clone());
             if answer["error"]["code"] == json!(-32602) {
-                // Two spellings that only the reference takes.
+                // A spelling that only the reference takes.
                 assert!(
-                    params[1] == json!(1) || params[0].as_str().is_some_and(|p| !p.starts_with("0x")),
+                    params[0].as_str().is_some_and(|p| !p.starts_with("0x")),
                     "{method} {params}: {answer}"
                 );
+                println!("{method} {params}");
                 refused += 1;
                 continue;
             }

@@ -385,3 +385,55 @@ fn a_restored_chain_knows_its_senders() {
     stranger.import(block_of(&mut dev, 1), None).unwrap();
     assert!(stranger.import(block_of(&mut dev, 2), None).is_err());
 }
+
+/// Code that writes one log with the topic 7 where it is deployed.
+const LOGGER: &str = "0x60075f5fa100";
+
+#[test]
+fn logs_from_the_pending_block_on() {
+    let mut dev = dev(Mining::Instant);
+    let deployment = json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]);
+    dev.get("eth_sendTransaction", deployment.clone());
+    let mut logs = |filter: Value| dev.get("eth_getLogs", json!([filter])).as_array().unwrap().len();
+    assert_eq!(logs(json!({"fromBlock": "latest"})), 1);
+    assert_eq!(logs(json!({"fromBlock": "0x0", "toBlock": "pending"})), 1);
+    for end in [json!("pending"), json!("latest"), json!("0x7")] {
+        assert_eq!(logs(json!({"fromBlock": "pending", "toBlock": end})), 0, "{end}");
+    }
+    assert_eq!(logs(json!({"fromBlock": "pending"})), 0);
+    let filter = dev.get("eth_newFilter", json!([{"fromBlock": "pending"}]));
+    assert_eq!(dev.get("eth_getFilterChanges", json!([filter])), json!([]));
+    dev.get("eth_sendTransaction", deployment);
+    assert_eq!(dev.get("eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
+}
+
+/// What the reference takes beside the specified forms.
+#[test]
+fn loose_spellings() {
+    let mut dev = dev(Mining::Instant);
+    dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]));
+    let mut logs = |filter: Value| dev.get("eth_getLogs", json!([filter])).as_array().unwrap().len();
+    let topic = |last: &str| format!("0x{}{last}", "0".repeat(63));
+    assert_eq!(logs(json!({"topics": topic("7")})), 1);
+    assert_eq!(logs(json!({"topics": topic("8")})), 0);
+    assert_eq!(logs(json!({"fromBlock": "EARLIEST", "toBlock": "Latest"})), 1);
+    let both = |dev: &mut Dev, method: &str, loose: Value, plain: Value| {
+        let plain = dev.get(method, plain);
+        assert_eq!(dev.get(method, loose), plain, "{method}");
+        assert!(!plain.is_null());
+    };
+    both(&mut dev, "eth_getBlockByNumber", json!(["latest", 1]), json!(["latest", true]));
+    both(&mut dev, "eth_getBlockByNumber", json!(["latest", 0]), json!(["latest", false]));
+    both(&mut dev, "trace_block", json!(["LATEST"]), json!(["latest"]));
+    both(&mut dev, "trace_filter", json!([{"count": "1", "after": "0"}]), json!([{"count": 1, "after": 0}]));
+    for (method, params) in [
+        ("eth_getBlockByNumber", json!(["latest", 2])),
+        ("eth_getBlockByNumber", json!(["LATEST", false])),
+        ("eth_getBalance", json!([ALICE, "LATEST"])),
+        ("trace_block", json!(["LAST"])),
+        ("trace_filter", json!([{"count": "0x1"}])),
+        ("trace_filter", json!([{"count": "-1"}])),
+    ] {
+        assert_eq!(dev.refused(method, params.clone()).0, -32602, "{method} {params}");
+    }
+}

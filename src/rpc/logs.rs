@@ -10,7 +10,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{required, told, verified, Done, Failure, Handler, Method},
-    params::{block_selector, parse_address, parse_hash, BlockSelector, Params},
+    params::{block_selector, parse_address, parse_hash, tag_in_any_case, BlockSelector, Params},
 };
 use crate::{
     engine::{block_logs, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS},
@@ -69,7 +69,11 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
         return Ok(Watch::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
     }
     let head = view.head()?.number;
-    let from = height(view, given.from_block)?.unwrap_or(head);
+    let from = match given.from_block.map(selector).transpose()? {
+        // The next block has no logs until it is mined.
+        Some(BlockSelector::Pending) => head.saturating_add(1),
+        _ => height(view, given.from_block)?.unwrap_or(head),
+    };
     let to = height(view, given.to_block)?;
     if to.is_some_and(|to| from > to) {
         return Err(ParamError::BlockRange.into());
@@ -77,10 +81,14 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
     Ok(Watch::Logs { filter, from, to })
 }
 
+fn selector(raw: &RawValue) -> Result<BlockSelector, ParamError> {
+    tag_in_any_case(block_selector(raw, false))
+}
+
 /// The height that an end of a range means; `None` for the head.
 fn height(view: &dyn View, raw: Option<&RawValue>) -> Result<Option<u64>, Failure> {
     let Some(raw) = raw else { return Ok(None) };
-    match block_selector(raw, false)? {
+    match selector(raw)? {
         BlockSelector::Latest | BlockSelector::Pending => Ok(None),
         BlockSelector::Earliest => Ok(Some(0)),
         // Above the head nothing is there, which is no error.
@@ -103,12 +111,15 @@ fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
     }
 }
 
-/// Topics by place. `null` at a place, an empty list, or a list with `null` in it means any.
+/// Topics by place, or the one of the first place. `null` at a place, an empty list, or a list with `null` in it means
+/// any.
 fn topics(raw: Option<&RawValue>) -> Result<Vec<Vec<B256>>, ParamError> {
     const WHAT: &str = "topic";
     let Some(raw) = raw else { return Ok(Vec::new()) };
-    let places: Vec<Option<&RawValue>> =
-        serde_json::from_str(raw.get()).map_err(|_| ParamError::HashLength(WHAT))?;
+    let places: Vec<Option<&RawValue>> = match raw.get().starts_with('"') {
+        true => vec![Some(raw)],
+        false => serde_json::from_str(raw.get()).map_err(|_| ParamError::HashLength(WHAT))?,
+    };
     let place = |raw: &Option<&RawValue>| match one_or_many(*raw).ok_or(ParamError::HashLength(WHAT))? {
         OneOrMany::None => Ok(Vec::new()),
         OneOrMany::One(one) => Ok(vec![parse_hash(&one, WHAT)?]),

@@ -131,8 +131,8 @@ impl<'a> Params<'a> {
     pub fn boolean(&self, position: usize, default: bool) -> Result<bool, ParamError> {
         match self.raw(position).map(RawValue::get) {
             None => Ok(default),
-            Some("true" | "\"true\"") => Ok(true),
-            Some("false" | "\"false\"") => Ok(false),
+            Some("true" | "\"true\"" | "1") => Ok(true),
+            Some("false" | "\"false\"" | "0") => Ok(false),
             Some(_) => Err(ParamError::Type { position, expected: "a boolean" }),
         }
     }
@@ -273,14 +273,30 @@ pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
     Err(bad())
 }
 
+/// A selector whose tag may have capital letters, as the reference's methods for logs and traces take them.
+pub(super) fn tag_in_any_case(
+    selector: Result<BlockSelector, ParamError>,
+) -> Result<BlockSelector, ParamError> {
+    match selector {
+        Err(ParamError::BlockId(text)) if text.bytes().any(|letter| letter.is_ascii_uppercase()) => {
+            parse_tag(&text.to_ascii_lowercase()).ok_or(ParamError::BlockId(text))
+        }
+        other => other,
+    }
+}
+
 fn parse_selector(text: &str, decimal: bool) -> Result<BlockSelector, ParamError> {
-    Ok(match text {
+    parse_tag(text).map_or_else(|| parse_selector_number(text, decimal), Ok)
+}
+
+fn parse_tag(text: &str) -> Option<BlockSelector> {
+    Some(match text {
         "latest" => BlockSelector::Latest,
         "earliest" => BlockSelector::Earliest,
         "pending" => BlockSelector::Pending,
         "safe" => BlockSelector::Safe,
         "finalized" => BlockSelector::Finalized,
-        _ => return parse_selector_number(text, decimal),
+        _ => return None,
     })
 }
 

@@ -34,10 +34,10 @@ struct FilterObject<'a> {
     from_address: Option<Addresses>,
     #[serde(default)]
     to_address: Option<Addresses>,
-    #[serde(default)]
-    after: Option<i64>,
-    #[serde(default)]
-    count: Option<i64>,
+    #[serde(default, borrow)]
+    after: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    count: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -106,13 +106,15 @@ impl Filter {
     }
 }
 
+/// A JSON number, or a decimal one in a string.
 fn number(
-    given: Option<i64>,
+    given: Option<&RawValue>,
     max: usize,
     negative: ParamError,
     too_big: fn(usize) -> ParamError,
 ) -> Result<Option<usize>, ParamError> {
     let Some(given) = given else { return Ok(None) };
+    let given: i64 = given.get().trim_matches('"').parse().map_err(|_| ParamError::TraceFilter)?;
     if given < 0 {
         return Err(negative);
     }

@@ -9,7 +9,7 @@ use super::{
     error::ParamError,
     lookup::find,
     method::{absent, required, told, verified, Done, Failure, Handler, Method},
-    params::{BlockSelector, Params},
+    params::{tag_in_any_case, BlockSelector, Params},
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -132,7 +132,7 @@ fn block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 
 /// A selector with the words that the reference's tracing methods have for a bad one.
 pub(super) fn traced_block(selector: Result<BlockSelector, ParamError>) -> Result<BlockSelector, ParamError> {
-    selector.map_err(|error| match error {
+    tag_in_any_case(selector).map_err(|error| match error {
         ParamError::BlockId(text) => ParamError::BlockNumber(text),
         other => other,
     })
