@@ -140,6 +140,65 @@ fn the_recorded_requests() {
     assert!(refused_reads.is_empty(), "{refused_reads:?}");
 }
 
+/// Uncles as recorded, those with uncles of their own among them, by their blocks and by their own hashes: from the node
+/// that executes the chain, and proven to a client above it.
+#[test]
+fn the_recorded_uncles() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let (mut seen, mut parents) = (0, 0);
+    for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
+        let method = text(&line["request"], "method");
+        if !method.starts_with("eth_getUncleBy") || line["response"]["result"].is_null() {
+            continue;
+        }
+        let (params, mut theirs) = (&line["request"]["params"], line["response"]["result"].clone());
+        let shown = light.upstream.call(method, params).unwrap();
+        // docs/differences.md: neither shows a body, and the size is the header's.
+        theirs["transactions"] = json!([]);
+        theirs["size"] = shown["size"].clone();
+        assert_eq!(shown, theirs, "{method} {params}");
+        assert_eq!(light.call(method, params), Ok(shown), "{method} {params}");
+        let by_hash = json!([theirs["hash"], false]);
+        let (block, proven) =
+            (light.upstream.call("eth_getBlockByHash", &by_hash), light.call("eth_getBlockByHash", &by_hash));
+        assert_eq!(proven, block, "{by_hash}");
+        for field in ["uncles", "totalDifficulty", "cumulativeDifficulty"] {
+            assert_eq!(block.as_ref().unwrap()[field], theirs[field], "{field} of {by_hash}");
+        }
+        parents += u64::from(theirs["uncles"] != json!([]));
+        seen += 1;
+    }
+    println!("{seen} uncles, {parents} with uncles of their own");
+    assert!(seen >= 40 && parents > 0, "{seen} {parents}");
+}
+
+/// Where nobody has the uncle's block, what it names stays open: an empty list would deny what its header says.
+#[test]
+fn uncles_of_an_uncle_that_nobody_has() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    light.upstream.change = Some(Box::new(|call, answer| match call.method {
+        "eth_getBlockByHash" => Ok(serde_json::value::RawValue::from_string("null".into()).unwrap()),
+        _ => answer,
+    }));
+    let none = format!("{}", rootlight::types::EMPTY_UNCLES_HASH);
+    let mut open = 0;
+    for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
+        let (method, params) = (text(&line["request"], "method"), &line["request"]["params"]);
+        if method != "eth_getUncleByBlockNumberAndIndex" || line["response"]["result"].is_null() {
+            continue;
+        }
+        let shown = light.call(method, params).unwrap();
+        let known = shown["sha3Uncles"] == json!(none);
+        for field in ["uncles", "totalDifficulty", "cumulativeDifficulty"] {
+            assert_eq!(shown[field].is_null(), !known, "{field} of {params}");
+        }
+        open += u64::from(!known);
+    }
+    assert!(open > 0);
+}
+
 /// The recorded ways through the trie, asked for as proofs: of each account with its slots, present and absent.
 #[test]
 fn the_recorded_proofs() {

@@ -168,6 +168,15 @@ fn the_heavier_branch_becomes_the_chain() {
 }
 
 #[test]
+fn the_total_difficulty_of_genesis_is_its_own() {
+    let network = network();
+    let genesis = mine(super::testing::header(&network, 0));
+    let checkpoint = super::Checkpoint { number: 0, hash: genesis.hash(), total_difficulty: None };
+    let chain = HeaderChain::from_checkpoint(network.into(), &checkpoint, genesis.clone()).unwrap();
+    assert_eq!(chain.total_difficulty(&genesis.hash()), Some(genesis.difficulty.value()));
+}
+
+#[test]
 fn a_header_without_known_parent_waits() {
     let (network, mut chain) = grown(1);
     let stranger = mine(child(&network, &mine(Header { gas_used: 9, ..child(&network, chain.head()) })));

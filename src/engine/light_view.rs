@@ -13,12 +13,14 @@ use super::{
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
 use crate::{
-    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{
+        Candidate, ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+    },
     exec::CallPolicy,
     light::{BlockRef, Fact, Facts, Known, Location, Pin},
     state::{StateReader, TrieState},
     trie::{self, WalkError},
-    types::EMPTY_UNCLES_HASH,
+    types::{SealedHeader, EMPTY_UNCLES_HASH},
 };
 
 /// Blocks one question about logs may look at: each that may have some has to be fetched and proven.
@@ -54,6 +56,24 @@ impl<'a> LightView<'a> {
             Some(low) => Err(Stop::Refused(Refusal::LowWork(*low))),
             None => Ok(chain),
         }
+    }
+
+    /// Total difficulty of a header off the held chain whose parent is on it: the parent's total, and work of its own
+    /// and of its uncles that each of these headers proves.
+    fn total_off_chain(&self, hash: &B256) -> Need<Option<U256>> {
+        let Some(Some(header)) = self.known.header(hash) else { return Ok(None) };
+        let chain = self.chain()?;
+        let parent = chain.by_hash(&header.parent_hash);
+        let Some(_) = parent.filter(|parent| parent.number.checked_add(1) == Some(header.number)) else {
+            return Ok(None);
+        };
+        let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
+        let uncles = self.uncles(header)?;
+        let proven = |uncle: &SealedHeader| {
+            VerifiedHeader::alone(Candidate::from(uncle.clone()), &self.pin.network).is_ok()
+        };
+        let own = header.difficulty.value().saturating_add(uncles.work());
+        Ok(uncles.headers().iter().all(proven).then(|| below.saturating_add(own)))
     }
 
     /// What was passed on from here waits, though no upstream shows it.
@@ -152,6 +172,7 @@ impl View for LightView<'_> {
         match self.chain()?.total_difficulty(&hash) {
             // Unknown for good only when no uncles are on their way.
             None if !self.pin.settled => Err(self.not_synced()),
+            None => self.total_off_chain(&hash),
             total => Ok(total),
         }
     }

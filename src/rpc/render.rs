@@ -37,11 +37,16 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
 /// An uncle: a block without transactions; its size is that of the header alone, as the reference shows an uncle
 /// whose body it does not have.
 pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
-    // Its own uncles are not proven, so only an uncle without any has a known total.
-    let parent_total =
-        view.total_difficulty(uncle.parent_hash)?.filter(|_| uncle.uncles_hash == EMPTY_UNCLES_HASH);
-    let total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
-    Ok(RpcBlock::uncle(uncle, None, total, Some(block_len(uncle, [], []))))
+    let (mut own, mut total) = (None, None);
+    if uncle.uncles_hash == EMPTY_UNCLES_HASH {
+        let parent_total = view.total_difficulty(uncle.parent_hash)?;
+        total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
+    } else if let Some(header) = view.header_by_hash(uncle.hash())? {
+        own = Some(view.uncles(&header)?);
+        total = view.total_difficulty(uncle.hash())?;
+    }
+    let own = own.as_ref().map(|own| own.headers());
+    Ok(RpcBlock::uncle(uncle, own, total, Some(block_len(uncle, [], []))))
 }
 
 fn transactions(

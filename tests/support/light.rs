@@ -123,7 +123,8 @@ impl Light {
         let upstream = others.remove(0);
         let first = upstream.call("eth_getBlockByNumber", &json!([format!("{number:#x}"), false])).unwrap();
         let hash: B256 = first["hash"].as_str().unwrap().parse().unwrap();
-        let total_difficulty = Some(super::u256(first["totalDifficulty"].as_str().unwrap()));
+        // That of genesis is known without being told.
+        let total_difficulty = (number > 0).then(|| super::u256(first["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
         let identity = Identity { version, upstreams: names, unproven, ..Identity::default() };

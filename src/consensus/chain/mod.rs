@@ -200,13 +200,14 @@ impl HeaderChain {
                 found_hash: header.hash(),
             });
         }
-        Ok(Self::start(network, header, checkpoint.total_difficulty))
+        // Nothing is below genesis, so its total difficulty is its own difficulty.
+        let genesis = (header.number == 0).then(|| header.difficulty.value());
+        Ok(Self::start(network, header, genesis.or(checkpoint.total_difficulty)))
     }
 
-    /// Starts at genesis, whose total difficulty is its own difficulty.
+    /// Starts at genesis.
     pub fn from_genesis(network: Arc<Network>, header: SealedHeader) -> Result<Self, ChainError> {
-        let total_difficulty = Some(header.difficulty.value());
-        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         Self::from_checkpoint(network, &checkpoint, header)
     }
 

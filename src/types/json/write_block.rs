@@ -121,9 +121,8 @@ impl RpcBlock {
         block
     }
 
-    /// Shows an uncle, without transactions. Its own uncles are an empty list where they are not
-    /// known, as the reference shows them; the cumulative difficulty, which counts them, is null
-    /// then, unless the header says that there are none.
+    /// Shows an uncle, without transactions. Where its own uncles are not known, `uncles` and the
+    /// cumulative difficulty, which counts them, are null, unless the header says that there are none.
     pub fn uncle(
         header: &SealedHeader,
         own_uncles: Option<&[SealedHeader]>,
@@ -133,9 +132,7 @@ impl RpcBlock {
         let transactions = RpcTransactions::Hashes(Vec::new());
         let none: Option<&[SealedHeader]> = (header.uncles_hash == EMPTY_UNCLES_HASH).then_some(&[]);
         let parts = BlockParts { transactions, uncles: own_uncles.or(none), total_difficulty, size };
-        let mut block = Self::new(header, parts);
-        block.uncles.get_or_insert_default();
-        block
+        Self::new(header, parts)
     }
 
     /// Shows the block being built: number, hash, nonce and bloom are null.
