@@ -5,13 +5,13 @@ use std::sync::Arc;
 use rootlight::consensus::Network;
 use rootlight::engine::{FollowNode, Node as _};
 use rootlight::exec::GenesisBlock;
-use rootlight::local::LocalChain;
-use rootlight::types::Block;
-use tracing::{error, info};
+use rootlight::local::{ImportError, LocalChain};
+use rootlight::types::B256;
+use tracing::{debug, error, info};
 
 use super::args::FollowArgs;
 use super::{runtime, serving, verify, CommandError};
-use crate::follow::{follow, FollowError, FollowOptions, Target};
+use crate::follow::{follow, Fetched, FollowError, FollowOptions, Target};
 use crate::local::{moment, Entropy, LocalOptions, LocalService};
 use crate::store::{Persist, Store};
 use crate::upstream;
@@ -85,10 +85,22 @@ impl Target for Following {
         let _ = self.0.with_node(|node| node.announced(height));
     }
 
-    fn import(&self, blocks: Vec<Block>) -> Result<(), FollowError> {
+    fn knows(&self, block: &B256) -> bool {
+        self.0.with_node(|node| node.local().block(block).is_some()).unwrap_or(false)
+    }
+
+    fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError> {
         let imported = self.0.with_node(|node| {
             let now = node.now();
-            blocks.into_iter().try_for_each(|block| node.import(block, Some(now)).map(drop))
+            blocks.into_iter().try_for_each(|Fetched { block, uncles }| {
+                node.import(block, Some(now))?;
+                for uncle in uncles {
+                    if let Err(error) = node.import(uncle, Some(now)) {
+                        debug!("not kept beside the chain: {error}");
+                    }
+                }
+                Ok::<(), ImportError>(())
+            })
         })?;
         Ok(imported?)
     }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use rootlight::consensus::{ChainError, Network};
 use rootlight::local::ImportError;
-use rootlight::types::Block;
+use rootlight::types::B256;
 use tracing::warn;
 
-use super::fetch::{fetch_blocks, FetchError};
+use super::fetch::{fetch_blocks, fetch_uncles, FetchError, Fetched};
 use super::progress::Progress;
 use crate::store::StoreError;
 use crate::upstream::{Call, SharedUpstream, UpstreamError};
@@ -39,11 +39,16 @@ pub trait Target: Send + Sync {
     /// The upstream has announced this height.
     fn announced(&self, _height: u64) {}
 
-    /// Imports blocks in order, and keeps them; stops at the first that is refused.
+    /// Whether a block was imported before.
+    fn knows(&self, block: &B256) -> bool;
+
+    /// Imports blocks in order, and keeps them; stops at the first that is refused. The blocks of their uncles are
+    /// imported beside the chain: only their headers have to be valid, so one that is refused says nothing about the
+    /// block that names it.
     ///
     /// # Errors
     /// Why it is refused.
-    fn import(&self, blocks: Vec<Block>) -> Result<(), FollowError>;
+    fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError>;
 }
 
 /// Times of the loop.
@@ -73,7 +78,7 @@ pub async fn follow(
     let mut rewind = FIRST_REWIND;
     let mut next = target.head().saturating_add(1);
     loop {
-        let fetched = window(&upstream, &network, next).await;
+        let fetched = window(&*target, &upstream, &network, next).await;
         let (announced, blocks) = match fetched {
             Ok(fetched) => fetched,
             Err(error) => {
@@ -84,7 +89,7 @@ pub async fn follow(
         };
         progress.set_target(announced);
         target.announced(announced);
-        let Some(last) = blocks.last().map(|block| block.header.number) else {
+        let Some(last) = blocks.last().map(|fetched| fetched.block.header.number) else {
             progress.finish();
             caught_up(target.head());
             tokio::time::sleep(options.poll).await;
@@ -115,14 +120,18 @@ pub async fn follow(
     }
 }
 
-/// The upstream's height, and blocks from a height on.
+/// The upstream's height, and blocks from a height on with those of their uncles.
 async fn window(
+    target: &dyn Target,
     upstream: &SharedUpstream,
     network: &Network,
     first: u64,
-) -> Result<(u64, Vec<Block>), FetchError> {
+) -> Result<(u64, Vec<Fetched>), FetchError> {
     let last = announced(upstream).await.map_err(|error| FetchError::Upstream { number: first, error })?;
-    Ok((last, fetch_blocks(&**upstream, network, first, last).await?))
+    let blocks = fetch_blocks(&**upstream, network, first, last).await?;
+    // The newest block comes again each time somebody looks for new ones; its uncles do not.
+    let new = |block: &B256| !target.knows(block);
+    Ok((last, fetch_uncles(&**upstream, network, blocks, new).await))
 }
 
 /// The upstream's height.

@@ -1,17 +1,27 @@
 //! Whole blocks from an upstream: header, transactions, uncles. Each header is rebuilt to the hash the upstream
 //! claims for it; the rest is for the import to check against the header.
 
-use rootlight::consensus::Network;
+use rootlight::consensus::{Network, MAX_UNCLES};
 use rootlight::light::prove::raw_header;
 use rootlight::types::json::{block_from_json, block_with_header, header_from_json, JsonBlock, JsonError};
 use rootlight::types::{Block, BlockBody, Header, SealedHeader, B256};
 use serde_json::value::RawValue;
 use serde_json::Value;
+use tracing::debug;
 
 use crate::upstream::{Call, CallResult, Upstream, UpstreamError};
 
 /// Blocks of the longest window; the upstream driver splits it into batches the upstream takes.
 pub(super) const WINDOW: u64 = 64;
+
+/// A block with those blocks of its uncles that the upstream has.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// The block.
+    pub block: Block,
+    /// Blocks of its uncles, each with the hash that the block names; their bodies are not checked.
+    pub uncles: Vec<Block>,
+}
 
 /// A block could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +50,22 @@ pub enum FetchError {
         number: u64,
         /// Block that came.
         found: u64,
+    },
+    /// The answer is the block of another uncle.
+    #[error("the upstream gave block {found} for uncle {hash}")]
+    OtherUncle {
+        /// Hash asked for.
+        hash: B256,
+        /// Hash of the block that came.
+        found: B256,
+    },
+    /// An uncle that no chain can take.
+    #[error("uncle {hash} names {found} uncles, at most {MAX_UNCLES}")]
+    TooManyUncles {
+        /// Its hash.
+        hash: B256,
+        /// How many it names.
+        found: usize,
     },
     /// Only hashes of its transactions came.
     #[error("block {number}: the upstream gives no whole transactions")]
@@ -72,31 +98,96 @@ pub async fn fetch_blocks(
             Err(UpstreamError::NotRecorded(_)) => return Ok(blocks),
             answer => text_of(number, answer)?,
         };
-        let (header, block) = whole_header(upstream, network, number, &text).await?;
+        let raw = Call::new("rsk_getRawBlockHeaderByNumber", vec![quantity(number)]);
+        let (header, block) = whole_header(upstream, network, (number, None), &text, raw).await?;
         if header.number != number {
             return Err(FetchError::OtherBlock { number, found: header.number });
         }
-        let uncles = uncles(upstream, network, number, header.hash(), &block.uncles).await?;
-        let transactions = block.transactions.into_full().ok_or(FetchError::NoTransactions { number })?;
-        blocks.push(Block { header: header.into_header(), body: BlockBody { transactions }, uncles });
+        blocks.push(whole_block(upstream, network, number, header, block).await?);
     }
     Ok(blocks)
 }
 
-/// The header from the block's JSON; where that hides too much, from the raw header beside it.
-async fn whole_header(
+/// Puts the blocks of their uncles beside those blocks that are `new`. An uncle whose block the upstream does not have,
+/// or not as its hash says, is left out.
+pub async fn fetch_uncles(
+    upstream: &dyn Upstream,
+    network: &Network,
+    blocks: Vec<Block>,
+    new: impl Fn(&B256) -> bool,
+) -> Vec<Fetched> {
+    let mut fetched = Vec::new();
+    let (mut wanted, mut calls) = (Vec::new(), Vec::new());
+    for (at, block) in blocks.into_iter().enumerate() {
+        if !block.uncles.is_empty() && new(&block.header.hash()) {
+            for uncle in block.uncles.iter().take(MAX_UNCLES) {
+                let hash = uncle.hash();
+                wanted.push((at, uncle.number, hash));
+                let params = vec![Value::from(hash.to_string()), Value::Bool(true)];
+                calls.push(Call::new("eth_getBlockByHash", params));
+            }
+        }
+        fetched.push(Fetched { block, uncles: Vec::new() });
+    }
+    if calls.is_empty() {
+        return fetched;
+    }
+    for ((at, number, hash), answer) in wanted.into_iter().zip(upstream.request(calls).await) {
+        let Ok(text) = answer else { continue };
+        match uncle_block(upstream, network, (number, hash), &text).await {
+            Ok(uncle) => fetched[at].uncles.push(uncle),
+            Err(error) => debug!("uncle {hash}: {error}"),
+        }
+    }
+    fetched
+}
+
+/// The whole block of an uncle.
+async fn uncle_block(
+    upstream: &dyn Upstream,
+    network: &Network,
+    (number, hash): (u64, B256),
+    text: &RawValue,
+) -> Result<Block, FetchError> {
+    let raw = Call::new("rsk_getRawBlockHeaderByHash", vec![Value::from(hash.to_string())]);
+    let (header, block) = whole_header(upstream, network, (number, Some(hash)), text, raw).await?;
+    if header.hash() != hash {
+        return Err(FetchError::OtherUncle { hash, found: header.hash() });
+    }
+    if block.uncles.len() > MAX_UNCLES {
+        return Err(FetchError::TooManyUncles { hash, found: block.uncles.len() });
+    }
+    whole_block(upstream, network, number, header, block).await
+}
+
+/// A block with its uncles' headers.
+async fn whole_block(
     upstream: &dyn Upstream,
     network: &Network,
     number: u64,
+    header: SealedHeader,
+    block: JsonBlock,
+) -> Result<Block, FetchError> {
+    let uncles = uncles(upstream, network, number, header.hash(), &block.uncles).await?;
+    let transactions = block.transactions.into_full().ok_or(FetchError::NoTransactions { number })?;
+    Ok(Block { header: header.into_header(), body: BlockBody { transactions }, uncles })
+}
+
+/// The header from the block's JSON, with the hash it must have where that is known; where the JSON hides too much, from
+/// the raw header that `raw` asks for.
+async fn whole_header(
+    upstream: &dyn Upstream,
+    network: &Network,
+    (number, hash): (u64, Option<B256>),
     text: &RawValue,
+    raw: Call,
 ) -> Result<(SealedHeader, JsonBlock), FetchError> {
     let shape_of = |number| network.header_shape(number);
-    let hidden = match block_from_json(text.get(), None, &shape_of, network.chain_id) {
+    let hidden = match block_from_json(text.get(), hash, &shape_of, network.chain_id) {
         Ok(block) => return Ok((block.header.clone(), block)),
         Err(error) => error,
     };
-    let call = Call::new("rsk_getRawBlockHeaderByNumber", vec![quantity(number)]);
-    let raw = match upstream.request(vec![call]).await.into_iter().next() {
+    let raw = match upstream.request(vec![raw]).await.into_iter().next() {
         Some(Ok(raw)) => raw,
         _ => return Err(FetchError::Block { number, error: hidden }),
     };

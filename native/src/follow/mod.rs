@@ -5,4 +5,4 @@ mod fetch;
 mod progress;
 
 pub use driver::{follow, FollowError, FollowOptions, Target};
-pub use fetch::{fetch_blocks, FetchError};
+pub use fetch::{fetch_blocks, fetch_uncles, FetchError, Fetched};
