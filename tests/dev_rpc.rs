@@ -8,8 +8,8 @@ use rootlight::consensus::bitcoin::{double_sha256, reversed};
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::consensus::Change;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
-use rootlight::exec::Ancestry;
-use rootlight::local::LocalChain;
+use rootlight::exec::{Ancestry, Interrupts, Watchdog};
+use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::{Block, BlockBody, B256, U256};
 use serde_json::{json, Value};
 use support::dev::Dev;
@@ -436,4 +436,87 @@ fn loose_spellings() {
     ] {
         assert_eq!(dev.refused(method, params.clone()).0, -32602, "{method} {params}");
     }
+}
+
+/// Interrupts every run of code at its first look, or everything.
+struct Impatient {
+    blocks: std::sync::atomic::AtomicU64,
+    due: bool,
+    stopping: bool,
+}
+
+impl Watchdog for Impatient {
+    fn next_block(&self) -> bool {
+        use std::sync::atomic::Ordering::Relaxed;
+        self.blocks.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
+
+    fn is_due(&self) -> bool {
+        self.due
+    }
+
+    fn is_stopping(&self) -> bool {
+        self.stopping
+    }
+}
+
+fn interrupt(dev: &mut Dev, blocks: u64, due: bool, stopping: bool) {
+    let watchdog = Impatient { blocks: blocks.into(), due, stopping };
+    dev.client.node().interrupt_by(Interrupts::by(Arc::new(watchdog)));
+}
+
+#[test]
+fn a_transaction_that_takes_too_long_is_dropped() {
+    let mut dev = dev(Mining::Instant);
+    // JUMPDEST, PUSH1 0, JUMP.
+    dev.get("anvil_setCode", json!([NOBODY, "0x5b600056"]));
+    interrupt(&mut dev, u64::MAX, true, false);
+    let endless = json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]);
+    let (code, text) = dev.refused("eth_sendTransaction", endless);
+    assert_eq!(code, -32011, "{text}");
+    assert!(text.contains("time limit"), "{text}");
+    assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 0, "queued": 0}));
+    // The block was mined without it, and the next one takes other transactions.
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 1);
+    interrupt(&mut dev, u64::MAX, false, false);
+    dev.get("eth_sendTransaction", transfer(1));
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 2);
+    // What waits behind a transaction that is dropped goes on waiting.
+    dev.get("evm_setAutomine", json!([false]));
+    dev.get(
+        "eth_sendTransaction",
+        json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80", "gasPrice": "0x9"}]),
+    );
+    dev.get("eth_sendTransaction", json!([{"from": BOB, "to": CAROL, "gasPrice": "0x8"}]));
+    interrupt(&mut dev, u64::MAX, true, false);
+    dev.get("evm_mine", json!([]));
+    assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 1, "queued": 0}));
+}
+
+#[test]
+fn mining_many_blocks_ends_with_the_time_and_nothing_is_mined_at_the_end_of_the_program() {
+    let mut dev = dev(Mining::Manual);
+    interrupt(&mut dev, 5, false, false);
+    let (code, text) = dev.refused("hardhat_mine", json!(["0x9"]));
+    assert_eq!((code, text.contains("after 5 blocks")), (-32005, true), "{text}");
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 5);
+    interrupt(&mut dev, 5, true, true);
+    let (_, text) = dev.refused("evm_mine", json!([]));
+    assert!(text.contains("shutting down"), "{text}");
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 5);
+}
+
+#[test]
+fn an_import_that_is_interrupted_changes_nothing() {
+    let (mut ours, mut theirs) = (dev(Mining::Manual), dev(Mining::Manual));
+    let endless = json!([{"from": ALICE, "data": "0x5b600056", "gas": "0x5b8d80"}]);
+    theirs.get("eth_sendTransaction", endless);
+    theirs.get("evm_mine", json!([]));
+    let block = block_of(&mut theirs, 1);
+    interrupt(&mut ours, u64::MAX, true, false);
+    assert!(matches!(ours.chain().import(block.clone(), None), Err(ImportError::Execution { .. })));
+    assert_eq!(ours.number("eth_blockNumber", json!([])), 0);
+    interrupt(&mut ours, u64::MAX, false, false);
+    ours.chain().import(block, None).unwrap();
+    assert_eq!(ours.number("eth_blockNumber", json!([])), 1);
 }

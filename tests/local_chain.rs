@@ -5,9 +5,10 @@ mod support;
 use std::sync::Arc;
 
 use rootlight::consensus::{Change, Network};
+use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, LocalChain};
-use rootlight::types::{Block, B256, U256};
+use rootlight::types::{Block, BlockBody, Transaction, B256, U256};
 use support::recording::{RecordedBlock, Recording};
 use support::shared;
 
@@ -153,4 +154,52 @@ fn a_stored_chain_comes_back_without_executing() {
     }
     check(&second, &recording, 59);
     second.import(block(&recording.blocks[60]), None).unwrap();
+}
+
+/// The parent's children of one kind: each differs from the others by its time.
+fn siblings(chain: &LocalChain, data: usize) -> impl Iterator<Item = Block> + use<> {
+    let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
+    let mut dev = DevChain::new(config).unwrap();
+    assert_eq!(dev.view().head().hash(), chain.head().hash());
+    let start = dev.save();
+    let key = dev.wallet().addresses()[0];
+    (0u64..).map(move |index| {
+        dev.revert(start);
+        if data > 0 {
+            let key = dev.wallet().key(&key, 0).unwrap().clone();
+            let transaction = Transaction {
+                nonce: 0u64.into(),
+                gas_price: 1u64.into(),
+                gas_limit: 6_000_000u64.into(),
+                to: Some(key.address()),
+                value: U256::ZERO,
+                data: vec![0; data].into(),
+                v: 0,
+                r: U256::ZERO,
+                s: U256::ZERO,
+            };
+            let signed = key.sign_transaction(transaction, 33).unwrap();
+            dev.submit(signed, key.address(), 2_000_000_000).unwrap();
+        }
+        let mined = dev.mine(2_000_000_000 + index).unwrap();
+        let stored = dev.view().block(&mined.header.hash()).unwrap();
+        let body = BlockBody { transactions: stored.body.transactions().to_vec() };
+        Block { header: mined.header.header().clone(), body, uncles: Vec::new() }
+    })
+}
+
+#[test]
+fn side_blocks_are_bounded_in_number_and_in_bytes() {
+    for (data, blocks, most) in [(0, 4_200, 4_097), (120_000, 650, 560)] {
+        let config = DevConfig::new(&DevAccounts::default());
+        let (network, genesis) = (config.network, config.genesis);
+        let mut chain = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
+        for block in siblings(&chain, data).take(blocks) {
+            chain.import(block, None).unwrap();
+        }
+        let kept = chain.view().at_height(1).to_vec();
+        assert!(kept.len() <= most && kept.len() > most / 2, "{} of {blocks} are kept", kept.len());
+        assert!(kept.contains(&chain.head().hash()));
+        assert!(kept.iter().all(|hash| chain.view().block(hash).is_some()));
+    }
 }

@@ -89,7 +89,8 @@ impl Target for Kept {
             chain.import(block, None)?;
             uncles.into_iter().for_each(|uncle| drop(chain.import(uncle, None)));
         }
-        Ok(self.persist.lock().unwrap().save(chain.view())?)
+        let settled = chain.take_settled();
+        Ok(self.persist.lock().unwrap().save(chain.view(), settled)?)
     }
 }
 
@@ -99,8 +100,8 @@ async fn a_followed_chain_comes_back_from_disk() {
     let folder = tempfile::tempdir().unwrap();
     let network = Arc::new(Network::regtest());
     let mut chain = genesis(None);
-    let open = || Store::open(folder.path(), Network::regtest().genesis_hash).unwrap();
-    let persist = Persist::restore(open(), &mut chain, None).unwrap();
+    let open = || Store::opener(folder.path(), Network::regtest().genesis_hash);
+    let persist = Persist::restore(open(), &mut chain, None, false).unwrap();
     let target = Arc::new(Kept { chain: Mutex::new(chain), persist: Mutex::new(persist) });
 
     let (reached, done) = tokio::sync::oneshot::channel();
@@ -134,7 +135,7 @@ async fn a_followed_chain_comes_back_from_disk() {
 
     for history in [None, Some(20)] {
         let mut again = genesis(history);
-        let persist = Persist::restore(open(), &mut again, history).unwrap();
+        let persist = Persist::restore(open(), &mut again, history, false).unwrap();
         drop(persist);
         assert_eq!(again.head().hash(), end.head().hash());
         assert_eq!(again.view().head_state().root(), end.head_state().root());

@@ -12,7 +12,7 @@ use super::recipe::Recipe;
 use super::wallet::Wallet;
 use super::work::WorkShop;
 use crate::consensus::{ChainError, Change, VerifiedHeader};
-use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason};
+use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts};
 use crate::local::{ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
 use crate::types::Transaction;
@@ -47,6 +47,11 @@ pub enum DevEvent {
         /// The method.
         method: alloc::string::String,
     },
+    /// A transaction took longer than the time limit of a block and was dropped.
+    TooSlow {
+        /// The transaction.
+        hash: B256,
+    },
     /// The head went over to another branch.
     Reorganised {
         /// Blocks left.
@@ -79,6 +84,7 @@ pub struct DevChain {
     pub(super) work: WorkShop,
     pub(super) new_pending: Vec<B256>,
     pub(super) events: Vec<DevEvent>,
+    pub(super) interrupts: Interrupts,
     wallet: Wallet,
     report_reverts: bool,
     policy: CallPolicy,
@@ -110,11 +116,17 @@ impl DevChain {
             work: WorkShop::default(),
             new_pending: Vec::new(),
             events: Vec::new(),
+            interrupts: Interrupts::default(),
             wallet,
             report_reverts: config.report_reverts,
             policy: config.policy,
             version: config.version,
         })
+    }
+
+    /// Sets what ends the execution of blocks from now on.
+    pub fn interrupt_by(&mut self, interrupts: Interrupts) {
+        self.interrupts = interrupts;
     }
 
     /// The executed chain, for restoring stored blocks before anything else happens.
@@ -238,7 +250,11 @@ impl DevChain {
     /// What became of a transaction that should have been mined.
     fn outcome(&self, hash: B256) -> Result<B256, DevError> {
         let view = self.chain.view();
-        let (block, index) = view.locate(&hash).ok_or(DevError::NotMined)?;
+        let slow = |event: &DevEvent| matches!(event, DevEvent::TooSlow { hash: slow } if *slow == hash);
+        let Some((block, index)) = view.locate(&hash) else {
+            let too_slow = self.events.iter().any(slow);
+            return Err(if too_slow { DevError::TooSlow(hash) } else { DevError::NotMined });
+        };
         let receipts = view.block(&block).map(|stored| stored.receipts.clone());
         let success = receipts.and_then(|all| all.receipts().get(index).map(|receipt| receipt.success));
         if success != Some(false) || !self.report_reverts {
@@ -256,7 +272,7 @@ impl DevChain {
         let Some(header) = view.headers().by_hash(block) else { return Vec::new() };
         let mut watch = Failures(Vec::new());
         // It was executed before on the same state.
-        let _ = view.replay(header, &mut watch, &|| false);
+        let _ = view.replay(header, &mut watch, &|| self.interrupts.is_due());
         watch.0
     }
 

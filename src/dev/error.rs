@@ -45,6 +45,18 @@ pub enum DevError {
     /// More blocks at once than anybody needs.
     #[error("{0} blocks at once, at most {max}", max = super::MAX_BLOCKS_AT_ONCE)]
     TooManyBlocks(u64),
+    /// The time for one message was used up before all its blocks were mined; those before are on the chain.
+    #[error("the time limit was reached after {mined} blocks: ask for fewer blocks at once")]
+    TimeLimit {
+        /// Blocks that this message mined.
+        mined: u64,
+    },
+    /// A transaction took longer than one block may; it is dropped.
+    #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
+    TooSlow(B256),
+    /// The program is about to exit.
+    #[error("the server is shutting down: nothing was mined")]
+    Stopping,
     /// The account's code or storage cannot be changed: it is a native contract.
     #[error("{0} is a native contract")]
     Native(alloy_primitives::Address),

@@ -23,7 +23,7 @@ impl DevChain {
     /// # Errors
     /// The difficulty is too high, or the block cannot be built.
     pub fn mine(&mut self, now: u64) -> Result<Imported, DevError> {
-        let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &|| false)?;
+        let block = self.assemble(now)?;
         let network = self.chain.view().network();
         let difficulty = block.header.difficulty.value();
         let sealed = mine(block.header.clone(), &self.fork_detection(), network, ATTEMPTS)
@@ -31,6 +31,19 @@ impl DevChain {
         self.clock.mined(sealed.timestamp, now);
         self.last_tick = Some(now);
         self.append(sealed, block)
+    }
+
+    /// The next block, within the host's time limit.
+    fn assemble(&mut self, now: u64) -> Result<Assembled, DevError> {
+        if !self.interrupts.next_block() {
+            return Err(DevError::TimeLimit { mined: 0 });
+        }
+        let interrupt = || self.interrupts.is_due();
+        let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &interrupt)?;
+        if self.interrupts.is_stopping() {
+            return Err(DevError::Stopping);
+        }
+        Ok(block)
     }
 
     /// Mines several blocks, the later ones `interval` seconds apart if that is given.
@@ -46,7 +59,10 @@ impl DevChain {
                 let parent = self.chain.head().timestamp;
                 self.clock.set_next(parent.saturating_add(interval.max(1)), parent)?;
             }
-            self.mine(now)?;
+            self.mine(now).map_err(|error| match error {
+                DevError::TimeLimit { .. } => DevError::TimeLimit { mined: index },
+                other => other,
+            })?;
         }
         Ok(())
     }
@@ -105,6 +121,9 @@ impl DevChain {
         let Assembled { uncles, transactions, executed, dropped, .. } = block;
         let imported = self.chain.append(sealed, uncles, transactions, executed)?;
         for (hash, error) in dropped {
+            if error.is_interruption() {
+                self.note(DevEvent::TooSlow { hash });
+            }
             if never_minable(&error) {
                 self.pool.remove(&hash);
             }
@@ -145,7 +164,7 @@ impl DevChain {
         if let Some(work) = self.work.current(&parent, arrivals, now) {
             return Ok(work);
         }
-        let block = self.recipe.assemble(self.chain.view(), &self.pool, &self.clock, now, &|| false)?;
+        let block = self.assemble(now)?;
         let mining_hash = hash_to_commit(&block.header, &self.fork_detection());
         self.work.offer(block, mining_hash, arrivals, now);
         // Just put there.
@@ -166,9 +185,9 @@ impl DevChain {
     /// Takes a whole block from outside in, as a follower would.
     ///
     /// # Errors
-    /// The rule it breaks; nothing has changed then.
+    /// The rule it breaks, or that the host interrupted it; nothing has changed then.
     pub fn import(&mut self, block: crate::types::Block, now: Option<u64>) -> Result<Imported, ImportError> {
-        let imported = self.chain.import(block, now)?;
+        let imported = self.chain.import_until(block, now, &|| self.interrupts.is_due())?;
         self.follow(&imported.change);
         self.report(&imported);
         Ok(imported)

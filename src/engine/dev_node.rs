@@ -1,6 +1,6 @@
 //! A development chain as a node.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use alloy_primitives::{keccak256, Address, B256};
 
@@ -12,12 +12,13 @@ use super::{
 use crate::{
     consensus::ChainError,
     dev::{DevChain, DevConfig},
-    local::{ChainSnapshot, ImportError, Imported},
+    exec::Interrupts,
+    local::{ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
 };
 
 /// A development chain with its filters and the host's time and randomness.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DevNode {
     chain: DevChain,
     filters: Filters,
@@ -80,6 +81,7 @@ impl DevNode {
 
 impl Node for DevNode {
     fn begin(&mut self, moment: Moment) {
+        self.chain.local_mut().take_settled();
         self.draw = Draw::new(moment);
         self.pass_on();
     }
@@ -107,6 +109,18 @@ impl Node for DevNode {
 
     fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
         self.chain.import(block, now)
+    }
+
+    fn interrupt_by(&mut self, interrupts: Interrupts) {
+        self.chain.interrupt_by(interrupts);
+    }
+
+    fn copy(&self) -> Box<dyn Node> {
+        Box::new(self.clone())
+    }
+
+    fn take_settled(&mut self) -> Vec<Settled> {
+        self.chain.local_mut().take_settled()
     }
 
     fn dev(&mut self) -> Option<&mut DevChain> {

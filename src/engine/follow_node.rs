@@ -1,6 +1,6 @@
 //! A chain that follows another node's blocks, as a node: everything is executed here, nothing is mined.
 
-use alloc::{string::String, sync::Arc, vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec, vec::Vec};
 
 use alloy_primitives::{keccak256, B256};
 
@@ -10,13 +10,13 @@ use super::{
     Filters, SyncProgress,
 };
 use crate::{
-    exec::CallPolicy,
-    local::{ChainSnapshot, ImportError, Imported, LocalChain},
+    exec::{CallPolicy, Interrupts},
+    local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled},
     types::Block,
 };
 
 /// An executed chain whose blocks come from outside.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
@@ -26,6 +26,7 @@ pub struct FollowNode {
     policy: CallPolicy,
     /// Height at the start, and the height the upstream has announced.
     heights: (u64, u64),
+    interrupts: Interrupts,
 }
 
 impl FollowNode {
@@ -40,6 +41,7 @@ impl FollowNode {
             upstreams: Arc::new(vec![upstream.into()]),
             policy,
             heights: (start, start),
+            interrupts: Interrupts::default(),
         }
     }
 
@@ -52,6 +54,7 @@ impl FollowNode {
 
 impl Node for FollowNode {
     fn begin(&mut self, moment: Moment) {
+        self.chain.take_settled();
         self.draw = Draw::new(moment);
     }
 
@@ -83,7 +86,19 @@ impl Node for FollowNode {
     }
 
     fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
-        self.chain.import(block, now)
+        self.chain.import_until(block, now, &|| self.interrupts.is_due())
+    }
+
+    fn interrupt_by(&mut self, interrupts: Interrupts) {
+        self.interrupts = interrupts;
+    }
+
+    fn copy(&self) -> Box<dyn Node> {
+        Box::new(self.clone())
+    }
+
+    fn take_settled(&mut self) -> Vec<Settled> {
+        self.chain.take_settled()
     }
 
     fn announced(&mut self, height: u64) {

@@ -1,13 +1,14 @@
 //! The interface between handlers that change something and the local chain they change.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
 use alloy_primitives::{keccak256, B256};
 
 use super::{Filters, View};
 use crate::{
     dev::DevChain,
-    local::{ChainSnapshot, ImportError, Imported},
+    exec::Interrupts,
+    local::{ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
 };
 
@@ -82,6 +83,17 @@ pub trait Node: Send {
     /// # Errors
     /// The rule it breaks; nothing has changed then.
     fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError>;
+
+    /// Sets what ends the mining or import of blocks from now on; nothing does before this is called.
+    fn interrupt_by(&mut self, interrupts: Interrupts);
+
+    /// A copy of the node as it is now. It shares what does not change, so it costs little; the host goes back to it
+    /// when a change cannot be kept on disk.
+    fn copy(&self) -> Box<dyn Node>;
+
+    /// Takes the blocks that settled since this was asked last or since [`Self::begin`], each with the state that its
+    /// execution gave.
+    fn take_settled(&mut self) -> Vec<Settled>;
 
     /// The height that the node which is followed announces.
     fn announced(&mut self, _height: u64) {}

@@ -56,7 +56,8 @@ pub fn build_block(
     build_in(&BlockContext::new(network, template.clone(), ancestry), parent_state, candidates)
 }
 
-/// [`build_block`] in a context that may interrupt it; a transaction that is interrupted is dropped.
+/// [`build_block`] in a context that may interrupt it. The block ends before the transaction that is interrupted, which
+/// is dropped; candidates behind it are not looked at.
 ///
 /// # Errors
 /// An ancestor that REMASC needs is missing.
@@ -79,7 +80,11 @@ pub fn build_in(
     };
     for (index, candidate) in candidates.iter().enumerate() {
         if let Err(error) = builder.add(index, candidate) {
+            let interrupted = error.is_interruption();
             builder.dropped.push((candidate.transaction.hash(), error));
+            if interrupted {
+                break;
+            }
         }
     }
     builder.finish()
@@ -154,7 +159,11 @@ impl<'a> Builder<'a, '_> {
         }
         self.list.gas_used = self.schedule.used(SEQUENTIAL);
         let index = executed.transactions.len();
-        let end = run_remasc(self.context, &mut self.list, (index, &remasc), &mut NoObserver)?;
+        // The transaction that ends every block runs whatever the time.
+        let BlockContext { network, rules, ref environment, ancestry, .. } = *self.context;
+        let context =
+            BlockContext { network, rules, environment: environment.clone(), ancestry, interrupt: &|| false };
+        let end = run_remasc(&context, &mut self.list, (index, &remasc), &mut NoObserver)?;
         executed.push(remasc, Address::ZERO, end);
         let Parts { transactions, senders, receipts, unsimulated, gas_used } = executed;
         let created = transactions.iter().zip(&senders).map(|(tx, sender)| tx.contract_address(sender));

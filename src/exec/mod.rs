@@ -9,6 +9,7 @@
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
 //! | `build`, `schedule` | a new block |
 //! | `genesis` | block 0 with its state |
+//! | `interrupts` | when a host ends the execution of blocks |
 //! | `observer`, `trace` | watching |
 
 mod activation;
@@ -20,6 +21,7 @@ mod build;
 mod call;
 mod estimate;
 mod genesis;
+mod interrupts;
 mod limits;
 mod observer;
 mod recorder;
@@ -46,6 +48,7 @@ pub use build::{build_block, build_in, Built, Candidate};
 pub use call::{call, call_watched, BlockEnvironment, BlockHashes, CallContext, CallMessage};
 pub use estimate::{estimate, Estimate};
 pub use genesis::GenesisBlock;
+pub use interrupts::{Interrupts, Watchdog};
 pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING};
 pub use observer::{BlockObserver, Executed, NoObserver};
 pub use remasc::UnknownAncestor;

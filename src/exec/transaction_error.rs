@@ -80,6 +80,14 @@ pub enum TxError {
     Remasc,
 }
 
+impl TxError {
+    /// Whether the host ended the run, which says nothing against the transaction.
+    #[must_use]
+    pub fn is_interruption(&self) -> bool {
+        *self == Self::NotExecuted(NotExecuted(Abort::Stopped))
+    }
+}
+
 /// What this version does not execute, or was told not to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0:?}")]

@@ -7,13 +7,14 @@ use alloy_primitives::{Address, B256};
 
 use super::error::ImportError;
 use super::impersonated::marked_sender;
+use super::sides::{Sides, MAX_SIDE_BLOCKS, MAX_SIDE_BYTES};
 use super::snapshot::{ChainSnapshot, StoredBlock};
 use crate::consensus::{
-    BodyError, Candidate, ChainError, Change, CheckedBlock, HeaderChain, Network, VerifiedBody,
+    BodyError, Candidate, ChainError, Change, CheckedBlock, HeaderChain, Network, Rule, VerifiedBody,
     VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
-use crate::exec::{check_block, execute_block, BlockError, BlockInput, ExecutedBlock, NoObserver};
+use crate::exec::{check_block, execute_in, BlockContext, BlockError, BlockInput, ExecutedBlock, NoObserver};
 use crate::trie::Trie;
 use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
 
@@ -29,6 +30,15 @@ pub struct Imported {
     pub unsimulated: Vec<(usize, Unsimulated)>,
 }
 
+/// A block that was taken in, with the state that its execution gave: changes of the state by hand are not in it.
+#[derive(Debug, Clone)]
+pub struct Settled {
+    /// Hash of the block.
+    pub block: B256,
+    /// The state behind it.
+    pub state: Trie,
+}
+
 /// A chain of executed blocks with the state behind each of the newest ones. What does not pass every check changes
 /// nothing.
 #[derive(Debug, Clone)]
@@ -40,6 +50,9 @@ pub struct LocalChain {
     history: Option<u64>,
     /// States of blocks below this height are dropped.
     lowest_state: u64,
+    /// Blocks since [`Self::take_settled`], for whoever keeps them elsewhere.
+    settled: Vec<Settled>,
+    sides: Sides,
 }
 
 impl LocalChain {
@@ -55,7 +68,8 @@ impl LocalChain {
         history: Option<u64>,
     ) -> Result<Self, ChainError> {
         let hash = genesis.hash();
-        let headers = HeaderChain::from_genesis(network, genesis)?.with_window(u64::MAX);
+        let headers =
+            HeaderChain::from_genesis(network, genesis)?.with_window(u64::MAX).with_side_limit(usize::MAX);
         let now = ChainSnapshot {
             headers: headers.snapshot(),
             blocks: Default::default(),
@@ -63,7 +77,8 @@ impl LocalChain {
             transactions: Default::default(),
             heights: Default::default(),
         };
-        let mut chain = Self { headers, now, history, lowest_state: 0 };
+        let mut chain =
+            Self { headers, now, history, lowest_state: 0, settled: Vec::new(), sides: Sides::default() };
         let header = chain.headers.head().clone();
         chain.store(&header, Vec::new(), Vec::new(), Vec::new(), Some(state));
         debug_assert_eq!(header.hash(), hash);
@@ -94,6 +109,19 @@ impl LocalChain {
     /// # Errors
     /// The first rule it breaks; nothing has changed then.
     pub fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        self.import_until(block, now, &|| false)
+    }
+
+    /// As [`Self::import`], until `interrupt` says that the time is up.
+    ///
+    /// # Errors
+    /// As [`Self::import`]; a block that is interrupted is refused with the transaction that was running.
+    pub fn import_until(
+        &mut self,
+        block: Block,
+        now: Option<u64>,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Result<Imported, ImportError> {
         let Block { header, body, uncles } = block;
         let candidate = Candidate::from(header);
         if let Some(known) = self.known(candidate.header().hash()) {
@@ -110,7 +138,9 @@ impl LocalChain {
         let input = BlockInput { header: header.header(), transactions: &body.transactions, senders: None };
         let ancestry = self.now.ancestry(header.parent_hash);
         let network = self.now.network();
-        let executed = execute_block(network, state, &input, &ancestry, &mut NoObserver).map_err(fail)?;
+        let mut context = BlockContext::new(network, header.header().into(), &ancestry);
+        context.interrupt = interrupt;
+        let executed = execute_in(&context, state, &input, &mut NoObserver).map_err(fail)?;
         check_block(&executed, &header, network).map_err(|all| fail(BlockError::Mismatch(all)))?;
         Ok(self.accept(checked, body.transactions, executed))
     }
@@ -155,10 +185,12 @@ impl LocalChain {
         let header = checked.header().clone();
         let (number, hash) = (header.number, header.hash());
         let fail = |error: BodyError| ImportError::Body { number, hash, error };
-        if let Some(state) = state.as_ref().filter(|state| state.root() != header.state_root) {
+        let network = self.now.network();
+        // Before RSKIP-126 headers hold the root of another trie.
+        let committed = network.active(Rule::Rskip126, number);
+        if let Some(state) = state.as_ref().filter(|state| committed && state.root() != header.state_root) {
             return Err(ImportError::StoredState { number, hash, found: state.root() });
         }
-        let network = self.now.network();
         let body = VerifiedBody::check(&header, body.transactions, network).map_err(fail)?;
         VerifiedReceipts::check(&header, receipts.clone(), network)
             .and_then(|receipts| receipts.matches(&body))
@@ -176,6 +208,11 @@ impl LocalChain {
         Some(Imported { header, change: Change::Known, unsimulated: Vec::new() })
     }
 
+    /// Takes the blocks that were executed since this was called last; states of a long run share most of their nodes.
+    pub fn take_settled(&mut self) -> Vec<Settled> {
+        core::mem::take(&mut self.settled)
+    }
+
     fn accept(
         &mut self,
         checked: CheckedBlock,
@@ -183,6 +220,7 @@ impl LocalChain {
         executed: ExecutedBlock,
     ) -> Imported {
         let ExecutedBlock { state, receipts, senders, unsimulated, .. } = executed;
+        self.settled.push(Settled { block: checked.header().hash(), state: state.clone() });
         self.settle(checked, transactions, receipts, senders, Some(state), unsimulated)
     }
 
@@ -202,11 +240,13 @@ impl LocalChain {
         match &inserted.change {
             Change::Extended => self.index(&inserted.header.hash()),
             Change::Reorganised(change) => {
-                change.removed.iter().for_each(|header| self.unindex(&header.hash()));
+                change.removed.iter().for_each(|header| self.unindex(header));
                 change.added.iter().for_each(|header| self.index(&header.hash()));
             }
-            Change::Known | Change::Side => {}
+            Change::Side => self.note_side(&inserted.header),
+            Change::Known => {}
         }
+        self.forget_sides();
         self.forget();
         Imported { header: inserted.header, change: inserted.change, unsimulated }
     }
@@ -231,17 +271,48 @@ impl LocalChain {
         self.now.heights.insert(header.number, siblings);
     }
 
+    fn note_side(&mut self, header: &VerifiedHeader) {
+        let hash = header.hash();
+        let size = self.now.blocks.get(&hash).map_or(0, |stored| stored.size());
+        self.sides.insert(hash, header.number, size);
+    }
+
     fn index(&mut self, block: &B256) {
+        self.sides.remove(block);
         let Some(stored) = self.now.blocks.get(block).cloned() else { return };
         for (index, transaction) in stored.body.hashes().iter().enumerate() {
             self.now.transactions.insert(*transaction, (*block, index));
         }
     }
 
-    fn unindex(&mut self, block: &B256) {
-        let Some(stored) = self.now.blocks.get(block).cloned() else { return };
+    fn unindex(&mut self, header: &VerifiedHeader) {
+        self.note_side(header);
+        let Some(stored) = self.now.blocks.get(&header.hash()).cloned() else { return };
         for transaction in stored.body.hashes() {
             self.now.transactions.remove(transaction);
+        }
+    }
+
+    /// Drops the lightest side branches while there are more than [`MAX_SIDE_BLOCKS`] side blocks, or more than
+    /// [`MAX_SIDE_BYTES`] of them.
+    fn forget_sides(&mut self) {
+        while self.sides.blocks.len() > MAX_SIDE_BLOCKS || self.sides.bytes > MAX_SIDE_BYTES {
+            let dropped = self.headers.drop_lightest_branch();
+            if dropped.is_empty() {
+                return;
+            }
+            dropped.iter().for_each(|hash| self.drop_side(hash));
+            self.now.headers = self.headers.snapshot();
+        }
+    }
+
+    fn drop_side(&mut self, hash: &B256) {
+        let Some((number, _)) = self.sides.remove(hash) else { return };
+        self.now.blocks.remove(hash);
+        self.now.states.remove(hash);
+        if let Some(mut siblings) = self.now.heights.get(&number).cloned() {
+            Arc::make_mut(&mut siblings).retain(|other| other != hash);
+            self.now.heights.insert(number, siblings);
         }
     }
 

@@ -13,6 +13,11 @@ use crate::exec::{execute_in, BlockContext, BlockError, BlockInput, BlockObserve
 use crate::trie::Trie;
 use crate::types::{SealedHeader, Transaction};
 
+/// Memory of a transaction with its receipt and its place in the indexes, without data and logs, in bytes.
+const TRANSACTION_SIZE: usize = 1_024;
+/// Memory of a log without its data, in bytes.
+const LOG_SIZE: usize = 256;
+
 /// What belongs to a block beside its header and uncles.
 #[derive(Debug, Clone)]
 pub struct StoredBlock {
@@ -22,6 +27,17 @@ pub struct StoredBlock {
     pub receipts: Arc<VerifiedReceipts>,
     /// Their senders; the zero address for REMASC's.
     pub senders: Vec<Address>,
+}
+
+impl StoredBlock {
+    /// About how much memory it takes, in bytes.
+    pub(super) fn size(&self) -> usize {
+        let transactions = self.body.transactions().iter().map(|transaction| transaction.data.len());
+        let logs = self.receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
+        let counted = transactions.chain(logs.map(|log| log.data.len().saturating_add(LOG_SIZE)));
+        let fixed = self.senders.len().saturating_add(1).saturating_mul(TRANSACTION_SIZE);
+        counted.fold(fixed, usize::saturating_add)
+    }
 }
 
 /// One state of the chain. A clone costs next to nothing and never changes.

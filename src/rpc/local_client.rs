@@ -129,6 +129,11 @@ impl LocalClient {
         &mut *self.node
     }
 
+    /// Goes on with another node: a copy of this one as it was before a change that could not be kept.
+    pub fn replace_node(&mut self, node: Box<dyn Node>) {
+        self.node = node;
+    }
+
     /// Answers a message, its calls in order; each sees what the one before it changed.
     pub fn answer(
         &mut self,

@@ -30,9 +30,9 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         None => None,
         Some(folder) => {
             let genesis = node.chain_mut().view().head().hash();
-            let store = Store::open(folder, genesis).map_err(CommandError::failed)?;
             let chain = node.chain_mut().local_mut();
-            Some(Persist::restore(store, chain, history).map_err(CommandError::failed)?)
+            let open = Store::opener(folder, genesis);
+            Some(Persist::restore(open, chain, history, true).map_err(CommandError::failed)?)
         }
     };
     let network = node.chain_mut().view().network().clone();
@@ -49,6 +49,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         let ticking = tokio::spawn(tick(service.clone()));
         let served = serving::serve(service.clone(), &args.server, announce).await;
         ticking.abort();
+        service.stop();
         served
     })
 }

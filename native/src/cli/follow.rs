@@ -26,25 +26,27 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     let persist = match &args.data_dir {
         None => None,
         Some(folder) => {
-            let store = Store::open(folder, network.genesis_hash).map_err(CommandError::failed)?;
-            Some(Persist::restore(store, &mut chain, args.history).map_err(CommandError::failed)?)
+            let open = Store::opener(folder, network.genesis_hash);
+            Some(Persist::restore(open, &mut chain, args.history, false).map_err(CommandError::failed)?)
         }
     };
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
     let version = format!("Rootlight/{}/{}/Rust/follow", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
     let node = FollowNode::new(chain, &version, upstream.name(), args.calls.policy(), moment(&entropy));
     info!("following {} from block {}", upstream.name(), node.local().head().number);
-    let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
+    let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::follower(), entropy, persist));
     runtime()?.block_on(async {
         let target = Arc::new(Following(service.clone()));
         let following = follow(target, upstream, network, FollowOptions::default(), |_| {});
-        tokio::select! {
-            served = serving::serve(service, &args.server, |_| {}) => served,
+        let ended = tokio::select! {
+            served = serving::serve(service.clone(), &args.server, |_| {}) => served,
             failure = following => {
                 error!("following ended: {failure}");
                 Err(CommandError::failed(failure))
             }
-        }
+        };
+        service.stop();
+        ended
     })
 }
 

@@ -111,6 +111,11 @@ pub async fn follow(
                 next = next.saturating_sub(rewind).max(1);
                 rewind = rewind.saturating_mul(2);
             }
+            Ok(Err(FollowError::Store(failure))) => {
+                // Nothing of the window was taken in; the disk may have room again later.
+                warn!("{failure}; trying again");
+                tokio::time::sleep(options.retry).await;
+            }
             Ok(Err(error)) => return error,
             Err(failure) => {
                 warn!(%failure, "an import failed");

@@ -2,5 +2,6 @@
 
 mod report;
 mod service;
+mod watchdog;
 
 pub use service::{moment, Entropy, LocalOptions, LocalService};

@@ -21,6 +21,9 @@ pub(super) fn event(event: &DevEvent) -> String {
         DevEvent::Unsimulated { hash, method } => {
             format!("transaction {hash} called {method}, which is not simulated: that call failed")
         }
+        DevEvent::TooSlow { hash } => {
+            format!("transaction {hash} was dropped: it takes longer than the time limit of a block")
+        }
         DevEvent::Reorganised { removed, added } => {
             format!("reorganisation: {removed} blocks left the chain, {added} took their place")
         }

@@ -1,7 +1,7 @@
 //! Answering messages from a local chain: readers on snapshots, writers one at a time.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,11 +9,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use alloy_primitives::{keccak256, B256};
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
+use rootlight::exec::Interrupts;
 use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply};
 use tokio::sync::{watch, Semaphore};
 use tracing::{error, info, warn};
 
 use super::report;
+use super::watchdog::{BlockClock, BlockLimits};
 use crate::envelope;
 use crate::service::{Answer, Health, Service};
 use crate::store::{Persist, StoreError};
@@ -30,11 +32,32 @@ const MAX_RUNS: usize = 64;
 pub struct LocalOptions {
     /// Time for one message, as the reference's `rpc.timeout`.
     pub run_timeout: Duration,
+    /// Time for the execution of one block that is mined or imported here; a transaction that needs more is dropped.
+    /// Nothing for a follower, which must take the blocks of its chain.
+    pub block_timeout: Option<Duration>,
+    /// Time for all blocks that one message mines: others wait meanwhile.
+    pub mining_timeout: Option<Duration>,
 }
 
 impl Default for LocalOptions {
     fn default() -> Self {
-        Self { run_timeout: Duration::from_secs(5) }
+        Self {
+            run_timeout: Duration::from_secs(5),
+            block_timeout: Some(Duration::from_secs(5)),
+            mining_timeout: Some(Duration::from_secs(30)),
+        }
+    }
+}
+
+impl LocalOptions {
+    /// For a follower: blocks take as long as they take, and end only with the program.
+    #[must_use]
+    pub fn follower() -> Self {
+        Self { block_timeout: None, mining_timeout: None, ..Self::default() }
+    }
+
+    const fn blocks(&self) -> BlockLimits {
+        BlockLimits { block: self.block_timeout, message: self.mining_timeout }
     }
 }
 
@@ -82,6 +105,26 @@ pub struct LocalService {
     options: LocalOptions,
     runs: Arc<Semaphore>,
     entropy: Arc<Entropy>,
+    state: Arc<State>,
+}
+
+/// What hinders the writer.
+#[derive(Default)]
+struct State {
+    /// The program is about to exit.
+    stopping: Arc<AtomicBool>,
+    /// Why the last change could not be kept on disk; nothing once one could.
+    unkept: RwLock<Option<String>>,
+}
+
+impl State {
+    fn unkept(&self) -> Option<String> {
+        self.unkept.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_unkept(&self, reason: Option<String>) {
+        *self.unkept.write().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
 }
 
 impl LocalService {
@@ -103,6 +146,7 @@ impl LocalService {
             options,
             runs: Arc::new(Semaphore::new(MAX_RUNS)),
             entropy: Arc::new(entropy),
+            state: Arc::default(),
         }
     }
 
@@ -110,30 +154,38 @@ impl LocalService {
     /// readers.
     ///
     /// # Errors
-    /// The store cannot be written; readers see the change all the same.
+    /// The change cannot be written to the store; the chain is what it was before.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
         let mut writer = lock(&self.writer);
-        let before = head(&*writer.client.snapshot());
-        writer.client.node().begin(moment(&self.entropy));
-        let result = work(writer.client.node());
-        let kept = keep(&mut writer);
+        let before = writer.client.node().local().head().hash();
+        let result = writer.change(&self.state, self.options.blocks(), |client| {
+            client.node().begin(moment(&self.entropy));
+            work(client.node())
+        })?;
         publish(&self.snapshot, &writer.client);
-        if head(&*writer.client.snapshot()) != before {
+        if writer.client.node().local().head().hash() != before {
             changed(&self.changes);
         }
-        kept.map(|()| result)
+        Ok(result)
+    }
+
+    /// Ends the execution of blocks that are being mined or imported, and takes in no more: the program is about to
+    /// exit.
+    pub fn stop(&self) {
+        self.state.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Answers at once what is brief and need not wait, anything else on a thread of its own: a handler of the
     /// connection's own thread keeps others from it, but the way to another one and back takes longer than a look-up.
-    async fn run(&self, message: LocalMessage) -> thread::Result<Option<Reply>> {
+    async fn run(&self, message: LocalMessage) -> thread::Result<Result<Option<Reply>, StoreError>> {
         let job = Job {
             message,
             writer: self.writer.clone(),
             snapshot: self.snapshot.clone(),
             entropy: self.entropy.clone(),
             changes: self.changes.clone(),
-            limit: self.options.run_timeout,
+            state: self.state.clone(),
+            options: self.options.clone(),
         };
         if job.is_brief() {
             return catch_unwind(AssertUnwindSafe(|| job.run()));
@@ -150,9 +202,13 @@ impl LocalService {
     async fn answer_by(&self, dispatcher: &Arc<Dispatcher>, message: Vec<u8>) -> Answer {
         let open = LocalMessage::new(dispatcher.clone(), &message);
         match self.run(open).await {
-            Ok(None) => Answer::served(None),
-            Ok(Some(reply)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
-            Ok(Some(reply)) => {
+            Ok(Err(failure)) => {
+                let text = format!("the change could not be written to disk, and was not made: {failure}");
+                Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, &text)))
+            }
+            Ok(Ok(None)) => Answer::served(None),
+            Ok(Ok(Some(reply))) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
+            Ok(Ok(Some(reply))) => {
                 if let Some(failure) = report::failed_call(&message, &reply.body) {
                     info!("{failure}");
                 }
@@ -174,7 +230,8 @@ struct Job {
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     entropy: Arc<Entropy>,
     changes: Arc<watch::Sender<u64>>,
-    limit: Duration,
+    state: Arc<State>,
+    options: LocalOptions,
 }
 
 impl Job {
@@ -185,26 +242,82 @@ impl Job {
         self.message.is_brief() && (self.message.reads_only() || free())
     }
 
-    fn run(self) -> Option<Reply> {
-        let Self { message, writer, snapshot, entropy, changes, limit } = self;
+    fn run(self) -> Result<Option<Reply>, StoreError> {
+        let Self { message, writer, snapshot, entropy, changes, state, options } = self;
+        let limit = options.run_timeout;
         if message.reads_only() {
             let view = snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
             let started = Instant::now();
-            return message.read(&*view, now(), &|| started.elapsed() > limit);
+            return Ok(message.read(&*view, now(), &|| started.elapsed() > limit));
         }
         let changes_chain = message.changes_chain();
         let mut writer = lock(&writer);
         // Waiting for other writers does not count.
         let started = Instant::now();
-        let reply = writer.client.answer(message, moment(&entropy), &|| started.elapsed() > limit);
-        if let Err(failure) = keep(&mut writer) {
-            error!("{failure}");
-        }
+        let interrupt = || started.elapsed() > limit || state.stopping.load(Ordering::Relaxed);
+        let reply = writer.change(&state, options.blocks(), |client| {
+            client.answer(message, moment(&entropy), &interrupt)
+        })?;
         publish(&snapshot, &writer.client);
         if changes_chain {
             changed(&changes);
         }
-        reply
+        Ok(reply)
+    }
+}
+
+impl Writer {
+    /// Changes the chain and keeps the change on disk, or does neither.
+    fn change<T>(
+        &mut self,
+        state: &State,
+        limits: BlockLimits,
+        work: impl FnOnce(&mut LocalClient) -> T,
+    ) -> Result<T, StoreError> {
+        let kept = self.change_and_keep(state, limits, work);
+        if let Err(failure) = &kept {
+            error!("{failure}");
+            state.set_unkept(Some(failure.to_string()));
+        } else if state.unkept().is_some() {
+            state.set_unkept(None);
+        }
+        kept
+    }
+
+    fn change_and_keep<T>(
+        &mut self,
+        state: &State,
+        limits: BlockLimits,
+        work: impl FnOnce(&mut LocalClient) -> T,
+    ) -> Result<T, StoreError> {
+        if let Some(persist) = &mut self.persist {
+            // After a failure the database is opened again before anything is done that it must take.
+            persist.ready()?;
+        }
+        let before = self.persist.is_some().then(|| self.client.node().copy());
+        let clock = BlockClock::start(limits, state.stopping.clone());
+        self.client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
+        let result = work(&mut self.client);
+        if let Err(failure) = self.keep() {
+            if let Some(before) = before {
+                self.client.replace_node(before);
+            }
+            return Err(failure);
+        }
+        Ok(result)
+    }
+
+    /// Writes what has changed to the store before anybody is told of it, then tells people what has happened.
+    fn keep(&mut self) -> Result<(), StoreError> {
+        let node = self.client.node();
+        let settled = node.take_settled();
+        if let Some(persist) = &mut self.persist {
+            persist.save(node.local(), settled)?;
+        }
+        for event in node.dev().map(|chain| chain.take_events()).unwrap_or_default() {
+            info!("{}", report::event(&event));
+        }
+        Ok(())
     }
 }
 
@@ -213,28 +326,12 @@ fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes new blocks to the store before anybody is told of them, and tells people what has happened.
-fn keep(writer: &mut Writer) -> Result<(), StoreError> {
-    let node = writer.client.node();
-    for event in node.dev().map(|chain| chain.take_events()).unwrap_or_default() {
-        info!("{}", report::event(&event));
-    }
-    match &mut writer.persist {
-        Some(persist) => persist.save(node.local()),
-        None => Ok(()),
-    }
-}
-
 fn publish(snapshot: &RwLock<Arc<dyn Snapshot>>, client: &LocalClient) {
     *snapshot.write().unwrap_or_else(PoisonError::into_inner) = client.snapshot();
 }
 
 fn changed(changes: &watch::Sender<u64>) {
     changes.send_modify(|count| *count = count.wrapping_add(1));
-}
-
-fn head(snapshot: &dyn Snapshot) -> Option<B256> {
-    snapshot.view(now(), &|| false).head().ok().map(|head| head.hash())
 }
 
 fn now() -> u64 {
@@ -263,6 +360,16 @@ impl Service for LocalService {
     fn health(&self) -> Health {
         let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
         let head = snapshot.view(now(), &|| false).head();
-        Health { ready: head.is_ok(), block_number: head.ok().map(|head| head.number), reason: None }
+        let unkept = self.state.unkept();
+        let reason = unkept.map(|reason| format!("the last change could not be written to disk: {reason}"));
+        Health {
+            ready: head.is_ok() && reason.is_none(),
+            block_number: head.ok().map(|head| head.number),
+            reason,
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "disk_test.rs"]
+mod disk_test;

@@ -19,6 +19,17 @@ pub enum StoreError {
     /// The database's own error: damaged, not a database, in use by another process, disk full.
     #[error("database: {0}")]
     Database(#[from] Box<redb::Error>),
+    /// A block of the chain is neither in the store nor in memory.
+    #[error("block {number} {hash} is not there to be written")]
+    MissingBlock {
+        /// Its number.
+        number: u64,
+        /// Its hash.
+        hash: B256,
+    },
+    /// The database was closed after a failure.
+    #[error("the database is closed")]
+    Closed,
     /// Written by another version of this program.
     #[error("the folder has format {0}, which this version does not read: use an empty folder")]
     Format(String),

@@ -1,7 +1,7 @@
 //! An executed chain on disk: blocks, receipts, and the trie nodes of their states, in one redb file.
 //!
-//! Each block is one transaction of the database, state nodes included, so a crash at any point leaves the
-//! chain up to the last complete block. Nodes are written once and shared by all states; nothing is removed.
+//! What a message changes is one transaction of the database, state nodes included, so a crash at any point leaves
+//! the chain as it was after a whole message. Nodes are written once and shared by all states; nothing is removed.
 
 mod error;
 mod persist;
@@ -15,11 +15,13 @@ use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
 use rootlight::trie::{NodeSource, Trie};
 
 pub use error::StoreError;
-pub use persist::{Persist, RestoreError};
-use tables::{BLOCKS, FORMAT, GENESIS, HEAD, META, NODES, NOTES, RECEIPTS};
+pub use persist::{OpenStore, Persist, RestoreError};
+use tables::{BLOCKS, FORMAT, GENESIS, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS};
 
 /// Version of the layout; a file of another one is refused, since it can be made again.
-const FORMAT_VERSION: &[u8] = b"1";
+const FORMAT_VERSION: &[u8] = b"2";
+/// Has no table of state roots: each block's is the one its header names. It becomes the current version when opened.
+const FORMAT_WITHOUT_ROOTS: &[u8] = b"1";
 
 /// File inside `--data-dir`.
 const FILE: &str = "chain.redb";
@@ -33,6 +35,26 @@ pub struct StoredBlock {
     pub block: Vec<u8>,
     /// Encoded receipts in order.
     pub receipts: Vec<Vec<u8>>,
+}
+
+/// Roots of the states behind a block.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StateRoots {
+    /// Of the state that its execution gave; nothing where that was not kept.
+    pub executed: Option<B256>,
+    /// Of the state that it was changed to by hand afterwards.
+    pub edited: Option<B256>,
+}
+
+/// What is written of the states behind a block.
+#[derive(Debug, Clone)]
+pub struct States {
+    /// The block.
+    pub block: B256,
+    /// Their roots.
+    pub roots: StateRoots,
+    /// Those of them that the store may lack.
+    pub tries: Vec<Trie>,
 }
 
 /// The open database.
@@ -49,7 +71,21 @@ impl Store {
     pub fn open(folder: &Path, genesis: B256) -> Result<Self, StoreError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
-        let database = Database::create(folder.join(FILE))?;
+        Self::with(Database::create(folder.join(FILE))?, genesis)
+    }
+
+    /// Opens it as [`Self::open`] does, as often as it takes.
+    #[must_use]
+    pub fn opener(folder: &Path, genesis: B256) -> OpenStore {
+        let folder = folder.to_owned();
+        Box::new(move || Self::open(&folder, genesis))
+    }
+
+    /// As [`Self::open`], for a database that is open already.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn with(database: Database, genesis: B256) -> Result<Self, StoreError> {
         let store = Self { database: Arc::new(database) };
         store.check(genesis)?;
         Ok(store)
@@ -67,6 +103,11 @@ impl Store {
                     meta.insert(FORMAT, FORMAT_VERSION)?;
                     meta.insert(GENESIS, genesis.as_slice())?;
                 }
+                (Some(format), Some(found))
+                    if format == FORMAT_WITHOUT_ROOTS && found == genesis.as_slice() =>
+                {
+                    meta.insert(FORMAT, FORMAT_VERSION)?;
+                }
                 (Some(format), _) if format != FORMAT_VERSION => {
                     return Err(StoreError::Format(String::from_utf8_lossy(&format).into_owned()));
                 }
@@ -80,6 +121,7 @@ impl Store {
             write.open_table(BLOCKS)?;
             write.open_table(RECEIPTS)?;
             write.open_table(NODES)?;
+            write.open_table(ROOTS)?;
             write.open_table(NOTES)?;
         }
         Ok(write.commit()?)
@@ -93,18 +135,32 @@ impl Store {
         Ok(self.database.begin_read()?)
     }
 
-    /// Adds blocks with their states and names the new head, all or nothing.
+    /// Adds blocks and states and names the new head, all or nothing.
     ///
     /// # Errors
     /// The database's own.
-    pub fn append(&self, blocks: &[(StoredBlock, Trie)], head: B256) -> Result<(), StoreError> {
+    pub fn append(&self, blocks: &[StoredBlock], states: &[States], head: B256) -> Result<(), StoreError> {
         let write = self.write()?;
-        for (block, state) in blocks {
+        for block in blocks {
             put_block(&write, block)?;
-            put_state(&write, state)?;
+        }
+        for states in states {
+            put_states(&write, states)?;
         }
         write.open_table(META)?.insert(HEAD, head.as_slice())?;
         Ok(write.commit()?)
+    }
+
+    /// Roots of the states behind a block; `None` for a block that was written without them.
+    ///
+    /// # Errors
+    /// The database's own.
+    pub fn roots(&self, hash: B256) -> Result<Option<StateRoots>, StoreError> {
+        let roots = self.read()?.open_table(ROOTS)?;
+        let Some(value) = roots.get(&hash.0)? else { return Ok(None) };
+        let root =
+            |at: usize| value.value().get(at..at + 32).map(B256::from_slice).filter(|root| !root.is_zero());
+        Ok(Some(StateRoots { executed: root(0), edited: root(32) }))
     }
 
     /// The block that was named last.
@@ -172,6 +228,16 @@ fn put_block(write: &WriteTransaction, block: &StoredBlock) -> Result<(), StoreE
     Ok(())
 }
 
+fn put_states(write: &WriteTransaction, states: &States) -> Result<(), StoreError> {
+    for state in &states.tries {
+        put_state(write, state)?;
+    }
+    let StateRoots { executed, edited } = states.roots;
+    let roots = [executed.unwrap_or_default(), edited.unwrap_or_default()].concat();
+    write.open_table(ROOTS)?.insert(&states.block.0, roots.as_slice())?;
+    Ok(())
+}
+
 /// Writes the nodes that no earlier state has.
 fn put_state(write: &WriteTransaction, state: &Trie) -> Result<(), StoreError> {
     let mut nodes = write.open_table(NODES)?;
@@ -235,8 +301,15 @@ mod tests {
         {
             let store = Store::open(folder.path(), GENESIS).unwrap();
             assert_eq!(store.head().unwrap(), None);
-            store.append(&[(block(1), state(5))], block(1).hash).unwrap();
-            store.append(&[(block(2), state(9)), (block(3), state(9))], block(3).hash).unwrap();
+            let states = |number: u8, entries: &[u8]| {
+                let tries: Vec<Trie> = entries.iter().map(|entries| state(*entries)).collect();
+                let root = |at: usize| tries.get(at).map(Trie::root);
+                let roots = StateRoots { executed: root(0), edited: root(1) };
+                States { block: block(number).hash, roots, tries }
+            };
+            store.append(&[block(1)], &[states(1, &[5])], block(1).hash).unwrap();
+            let two = [states(2, &[]), states(3, &[9, 7])];
+            store.append(&[block(2), block(3)], &two, block(3).hash).unwrap();
             store.set_note("clock", b"12").unwrap();
         }
         let store = Store::open(folder.path(), GENESIS).unwrap();
@@ -248,7 +321,11 @@ mod tests {
         assert_eq!(store.note("clock").unwrap().as_deref(), Some(&b"12"[..]));
         let nodes = store.nodes().unwrap();
         let mut loader = Loader::new(&nodes);
-        for entries in [5, 9] {
+        let edited = StateRoots { executed: Some(state(9).root()), edited: Some(state(7).root()) };
+        assert_eq!(store.roots(block(3).hash).unwrap(), Some(edited));
+        assert_eq!(store.roots(block(2).hash).unwrap(), Some(StateRoots::default()));
+        assert_eq!(store.roots(B256::ZERO).unwrap(), None);
+        for entries in [5, 7, 9] {
             let root = state(entries).root();
             assert_eq!(loader.load(root).unwrap().root(), root);
         }

@@ -1,15 +1,18 @@
 //! Keeping a local chain on disk: what is new goes in after every change, and comes back at the start.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use alloy_primitives::B256;
-use rootlight::consensus::Network;
-use rootlight::local::{ChainSnapshot, ImportError, LocalChain};
-use rootlight::trie::{LoadError, Loader};
+use rootlight::consensus::{Network, VerifiedHeader};
+use rootlight::local::{ChainSnapshot, ImportError, LocalChain, Settled};
+use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::{Store, StoreError, StoredBlock};
+use super::{StateRoots, States, Store, StoreError, StoredBlock, StoredNodes};
+
+/// Opens the store again after it failed to write; the database must be closed before.
+pub type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
 
 /// A stored chain cannot be brought back.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +32,17 @@ pub enum RestoreError {
         /// Field and rule.
         reason: String,
     },
+    /// The bytes under a hash are another block's.
+    #[error("stored block {hash}: its header has the hash {found}: use an empty folder")]
+    OtherBlock {
+        /// What it is stored under.
+        hash: B256,
+        /// Hash of its header.
+        found: B256,
+    },
+    /// The state of a block was changed by hand, which only a development chain allows.
+    #[error("the state of block {0} was changed by hand: only `rootlight dev` opens this folder")]
+    Edited(B256),
     /// Stored bytes are no receipt.
     #[error("stored receipts of block {hash}: {error}: use an empty folder")]
     Receipt {
@@ -52,99 +66,221 @@ pub enum RestoreError {
 
 /// A store and what it holds of the chain in memory.
 pub struct Persist {
-    store: Store,
+    /// Nothing while it is closed after a failure.
+    store: Option<Store>,
+    open: OpenStore,
+    /// Hash of block 0, and the root of its state, which no block stores.
+    genesis: (B256, B256),
     held: HashSet<B256>,
     head: B256,
+    /// Root of the state behind the head, changes by hand included.
+    head_root: B256,
 }
 
 impl Persist {
-    /// Brings the stored chain back into one that holds nothing but genesis, with the states of its last `history`
-    /// blocks.
+    /// Opens a store and brings its chain back into one that holds nothing but genesis, with the states of its last
+    /// `history` blocks. `edits` says whether states that were changed by hand are taken.
     ///
     /// # Errors
     /// Everything read is checked again; the first thing that does not hold.
-    pub fn restore(store: Store, chain: &mut LocalChain, history: Option<u64>) -> Result<Self, RestoreError> {
-        let genesis = chain.head().hash();
-        let mut persist = Self { store, held: HashSet::from([genesis]), head: genesis };
-        let Some(head) = persist.store.head()? else { return Ok(persist) };
-        let blocks = persist.branch(head, genesis, chain.view().network())?;
+    pub fn restore(
+        mut open: OpenStore,
+        chain: &mut LocalChain,
+        history: Option<u64>,
+        edits: bool,
+    ) -> Result<Self, RestoreError> {
+        let store = open()?;
+        let (genesis, genesis_root) = (chain.head().hash(), chain.view().head_state().root());
+        let mut held = HashSet::from([genesis]);
+        let head = store.head()?.unwrap_or(genesis);
+        let blocks = branch(&store, head, genesis, chain.view().network())?;
         let keep_from = history.map_or(0, |history| (blocks.len() as u64).saturating_sub(history));
-        let nodes = persist.store.nodes()?;
-        let mut loader = Loader::new(&nodes);
+        let nodes = store.nodes()?;
+        let mut states =
+            StateReader { store: &store, loader: Loader::new(&nodes), nodes: &nodes, head, edits };
+        if let Some(edited) = states.edited(genesis)? {
+            chain.set_head_state(edited);
+        }
         for (hash, block, receipts) in blocks.into_iter().rev() {
-            let state = match block.header.number >= keep_from {
-                true => Some(
-                    loader
-                        .load(block.header.state_root)
-                        .map_err(|error| RestoreError::State { hash, error })?,
-                ),
-                false => None,
-            };
+            let kept = block.header.number >= keep_from;
+            let state = if kept { states.executed(hash, block.header.state_root)? } else { None };
             chain.restore(block, receipts, state)?;
-            persist.held.insert(hash);
+            if let Some(edited) = kept.then(|| states.edited(hash)).transpose()?.flatten() {
+                chain.set_head_state(edited);
+            }
+            held.insert(hash);
         }
-        persist.head = head;
-        Ok(persist)
+        let head_root = chain.view().head_state().root();
+        Ok(Self { store: Some(store), open, genesis: (genesis, genesis_root), held, head, head_root })
     }
 
-    /// The blocks from the head down to genesis, which is not among them.
-    fn branch(
-        &self,
-        head: B256,
-        genesis: B256,
-        network: &Network,
-    ) -> Result<Vec<(B256, Block, Vec<Receipt>)>, RestoreError> {
-        let mut blocks = Vec::new();
-        let mut next = head;
-        while next != genesis {
-            let hash = next;
-            let stored = self.store.block(hash)?.ok_or(RestoreError::MissingBlock(hash))?;
-            let block = Block::decode(&stored.block, &|number| network.header_shape(number))
-                .map_err(|error| RestoreError::Block { hash, reason: error.to_string() })?;
-            let receipts: Result<Vec<Receipt>, FieldError> =
-                stored.receipts.iter().map(|receipt| Receipt::decode(receipt)).collect();
-            next = block.header.parent_hash;
-            blocks.push((hash, block, receipts.map_err(|error| RestoreError::Receipt { hash, error })?));
-        }
-        Ok(blocks)
-    }
-
-    /// Writes what the store does not hold of the canonical chain, in one transaction.
+    /// Writes what the store does not hold of the canonical chain, in one transaction: new blocks with the state that
+    /// their execution gave (`settled`), and what states were changed to by hand.
     ///
     /// # Errors
-    /// The database's own; the chain in memory is ahead of the store then.
-    pub fn save(&mut self, chain: &ChainSnapshot) -> Result<(), StoreError> {
-        let head = chain.head();
-        if head.hash() == self.head {
+    /// The store cannot be written; it holds what it held before, and the caller must go back to that.
+    pub fn save(&mut self, chain: &ChainSnapshot, settled: Vec<Settled>) -> Result<(), StoreError> {
+        let (head, head_root) = (chain.head().hash(), chain.head_state().root());
+        if (head, head_root) == (self.head, self.head_root) {
             return Ok(());
         }
+        self.ready()?;
+        let settled = settled.into_iter().map(|settled| (settled.block, settled.state)).collect();
+        let new = self.new_blocks(chain)?;
+        // The state of the old head may have been changed by hand before a block was mined on it.
+        let old = chain.headers().by_hash(&self.head).filter(|_| self.head != head);
+        let changed = old.into_iter().chain(new.iter().map(|(header, _)| header)).chain([chain.head()]);
+        let states: Result<Vec<_>, _> = changed
+            .map(|header| self.states(chain, header, &settled))
+            .filter_map(Result::transpose)
+            .collect();
+        let states = states?;
+        let blocks: Vec<StoredBlock> = new.into_iter().map(|(_, block)| block).collect();
+        if let Err(error) = self.store()?.append(&blocks, &states, head) {
+            // A database that failed to write must be opened again.
+            self.store = None;
+            return Err(error);
+        }
+        self.held.extend(blocks.iter().map(|block| block.hash));
+        (self.head, self.head_root) = (head, head_root);
+        Ok(())
+    }
+
+    /// The store, opened again if it failed before.
+    fn store(&mut self) -> Result<&Store, StoreError> {
+        if self.store.is_none() {
+            self.store = Some((self.open)()?);
+        }
+        self.store.as_ref().ok_or(StoreError::Closed)
+    }
+
+    /// Whether the store can be written as far as is known; opens it again if it failed before.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub fn ready(&mut self) -> Result<(), StoreError> {
+        self.store().map(drop)
+    }
+
+    /// Canonical blocks that the store does not hold, oldest first.
+    fn new_blocks(&self, chain: &ChainSnapshot) -> Result<Vec<(VerifiedHeader, StoredBlock)>, StoreError> {
         let mut new = Vec::new();
-        let mut next = Some(head.clone());
-        while let Some(header) = next.take().filter(|header| !self.held.contains(&header.hash())) {
-            let hash = header.hash();
-            let (Some(block), Some(state)) = (chain.block(&hash), chain.state(&hash)) else { break };
+        let mut next = chain.head().clone();
+        while !self.held.contains(&next.hash()) {
+            let hash = next.hash();
+            let missing = StoreError::MissingBlock { number: next.number, hash };
+            let parent = chain.headers().by_hash(&next.parent_hash).cloned();
+            let (Some(block), Some(parent)) = (chain.block(&hash), parent) else { return Err(missing) };
             let uncles: Vec<Header> = chain
                 .uncles(&hash)
                 .map(|uncles| uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
                 .unwrap_or_default();
             let stored = StoredBlock {
                 hash,
-                block: encode_block(header.header(), block.body.transactions(), &uncles),
+                block: encode_block(next.header(), block.body.transactions(), &uncles),
                 receipts: block.receipts.receipts().iter().map(Receipt::encode).collect(),
             };
-            new.push((stored, state.clone()));
-            next = chain.headers().by_hash(&header.parent_hash).cloned();
+            new.push((core::mem::replace(&mut next, parent), stored));
         }
         new.reverse();
-        self.store.append(&new, head.hash())?;
-        self.held.extend(new.iter().map(|(block, _)| block.hash));
-        self.head = head.hash();
-        Ok(())
+        Ok(new)
     }
 
-    /// The store, for notes.
-    #[must_use]
-    pub fn store(&self) -> &Store {
-        &self.store
+    /// What is to be written of the states behind a block; `None` where the store has it already.
+    fn states(
+        &self,
+        chain: &ChainSnapshot,
+        header: &VerifiedHeader,
+        settled: &HashMap<B256, Trie>,
+    ) -> Result<Option<States>, StoreError> {
+        let hash = header.hash();
+        let held = if self.held.contains(&hash) { Some(self.held_roots(header)?) } else { None };
+        let executed = settled.get(&hash).filter(|_| held.is_none()).cloned();
+        let current = chain.state(&hash).cloned();
+        let (mut roots, mut tries) = (held.unwrap_or_default(), Vec::new());
+        match (executed, &current) {
+            (Some(executed), _) => {
+                roots.executed = Some(executed.root());
+                tries.push(executed);
+            }
+            // A side block until now, whose state nobody changed: that is done at the head only.
+            (None, Some(current)) if held.is_none() => roots.executed = Some(current.root()),
+            _ => {}
+        }
+        if let Some(current) = current {
+            let root = Some(current.root());
+            roots.edited = root.filter(|_| root != roots.executed);
+            tries.push(current);
+        }
+        Ok((held != Some(roots)).then_some(States { block: hash, roots, tries }))
+    }
+
+    /// The roots that the store has of a block that it holds.
+    fn held_roots(&self, header: &VerifiedHeader) -> Result<StateRoots, StoreError> {
+        let hash = header.hash();
+        let stored = self.store.as_ref().ok_or(StoreError::Closed)?.roots(hash)?;
+        let named = if hash == self.genesis.0 { self.genesis.1 } else { header.state_root };
+        Ok(stored.unwrap_or(StateRoots { executed: Some(named), edited: None }))
+    }
+}
+
+/// The blocks from the head down to genesis, which is not among them.
+fn branch(
+    store: &Store,
+    head: B256,
+    genesis: B256,
+    network: &Network,
+) -> Result<Vec<(B256, Block, Vec<Receipt>)>, RestoreError> {
+    let mut blocks = Vec::new();
+    let mut next = head;
+    while next != genesis {
+        let hash = next;
+        let stored = store.block(hash)?.ok_or(RestoreError::MissingBlock(hash))?;
+        let block = Block::decode(&stored.block, &|number| network.header_shape(number))
+            .map_err(|error| RestoreError::Block { hash, reason: error.to_string() })?;
+        let found = block.header.clone().seal().hash();
+        if found != hash {
+            return Err(RestoreError::OtherBlock { hash, found });
+        }
+        let receipts: Result<Vec<Receipt>, FieldError> =
+            stored.receipts.iter().map(|receipt| Receipt::decode(receipt)).collect();
+        next = block.header.parent_hash;
+        blocks.push((hash, block, receipts.map_err(|error| RestoreError::Receipt { hash, error })?));
+    }
+    Ok(blocks)
+}
+
+/// Loads the stored states of blocks.
+struct StateReader<'a> {
+    store: &'a Store,
+    nodes: &'a StoredNodes,
+    loader: Loader<'a>,
+    head: B256,
+    edits: bool,
+}
+
+impl StateReader<'_> {
+    /// What the execution of a block gave; `None` where that was not kept, which the head's always is.
+    fn executed(&mut self, hash: B256, named: B256) -> Result<Option<Trie>, RestoreError> {
+        let roots = self.store.roots(hash)?;
+        let Some(root) = roots.map_or(Some(named), |roots| roots.executed) else { return Ok(None) };
+        if hash != self.head && self.nodes.node(&root).is_none() {
+            return Ok(None);
+        }
+        self.load(hash, root).map(Some)
+    }
+
+    /// What the state behind a block was changed to by hand.
+    fn edited(&mut self, hash: B256) -> Result<Option<Trie>, RestoreError> {
+        let roots = self.store.roots(hash)?.unwrap_or_default();
+        match roots {
+            StateRoots { edited: None, .. } => Ok(None),
+            StateRoots { edited: Some(_), .. } if !self.edits => Err(RestoreError::Edited(hash)),
+            StateRoots { edited: Some(root), .. } => self.load(hash, root).map(Some),
+        }
+    }
+
+    fn load(&mut self, hash: B256, root: B256) -> Result<Trie, RestoreError> {
+        self.loader.load(root).map_err(|error| RestoreError::State { hash, error })
     }
 }

@@ -17,5 +17,7 @@ pub(super) const BLOCKS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition
 pub(super) const RECEIPTS: TableDefinition<'_, ([u8; 32], u32), &[u8]> = TableDefinition::new("receipts");
 /// Trie nodes and long values by hash.
 pub(super) const NODES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("nodes");
+/// State root of each block by its hash: 32 bytes, and 32 more where the state was changed by hand afterwards.
+pub(super) const ROOTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("roots");
 /// Everything else, by name.
 pub(super) const NOTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("notes");

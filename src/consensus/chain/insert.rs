@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::entry::{no_uncles, Entry, Proven};
 use super::view::uncle_work_between;
-use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation, MAX_SIDE_HEADERS};
+use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 use crate::consensus::fork_choice::{replaces, Contender};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
 use crate::consensus::rules::{Check, RuleError};
@@ -184,11 +184,16 @@ impl HeaderChain {
             }
             self.view.entries.remove(&hash);
         }
-        while self.side.len() > MAX_SIDE_HEADERS {
-            let Some((_, lightest)) = self.side.first().copied() else { break };
-            self.unlink(&lightest);
-            self.drop_branch(lightest);
+        while self.side.len() > self.side_limit {
+            self.drop_lightest_branch();
         }
+    }
+
+    /// Drops the header off the canonical chain that has the least work, and all that is above it; gives their hashes.
+    pub fn drop_lightest_branch(&mut self) -> Vec<B256> {
+        let Some((_, lightest)) = self.side.first().copied() else { return Vec::new() };
+        self.unlink(&lightest);
+        self.drop_branch(lightest)
     }
 
     /// Takes a header off its parent's list of children.
@@ -201,16 +206,19 @@ impl HeaderChain {
         }
     }
 
-    /// Drops a header off the canonical chain and everything above it.
-    fn drop_branch(&mut self, root: B256) {
+    /// Drops a header off the canonical chain and everything above it; gives their hashes.
+    fn drop_branch(&mut self, root: B256) -> Vec<B256> {
         let mut waiting = alloc::vec![root];
+        let mut dropped = Vec::new();
         while let Some(hash) = waiting.pop() {
+            dropped.push(hash);
             waiting.extend(self.take_children(&hash));
             if let Some(work) = self.view.entries.get(&hash).map(|entry| entry.work) {
                 self.side.remove(&(work, hash));
             }
             self.view.entries.remove(&hash);
         }
+        dropped
     }
 
     /// Compares fork detection data again where not everything could be compared at first, after

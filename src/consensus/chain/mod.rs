@@ -181,6 +181,7 @@ pub struct HeaderChain {
     /// Headers off the canonical chain, by work and hash.
     side: BTreeSet<(U256, B256)>,
     window: u64,
+    side_limit: usize,
     /// Ancestors were added below headers whose fork contexts do not know them yet.
     stale_contexts: bool,
 }
@@ -226,13 +227,27 @@ impl HeaderChain {
         view.entries.insert(hash, entry);
         view.canonical.insert(number, hash);
         let (children, side) = (Map::default(), BTreeSet::new());
-        Self { view, children, side, window: KEPT_HEADERS, stale_contexts: false }
+        Self {
+            view,
+            children,
+            side,
+            window: KEPT_HEADERS,
+            side_limit: MAX_SIDE_HEADERS,
+            stale_contexts: false,
+        }
     }
 
     /// Keeps another number of canonical headers than [`KEPT_HEADERS`].
     #[must_use]
     pub fn with_window(mut self, headers: u64) -> Self {
         self.window = headers.max(1);
+        self
+    }
+
+    /// Keeps another number of headers off the canonical chain than [`MAX_SIDE_HEADERS`].
+    #[must_use]
+    pub fn with_side_limit(mut self, headers: usize) -> Self {
+        self.side_limit = headers;
         self
     }
 

@@ -1,0 +1,229 @@
+//! A development chain on a disk that fills up, and what comes back from a store.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use alloy_primitives::{Address, B256};
+use redb::{Database, StorageBackend};
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::engine::{DevNode, Moment, Node as _};
+use serde_json::{json, Value};
+
+use super::*;
+use crate::store::{OpenStore, RestoreError, Store};
+
+/// A disk in memory: what is written stays when the database is closed, and it can be full.
+#[derive(Debug, Clone, Default)]
+struct Disk {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    full: Arc<AtomicBool>,
+}
+
+impl Disk {
+    fn check(&self) -> io::Result<()> {
+        if self.full.load(Ordering::Relaxed) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        Ok(())
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.lock().unwrap().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let offset = offset as usize;
+        out.copy_from_slice(&self.bytes.lock().unwrap()[offset..offset + out.len()]);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.check()?;
+        self.bytes.lock().unwrap().resize(len as usize, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.check()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check()?;
+        let offset = offset as usize;
+        self.bytes.lock().unwrap()[offset..offset + data.len()].copy_from_slice(data);
+        Ok(())
+    }
+}
+
+fn opener(disk: &Disk, genesis: B256) -> OpenStore {
+    let disk = disk.clone();
+    Box::new(move || Store::with(Database::builder().create_with_backend(disk.clone())?, genesis))
+}
+
+const NOBODY: Address = Address::repeat_byte(0xaa);
+
+fn node(history: Option<u64>) -> DevNode {
+    let config = DevConfig { history, mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
+    DevNode::new(config, Moment { now: 1_700_000_000, entropy: B256::ZERO }).unwrap()
+}
+
+fn open(disk: &Disk, history: Option<u64>) -> Result<LocalService, RestoreError> {
+    let mut node = node(history);
+    let genesis = node.local().head().hash();
+    let chain = node.chain_mut().local_mut();
+    let persist = Persist::restore(opener(disk, genesis), chain, history, true)?;
+    let entropy = Entropy::from_system().unwrap();
+    Ok(LocalService::new(Box::new(node), LocalOptions::default(), entropy, Some(persist)))
+}
+
+fn request(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+async fn send(service: &LocalService, message: Value) -> Value {
+    let answer = service.answer(message.to_string().into_bytes()).await;
+    serde_json::from_slice(&answer.body.unwrap()).unwrap()
+}
+
+async fn get(service: &LocalService, method: &str, params: Value) -> Value {
+    let mut answer = send(service, request(method, params)).await;
+    assert!(answer["error"].is_null(), "{method}: {answer}");
+    answer["result"].take()
+}
+
+async fn transfer(service: &LocalService) -> Value {
+    let from = get(service, "eth_accounts", json!([])).await[0].clone();
+    let transaction = json!([{ "from": from, "to": NOBODY, "value": "0x5" }]);
+    send(service, request("eth_sendTransaction", transaction)).await
+}
+
+/// A change that cannot be written is an error, is not shown to readers, and is there once it is asked for again when
+/// the disk has room.
+#[tokio::test]
+async fn nothing_is_told_that_a_full_disk_does_not_keep() {
+    let disk = Disk::default();
+    let service = open(&disk, None).unwrap();
+    get(&service, "hardhat_mine", json!(["0x3"])).await;
+    disk.full.store(true, Ordering::Relaxed);
+    for _ in 0..3 {
+        let refused = transfer(&service).await;
+        assert_eq!(refused["error"]["code"], -32603, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("written to disk"), "{refused}");
+        assert!(service.with_node(|node| node.dev().unwrap().mine(1_700_000_100).is_ok()).is_err());
+        assert_eq!(get(&service, "eth_blockNumber", json!([])).await, "0x3");
+        assert_eq!(get(&service, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x0");
+        let health = service.health();
+        assert!(!health.ready && health.reason.unwrap().contains("written to disk"));
+    }
+    disk.full.store(false, Ordering::Relaxed);
+    assert!(transfer(&service).await["error"].is_null());
+    assert!(service.health().ready);
+    assert_eq!(get(&service, "eth_blockNumber", json!([])).await, "0x4");
+    drop(service);
+    let again = open(&disk, None).unwrap();
+    assert_eq!(get(&again, "eth_blockNumber", json!([])).await, "0x4");
+    assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x5");
+}
+
+/// More blocks in one message than states are kept: each is written with the state that its execution gave.
+#[tokio::test]
+async fn a_short_history_is_written_and_comes_back() {
+    let disk = Disk::default();
+    let service = open(&disk, Some(10)).unwrap();
+    transfer(&service).await;
+    get(&service, "hardhat_mine", json!(["0x64"])).await;
+    drop(service);
+    for history in [Some(10), Some(1_000), None] {
+        let again = open(&disk, history).unwrap();
+        assert_eq!(get(&again, "eth_blockNumber", json!([])).await, "0x65");
+        assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x5");
+        let old = send(&again, request("eth_getBalance", json!([NOBODY, "0x2"]))).await;
+        assert_eq!(old["result"].is_null(), history == Some(10), "{old}");
+    }
+}
+
+/// Changes by hand come back: behind the head, under a block mined on them, and in one message with the block.
+#[tokio::test]
+async fn changes_by_hand_are_kept_apart_from_executed_states() {
+    let disk = Disk::default();
+    let service = open(&disk, None).unwrap();
+    get(&service, "anvil_setBalance", json!([NOBODY, "0x1"])).await;
+    let batch = json!([request("evm_mine", json!([])), request("anvil_setBalance", json!([NOBODY, "0x2"]))]);
+    send(&service, batch).await;
+    let transfer = transfer(&service).await["result"].clone();
+    get(&service, "anvil_setBalance", json!([NOBODY, "0x9"])).await;
+    drop(service);
+    for _ in 0..2 {
+        let again = open(&disk, None).unwrap();
+        for (block, balance) in [("0x0", "0x1"), ("0x1", "0x2"), ("latest", "0x9")] {
+            assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, block])).await, balance, "{block}");
+        }
+        // Executed again on the state it was mined on.
+        let trace = get(&again, "trace_transaction", json!([transfer])).await;
+        assert_eq!(trace[0]["action"]["value"], "0x5");
+    }
+    let again = open(&disk, None).unwrap();
+    get(&again, "evm_reset", json!([])).await;
+    drop(again);
+    let again = open(&disk, None).unwrap();
+    assert_eq!(get(&again, "eth_blockNumber", json!([])).await, "0x0");
+    assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x0");
+}
+
+/// A follower serves no state that somebody changed by hand.
+#[tokio::test]
+async fn a_follower_refuses_states_changed_by_hand() {
+    let disk = Disk::default();
+    let service = open(&disk, None).unwrap();
+    get(&service, "evm_mine", json!([])).await;
+    get(&service, "anvil_setBalance", json!([NOBODY, "0x1"])).await;
+    drop(service);
+    let mut node = node(None);
+    let genesis = node.local().head().hash();
+    let refused = Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, false);
+    assert!(matches!(refused, Err(RestoreError::Edited(_))));
+}
+
+/// The store names another block than the one it holds under a hash.
+#[tokio::test]
+async fn a_block_under_another_hash_is_refused() {
+    let disk = Disk::default();
+    let service = open(&disk, None).unwrap();
+    get(&service, "hardhat_mine", json!(["0x2"])).await;
+    let mut node = node(None);
+    let genesis = node.local().head().hash();
+    drop(service);
+    let store = opener(&disk, genesis)().unwrap();
+    let head = store.head().unwrap().unwrap();
+    let parent = rootlight::types::Block::decode(&store.block(head).unwrap().unwrap().block, &|number| {
+        node.local().network().header_shape(number)
+    })
+    .unwrap()
+    .header
+    .parent_hash;
+    let wrong = crate::store::StoredBlock { hash: head, ..store.block(parent).unwrap().unwrap() };
+    store.append(&[wrong], &[], head).unwrap();
+    drop(store);
+    let refused = Persist::restore(opener(&disk, genesis), node.chain_mut().local_mut(), None, true);
+    assert!(
+        matches!(refused, Err(RestoreError::OtherBlock { hash, found }) if (hash, found) == (head, parent))
+    );
+}
+
+/// A parent that is neither in memory nor in the store is an error, not the end of what is written.
+#[test]
+fn a_missing_block_is_an_error() {
+    let disk = Disk::default();
+    let mut empty = node(None);
+    let genesis = empty.local().head().hash();
+    let mut persist =
+        Persist::restore(opener(&disk, genesis), empty.chain_mut().local_mut(), None, true).unwrap();
+    let config = DevConfig::new(&DevAccounts { count: 1, ..DevAccounts::default() });
+    let mut other = DevNode::new(config, Moment { now: 1_700_000_000, entropy: B256::ZERO }).unwrap();
+    other.chain_mut().mine(1_700_000_000).unwrap();
+    let refused = persist.save(other.local(), Vec::new());
+    assert!(matches!(refused, Err(StoreError::MissingBlock { .. })));
+}
