@@ -9,8 +9,8 @@ use std::sync::Arc;
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
 use rootlight::engine::{Filters, Moment, Node, Snapshot};
-use rootlight::exec::GenesisBlock;
-use rootlight::local::{ChainSnapshot, ImportError, Imported, LocalChain};
+use rootlight::exec::{GenesisBlock, Interrupts};
+use rootlight::local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled};
 use rootlight::rpc::LocalClient;
 use rootlight::types::Block;
 use serde_json::{json, Value};
@@ -22,6 +22,7 @@ use support::shared;
 const HEAD: usize = 0x284;
 const LATER: usize = 0x286;
 
+#[derive(Clone)]
 struct TestNode {
     chain: Arc<Executed>,
     head: Arc<AtomicUsize>,
@@ -55,6 +56,16 @@ impl Node for TestNode {
 
     fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
         self.local.import(block, now)
+    }
+
+    fn interrupt_by(&mut self, _: Interrupts) {}
+
+    fn copy(&self) -> Box<dyn Node> {
+        Box::new(self.clone())
+    }
+
+    fn take_settled(&mut self) -> Vec<Settled> {
+        self.local.take_settled()
     }
 }
 
