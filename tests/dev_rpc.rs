@@ -86,6 +86,49 @@ fn another_node_accepts_and_executes_every_block() {
     assert!(other.view().ancestry(tip.hash()).header(41).unwrap().edges.len() == 2, "two parallel lists");
 }
 
+/// Runtime code that makes a contract by CREATE2, with its address in slot 0. That contract destroys itself
+/// when it is called.
+const FACTORY: &str = "696133ff5f526002601ef35f525f600a60165ff55f5500";
+
+#[test]
+fn a_contract_destroyed_and_created_again_in_one_block_is_accepted_by_another_node() {
+    let mut dev = dev(Mining::Manual);
+    let send = |dev: &mut Dev, from: &str, to: Option<&Value>, data: String| {
+        let mut transaction = json!({"from": from, "gas": "0x7a120", "data": data});
+        if let Some(to) = to {
+            transaction["to"] = to.clone();
+        }
+        dev.get("eth_sendTransaction", json!([transaction]))
+    };
+    // Copies what follows to memory and returns it.
+    let hash = send(&mut dev, ALICE, None, format!("0x60178060095f395ff3{FACTORY}"));
+    dev.get("evm_mine", json!([]));
+    let factory = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();
+    send(&mut dev, ALICE, Some(&factory), "0x".into());
+    dev.get("evm_mine", json!([]));
+    let word = dev.get("eth_getStorageAt", json!([factory, "0x0", "latest"]));
+    let child = json!(format!("0x{}", &word.as_str().unwrap()[26..]));
+    assert_eq!(dev.get("eth_getCode", json!([child, "latest"])), json!("0x33ff"));
+
+    let destroys = send(&mut dev, BOB, Some(&child), "0x".into());
+    let creates = send(&mut dev, CAROL, Some(&factory), "0x".into());
+    dev.get("evm_mine", json!([]));
+    let mut status = |hash| dev.get("eth_getTransactionReceipt", json!([hash]))["status"].clone();
+    assert_eq!((status(&destroys), status(&creates)), (json!("0x1"), json!("0x0")));
+    assert_eq!(dev.get("eth_getCode", json!([child, "latest"])), json!("0x"));
+
+    let DevConfig { network, genesis, .. } = config(Mining::Manual);
+    let mut other = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
+    for number in 1..=3 {
+        let block = block_of(&mut dev, number);
+        if number == 3 {
+            assert_eq!(block.header.edges, [2], "one parallel list holds both");
+        }
+        other.import(block, None).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert_eq!(other.head().hash(), dev.chain().view().head().hash());
+}
+
 /// Names the work in a Bitcoin block of one's own.
 fn solve(work: &Value) -> BitcoinWork {
     let hash: B256 = work["blockHashForMergedMining"].as_str().unwrap().parse().unwrap();

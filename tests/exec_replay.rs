@@ -199,6 +199,11 @@ fn edge_chain() {
 }
 
 #[test]
+fn lists_chain() {
+    whole("execution/lists_chain", Network::regtest());
+}
+
+#[test]
 fn bridge_chain() {
     whole("execution/bridge_chain", Network::regtest());
 }

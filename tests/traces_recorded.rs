@@ -258,6 +258,11 @@ fn edge_chain() {
     whole("execution/edge_chain", Network::regtest(), 140);
 }
 
+#[test]
+fn lists_chain() {
+    whole("execution/lists_chain", Network::regtest(), 234);
+}
+
 macro_rules! eras {
     ($($name:ident)*) => {
         $(#[test] fn $name() {

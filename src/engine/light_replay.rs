@@ -189,7 +189,7 @@ impl BlockObserver for Watch<'_> {
     }
 
     fn accessed(&mut self, index: usize, access: &Access) {
-        self.keys.extend(access.reads.iter().chain(&access.writes).copied());
+        self.keys.extend(access.keys.iter().copied());
         self.listed.extend(access.listed.iter().copied());
         self.inner.accessed(index, access);
     }

@@ -3,13 +3,14 @@
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::interpreter::instructions::{host, system};
 use revm::interpreter::interpreter_types::{InputsTr as _, RuntimeFlag as _};
-use revm::interpreter::{Host as _, InstructionResult};
+use revm::interpreter::{Host as _, InstructionContext, InstructionResult};
 
 use super::context::{abort, charge, pop, push, Abort, EvmContext, EvmDatabase, Step, StepResult};
-use super::gas::NEW_ACCOUNT;
+use super::gas::{NEW_ACCOUNT, SELFDESTRUCT};
 use super::precompiles::Precompile;
+use super::touches::Touch;
 use crate::consensus::Rule;
-use crate::state::{AccessKey, Account};
+use crate::state::Account;
 
 /// The address in the low 20 bytes of a word.
 pub(super) fn to_address(word: U256) -> Address {
@@ -51,7 +52,9 @@ pub(super) fn exists<DB: EvmDatabase>(
 /// BALANCE.
 pub(super) fn balance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let [address] = pop(step.interpreter)?;
-    let balance = shown_balance(step.host, to_address(address))?;
+    let address = to_address(address);
+    step.host.journaled_state.database.touch(Touch::Inspected(address));
+    let balance = shown_balance(step.host, address)?;
     push(step.interpreter, balance)
 }
 
@@ -67,6 +70,7 @@ pub(super) fn extcodesize<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult
     let [address] = pop(step.interpreter)?;
     let address = to_address(address);
     let rules = step.host.chain.rules;
+    step.host.journaled_state.database.touch(Touch::Inspected(address));
     let size = if rules.has(Rule::Rskip90) && Precompile::at(&address, rules).is_some() {
         U256::MAX
     } else {
@@ -93,6 +97,7 @@ pub(super) fn extcodehash<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult
     let hash = if Precompile::at(&address, rules).is_some() {
         KECCAK256_EMPTY
     } else {
+        step.host.journaled_state.database.touch(Touch::Inspected(address));
         code_hash(step.host, address)?
     };
     push(step.interpreter, hash.into())
@@ -120,7 +125,12 @@ fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
 
 /// EXTCODECOPY: native contracts have no code, so `revm`'s own instruction copies zeros.
 pub(super) fn extcodecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    host::extcodecopy(step)
+    let address = step.interpreter.stack.data().last().copied().map(to_address);
+    host::extcodecopy(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
+    if let Some(address) = address {
+        step.host.journaled_state.database.touch(Touch::Inspected(address));
+    }
+    Ok(())
 }
 
 /// CODECOPY: of the whole code, header included.
@@ -148,20 +158,21 @@ pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResul
     let [beneficiary] = pop(step.interpreter)?;
     let beneficiary = to_address(beneficiary);
     let own = step.interpreter.input.target_address();
+    step.host.journaled_state.database.touch(Touch::SelfdestructPrice(beneficiary));
+    charge(step.interpreter, SELFDESTRUCT)?;
     if !exists(step.host, beneficiary)? {
         charge(step.interpreter, NEW_ACCOUNT)?;
     }
     let balance = balance_of(step.host, own)?;
     let target = if balance.is_zero() { own } else { beneficiary };
+    if !balance.is_zero() {
+        step.host.journaled_state.database.touch(Touch::SelfdestructTransfer { own, beneficiary });
+    }
     if target != own {
         let theirs = step.host.load_account_info_skip_cold_load(target, false, false)?.account.balance;
         if theirs.checked_add(balance).is_none() {
             return Err(abort(step.host, Abort::BalanceOverflow));
         }
-    }
-    if target != own {
-        step.host.journaled_state.database.note_write(AccessKey::Account(own));
-        step.host.journaled_state.database.note_write(AccessKey::Account(target));
     }
     step.host.selfdestruct(own, target, false)?;
     if let Some(inspector) = step.host.chain.inspector.as_deref_mut() {

@@ -19,11 +19,11 @@ use revm::interpreter::{
 };
 
 use super::accounts::{balance_of, to_address};
-use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
-use super::gas::{MAX_MEMORY, NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
+use super::context::{charge, pop, push, EvmContext, EvmDatabase, NativeCalled, Step, StepResult};
+use super::gas::{CALL, MAX_MEMORY, NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
+use super::touches::Touch;
 use crate::consensus::Rule;
-use crate::state::AccessKey;
 
 /// A stretch of the caller's memory.
 #[derive(Clone, Copy)]
@@ -116,7 +116,7 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) 
         return no_frame(step, too_deep);
     }
     charge(step.interpreter, gas_limit)?;
-    note_access(step.host, own, &request, precompile.is_some());
+    touch_run::<KIND, DB>(step.host, own, &request, precompile.is_none(), callee.exists);
     let inputs = call_inputs::<KIND, DB>(&step, request, callee, gas_limit);
     let action = InterpreterAction::NewFrame(FrameInput::Call(Box::new(inputs)));
     step.interpreter.bytecode.set_action(action);
@@ -125,28 +125,31 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) 
 
 /// Remembers who was called, whatever comes of it.
 fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precompile) {
-    if !context.chain.natives.contains(&native) {
-        context.chain.natives.push(native);
+    let call = NativeCalled { contract: native, outside_creations: context.chain.inner_creations == 0 };
+    if !context.chain.natives.contains(&call) {
+        context.chain.natives.push(call);
     }
 }
 
-/// What moving the value reads and writes, even if it is rolled back.
-fn note_access<DB: EvmDatabase>(
+/// Notes what a call touches that runs.
+fn touch_run<const KIND: u8, DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     own: Address,
     request: &Request,
-    native: bool,
+    has_code: bool,
+    exists: bool,
 ) {
     let database = &mut context.journaled_state.database;
-    if native {
-        database.note_read(AccessKey::Account(request.to));
+    if has_code {
+        database.touch(Touch::CallCode(request.to));
     }
-    if !request.value.is_zero() {
-        database.note_write(AccessKey::Account(own));
-        database.note_write(AccessKey::Account(request.to));
-    }
+    let borrows_code = KIND == op::CALLCODE || KIND == op::DELEGATECALL;
+    let to = if borrows_code { own } else { request.to };
+    let exists = borrows_code || exists;
+    database.touch(Touch::Transfer { from: own, to, value: request.value, exists });
 }
 
+/// Takes the arguments from the stack and charges the call's base price.
 fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> StepResult<Request> {
     let [gas, to] = pop(step.interpreter)?;
     let value = if KIND == op::CALL || KIND == op::CALLCODE {
@@ -159,9 +162,14 @@ fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> 
     if KIND == op::CALL && step.interpreter.runtime_flag.is_static() && !value.is_zero() {
         return Err(InstructionResult::CallNotAllowedInsideStatic);
     }
+    let to = to_address(to);
+    if KIND == op::CALL {
+        step.host.journaled_state.database.touch(Touch::CallPrice(to));
+    }
+    charge(step.interpreter, CALL)?;
     Ok(Request {
         gas,
-        to: to_address(to),
+        to,
         value,
         input: Stretch::new(in_offset, in_len)?,
         output: Stretch::new(out_offset, out_len)?,

@@ -4,9 +4,9 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, U256};
 
+use super::context::NativeCalled;
 use super::database::EvmState;
 use super::machine::Machine;
-use super::precompiles::Precompile;
 
 /// What a transaction's run changed, for the state to take over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct ChangedAccount {
 
 impl<S: EvmState> Machine<'_, S> {
     /// Native contracts that contracts called, also in frames that were rolled back.
-    pub fn natives_called(&self) -> &[Precompile] {
+    pub fn natives_called(&self) -> &[NativeCalled] {
         &self.evm.ctx.chain.natives
     }
 

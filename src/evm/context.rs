@@ -13,8 +13,8 @@ use revm::Database;
 
 use super::inspect::Inspector;
 use super::precompiles::{Precompile, RunTransaction, Unsimulated};
+use super::touches::Touch;
 use crate::consensus::{Rule, RuleSet};
-use crate::state::AccessKey;
 use crate::types::{Header, SealedHeader};
 
 /// The rule set in the shape `revm` wants a specification in.
@@ -56,7 +56,9 @@ pub struct RunContext<'a> {
     /// more than the index, so that cells roll back with their frames.
     pub(super) cells: Vec<Bytes>,
     /// Native contracts that were called, also in frames that were rolled back.
-    pub(super) natives: Vec<Precompile>,
+    pub(super) natives: Vec<NativeCalled>,
+    /// Open frames of creations by contracts.
+    pub(super) inner_creations: usize,
     /// Set by an instruction that cannot go on; taken by the frame loop.
     pub(super) abort: Option<Abort>,
     /// A native contract failed under the rules before RSKIP-197: its caller fails too.
@@ -81,6 +83,7 @@ impl<'a> RunContext<'a> {
             unsimulated: Vec::new(),
             cells: Vec::new(),
             natives: Vec::new(),
+            inner_creations: 0,
             abort: None,
             fail_caller: false,
             headed_codes: BTreeMap::new(),
@@ -95,6 +98,16 @@ impl<'a> RunContext<'a> {
             1024
         }
     }
+}
+
+/// A native contract that contracts called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeCalled {
+    /// Which one.
+    pub contract: Precompile,
+    /// Whether a call came from outside of all constructors of contracts that contracts created. The reference
+    /// overlooks the others when it asks which native contracts a parallel list called.
+    pub outside_creations: bool,
 }
 
 /// Why a run ended without a result of its own.
@@ -134,10 +147,8 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty up to it.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
-    /// Notes a read that needed no state.
-    fn note_read(&mut self, key: AccessKey);
-    /// Notes a write, which may be rolled back.
-    fn note_write(&mut self, key: AccessKey);
+    /// Notes what an operation touches, if anybody wants to know.
+    fn touch(&mut self, touch: Touch);
     /// Wei by which the account's balance lies below zero.
     fn debt(&self, address: Address) -> U256;
     /// Contracts that earlier transactions of the block destroyed.

@@ -1,7 +1,6 @@
 //! CREATE and CREATE2.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 
 use alloy_primitives::{Bytes, U256};
 use revm::context_interface::journaled_state::account::JournaledAccountTr as _;
@@ -18,8 +17,8 @@ use super::context::{charge, pop, push, EvmDatabase, Step, StepResult};
 use super::database::EvmState;
 use super::gas::MAX_INIT_CODE;
 use super::machine::Machine;
+use super::touches::Touch;
 use crate::consensus::Rule;
-use crate::state::AccessKey;
 
 /// CREATE, or CREATE2 (RSKIP-125). All gas goes to the constructor.
 pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
@@ -49,7 +48,7 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB
         // No frame opens: gas and nonce stay, and so does the return buffer.
         return push(step.interpreter, U256::ZERO);
     }
-    step.host.journaled_state.database.note_write(AccessKey::Account(own));
+    step.host.journaled_state.database.touch(Touch::Creator(own));
     let gas = step.interpreter.gas.remaining();
     charge(step.interpreter, gas)?;
     let reservoir = step.interpreter.gas.reservoir();
@@ -65,25 +64,16 @@ impl<S: EvmState> Machine<'_, S> {
     pub(super) fn refuse_destroyed(&mut self, init: &FrameInit) -> Option<FrameResult> {
         let FrameInput::Create(inputs) = &init.frame_input else { return None };
         let journal = &mut self.evm.ctx.journaled_state;
+        let Ok(creator) = journal.load_account(inputs.caller());
+        let nonce = creator.data.info.nonce;
+        let address = inputs.created_address(nonce);
+        journal.database.touch(Touch::CreationAddress(address));
         let bound = self.evm.ctx.chain.rules.has(Rule::Rskip125) && init.depth > 0;
-        if !bound || journal.database.destroyed_before().is_none_or(BTreeSet::is_empty) {
+        if !bound || !journal.database.destroyed_before()?.contains(&address) {
             return None;
         }
-        let creator = inputs.caller();
-        let Ok(account) = journal.load_account_mut(creator);
-        let address = match inputs.scheme() {
-            CreateScheme::Create => creator.create(account.data.nonce()),
-            CreateScheme::Create2 { salt } => {
-                creator.create2_from_code(salt.to_be_bytes::<32>(), inputs.init_code())
-            }
-            CreateScheme::Custom { .. } => return None,
-        };
-        let nonce = account.data.nonce().saturating_add(1);
-        if !journal.database.destroyed_before()?.contains(&address) {
-            return None;
-        }
-        let Ok(mut account) = journal.load_account_mut(creator);
-        account.data.set_nonce(nonce);
+        let Ok(mut creator) = journal.load_account_mut(inputs.caller());
+        creator.data.set_nonce(nonce.saturating_add(1));
         let mut gas = Gas::new(inputs.gas_limit());
         gas.spend_all();
         let result = InterpreterResult::new(InstructionResult::CreateCollision, Bytes::new(), gas);

@@ -11,7 +11,8 @@ use revm::Database;
 
 use super::code::bytecode;
 use super::context::EvmDatabase;
-use crate::state::AccessKey;
+use super::touches::Touch;
+use crate::state::Touches;
 use crate::types::{Header, SealedHeader};
 
 /// An account as the machine sees it.
@@ -56,10 +57,10 @@ pub trait EvmState {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty, uncles included, up to that ancestor.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
-    /// Notes a read of what the machine knew without asking; only lists of RSKIP-144 care.
-    fn note_read(&mut self, _key: AccessKey) {}
-    /// Notes a write, also one that will be rolled back; only lists of RSKIP-144 care.
-    fn note_write(&mut self, _key: AccessKey) {}
+    /// Where the run is to note what it touches, if it runs for parallel lists (RSKIP-144).
+    fn touches(&mut self) -> Option<&mut Touches> {
+        None
+    }
     /// Wei by which the account's balance lies below zero; [`EvmAccount::balance`] is 0 then.
     fn debt(&self, _address: Address) -> U256 {
         U256::ZERO
@@ -109,6 +110,9 @@ impl<S: EvmState> Database for Adapter<S> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
+        // SLOAD and SSTORE ask once in a transaction. Cells of accounts that it creates are not asked for:
+        // whoever touches those touches the account too, which the creation writes.
+        self.touch(Touch::CellRead(address, slot));
         Ok(self.0.storage(address, slot))
     }
 
@@ -150,12 +154,10 @@ impl<S: EvmState> EvmDatabase for Adapter<S> {
         self.0.total_difficulty(number)
     }
 
-    fn note_read(&mut self, key: AccessKey) {
-        self.0.note_read(key);
-    }
-
-    fn note_write(&mut self, key: AccessKey) {
-        self.0.note_write(key);
+    fn touch(&mut self, touch: Touch) {
+        if let Some(touches) = self.0.touches() {
+            touch.note(touches);
+        }
     }
 
     fn debt(&self, address: Address) -> U256 {

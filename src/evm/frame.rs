@@ -19,8 +19,8 @@ use super::inspect::Inspector;
 use super::inspect_hooks::watched_steps;
 use super::machine::Machine;
 use super::precompiles::Precompile;
+use super::touches::Touch;
 use crate::consensus::Rule;
-use crate::state::AccessKey;
 
 /// Instructions between two looks at the interrupt callback: well under a millisecond.
 const PIECE: usize = 4_096;
@@ -86,7 +86,10 @@ impl<S: EvmState> Machine<'_, S> {
         // A contract created by a transaction starts with nonce 0, one created by a contract with
         // 1 (RSKIP-125).
         if let Some(address) = created {
-            self.evm.ctx.journaled_state.database.note_write(AccessKey::Account(address));
+            self.evm.ctx.journaled_state.database.touch(Touch::Created(address));
+            if depth > 0 {
+                self.evm.ctx.chain.inner_creations = self.evm.ctx.chain.inner_creations.saturating_add(1);
+            }
         }
         if let Some(address) = created.filter(|_| depth == 0 || !rules.has(Rule::Rskip125)) {
             self.clear_nonce(address);
@@ -144,7 +147,11 @@ impl<S: EvmState> Machine<'_, S> {
     pub(super) fn hand_back(&mut self, mut result: FrameResult) -> Result<Option<FrameResult>, Abort> {
         self.report_frame_end(&result);
         let finished = self.evm.frame_stack.get().is_finished();
-        let nested = !finished || self.evm.frame_stack.index().is_some_and(|index| index > 0);
+        let inner = self.evm.frame_stack.index().is_some_and(|index| index > 0);
+        let nested = !finished || inner;
+        if finished && inner && matches!(result, FrameResult::Create(_)) {
+            self.evm.ctx.chain.inner_creations = self.evm.ctx.chain.inner_creations.saturating_sub(1);
+        }
         if let (FrameResult::Create(outcome), true) = (&mut result, nested) {
             // The reference keeps neither the revert data nor the refunds of an inner creation.
             if outcome.result.result == InstructionResult::Revert {

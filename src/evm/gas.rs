@@ -16,6 +16,10 @@ const DATA_BYTE: (u64, u64) = (68, 16);
 /// Gas per 32-byte word of initialisation code (RSKIP-438).
 const INIT_CODE_WORD: u64 = 2;
 
+/// Gas of a call before anything else is added.
+pub(super) const CALL: u64 = 700;
+/// Gas of SELFDESTRUCT in favour of an account that exists.
+pub(super) const SELFDESTRUCT: u64 = 5_000;
 /// Gas moved along with a value, paid by the caller (there is no free stipend on Rootstock).
 pub(super) const STIPEND: u64 = 2_300;
 /// Gas of moving a value in CALL and CALLCODE.

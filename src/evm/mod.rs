@@ -21,12 +21,14 @@ mod machine;
 mod native;
 mod opcodes;
 pub mod precompiles;
+mod touches;
 
 pub use changes::{ChangedAccount, Changes};
-pub use context::{Abort, RunContext};
+pub use context::{Abort, NativeCalled, RunContext};
 pub use database::{EvmAccount, EvmState, ReadyCode};
 pub use gas::{intrinsic_gas, MAX_INIT_CODE};
 pub use halt::HaltReason;
 pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, Step, StepEnd};
 pub use machine::{FirstFrame, FrameEnd, Machine, Setting};
 pub use native::{Direct, DirectEnd};
+pub(crate) use touches::Touch;

@@ -16,6 +16,7 @@ use super::database::EvmState;
 use super::frame::Answer;
 use super::machine::{FirstFrame, Machine};
 use super::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, Unsimulated};
+use super::touches::Touch;
 use crate::consensus::Rule;
 use crate::types::{Header, SealedHeader};
 
@@ -307,6 +308,7 @@ struct Host<'h, 'a, DB: EvmDatabase>(&'h mut EvmContext<'a, DB>);
 
 impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
+        self.0.journaled_state.database.touch(Touch::CellRead(contract, slot));
         let place = self.0.journaled_state.tload(contract, slot);
         match written_bytes(&self.0.chain.cells, place) {
             Some(bytes) => bytes,
@@ -315,17 +317,21 @@ impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
     }
 
     fn set_cell(&mut self, contract: Address, slot: U256, bytes: Bytes) {
+        self.0.journaled_state.database.touch(Touch::CellWritten(contract, slot));
         self.0.chain.cells.push(bytes);
         let place = U256::from(self.0.chain.cells.len());
         self.0.journaled_state.tstore(contract, slot, place);
     }
 
     fn balance(&mut self, account: Address) -> U256 {
+        self.0.journaled_state.database.touch(Touch::Inspected(account));
         let Ok(loaded) = self.0.journaled_state.load_account(account);
         loaded.data.info.balance
     }
 
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool {
+        // The reference's transfers make a missing account, so does this one.
+        self.0.journaled_state.database.touch(Touch::Transfer { from, to, value: amount, exists: false });
         let Ok(failure) = self.0.journaled_state.transfer(from, to, amount);
         failure.is_none()
     }

@@ -12,9 +12,9 @@ use revm::interpreter::{Host as _, Instruction, InstructionContext, InstructionR
 use revm::primitives::hardfork::SpecId;
 
 use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
+use super::touches::Touch;
 use super::{accounts, calls, creates};
 use crate::consensus::{Rule, RuleSet};
-use crate::state::AccessKey;
 
 pub(super) type Instructions<'a, DB> = EthInstructions<EthInterpreter, EvmContext<'a, DB>>;
 
@@ -65,26 +65,22 @@ pub(super) fn instructions<'a, DB: EvmDatabase>(rules: RuleSet) -> Instructions<
     table
 }
 
-/// Instructions every era has in Rootstock's own form.
+/// Instructions every era has in Rootstock's own form. Those at 0 charge all of their price themselves.
 fn always<DB: EvmDatabase>(table: &mut Instructions<'_, DB>) {
     table.insert_instruction(op::BALANCE, Instruction::new(accounts::balance::<DB>), 400);
     table.insert_instruction(op::EXTCODESIZE, Instruction::new(accounts::extcodesize::<DB>), 700);
     table.insert_instruction(op::EXTCODECOPY, Instruction::new(accounts::extcodecopy::<DB>), 700);
     table.insert_instruction(op::CODECOPY, Instruction::new(accounts::codecopy::<DB>), 3);
-    table.insert_instruction(op::SELFDESTRUCT, Instruction::new(accounts::selfdestruct::<DB>), 5_000);
+    table.insert_instruction(op::SELFDESTRUCT, Instruction::new(accounts::selfdestruct::<DB>), 0);
     table.insert_instruction(op::SSTORE, Instruction::new(sstore::<DB>), 0);
     table.insert_instruction(op::GASPRICE, Instruction::new(gasprice::<DB>), 2);
     table.insert_instruction(op::GASLIMIT, Instruction::new(gaslimit::<DB>), 2);
     table.insert_instruction(op::CREATE, Instruction::new(creates::create::<false, DB>), 0);
     table.insert_instruction(op::CREATE2, Instruction::new(creates::create::<true, DB>), 0);
-    table.insert_instruction(op::CALL, Instruction::new(calls::call::<{ op::CALL }, DB>), 700);
-    table.insert_instruction(op::CALLCODE, Instruction::new(calls::call::<{ op::CALLCODE }, DB>), 700);
-    table.insert_instruction(
-        op::DELEGATECALL,
-        Instruction::new(calls::call::<{ op::DELEGATECALL }, DB>),
-        700,
-    );
-    table.insert_instruction(op::STATICCALL, Instruction::new(calls::call::<{ op::STATICCALL }, DB>), 700);
+    table.insert_instruction(op::CALL, Instruction::new(calls::call::<{ op::CALL }, DB>), 0);
+    table.insert_instruction(op::CALLCODE, Instruction::new(calls::call::<{ op::CALLCODE }, DB>), 0);
+    table.insert_instruction(op::DELEGATECALL, Instruction::new(calls::call::<{ op::DELEGATECALL }, DB>), 0);
+    table.insert_instruction(op::STATICCALL, Instruction::new(calls::call::<{ op::STATICCALL }, DB>), 0);
 }
 
 /// Instructions that a rule brought or took away, and that `revm` ties to later Ethereum forks.
@@ -107,14 +103,16 @@ fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
     gate(TXINDEX, old, Instruction::new(txindex::<DB>), 2);
 }
 
-/// SSTORE as Petersburg has it; whoever runs lists in parallel hears of it.
+/// SSTORE as Petersburg has it. Its price depends on the cell, which is read before anything is paid.
 fn sstore<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let slot = step.interpreter.stack.peek(0);
     let own = step.interpreter.input.target_address();
-    host::sstore(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
-    if let Ok(slot) = slot {
-        step.host.journaled_state.database.note_write(AccessKey::Cell(own, slot));
+    let words = step.interpreter.stack.data();
+    let slot = words.len().checked_sub(2).and(words.last()).copied().unwrap_or_default();
+    if words.len() >= 2 && !step.interpreter.runtime_flag.is_static() {
+        step.host.journaled_state.database.touch(Touch::CellRead(own, slot));
     }
+    host::sstore(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
+    step.host.journaled_state.database.touch(Touch::CellWritten(own, slot));
     Ok(())
 }
 

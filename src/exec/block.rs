@@ -16,7 +16,7 @@ use super::transaction_error::{gas_price, TxError, MAX_GAS};
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::{Network, Rule};
 use crate::evm::precompiles::Unsimulated;
-use crate::state::{Access, World};
+use crate::state::{Touches, World};
 use crate::trie::Trie;
 use crate::types::{Header, Receipt, SenderError, Transaction, REMASC_ADDRESS};
 
@@ -219,20 +219,21 @@ impl BlockRun<'_, '_> {
         }
         let mut after = world.clone();
         let mut sequential = TransactionList::new(World::new(Trie::new()), limits.sequential);
-        let mut used: Vec<Access> = Vec::new();
+        let mut used: Vec<Touches> = Vec::new();
         for (index, range) in lists.iter().enumerate() {
             let mut list = TransactionList::new(world.clone(), limits.parallel);
             list.codes = core::mem::take(&mut sequential.codes);
-            list.world.track_access();
+            list.world.track_touches();
+            let watched = self.watch(&mut list);
             self.list(&mut list, range.clone(), true)?;
-            let access = list.world.take_access();
-            self.observer.accessed(range.end.saturating_sub(1), &access);
+            self.report(&mut list, range.end.saturating_sub(1), watched);
+            let touches = list.world.take_touches();
             for (earlier, other) in used.iter().enumerate() {
-                if let Some(key) = access.conflict(other) {
+                if let Some(key) = touches.conflict(other) {
                     return Err(BlockError::Conflict { lists: (earlier, index), key });
                 }
             }
-            used.push(access);
+            used.push(touches);
             after.merge(list.world);
             sequential.codes = list.codes;
             sequential.destroyed.extend(list.destroyed);
@@ -269,11 +270,12 @@ impl BlockRun<'_, '_> {
             None => sender_of(self.context.network, transaction).map_err(|error| refused(error.into()))?,
         };
         let item = Item { index, transaction, sender };
-        let watched = self.watch(list, parallel);
+        // A parallel list is reported as a whole.
+        let watched = !parallel && self.watch(list);
         let inspector = self.observer.inspector(index);
         let end = list.execute(self.context, item, inspector).map_err(refused)?;
         self.report(list, index, watched);
-        if parallel && end.called_shared {
+        if parallel && end.shared.forbidden {
             return Err(BlockError::SharedContract { index, hash: transaction.hash() });
         }
         if !are_parallel(self.context.rules) {
@@ -283,9 +285,9 @@ impl BlockRun<'_, '_> {
         Ok(())
     }
 
-    /// Starts to remember keys for the observer; a parallel list remembers them as a whole.
-    fn watch(&self, list: &mut TransactionList, parallel: bool) -> bool {
-        let watched = !parallel && self.observer.watches_access();
+    /// Starts to remember keys for the observer, if he wants them.
+    fn watch(&self, list: &mut TransactionList) -> bool {
+        let watched = self.observer.watches_access();
         if watched {
             list.world.track_access();
         }
@@ -318,7 +320,7 @@ impl BlockRun<'_, '_> {
 
     fn remasc(&mut self, list: &mut TransactionList, index: usize) -> Result<(), BlockError> {
         let Some(transaction) = self.block.transactions.get(index) else { return Err(BlockError::Remasc) };
-        let watched = self.watch(list, false);
+        let watched = self.watch(list);
         let end = run_remasc(self.context, list, (index, transaction), self.observer)?;
         self.report(list, index, watched);
         self.take(Item { index, transaction, sender: Address::ZERO }, end);

@@ -117,17 +117,17 @@ impl<'a> Builder<'a, '_> {
         let backup = (!self.schedule.fits(SEQUENTIAL, gas_limit)).then(|| self.backup());
         self.list.gas_used = self.schedule.used(SEQUENTIAL);
         if self.parallel {
-            self.list.world.track_access();
+            self.list.world.track_touches();
         }
         let item = Item { index, transaction, sender: candidate.sender };
         let end = self.list.execute(self.context, item, None)?;
-        let access = self.list.world.take_access();
+        let touches = self.list.world.take_touches();
         let placed = Placed {
             sender: candidate.sender,
             gas_limit,
             gas_used: end.receipt.gas_used,
-            access: &access,
-            shared: end.called_shared || !self.parallel,
+            touches: &touches,
+            shared: end.shared.any || !self.parallel,
         };
         let Some(list) = self.schedule.place(&placed) else {
             if let Some(backup) = backup {

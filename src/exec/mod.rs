@@ -54,5 +54,5 @@ pub use observer::{BlockObserver, Executed, NoObserver};
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult, CallStop, OverrideError};
 pub use sublists::{EdgeError, ListLimits};
-pub use transaction::{Item, TransactionEnd, TransactionList};
+pub use transaction::{Item, SharedCalls, TransactionEnd, TransactionList};
 pub use transaction_error::{NotExecuted, TxError};

@@ -19,7 +19,7 @@ pub trait BlockObserver {
     }
 
     /// Up to and including the transaction at this index, and since the last report, these keys of the state were
-    /// read and written, also in frames that were rolled back. A parallel list reports once, at its last transaction.
+    /// looked at or changed, also in frames that were rolled back. A parallel list reports once, at its last transaction.
     fn accessed(&mut self, _index: usize, _access: &Access) {}
 
     /// REMASC, inside the transaction that just started, pays this much (wei) to an account.

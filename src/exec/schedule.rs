@@ -7,7 +7,7 @@ use alloy_primitives::Address;
 
 use super::sublists::ListLimits;
 use crate::consensus::network::EXECUTION_THREADS;
-use crate::state::{Access, AccessKey};
+use crate::state::{AccessKey, Touches};
 
 /// Number of the sequential list; the parallel ones are numbered below it.
 pub(super) const SEQUENTIAL: usize = EXECUTION_THREADS;
@@ -27,7 +27,7 @@ pub(super) struct Placed<'a> {
     pub(super) sender: Address,
     pub(super) gas_limit: u64,
     pub(super) gas_used: u64,
-    pub(super) access: &'a Access,
+    pub(super) touches: &'a Touches,
     /// It called the Bridge or REMASC.
     pub(super) shared: bool,
 }
@@ -61,10 +61,10 @@ impl Schedule {
         if let Some(used) = self.used.get_mut(list) {
             *used = used.saturating_add(placed.gas_used);
         }
-        for key in &placed.access.reads {
+        for key in &placed.touches.reads {
             self.readers.entry(*key).or_default().insert(list);
         }
-        for key in &placed.access.writes {
+        for key in &placed.touches.writes {
             self.writers.insert(*key, list);
         }
         if list == SEQUENTIAL {
@@ -80,10 +80,10 @@ impl Schedule {
     fn candidate(&self, placed: &Placed<'_>) -> usize {
         let sender = self.senders.get(&placed.sender).copied();
         let mut lists: BTreeSet<usize> = sender.into_iter().collect();
-        for key in &placed.access.reads {
+        for key in &placed.touches.reads {
             lists.extend(self.writers.get(key));
         }
-        for key in &placed.access.writes {
+        for key in &placed.touches.writes {
             lists.extend(self.writers.get(key));
             lists.extend(self.readers.get(key).into_iter().flatten());
         }
@@ -118,41 +118,37 @@ mod tests {
 
     const LIMITS: ListLimits = ListLimits { parallel: 100, sequential: 200 };
 
-    fn access(reads: &[u64], writes: &[u64]) -> Access {
+    fn touches(reads: &[u64], writes: &[u64]) -> Touches {
         let key = |slot: &u64| AccessKey::Cell(Address::ZERO, U256::from(*slot));
-        Access {
-            reads: reads.iter().map(key).collect(),
-            writes: writes.iter().map(key).collect(),
-            ..Access::default()
-        }
+        Touches { reads: reads.iter().map(key).collect(), writes: writes.iter().map(key).collect() }
     }
 
-    fn place(schedule: &mut Schedule, sender: u8, gas: u64, access: &Access) -> Option<usize> {
+    fn place(schedule: &mut Schedule, sender: u8, gas: u64, touches: &Touches) -> Option<usize> {
         let sender = Address::repeat_byte(sender);
-        schedule.place(&Placed { sender, gas_limit: gas, gas_used: gas, access, shared: false })
+        schedule.place(&Placed { sender, gas_limit: gas, gas_used: gas, touches, shared: false })
     }
 
     #[test]
     fn independent_transactions_spread_and_dependent_ones_follow() {
         let mut schedule = Schedule::new(LIMITS);
-        assert_eq!(place(&mut schedule, 1, 30, &access(&[], &[1])), Some(0));
-        assert_eq!(place(&mut schedule, 2, 20, &access(&[], &[2])), Some(1));
-        assert_eq!(place(&mut schedule, 3, 10, &access(&[1], &[3])), Some(0), "reads what list 0 wrote");
-        assert_eq!(place(&mut schedule, 4, 10, &access(&[1, 2], &[])), Some(SEQUENTIAL), "needs both");
-        assert_eq!(place(&mut schedule, 2, 10, &access(&[], &[9])), Some(1), "its sender's list");
-        assert_eq!(place(&mut schedule, 4, 10, &access(&[], &[8])), Some(SEQUENTIAL), "its sender's list");
-        assert_eq!(place(&mut schedule, 5, 10, &access(&[], &[1])), Some(SEQUENTIAL), "read sequentially");
-        assert_eq!(place(&mut schedule, 6, 65, &access(&[], &[7])), Some(1), "the emptier list");
-        assert_eq!(place(&mut schedule, 7, 65, &access(&[], &[6])), Some(SEQUENTIAL), "both are full");
-        assert_eq!(place(&mut schedule, 8, 150, &access(&[], &[5])), None);
+        assert_eq!(place(&mut schedule, 1, 30, &touches(&[], &[1])), Some(0));
+        assert_eq!(place(&mut schedule, 2, 20, &touches(&[], &[2])), Some(1));
+        assert_eq!(place(&mut schedule, 3, 10, &touches(&[1], &[3])), Some(0), "reads what list 0 wrote");
+        assert_eq!(place(&mut schedule, 4, 10, &touches(&[1, 2], &[])), Some(SEQUENTIAL), "needs both");
+        assert_eq!(place(&mut schedule, 2, 10, &touches(&[], &[9])), Some(1), "its sender's list");
+        assert_eq!(place(&mut schedule, 4, 10, &touches(&[], &[8])), Some(SEQUENTIAL), "its sender's list");
+        assert_eq!(place(&mut schedule, 5, 10, &touches(&[], &[1])), Some(SEQUENTIAL), "read sequentially");
+        assert_eq!(place(&mut schedule, 6, 65, &touches(&[], &[7])), Some(1), "the emptier list");
+        assert_eq!(place(&mut schedule, 7, 65, &touches(&[], &[6])), Some(SEQUENTIAL), "both are full");
+        assert_eq!(place(&mut schedule, 8, 150, &touches(&[], &[5])), None);
     }
 
     #[test]
     fn shared_contracts_are_called_in_sequence() {
         let mut schedule = Schedule::new(LIMITS);
-        let access = access(&[], &[1]);
+        let touches = touches(&[], &[1]);
         let placed =
-            Placed { sender: Address::ZERO, gas_limit: 1, gas_used: 1, access: &access, shared: true };
+            Placed { sender: Address::ZERO, gas_limit: 1, gas_used: 1, touches: &touches, shared: true };
         assert_eq!(schedule.place(&placed), Some(SEQUENTIAL));
     }
 

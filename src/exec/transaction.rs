@@ -13,7 +13,7 @@ use crate::consensus::{Rule, RuleSet};
 use crate::evm::precompiles::{Precompile, RunTransaction, Unsimulated};
 use crate::evm::{
     Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
-    MAX_INIT_CODE,
+    Touch, MAX_INIT_CODE,
 };
 use crate::state::{Account, World};
 use crate::types::{Log, Receipt, Transaction};
@@ -45,6 +45,16 @@ pub struct TransactionList {
     pub(super) codes: ReadyCodes,
 }
 
+/// Calls of the Bridge or REMASC, which belong into the sequential list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedCalls {
+    /// There was one.
+    pub any: bool,
+    /// There was one that the rules forbid in a parallel list. The reference overlooks calls from constructors of
+    /// contracts that contracts create.
+    pub forbidden: bool,
+}
+
 /// How a transaction ended.
 #[derive(Clone, Debug)]
 pub struct TransactionEnd {
@@ -56,8 +66,8 @@ pub struct TransactionEnd {
     pub output: Bytes,
     /// How it failed: `None` on success, `Some(None)` on REVERT.
     pub failure: Option<Option<HaltReason>>,
-    /// Whether it called the Bridge or REMASC, which no parallel list may.
-    pub called_shared: bool,
+    /// Whether it called the Bridge or REMASC.
+    pub shared: SharedCalls,
     /// Methods of native contracts that failed because this version does not execute them.
     pub unsimulated: Vec<Unsimulated>,
 }
@@ -70,7 +80,7 @@ impl TransactionEnd {
             fee: U256::ZERO,
             output: Bytes::new(),
             failure: None,
-            called_shared: false,
+            shared: SharedCalls::default(),
             unsimulated: Vec::new(),
         }
     }
@@ -85,7 +95,7 @@ struct Ended {
     gas_used: u64,
     /// Gas that is paid for: all of it where a native contract threw, which the receipt does not say.
     gas_paid: u64,
-    called_shared: bool,
+    shared: SharedCalls,
     unsimulated: Vec<Unsimulated>,
 }
 
@@ -98,7 +108,7 @@ impl Ended {
             logs: Vec::new(),
             gas_used,
             gas_paid: gas_used,
-            called_shared: false,
+            shared: SharedCalls::default(),
             unsimulated: Vec::new(),
         }
     }
@@ -131,6 +141,7 @@ impl TransactionList {
         let limit = gas_limit(item.transaction);
         let price = gas_price(item.transaction);
         let before = self.world.account(&item.sender);
+        self.touch(Touch::Sender(item.sender));
         self.world.bump_nonce(&item.sender);
         self.world.charge(&item.sender, price.saturating_mul(U256::from(limit)));
         let ended = match self.run(context, item, intrinsic, inspector) {
@@ -150,7 +161,7 @@ impl TransactionList {
             fee,
             output: ended.output,
             failure: ended.failure,
-            called_shared: ended.called_shared,
+            shared: ended.shared,
             unsimulated: ended.unsimulated,
         })
     }
@@ -203,6 +214,7 @@ impl TransactionList {
                 if let Some(precompile) = Precompile::at(&to, context.rules) {
                     return self.run_direct(context, item, precompile, gas);
                 }
+                self.touch(Touch::TargetCode(to));
                 let (_, code_size) = self.world.code_id(&to);
                 if code_size == 0 {
                     self.transfer(&sender, &to, transaction.value);
@@ -218,7 +230,20 @@ impl TransactionList {
         self.run_code(context, item, gas, inspector)
     }
 
+    /// Notes what the transaction touches.
+    fn touch(&mut self, touch: Touch) {
+        if let Some(touches) = self.world.touches() {
+            touch.note(touches);
+        }
+    }
+
+    fn touch_transfer(&mut self, from: &Address, to: &Address, value: U256) {
+        let exists = self.world.account(to).is_some();
+        self.touch(Touch::Transfer { from: *from, to: *to, value, exists });
+    }
+
     fn transfer(&mut self, from: &Address, to: &Address, value: U256) {
+        self.touch_transfer(from, to, value);
         self.world.charge(from, value);
         self.world.credit(to, value);
     }
@@ -226,6 +251,7 @@ impl TransactionList {
     /// A creation without data makes an account, neither contract nor code.
     fn create_bare(&mut self, rules: RuleSet, item: Item<'_>) {
         let Some(address) = item.transaction.contract_address(&item.sender) else { return };
+        self.touch(Touch::Created(address));
         let held = self.world.account(&address).unwrap_or_default();
         let kept = if rules.has(Rule::Rskip174) { held } else { Account::default() };
         self.world.set_account(&address, Account { nonce: 0, flags: 0, ..kept });
@@ -260,15 +286,21 @@ impl TransactionList {
         inspector: Option<&mut dyn Inspector>,
     ) -> Result<Ended, Abort> {
         let limit = gas_limit(item.transaction);
+        if let Some(to) = &item.transaction.to {
+            self.touch_transfer(&item.sender, to, item.transaction.value);
+        }
         let mut machine = self.machine(context, item, inspector);
         let end = machine.run_transaction(first_frame(item, gas))?;
         let cells = machine.written_cells();
-        let called_shared = machine.natives_called().iter().any(is_shared);
-        let natives: Vec<Address> = machine.natives_called().iter().map(|native| native.address()).collect();
+        let called = machine.natives_called();
+        let calls = || called.iter().filter(|called| is_shared(&called.contract));
+        let forbidden = calls().any(|called| called.outside_creations);
+        let shared = SharedCalls { any: calls().next().is_some(), forbidden };
+        let natives: Vec<Address> = called.iter().map(|called| called.contract.address()).collect();
         let unsimulated = machine.unsimulated().to_vec();
         let (changes, _) = machine.into_changes();
         self.apply(changes, &cells, &natives);
-        Ok(settle(end, limit, called_shared, unsimulated))
+        Ok(settle(end, limit, shared, unsimulated))
     }
 
     /// A transaction straight to a native contract. What it wrote stays whatever happens; one that
@@ -288,11 +320,16 @@ impl TransactionList {
         let (changes, _) = machine.into_changes();
         let done = matches!(outcome, Direct::Done(_));
         let address = precompile.address();
+        if done {
+            self.touch(Touch::NativeDone(address));
+            self.touch_transfer(&item.sender, &address, item.transaction.value);
+        }
         self.apply(changes, &cells, if done { core::slice::from_ref(&address) } else { &[] });
         let gas_used = limit.saturating_sub(gas.saturating_sub(price));
         let logs = logs.into_iter().map(receipt_log).collect();
-        let plain =
-            Ended { logs, called_shared: is_shared(&precompile), unsimulated, ..Ended::plain(gas_used) };
+        let any = is_shared(&precompile);
+        let shared = SharedCalls { any, forbidden: any };
+        let plain = Ended { logs, shared, unsimulated, ..Ended::plain(gas_used) };
         Ok(match outcome {
             Direct::Done(output) => Ended { output, ..plain },
             Direct::Failed => Ended { gas_paid: limit, ..plain },
@@ -320,6 +357,7 @@ impl TransactionList {
             self.world.set_cell(contract, slot, bytes.clone());
         }
         for address in changes.destroyed {
+            self.touch(Touch::Deleted(address));
             self.world.remove(&address);
             self.destroyed.insert(address);
         }
@@ -367,7 +405,7 @@ fn is_shared(precompile: &Precompile) -> bool {
     matches!(precompile, Precompile::Bridge | Precompile::Remasc)
 }
 
-fn settle(end: FrameEnd, limit: u64, called_shared: bool, unsimulated: Vec<Unsimulated>) -> Ended {
+fn settle(end: FrameEnd, limit: u64, shared: SharedCalls, unsimulated: Vec<Unsimulated>) -> Ended {
     let spent = limit.saturating_sub(end.gas_left);
     let gas_used = spent.saturating_sub(end.refund.min(spent / 2));
     Ended {
@@ -377,7 +415,7 @@ fn settle(end: FrameEnd, limit: u64, called_shared: bool, unsimulated: Vec<Unsim
         logs: end.logs.into_iter().map(receipt_log).collect(),
         gas_used,
         gas_paid: gas_used,
-        called_shared,
+        shared,
         unsimulated,
     }
 }

@@ -9,7 +9,7 @@ use alloy_primitives::{Address, Bytes, B256, U256};
 use super::block_context::BlockContext;
 use super::limits::MAX_LISTED_CELLS;
 use crate::evm::{EvmAccount, EvmState, ReadyCode};
-use crate::state::{AccessKey, World};
+use crate::state::{Touches, World};
 use crate::types::{Header, SealedHeader};
 
 /// Codes that ran before, ready to run again.
@@ -83,12 +83,8 @@ impl EvmState for TransactionState<'_, '_> {
         self.context.ancestry.total_difficulty(number)
     }
 
-    fn note_read(&mut self, key: AccessKey) {
-        self.world.note_read(key);
-    }
-
-    fn note_write(&mut self, key: AccessKey) {
-        self.world.note_write(key);
+    fn touches(&mut self) -> Option<&mut Touches> {
+        self.world.touches()
     }
 
     fn debt(&self, address: Address) -> U256 {

@@ -131,7 +131,7 @@ impl BlockObserver for Reads {
         if self.done {
             return;
         }
-        for key in access.reads.iter().chain(&access.writes) {
+        for key in &access.keys {
             match key {
                 AccessKey::Account(address) => {
                     self.keys.insert(StateKey::Account(*address));

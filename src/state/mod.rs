@@ -14,7 +14,7 @@ mod world;
 #[cfg(test)]
 mod world_test;
 
-pub use access::{Access, AccessKey};
+pub use access::{Access, AccessKey, Touches};
 pub use account::{Account, AccountError};
 pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};

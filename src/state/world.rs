@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
 use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
 
-use super::access::{Access, AccessKey};
+use super::access::{Access, AccessKey, Touches};
 use super::account::Account;
 use super::keys::{
     account_key, code_key_below, slot_key_below, storage_root_key_below, ACCOUNT_KEY_LEN, REMASC_SENDER_KEY,
@@ -18,6 +18,9 @@ use crate::trie::Trie;
 /// A state that can be changed: an overlay that remembers what was read and holds what is new, until
 /// [`World::commit`] writes it into the trie in one go.
 ///
+/// It notes by itself which keys are looked at, where somebody asks for that. Which ones are touched in
+/// the eyes of parallel lists only the code that runs transactions knows; it says so by [`World::touches`].
+///
 /// Nothing here fails. A trie made by this crate holds only accounts that decode; one from elsewhere
 /// that does not reads as empty accounts there, and gives another root.
 #[derive(Clone, Debug)]
@@ -26,8 +29,10 @@ pub struct World {
     held: AddressMap<Held>,
     /// Nonce of the REMASC transaction's sender, which has no address of 20 bytes.
     remasc_nonce: Option<u64>,
-    /// Who asks, where somebody does.
+    /// Keys looked at, where somebody asks for them.
     access: Option<Access>,
+    /// Keys touched in the eyes of parallel lists, where there are such lists.
+    touches: Option<Touches>,
 }
 
 /// Hash and length of a code.
@@ -102,24 +107,32 @@ impl Held {
 impl World {
     /// The state of a trie, nothing changed yet.
     pub fn new(base: Trie) -> Self {
-        Self { base, held: AddressMap::default(), remasc_nonce: None, access: None }
+        Self { base, held: AddressMap::default(), remasc_nonce: None, access: None, touches: None }
     }
 
-    /// From now on remembers which keys are read and written; forgets what it has remembered.
+    /// From now on remembers which keys are looked at; forgets what it has remembered.
     pub fn track_access(&mut self) {
         self.access = Some(Access::default());
     }
 
-    /// What was read and written since [`World::track_access`].
+    /// What was looked at since [`World::track_access`].
     pub fn take_access(&mut self) -> Access {
         self.access.take().unwrap_or_default()
     }
 
-    /// Notes a read that went past this overlay.
-    pub fn note_read(&mut self, key: AccessKey) {
-        if let Some(access) = &mut self.access {
-            access.reads.insert(key);
-        }
+    /// From now on has a place for touches; forgets those it has.
+    pub fn track_touches(&mut self) {
+        self.touches = Some(Touches::default());
+    }
+
+    /// Where touches are to be noted, if anybody wants them.
+    pub fn touches(&mut self) -> Option<&mut Touches> {
+        self.touches.as_mut()
+    }
+
+    /// What was touched since [`World::track_touches`].
+    pub fn take_touches(&mut self) -> Touches {
+        self.touches.take().unwrap_or_default()
     }
 
     /// Notes that a whole storage is listed.
@@ -129,10 +142,9 @@ impl World {
         }
     }
 
-    /// Notes a write that was rolled back, or is about to come.
-    pub fn note_write(&mut self, key: AccessKey) {
+    fn note(&mut self, key: AccessKey) {
         if let Some(access) = &mut self.access {
-            access.writes.insert(key);
+            access.keys.insert(key);
         }
     }
 
@@ -141,19 +153,18 @@ impl World {
         (self.held.entry(*address).or_insert_with(|| Held::load(base, address)), base)
     }
 
-    fn held_to_read(&mut self, address: &Address) -> (&mut Held, &Trie) {
-        self.note_read(AccessKey::Account(*address));
+    fn held_noted(&mut self, address: &Address) -> (&mut Held, &Trie) {
+        self.note(AccessKey::Account(*address));
         self.held(address)
     }
 
     fn held_to_write(&mut self, address: &Address) -> &mut Held {
-        self.note_write(AccessKey::Account(*address));
-        self.held(address).0
+        self.held_noted(address).0
     }
 
     /// Nonce and balance; `None` where there is no account.
     pub fn account(&mut self, address: &Address) -> Option<Account> {
-        self.held_to_read(address).0.account
+        self.held_noted(address).0.account
     }
 
     /// Wei by which the balance of an account that was read lies below zero.
@@ -186,7 +197,6 @@ impl World {
         if amount.is_zero() {
             return self.create(address);
         }
-        self.note_read(AccessKey::Account(*address));
         self.held_to_write(address).account_mut().credit(amount);
     }
 
@@ -195,26 +205,24 @@ impl World {
         if amount.is_zero() {
             return self.create(address);
         }
-        self.note_read(AccessKey::Account(*address));
         self.held_to_write(address).account_mut().charge(amount);
     }
 
     /// Adds one to the nonce, creating the account.
     pub fn bump_nonce(&mut self, address: &Address) {
-        self.note_read(AccessKey::Account(*address));
         let account = self.held_to_write(address).account_mut();
         account.nonce = account.nonce.saturating_add(1);
     }
 
     /// Hash and length in bytes of the code; those of no bytes where there is none.
     pub fn code_id(&mut self, address: &Address) -> (B256, usize) {
-        let (held, base) = self.held_to_read(address);
+        let (held, base) = self.held_noted(address);
         held.code_id(base)
     }
 
     /// The code, empty where there is none.
     pub fn code_of(&mut self, address: &Address) -> Bytes {
-        let (held, base) = self.held_to_read(address);
+        let (held, base) = self.held_noted(address);
         match &held.new_code {
             Some(code) => code.clone(),
             None if held.wiped => Bytes::new(),
@@ -231,7 +239,7 @@ impl World {
 
     /// Whether the account has the storage-root marker.
     pub fn marker(&mut self, address: &Address) -> bool {
-        let (held, base) = self.held_to_read(address);
+        let (held, base) = self.held_noted(address);
         held.marker(base)
     }
 
@@ -244,14 +252,14 @@ impl World {
 
     /// Bytes of a storage cell, empty where there are none.
     pub fn cell(&mut self, address: &Address, slot: &U256) -> Bytes {
-        self.note_read(AccessKey::Cell(*address, *slot));
+        self.note(AccessKey::Cell(*address, *slot));
         let (held, base) = self.held(address);
         held.cell(base, slot).clone()
     }
 
     /// A storage cell as a word; longer values, which only native contracts keep, give their end.
     pub fn word(&mut self, address: &Address, slot: &U256) -> U256 {
-        self.note_read(AccessKey::Cell(*address, *slot));
+        self.note(AccessKey::Cell(*address, *slot));
         let (held, base) = self.held(address);
         let bytes = held.cell(base, slot);
         let tail = bytes.len().saturating_sub(32);
@@ -264,7 +272,7 @@ impl World {
             self.create(address);
             self.set_marker(address);
         }
-        self.note_write(AccessKey::Cell(*address, *slot));
+        self.note(AccessKey::Cell(*address, *slot));
         self.held(address).0.cells.insert(*slot, Cell { value, written: true });
     }
 

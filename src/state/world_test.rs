@@ -2,7 +2,8 @@
 
 use alloy_primitives::{keccak256, Address, Bytes, U256};
 
-use super::access::AccessKey;
+use super::access::AccessKey::{Account, Cell};
+use super::access::Touches;
 use super::keys::account_key;
 use super::world::World;
 use crate::trie::Trie;
@@ -108,9 +109,23 @@ fn access_is_remembered_when_asked_for() {
     world.word(&A, &slot(2));
     world.credit(&B, U256::from(1));
     world.credit(&A, U256::ZERO);
-    let access = world.take_access();
-    let key = AccessKey::Account;
-    assert!(access.reads.contains(&AccessKey::Cell(A, slot(2))) && access.reads.contains(&key(B)));
-    assert!(!access.reads.contains(&AccessKey::Cell(A, slot(1))), "before it was asked for");
-    assert_eq!(access.writes.into_iter().collect::<alloc::vec::Vec<_>>(), [key(B)], "nothing added");
+    world.set_word(&A, &slot(3), U256::from(3));
+    let keys = world.take_access().keys;
+    let expected = [Account(A), Account(B), Cell(A, slot(2)), Cell(A, slot(3))];
+    assert_eq!(
+        keys.into_iter().collect::<alloc::vec::Vec<_>>(),
+        expected,
+        "slot 1 was before it was asked for"
+    );
+}
+
+#[test]
+fn a_world_notes_no_touch_by_itself() {
+    let mut world = World::new(base());
+    assert!(world.touches().is_none());
+    world.track_touches();
+    world.credit(&A, U256::from(1));
+    world.set_word(&A, &slot(1), U256::from(1));
+    assert_eq!(world.take_touches(), Touches::default());
+    assert!(world.touches().is_none(), "taken");
 }

@@ -5,6 +5,7 @@ pub mod chain;
 pub mod dev;
 pub mod executed;
 pub mod light;
+pub mod lists;
 pub mod nodes;
 pub mod recording;
 pub mod shapes;
