@@ -121,7 +121,7 @@ fn settled(
     assert!(U256::from(gas_used) <= limit && end.fee <= limit * price, "more than the limit");
     let intrinsic = intrinsic_gas(&transaction.data, transaction.to.is_none(), context.rules);
     // Refunds are at most half; transactions to the Bridge may be free.
-    assert!(gas_used >= intrinsic / 2 || end.called_shared, "less than the intrinsic price");
+    assert!(gas_used >= intrinsic / 2 || end.shared.any, "less than the intrinsic price");
     let (had, has) = (wealth(before), wealth(after) + end.fee);
     assert!(has <= had, "wei from nowhere");
     // Wei is lost with contracts that destroy themselves, and a creation once wiped what was there.
@@ -163,7 +163,7 @@ fn as_call(
     // TXINDEX is as good as 0 in both; BLOCKHASH differs, so programs that ask for it are left out.
     let asks = |code: &[u8]| code.contains(&0x40);
     let hashes = (0..3).any(|index| asks(&World::new(state.clone()).code_of(&contract_at(index))));
-    if native || priced || end.called_shared || gas > CALL_GAS_CAP || hashes || asks(&transaction.data) {
+    if native || priced || end.shared.any || gas > CALL_GAS_CAP || hashes || asks(&transaction.data) {
         return;
     }
     let at = CallContext {
