@@ -1,62 +1,101 @@
 // The light client as an EIP-1193 provider, out of whichever module holds it.
 import { withEvents } from './events.js';
-import { loaded, pagesIn } from './store.js';
+import { exchangeOver } from './exchange.js';
+import { instance } from './instance.js';
+import { disconnected, limited, newLife } from './life.js';
+import { message, result, withOptions } from './message.js';
+import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
 /** Milliseconds between two looks for what could not be told when the chain changed. */
 const LOOK_AGAIN = 10_000;
 
-/** A way to an upstream, and a name by which a quorum tells owners apart. */
+/** The address of an upstream. The engine's own error would hold all of it, with its password and key. */
+function address(upstream, index) {
+  try {
+    return new URL(upstream, globalThis.location?.href);
+  } catch {
+    throw new TypeError(`upstream ${index} is neither a function nor an address`);
+  }
+}
+
+/** A way to an upstream, a name by which a quorum tells owners apart, and whether its connections are ours to close. */
 function reach(upstream, index) {
-  if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}` };
-  const url = new URL(upstream, globalThis.location?.href);
+  if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, own: false };
+  const url = address(upstream, index);
   const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
   // Paths may hold API keys.
-  return { transport, name: url.origin };
+  return { transport, name: url.origin, own: true };
 }
 
 /** What the module is told in its own units. */
-const settings = ({ pollSeconds, ...rest }, names) => ({ ...rest, names, pollMillis: pollSeconds && Math.round(pollSeconds * 1000) });
+const settings = ({ pollSeconds, onProgress, ...rest }, names) =>
+  JSON.stringify({ ...rest, names, pollMillis: pollSeconds && Math.round(pollSeconds * 1000) });
 
 /** {@link import('./index.js').SyncProgress} out of the module's figures. */
 const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
   onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
 
 /**
- * @param {(module?: unknown) => Promise<unknown>} load loads the module
- * @param {() => {connect(options: string, transports: Function[], kept: Uint8Array[] | undefined, keep: Function, progress?: Function): Promise<unknown>}} client the module's class, once loaded
+ * @param {(module?: unknown) => Promise<WebAssembly.Module>} load loads the module
+ * @param {(host: object) => {init: Function, Client: Function}} instantiate the module's JavaScript side
  * @param {import('./index.js').ConnectOptions} options
  */
-export async function connectWith(load, client, options) {
-  const { upstream, module, store, ...config } = options;
-  await load(module);
+export async function connectWith(load, instantiate, { signal, timeout, ...options }) {
+  const life = newLife();
+  const unlimited = limited(life, signal, timeout);
+  try {
+    return await life.run(() => begin(life, load, instantiate, options));
+  } catch (error) {
+    // All that was begun ends with it.
+    life.end(error);
+    throw error;
+  } finally {
+    unlimited();
+  }
+}
+
+async function begin(life, load, instantiate, { upstream, module, store, onStoreError, ...config }) {
   const upstreams = [upstream].flat().map(reach);
-  const transports = upstreams.map(({ transport }) => transport);
-  const pages = pagesIn(store, config);
-  let connected;
-  const events = withEvents((call) => connected.request(call), LOOK_AGAIN);
+  for (const { own, transport } of upstreams) if (own) life.onEnd(() => transport.close?.());
+  const { Client } = await instance(instantiate, await load(module), life);
+  /** The module's client; nothing holds it, and so its memory, once this life is over. */
+  let client;
+  const events = withEvents((call, quiet) => life.run(async () => result(await client.request(message(call))), quiet), LOOK_AGAIN);
+  const pages = pagesIn(store, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
+  life.onEnd((reason) => {
+    client?.close();
+    client = undefined;
+    pages?.close();
+    events.close(reason);
+  });
   // The module hands out verified headers as they come, which is when there is something to tell.
   const keep = (first, list) => {
     pages?.save(first, list);
     void events.changed();
   };
-  const text = JSON.stringify(settings(config, upstreams.map(({ name }) => name)));
+  const exchanges = upstreams.map(({ transport }) => exchangeOver(transport, life));
+  const names = upstreams.map(({ name }) => name);
   const progress = config.onProgress && told(config.onProgress);
-  const own = transports.filter((_, index) => typeof [upstream].flat()[index] !== 'function');
-  try {
-    connected = await client().connect(text, transports, await loaded(pages), keep, progress);
-  } catch (error) {
-    for (const transport of own) transport.close?.();
-    throw error;
-  }
-  transports.forEach((transport, index) => transport.heads?.(() => connected.hint(index)));
+  client = withOptions(() => new Client(settings(config, names), exchanges, keep, progress));
+  if (pages) await restore(life, () => client, pages);
+  await life.run(() => client.start()).catch((reason) => {
+    throw typeof reason === 'string' ? disconnected(reason) : reason;
+  });
+  upstreams.forEach(({ transport }, index) => transport.heads?.(() => client?.hint(index)));
   return Object.freeze({
     ...events.provider,
-    close: () => {
-      connected.close();
-      events.close();
-      for (const transport of own) transport.close?.();
-    },
+    close: () => life.end(disconnected('the provider is closed')),
   });
+}
+
+/** Hands the kept pages to the module, a few at a time, as long as they hold; those that do not are given up. */
+async function restore(life, client, pages) {
+  let index = 0;
+  for await (const page of pages.load()) {
+    if (life.isOver) throw life.reason;
+    if (!client().restore(page)) return void pages.save(index, []);
+    index += 1;
+  }
 }

@@ -1,7 +1,7 @@
 import type { ConnectOptions, Provider } from './index.js';
 
 export { connect, httpTransport, webSocketTransport } from './index.js';
-export type { Provider, ProviderMessage, ProviderRpcError, RequestArguments } from './index.js';
+export type { GapMessage, Provider, ProviderMessage, ProviderRpcError, RequestArguments, SubscriptionMessage } from './index.js';
 
 /** As the flags of `rootlight dev`. */
 export interface DevChainOptions {
@@ -27,4 +27,4 @@ export interface DevChainOptions {
 export function startDevChain(options?: DevChainOptions): Promise<Provider>;
 
 /** Loads the WebAssembly module ahead of time. */
-export function load(module?: ConnectOptions['module']): Promise<unknown>;
+export function load(module?: ConnectOptions['module']): Promise<WebAssembly.Module>;

@@ -1,22 +1,28 @@
 // A complete Rootstock development chain as an EIP-1193 provider: no node, no upstream, nothing leaves the machine.
 // The module holds the light client too, so that a page which uses both loads one.
-import init, { Client, DevChain } from './dist/rootlight_dev.js';
+import { instantiate } from './dist/rootlight_dev.js';
 import { connectWith } from './connect.js';
 import { withEvents } from './events.js';
+import { instance } from './instance.js';
+import { disconnected, newLife } from './life.js';
 import { load as bring, once } from './load.js';
+import { message, result, withOptions } from './message.js';
 import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
 export { httpTransport, webSocketTransport };
 
 /** Loads the WebAssembly module; `startDevChain` and `connect` do it by themselves. */
-export const load = once((source) => bring(init, new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));
+export const load = once((source) => bring(new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));
 
 /** As in index.js. */
-export const connect = (options) => connectWith(load, () => Client, options);
+export const connect = (options) => connectWith(load, instantiate, options);
 
 /** Milliseconds between two looks at a chain that may mine by the clock. */
 const LOOK = 200;
+
+/** Bytes of randomness that a chain's own keys and names come from. */
+const SECRET = 32;
 
 const text = (value) => (value === undefined ? undefined : String(value));
 
@@ -26,17 +32,22 @@ const text = (value) => (value === undefined ? undefined : String(value));
  */
 export async function startDevChain(options = {}) {
   const { module, balance, blockTime, genesis, ...rest } = options;
-  await load(module);
+  const life = newLife();
+  const { DevChain } = await instance(instantiate, await load(module), life);
   const allocation = genesis && typeof genesis === 'object' ? JSON.stringify(genesis) : genesis;
-  const config = { ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation };
-  const chain = DevChain.start(JSON.stringify(config));
+  const config = JSON.stringify({ ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation });
+  const secret = crypto.getRandomValues(new Uint8Array(SECRET));
+  let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
   // A promise even where the answer is there at once: what is thrown becomes a rejection.
-  const events = withEvents(async (call) => chain.request(call), LOOK);
+  const events = withEvents((call, quiet) => life.run(() => result(chain.request(message(call))), quiet), LOOK);
+  life.onEnd((reason) => {
+    // Nothing holds the chain, and so its memory, any longer.
+    chain.close();
+    chain = undefined;
+    events.close(reason);
+  });
   return Object.freeze({
     ...events.provider,
-    close: () => {
-      chain.close();
-      events.close();
-    },
+    close: () => life.end(disconnected('the provider is closed')),
   });
 }

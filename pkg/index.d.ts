@@ -4,17 +4,33 @@ export interface RequestArguments {
   readonly params?: readonly unknown[];
 }
 
-/** How a request fails: JSON-RPC codes, `3` for a revert (`data` holds what was returned), `4900` after `close`. */
+/**
+ * How a request fails: JSON-RPC codes, `3` for a revert (`data` holds what was returned), `-32005` where answers would take
+ * too much memory, `4900` when the provider was closed or its module has ended.
+ */
 export interface ProviderRpcError extends Error {
   readonly code: number;
   readonly data?: unknown;
 }
 
-/** What is told of a subscription (EIP-1193, EIP-758). */
-export interface ProviderMessage {
+/** What a subscription has found (EIP-1193, EIP-758). */
+export interface SubscriptionMessage {
   readonly type: 'eth_subscription';
   readonly data: { readonly subscription: string; readonly result: unknown };
 }
+
+/**
+ * Blocks that a subscription may not have told of. A subscription that is not looked at for an hour, as on a computer
+ * that sleeps, expires; the provider makes it again under the same id. Ask `eth_getLogs` or `eth_getBlockByNumber` for
+ * these blocks. Logs that a reorganisation removed meanwhile are not told of.
+ */
+export interface GapMessage {
+  readonly type: 'rootlight_gap';
+  /** Both blocks are part of the gap; `0x` hexadecimal. */
+  readonly data: { readonly subscription: string; readonly fromBlock: string; readonly toBlock: string };
+}
+
+export type ProviderMessage = SubscriptionMessage | GapMessage;
 
 /** A light client that answers from verified data. */
 export interface Provider {
@@ -22,18 +38,21 @@ export interface Provider {
   request(call: RequestArguments): Promise<unknown>;
   /** What comes of `eth_subscribe`: headers, logs (`removed` where a reorganisation took them back), hashes. */
   on(event: 'message', listener: (message: ProviderMessage) => void): this;
-  /** After `close`. */
+  /**
+   * After `close`, or when the provider's WebAssembly module has ended, as it does when its memory is full. All requests
+   * under way are rejected with the same error; connect again for a new module. Other providers are not affected.
+   */
   on(event: 'disconnect', listener: (error: ProviderRpcError) => void): this;
   /** Other events of EIP-1193 never come: the chain and the accounts stay the same. */
   on(event: string, listener: (value: never) => void): this;
   removeListener(event: string, listener: (value: never) => void): this;
-  /** Stops following the chain. Requests fail from then on. */
+  /** Stops following the chain, rejects what is under way and frees the module's memory. Requests fail from then on. */
   close(): void;
 }
 
 /**
  * Sends one JSON-RPC body (a request or a batch) to a node and returns the answer's bytes. An error with a `retryAfter`
- * (seconds, or null) says that the node asks for a pause.
+ * (seconds, or null) says that the node asks for a pause. An exchange that takes more than 60 seconds has failed.
  */
 export interface Transport {
   (body: string): Promise<Uint8Array>;
@@ -63,7 +82,11 @@ export interface Checkpoint {
   readonly totalDifficulty?: string;
 }
 
-/** Keeps values of some 70 kB under short names; there is one for every 64 blocks since the checkpoint. */
+/**
+ * Keeps values of some 70 kB under short names; there is one for every 64 blocks since the checkpoint. Among the clients
+ * that are given the same object one writes at a time. Where several processes share what is behind it, let only one of
+ * them write.
+ */
 export interface HeaderStore {
   get(key: string): Promise<Uint8Array | undefined> | Uint8Array | undefined;
   put(key: string, value: Uint8Array): Promise<void> | void;
@@ -99,18 +122,31 @@ export interface ConnectOptions {
   readonly onProgress?: (progress: SyncProgress) => void;
   /**
    * Where verified headers are kept between two runs: IndexedDB by default where there is one, `null` for nowhere, or
-   * your own. Nothing that comes back is believed: damaged or foreign contents are ignored and replaced.
+   * your own. Nothing that comes back is believed: headers up to the first damaged or foreign page are used, the others
+   * are replaced. Of several pages of a site one writes; another one takes over when that one is closed.
    */
   readonly store?: HeaderStore | null;
+  /** Is told once, in words, if headers cannot be read or kept; `console.warn` by default. The client works without. */
+  readonly onStoreError?: (error: Error) => void;
+  /** Ends an attempt to connect: `connect` rejects with the signal's reason. It has no effect on a connected provider. */
+  readonly signal?: AbortSignal;
+  /**
+   * Most milliseconds that `connect` may take, verification of all headers included; it rejects with code 4900 then.
+   * There is no limit by default.
+   */
+  readonly timeout?: number;
   /** Where to get the WebAssembly module from, if not from beside this file. */
   readonly module?: URL | Request | Response | BufferSource | WebAssembly.Module;
 }
 
-/** Verifies the chain up to the upstream's head, then resolves; rejects where that fails. */
+/**
+ * Verifies the chain up to the upstream's head, then resolves; rejects where that fails. In Node.js a process is kept
+ * running while `connect` or a request is under way, and not by a provider that waits for blocks.
+ */
 export function connect(options: ConnectOptions): Promise<Provider>;
 
-/** Loads the WebAssembly module ahead of time. */
-export function load(module?: ConnectOptions['module']): Promise<unknown>;
+/** Loads and compiles the WebAssembly module ahead of time; each provider has an instance of its own. */
+export function load(module?: ConnectOptions['module']): Promise<WebAssembly.Module>;
 
 export interface HttpOptions {
   readonly headers?: Readonly<Record<string, string>>;
@@ -121,7 +157,10 @@ export interface HttpOptions {
   readonly fetch?: typeof fetch;
 }
 
-/** The transport behind `upstream: URL`, for options of its own. */
+/**
+ * The transport behind `upstream: URL`, for options of its own. A user and a password in the address are sent as an
+ * `authorization` header.
+ */
 export function httpTransport(url: string | URL, options?: HttpOptions): Transport;
 
 export interface WebSocketOptions {

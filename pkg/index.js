@@ -1,6 +1,6 @@
 // Rootlight: a Rootstock light client as an EIP-1193 provider. Answers are checked against proof of work in
 // WebAssembly; this file only connects it to the network.
-import init, { Client } from './dist/rootlight.js';
+import { instantiate } from './dist/rootlight.js';
 import { connectWith } from './connect.js';
 import { load as bring, once } from './load.js';
 import { httpTransport } from './transport.js';
@@ -9,10 +9,10 @@ import { webSocketTransport } from './websocket.js';
 export { httpTransport, webSocketTransport };
 
 /** Loads the WebAssembly module; `connect` does it by itself. */
-export const load = once((source) => bring(init, new URL('./dist/rootlight_bg.wasm', import.meta.url), source));
+export const load = once((source) => bring(new URL('./dist/rootlight_bg.wasm', import.meta.url), source));
 
 /**
  * Verifies the chain from a checkpoint to the upstream's head, then answers from it.
  * @param {import('./index.js').ConnectOptions} options
  */
-export const connect = (options) => connectWith(load, () => Client, options);
+export const connect = (options) => connectWith(load, instantiate, options);

@@ -1,26 +1,35 @@
-// Brings a module's bytes to its loader: by fetch on a page or in a worker, from disk in Node.js.
+// Brings a module's bytes to the engine: by fetch on a page or in a worker, from disk in Node.js.
 
 const FILES = 'node:fs/promises';
 
 /**
- * @param {(input: {module_or_path: unknown}) => Promise<unknown>} init the loader made by wasm-bindgen
+ * Compiles a module.
  * @param {URL} url where the module lies beside this package
- * @param {unknown} [source] what the caller gave instead: a URL, a Response, bytes or a WebAssembly.Module
+ * @param {unknown} [source] what the caller gave instead: a URL, a Request, a Response, bytes or a WebAssembly.Module
+ * @returns {Promise<WebAssembly.Module>}
  */
-export async function load(init, url, source) {
+export async function load(url, source) {
   if (source === undefined && url.protocol === 'file:') {
     // The name is a variable so that bundlers for browsers leave it alone; a page never comes here.
     const { readFile } = await import(/* @vite-ignore */ /* webpackIgnore: true */ FILES);
-    return init({ module_or_path: await readFile(url) });
+    return WebAssembly.compile(await readFile(url));
   }
-  return init({ module_or_path: source ?? url });
+  const given = (await source) ?? url;
+  if (given instanceof WebAssembly.Module) return given;
+  if (given instanceof ArrayBuffer || ArrayBuffer.isView(given)) return WebAssembly.compile(given);
+  const response = given instanceof Response ? given : await fetch(given);
+  if (!response.ok) throw new Error(`the WebAssembly module cannot be loaded: HTTP status ${response.status}`);
+  // Servers that do not know the type make engines refuse to compile while the bytes come.
+  const streams = response.headers.get('content-type') === 'application/wasm';
+  return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** Loads once; a failed attempt can be repeated. */
+/** Loads once; a failed attempt can be repeated. A module that is compiled already is taken as it is. */
 export function once(work) {
   let running;
-  return (...args) => {
-    running ??= work(...args).catch((error) => {
+  return (source) => {
+    if (source instanceof WebAssembly.Module) return Promise.resolve(source);
+    running ??= work(source).catch((error) => {
       running = undefined;
       throw error;
     });

@@ -1,58 +1,188 @@
 // Where a light client keeps verified headers between two visits. They come and go as numbered pages of bytes; what
 // they are worth is decided by the WebAssembly module, which ignores pages that are damaged or about something else.
+//
+// One client writes at a time: two that write the same chain at different speeds would cut off each other's pages. The
+// others read, and the next one takes over when the writer is closed.
+import { localLocks } from './locks.js';
 
 /** Version of the pages. Others have other names. */
 const VERSION = 1;
+
+/** Pages that are read at once, some 70 kB each: a million headers are 15,000 pages. */
+const STEP = 16;
+
+/** Longest wait for the database in milliseconds: another page may hold it for as long as it likes. */
+const OPENING = 5_000;
 
 /** One name for each chain that a client may follow. */
 const nameOf = ({ network, checkpoint }) => `rootlight-v${VERSION}-${network}-${checkpoint?.hash ?? 'newest'}`;
 
 /**
+ * @typedef {object} Pages
+ * @property {() => AsyncIterable<Uint8Array>} load pages in order from 0; what cannot be read ends them
+ * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save pages from this number on, in place of all there
+ * were from there; never rejected
+ * @property {() => void} close lets another client write
+ */
+
+/**
  * @param {undefined | null | {get: Function, put: Function}} store what the caller chose
  * @param {{network: string, checkpoint?: {hash: string}}} config
- * @returns {undefined | {load: () => Promise<Uint8Array[]>, save: (first: number, pages: Uint8Array[]) => void}}
+ * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void}} [told] of the first failure, and of the
+ * page from which on nothing was written while another client wrote
+ * @returns {undefined | Pages}
  */
-export function pagesIn(store, config) {
+export function pagesIn(store, config, told = {}) {
   const name = nameOf(config);
-  if (store) return keyed(store, name);
-  // Where there is no IndexedDB, this is a store that fails.
-  return store === undefined ? database(name) : undefined;
+  if (store) return kept(keyed(store, name), locksOf(store), name, told);
+  if (store === null || !globalThis.indexedDB) return undefined;
+  const shared = globalThis.navigator?.locks;
+  return kept(database(name, shared !== undefined), shared ?? pageLocks, name, told);
+}
+
+/** For pages without Web Locks: only clients of the same page know of each other. */
+const pageLocks = localLocks();
+
+const locksByStore = new WeakMap();
+
+/** Locks for clients with the same store of the caller's. */
+function locksOf(store) {
+  if (!locksByStore.has(store)) locksByStore.set(store, localLocks());
+  return locksByStore.get(store);
+}
+
+/**
+ * Pages behind a lock.
+ * @param {{read: (index: number, count: number) => Promise<unknown[]>, write: (first: number, pages: Uint8Array[]) => Promise<void>, close: () => void}} place
+ */
+function kept(place, locks, name, { onError = warn, onTurn }) {
+  /** The lowest page that was not written while another client wrote. */
+  let missed;
+  let failed = false;
+  const turn = turnOf(locks, name, () => {
+    const first = missed;
+    missed = undefined;
+    if (first !== undefined) onTurn?.(first);
+  });
+  let last = turn.asked.catch(fail);
+
+  function fail(error) {
+    if (failed) return;
+    failed = true;
+    onError(new Error(`verified headers are not kept: ${error?.message ?? error}`));
+  }
+
+  async function write(first, pages) {
+    if (failed) return;
+    if (turn.isOurs()) await place.write(first, pages);
+    else missed = Math.min(missed ?? first, first);
+  }
+
+  return {
+    async *load() {
+      try {
+        for (let index = 0; ; ) {
+          const pages = await place.read(index, STEP);
+          const end = pages.findIndex((page) => !(page instanceof Uint8Array) || page.length === 0);
+          yield* end < 0 ? pages : pages.slice(0, end);
+          if (end >= 0) return;
+          index += pages.length;
+        }
+      } catch (error) {
+        fail(error);
+      }
+    },
+    // One write after the other; after one that failed nothing more is written, since pages build on each other.
+    save: (first, pages) => (last = last.then(() => write(first, pages)).catch(fail)),
+    close() {
+      turn.end();
+      void last.then(place.close);
+    },
+  };
+}
+
+function warn(error) {
+  console.warn(`rootlight: ${error.message}`);
+}
+
+/** The turn at writing: asked for at once, and waited for where another client has it. */
+function turnOf(locks, name, onTurn) {
+  const end = new AbortController();
+  let ours = false;
+  const take = () => {
+    ours = true;
+    return new Promise((release) => {
+      if (end.signal.aborted) release();
+      else end.signal.addEventListener('abort', release);
+    });
+  };
+  const wait = () => locks.request(name, { signal: end.signal }, () => {
+    const taken = take();
+    onTurn();
+    return taken;
+  }).catch(() => {});
+  const asked = new Promise((resolve, reject) => {
+    const first = locks.request(name, { ifAvailable: true }, (lock) => {
+      resolve();
+      return lock ? take() : void wait();
+    });
+    first.catch(reject);
+  });
+  return {
+    /** Once it is known whether the turn is ours from the start. */
+    asked,
+    isOurs: () => ours && !end.signal.aborted,
+    end: () => end.abort(),
+  };
 }
 
 /** Pages in a store of the caller's: a value of no bytes ends them. */
 function keyed(store, name) {
   const key = (index) => `${name}/${index}`;
   return {
-    async load() {
-      const pages = [];
-      for (;;) {
-        const page = await store.get(key(pages.length));
-        if (!page?.length) return pages;
-        pages.push(page);
-      }
+    async read(index) {
+      return [await store.get(key(index))];
     },
-    save: inOrder(async (first, pages) => {
+    async write(first, pages) {
+      if (first > 0 && !(await store.get(key(first - 1)))?.length) return;
       for (const [place, page] of [...pages, new Uint8Array(0)].entries()) await store.put(key(first + place), page);
-    }),
+    },
+    close() {},
   };
 }
 
-/** Pages in IndexedDB; each change is one transaction. */
-function database(name) {
+/** Pages in IndexedDB; each change is one transaction. `alone`: no other page writes meanwhile. */
+function database(name, alone) {
   let opening;
   const open = () => (opening ??= opened(name));
+  const inStore = async (mode) => {
+    const transaction = (await open()).transaction(PAGES, mode);
+    return { transaction, store: transaction.objectStore(PAGES) };
+  };
+  const got = (store, index) => {
+    const request = store.get(index);
+    return done(request, 'success', () => request.result);
+  };
   return {
-    load: async () => {
-      const request = (await open()).transaction(PAGES).objectStore(PAGES).getAll();
-      return done(request, 'success', () => request.result);
+    // By their numbers: a page that is missing ends them.
+    async read(index, count) {
+      const { store } = await inStore('readonly');
+      return Promise.all(Array.from({ length: count }, (_, place) => got(store, index + place)));
     },
-    save: inOrder(async (first, pages) => {
-      const transaction = (await open()).transaction(PAGES, 'readwrite');
-      const store = transaction.objectStore(PAGES);
-      store.delete(IDBKeyRange.lowerBound(first));
-      pages.forEach((page, place) => store.put(page, first + place));
-      await done(transaction, 'complete');
-    }),
+    async write(first, pages) {
+      const { transaction, store } = await inStore('readwrite');
+      const committed = done(transaction, 'complete');
+      const end = first + pages.length;
+      const links = first === 0 || (await got(store, first - 1)) !== undefined;
+      // Where pages do not know of each other, one that is ahead goes on; nobody cuts off what it wrote.
+      const leads = alone || pages.length === 0 || (await got(store, end)) === undefined;
+      if (links && leads) {
+        store.delete(IDBKeyRange.lowerBound(end));
+        pages.forEach((page, place) => store.put(page, first + place));
+      }
+      await committed;
+    },
+    close: () => opening?.then((db) => db.close(), () => {}),
   };
 }
 
@@ -61,11 +191,30 @@ const PAGES = 'pages';
 async function opened(name) {
   const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => request.result.createObjectStore(PAGES);
-  await done(request, 'success');
-  const db = request.result;
+  const db = await inTime(request);
   // Another page may delete or upgrade it.
   db.onversionchange = () => db.close();
   return db;
+}
+
+/** The database that a request opens, unless other pages keep it from opening. */
+async function inTime(request) {
+  let timer;
+  const refused = new Promise((_, reject) => {
+    const words = (reason) => () => reject(new Error(`${reason}: close other pages of this site`));
+    timer = setTimeout(words(`the database did not open within ${OPENING / 1000} s`), OPENING);
+    request.onblocked = words('another page holds the database open in an older version');
+  });
+  const opening = done(request, 'success', () => request.result);
+  try {
+    return await Promise.race([opening, refused]);
+  } catch (error) {
+    // What opens after all is not left open: it would be in the way of others.
+    opening.then((db) => db.close(), () => {});
+    throw error;
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 function done(target, event, result = () => undefined) {
@@ -73,21 +222,4 @@ function done(target, event, result = () => undefined) {
     target[`on${event}`] = () => resolve(result());
     target.onerror = target.onabort = () => reject(target.error);
   });
-}
-
-/** One write after the other; after one that failed nothing more is written, since pages build on each other. */
-function inOrder(write) {
-  let last = Promise.resolve();
-  let failed = false;
-  return (...args) => {
-    last = last.then(() => (failed ? undefined : write(...args))).catch(() => {
-      failed = true;
-    });
-    return last;
-  };
-}
-
-/** The pages there are; a store that cannot be read is like an empty one. */
-export async function loaded(pages) {
-  return pages?.load().catch(() => []);
 }

@@ -10,16 +10,35 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const SPEAKING = new Set([200, 400]);
 
 /**
- * @param {string | URL} url
+ * An address and the header for the user and the password in it, as every HTTP client but fetch makes of them: fetch
+ * refuses such an address, and quotes all of it.
+ */
+function withoutUser(given) {
+  let url;
+  try {
+    url = new URL(given, globalThis.location?.href);
+  } catch {
+    throw new TypeError('the upstream\'s address is none');
+  }
+  if (!url.username && !url.password) return { url };
+  const pair = new TextEncoder().encode([url.username, url.password].map(decodeURIComponent).join(':'));
+  url.username = '';
+  url.password = '';
+  return { url, authorization: { authorization: `Basic ${btoa(String.fromCharCode(...pair))}` } };
+}
+
+/**
+ * @param {string | URL} given
  * @param {{headers?: Record<string, string>, timeout?: number, maxBytes?: number, fetch?: typeof fetch}} [options]
  * @returns {(body: string) => Promise<Uint8Array>}
  */
-export function httpTransport(url, options = {}) {
+export function httpTransport(given, options = {}) {
+  const { url, authorization } = withoutUser(given);
   const { headers, timeout = TIMEOUT, maxBytes = MAX_BYTES, fetch = globalThis.fetch } = options;
   return async (body) => {
-    const response = await fetch(url, {
+    const response = await fetch(url.href, {
       method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
+      headers: { ...authorization, ...headers, 'content-type': 'application/json' },
       body,
       signal: AbortSignal.timeout(timeout),
       cache: 'no-store',

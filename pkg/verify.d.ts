@@ -41,7 +41,7 @@ export interface AccountDocument {
 }
 
 /** Loads the WebAssembly module ahead of time. */
-export function load(module?: URL | Request | Response | BufferSource | WebAssembly.Module): Promise<unknown>;
+export function load(module?: URL | Request | Response | BufferSource | WebAssembly.Module): Promise<WebAssembly.Module>;
 
 /** Rejects with a {@link VerificationError} that names the rule. */
 export function verifyReceipt(document: ReceiptDocument): Promise<Report>;

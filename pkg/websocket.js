@@ -20,6 +20,7 @@ const SUBSCRIBE = '{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["n
 export function webSocketTransport(url, options = {}) {
   const { timeout = TIMEOUT, maxLength = MAX_LENGTH, WebSocket = globalThis.WebSocket } = options;
   if (!WebSocket) throw new Error('this runtime has no WebSocket: give webSocketTransport one');
+  const host = hostOf(url);
   /** Exchanges under way, oldest first, by the first of their ids. */
   const waiting = new Map();
   let socket;
@@ -28,11 +29,20 @@ export function webSocketTransport(url, options = {}) {
   let onHead;
   let closed = false;
 
+  /** A connection on its way. The engine's own error would quote the whole address. */
+  function opened() {
+    try {
+      return new WebSocket(url);
+    } catch (error) {
+      throw new Error(`no connection to ${host}: ${error.name}`);
+    }
+  }
+
   function connection() {
     if (socket) return socket;
     if (closed) throw new Error('the transport is closed');
-    if (Date.now() < notBefore) throw new Error(`no connection to ${new URL(url).host}`);
-    const opening = new WebSocket(url);
+    if (Date.now() < notBefore) throw new Error(`no connection to ${host}`);
+    const opening = opened();
     socket = opening;
     opening.onopen = () => {
       if (onHead) opening.send(SUBSCRIBE);
@@ -40,7 +50,7 @@ export function webSocketTransport(url, options = {}) {
     };
     opening.onmessage = ({ data }) => take(data);
     opening.onclose = () => socket === opening && lost(new Error('connection lost'));
-    opening.onerror = () => socket === opening && lost(new Error(`no connection to ${new URL(url).host}`));
+    opening.onerror = () => socket === opening && lost(new Error(`no connection to ${host}`));
     return opening;
   }
 
@@ -107,6 +117,14 @@ export function webSocketTransport(url, options = {}) {
       lost(new Error('the transport is closed'));
     },
   });
+}
+
+function hostOf(url) {
+  try {
+    return new URL(url, globalThis.location?.href).host;
+  } catch {
+    throw new TypeError('the upstream\'s address is none');
+  }
 }
 
 function parsed(text) {

@@ -13,27 +13,43 @@ const OPTIONS = { network: 'regtest', upstream: async () => new Uint8Array(0) };
 
 /** Connects to a module that does `work` first; returns the provider and what the module was given and asked. */
 async function start(options, work = async () => {}) {
-  const seen = { asked: [], hints: [], closed: 0 };
+  const seen = { asked: [], hints: [], closed: 0, restored: [], again: [] };
   const load = async (source) => {
     await new Promise((resolve) => setImmediate(resolve));
     seen.source = source;
   };
-  const module = {
-    request: async (call) => {
-      seen.asked.push(call.method);
-      return call.method === 'eth_subscribe' ? '0x1' : [];
-    },
-    hint: (index) => seen.hints.push(index),
-    close: () => (seen.closed += 1),
-  };
-  const connect = async (text, transports, kept, keep, progress) => {
-    assert.ok('source' in seen, 'loaded before it is used');
-    Object.assign(seen, { settings: JSON.parse(text), transports, kept, keep, progress });
-    await work(seen);
-    return module;
-  };
-  return { seen, provider: await connectWith(load, () => ({ connect }), { ...OPTIONS, ...options }) };
+  class Client {
+    constructor(text, exchanges, keep, progress) {
+      assert.ok('source' in seen, 'loaded before it is used');
+      Object.assign(seen, { settings: JSON.parse(text), exchanges, keep, progress });
+    }
+    restore(page) {
+      seen.restored.push(page);
+      return page[0] !== 0;
+    }
+    start() {
+      return work(seen);
+    }
+    async request(text) {
+      const { method } = JSON.parse(text);
+      seen.asked.push(method);
+      return JSON.stringify({ result: { eth_subscribe: '0x1', eth_blockNumber: '0x5' }[method] ?? [] });
+    }
+    hint(index) {
+      seen.hints.push(index);
+    }
+    keepAgain(page) {
+      seen.again.push(page);
+    }
+    close() {
+      seen.closed += 1;
+    }
+  }
+  const instantiate = () => ({ init: async () => {}, Client });
+  return { seen, provider: await connectWith(load, instantiate, { ...OPTIONS, ...options }) };
 }
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('the module is told what concerns it, in its own units', async () => {
   const given = { minDepth: 2, unproven: 'trust', checkpoint: { number: 1, hash: '0x1' } };
@@ -50,10 +66,12 @@ test('upstreams are named by their origin, which holds no key, and reached by th
   const upstream = ['https://user:word@a.example/key', new URL('wss://b.example/key'), OPTIONS.upstream, '/rpc', 'ws://c.example'];
   const { seen } = await start({ upstream });
   assert.deepEqual(seen.settings.names, ['https://a.example', 'wss://b.example', 'upstream 2', 'https://site.example', 'ws://c.example']);
-  for (const transport of seen.transports) void transport('{"id":1}');
+  for (const exchange of seen.exchanges) void exchange('{"id":1}', false);
+  await settled();
   assert.deepEqual(FakeSocket.made.map(({ url }) => url), ['wss://b.example/key', 'ws://c.example/']);
-  assert.deepEqual(fetched.mock.calls.map(({ arguments: [url] }) => String(url)), [upstream[0], 'https://site.example/rpc']);
-  assert.equal(seen.transports[2], OPTIONS.upstream);
+  assert.deepEqual(fetched.mock.calls.map(({ arguments: [url] }) => url), ['https://a.example/key', 'https://site.example/rpc']);
+  const [{ arguments: [, { headers }] }] = fetched.mock.calls;
+  assert.equal(headers.authorization, `Basic ${btoa('user:word')}`);
   await assert.rejects(start({ upstream: 'https://' }), TypeError);
 });
 
@@ -61,7 +79,10 @@ test('connections that were made here end with the provider, those of the caller
   let ended = 0;
   const mine = Object.assign(async () => new Uint8Array(0), { close: () => (ended += 1) });
   const upstream = [mine, 'wss://node.example', 'https://node.example'];
-  const ask = async ({ transports }) => void transports[1]('{"id":1}').catch(() => {});
+  const ask = async ({ exchanges }) => {
+    void exchanges[1]('{"id":1}', false);
+    await settled();
+  };
   const { provider, seen } = await start({ upstream }, ask);
   assert.equal(FakeSocket.last.readyState, FakeSocket.CONNECTING);
   let gone;
@@ -96,14 +117,15 @@ test('what the module hands out is kept, and told of; what could not be told is 
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const page = Uint8Array.of(1);
   const first = await start({ store }, async ({ keep }) => keep(0, [page]));
-  assert.deepEqual(first.seen.kept, []);
-  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(first.seen.restored, []);
+  await settled();
+  first.provider.close();
   const { seen, provider } = await start({ store });
-  assert.deepEqual(seen.kept, [page]);
+  assert.deepEqual(seen.restored, [page]);
   await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
   const looks = () => seen.asked.filter((method) => method === 'eth_getFilterChanges').length;
   seen.keep(1, [page]);
-  await new Promise((resolve) => setImmediate(resolve));
+  await settled();
   assert.equal(looks(), 1);
   t.mock.timers.tick(9_999);
   assert.equal(looks(), 1);
@@ -114,10 +136,10 @@ test('what the module hands out is kept, and told of; what could not be told is 
 
 test('without a store nothing is kept, events are told nevertheless', async () => {
   const { seen, provider } = await start({ store: null });
-  assert.equal(seen.kept, undefined);
   await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+  seen.asked.length = 0;
   seen.keep(0, [new Uint8Array(1)]);
-  assert.deepEqual(seen.asked, ['eth_subscribe', 'eth_getFilterChanges']);
+  assert.deepEqual(seen.asked, ['eth_blockNumber', 'eth_getFilterChanges']);
   provider.close();
 });
 
@@ -132,4 +154,43 @@ test('progress is told where somebody asks for it', async () => {
     { ...way, headersPerSecond: 4, secondsLeft: 5 },
     { ...way, headersPerSecond: 0, secondsLeft: undefined },
   ]);
+});
+
+test('kept pages are taken back until one does not hold, which ends what is kept', async () => {
+  const values = new Map([1, 2, 0, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
+  const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
+  const { seen, provider } = await start({ store });
+  assert.deepEqual(seen.restored.map(([byte]) => byte), [1, 2, 0]);
+  await settled();
+  assert.equal(values.get('rootlight-v1-regtest-newest/2').length, 0);
+  provider.close();
+});
+
+test('a client that comes to write after another one is given again what it could not write', async () => {
+  const values = new Map();
+  const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
+  const first = await start({ store });
+  const second = await start({ store });
+  first.seen.keep(0, [Uint8Array.of(1), Uint8Array.of(2)]);
+  second.seen.keep(1, [Uint8Array.of(3)]);
+  second.seen.keep(2, [Uint8Array.of(4)]);
+  await settled();
+  assert.deepEqual(values.get('rootlight-v1-regtest-newest/1'), Uint8Array.of(2));
+  first.provider.close();
+  await settled();
+  assert.deepEqual([first.seen.again, second.seen.again], [[], [1]]);
+  second.seen.keep(1, [Uint8Array.of(3), Uint8Array.of(4)]);
+  await settled();
+  assert.deepEqual(values.get('rootlight-v1-regtest-newest/2'), Uint8Array.of(4));
+  second.provider.close();
+});
+
+test('a store that fails is told of once, and nothing else comes of it', async () => {
+  const failing = async () => Promise.reject(new Error('no space'));
+  const told = [];
+  const { seen, provider } = await start({ store: { get: failing, put: failing }, onStoreError: ({ message }) => told.push(message) });
+  seen.keep(0, [Uint8Array.of(1)]);
+  await settled();
+  assert.deepEqual(told, ['verified headers are not kept: no space']);
+  provider.close();
 });

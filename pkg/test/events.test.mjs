@@ -4,11 +4,14 @@ import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { withEvents } from '../events.js';
-import { scenario } from './lib/events-scenario.mjs';
+import { faults, scenario } from './lib/events-scenario.mjs';
 import { inPage } from './lib/in-page.mjs';
 
 /** Things that the scenario finds right. */
-const CHECKS = 23;
+const CHECKS = 25;
+
+/** Likewise, where something goes wrong. */
+const FAULT_CHECKS = 14;
 
 test('blocks, logs and a reorganisation are told in Node.js', async () => {
   assert.equal(await scenario(await import('../index.js'), await import('../dev.js')), CHECKS);
@@ -22,13 +25,26 @@ test('they are told in a page', async () => {
   assert.equal(await inPage((run) => run(work)), CHECKS);
 });
 
+test('what hangs, is closed or cannot be copied stops no other subscription in Node.js', async () => {
+  assert.equal(await faults(await import('../index.js'), await import('../dev.js')), FAULT_CHECKS);
+});
+
+test('nor in a page', async () => {
+  const work = async () => {
+    const { faults } = await import('/test/lib/events-scenario.mjs');
+    return faults(await import('/index.js'), await import('/dev.js'));
+  };
+  assert.equal(await inPage((run) => run(work)), FAULT_CHECKS);
+});
+
 /** Methods after which events are looked for, one of each kind. */
 const SENDS = ['eth_sendTransaction', 'eth_sendRawTransaction', 'evm_mine', 'anvil_mine', 'hardhat_mine', 'mnr_submitBitcoinBlock'];
 
 /** A module of which the test decides what it says; `news` holds what is new of each subscription. */
 function module(interval = 1e6) {
-  const state = { next: 1, news: new Map(), asked: [], calls: [] };
+  const state = { next: 1, news: new Map(), asked: [], calls: [], head: 5 };
   const ask = async ({ method, params }) => {
+    if (method === 'eth_blockNumber') return `0x${state.head.toString(16)}`;
     state.asked.push(method);
     if (SENDS.includes(method)) return 'sent';
     if (method === 'eth_subscribe') {
@@ -67,6 +83,69 @@ test('a subscription that the module has lost is made again under the same id', 
   assert.equal(await events.provider.request({ method: 'eth_unsubscribe', params: [subscription] }), true);
   assert.equal(state.news.size, 0);
   events.close();
+});
+
+test('of a subscription that was made again the blocks are told that it missed', async () => {
+  const { state, events, subscribe } = module();
+  const gaps = [];
+  events.provider.on('message', ({ type, data }) => type === 'rootlight_gap' && gaps.push(data));
+  const subscription = await subscribe('newHeads');
+  const lose = async (head) => {
+    state.news.clear();
+    state.head = head;
+    await events.changed();
+  };
+  await lose(5);
+  assert.deepEqual(gaps, [], 'no block came meanwhile');
+  state.head = 6;
+  await events.changed();
+  state.refusal = new Error('no proof');
+  await lose(7);
+  assert.deepEqual(gaps, []);
+  delete state.refusal;
+  await lose(20);
+  assert.deepEqual(gaps, [{ subscription, fromBlock: '0x7', toBlock: '0x14' }]);
+  await lose(21);
+  assert.deepEqual(gaps[1], { subscription, fromBlock: '0x15', toBlock: '0x15' });
+  events.close();
+});
+
+test('a look that hangs keeps nothing from other subscriptions, and what it brings is told in the end', async () => {
+  const { state, events, told, subscribe } = module();
+  const [stuck, other] = [await subscribe('logs', {}), await subscribe('newHeads')];
+  let go;
+  const { splice } = Array.prototype;
+  state.news.get(stuck).splice = function (...given) {
+    return new Promise((resolve) => (go = resolve)).then(() => splice.apply(this, given));
+  };
+  state.news.get(stuck).push('late');
+  for (const news of ['a', 'b']) {
+    state.news.get(other).push(news);
+    void events.changed();
+    await settled();
+  }
+  assert.deepEqual(told, ['a', 'b']);
+  assert.equal(state.asked.filter((method) => method === 'eth_getFilterChanges').length, 3);
+  go();
+  await settled();
+  assert.deepEqual(told, ['a', 'b', 'late']);
+  events.close();
+});
+
+test('parameters that cannot be copied are refused before anything is asked', async () => {
+  const { state, events, subscribe } = module();
+  await assert.rejects(subscribe('logs', { address: () => {} }), { code: -32602, message: /cannot be copied/ });
+  assert.deepEqual(state.asked, []);
+  events.close();
+});
+
+test('a provider that is closed while it subscribes has no subscription', async (t) => {
+  const timers = t.mock.method(globalThis, 'setInterval', () => {});
+  const { events, subscribe } = module();
+  const under = subscribe('newHeads');
+  events.close();
+  await assert.rejects(under, { code: 4900 });
+  assert.equal(timers.mock.callCount(), 0);
 });
 
 test('what fails is told later, and a listener that throws keeps nothing from others', async (t) => {

@@ -3,18 +3,31 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, once } from '../load.js';
 
-const init = async ({ module_or_path: given }) => given;
+/** The smallest module there is. */
+const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
-test('a module comes from disk in Node.js, by its address on a page, and from the caller first of all', async () => {
-  const here = new URL(import.meta.url);
-  assert.match(String(await load(init, here)), /^\/\/ Loading a module/);
+const isModule = (module) => assert.ok(module instanceof WebAssembly.Module);
+
+test('a module comes from disk in Node.js, by its address on a page, and from the caller first of all', async (t) => {
+  const here = new URL('../dist/rootlight_verify_bg.wasm', import.meta.url);
   const there = new URL('https://site.example/module.wasm');
-  assert.equal(await load(init, there), there);
-  const bytes = new Uint8Array(8);
-  for (const url of [here, there]) assert.equal(await load(init, url, bytes), bytes);
+  const response = (type, status = 200) => new Response(EMPTY, { status, headers: { 'content-type': type } });
+  const fetched = t.mock.method(globalThis, 'fetch', async () => response('application/wasm'));
+  isModule(await load(here));
+  isModule(await load(there));
+  for (const source of [EMPTY, EMPTY.buffer, await WebAssembly.compile(EMPTY)]) {
+    for (const url of [here, there]) isModule(await load(url, source));
+  }
+  // Servers that do not know the type.
+  for (const given of [response('application/wasm'), response('text/plain'), Promise.resolve(response('text/plain'))]) isModule(await load(here, given));
+  assert.equal(fetched.mock.callCount(), 1);
+  isModule(await load(here, 'https://cdn.example/module.wasm'));
+  assert.deepEqual(fetched.mock.calls.map(({ arguments: [asked] }) => String(asked)), [there.href, 'https://cdn.example/module.wasm']);
+  await assert.rejects(load(there, response('text/plain', 404)), /HTTP status 404/);
+  await assert.rejects(load(there, new Uint8Array(8)), WebAssembly.CompileError);
 });
 
-test('it is loaded once, and again only after a failure, which is told', async () => {
+test('it is loaded once, and again only after a failure, which is told; a compiled one is taken as it is', async () => {
   const outcomes = [Promise.reject(new Error('no network')), Promise.resolve('module'), Promise.resolve('another')];
   const given = [];
   const bring = once((source) => {
@@ -25,5 +38,8 @@ test('it is loaded once, and again only after a failure, which is told', async (
   for (const attempt of both) await assert.rejects(attempt, /no network/);
   assert.equal(await bring('c'), 'module');
   assert.equal(await bring('d'), 'module');
+  const compiled = await WebAssembly.compile(EMPTY);
+  assert.equal(await bring(compiled), compiled);
+  assert.equal(await bring(), 'module');
   assert.deepEqual(given, ['a', 'c']);
 });

@@ -49,3 +49,28 @@ test('functions that panic become traps, others stay', async () => {
   assert.notEqual(status, 0);
   assert.match(stderr, /no function that panics/);
 });
+
+test('the JavaScript side of a module becomes a function that makes as many as are wanted', async () => {
+  const glue = `
+    let wasm;
+    export class Client { get() { return wasm.get(); } }
+    export function version() { return wasm.version(); }
+    export { initSync, __wbg_init as default };
+    function initSync() {}
+    function __wbg_init(instance) {
+        wasm = instance.exports;
+    }
+  `.replaceAll(/^ {4}/gm, '');
+  assert.equal(run('factory.mjs', glue).stderr, '');
+  const { instantiate } = await import(`data:text/javascript,${encodeURIComponent(readFileSync(file, 'utf8'))}`);
+  const make = (number) => {
+    const { init, ...rest } = instantiate({ guard: ({ get }) => ({ get: () => get() + 1, version: () => 'v' }) });
+    init({ exports: { get: () => number } });
+    return rest;
+  };
+  const made = [1, 5].map(make);
+  assert.deepEqual(made.map(({ Client, version }) => [new Client().get(), version()]), [[2, 'v'], [6, 'v']]);
+  for (const other of [glue.replace('wasm = instance.exports;', ''), glue.replace('initSync, ', ''), `import './x.js';\n${glue}`]) {
+    assert.notEqual(run('factory.mjs', other).status, 0);
+  }
+});

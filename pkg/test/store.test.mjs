@@ -2,9 +2,9 @@
 // replaced where it does not.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { loaded, pagesIn } from '../store.js';
+import { pagesIn } from '../store.js';
 import { inPage } from './lib/in-page.mjs';
-import { visit } from './lib/store-scenario.mjs';
+import { loaded, visit } from './lib/store-scenario.mjs';
 import { serveRecording } from './lib/upstream.mjs';
 
 let node;
@@ -53,7 +53,8 @@ test('damage and foreign contents are ignored and replaced', async () => {
   }
 });
 
-test('a store that fails is like none', async () => {
+test('a store that fails is like none', async (t) => {
+  t.mock.method(console, 'warn', () => {});
   const rootlight = await import('../index.js');
   const failing = async () => Promise.reject(new Error('no space'));
   await asked(() => visit(rootlight, { ...options, store: { get: failing, put: failing } }));
@@ -87,16 +88,18 @@ test('each chain has its pages, and pages from one on take the place of all ther
   const store = mapStore();
   const hash = `0x${'1'.repeat(64)}`;
   const chains = [{ network: 'mainnet' }, { network: 'testnet' }, { network: 'mainnet', checkpoint: { hash } }];
-  const pages = () => chains.map((config) => pagesIn(store, config));
-  for (const [place, each] of pages().entries()) {
-    await each.save(0, [page(place), page(8), page(9)]);
-    await each.save(1, [page(7)]);
+  for (const [place, config] of chains.entries()) {
+    const pages = pagesIn(store, config);
+    await pages.save(0, [page(place), page(8), page(9)]);
+    await pages.save(1, [page(7)]);
   }
-  for (const [place, each] of pages().entries()) assert.deepEqual(await each.load(), [page(place), page(7)]);
+  for (const [place, config] of chains.entries()) assert.deepEqual(await loaded(pagesIn(store, config)), [page(place), page(7)]);
   assert.equal(pagesIn(null, chains[0]), undefined);
+  // There is no IndexedDB here.
+  assert.equal(pagesIn(undefined, chains[0]), undefined);
   // The last write of an earlier visit did not happen.
   const torn = mapStore(new Map([['rootlight-v1-regtest-newest/0', page(1)]]));
-  assert.deepEqual(await pagesIn(torn, { network: 'regtest' }).load(), [page(1)]);
+  assert.deepEqual(await loaded(pagesIn(torn, { network: 'regtest' })), [page(1)]);
 });
 
 test('pages are written one after the other, and none after one that was not', async () => {
@@ -106,18 +109,24 @@ test('pages are written one after the other, and none after one that was not', a
     await new Promise((resolve) => setTimeout(resolve, value[0]));
     store.put(key, value);
   };
-  const pages = pagesIn({ get: store.get, put }, { network: 'regtest' });
+  const told = [];
+  const pages = pagesIn({ get: store.get, put }, { network: 'regtest' }, { onError: ({ message }) => told.push(message) });
   await Promise.all([pages.save(0, [page(20)]), pages.save(0, [page(1)])]);
-  assert.deepEqual(await pages.load(), [page(1)]);
+  assert.deepEqual(await loaded(pages), [page(1)]);
   await Promise.all([pages.save(1, [page(0)]), pages.save(0, [page(2)])]);
   await pages.save(0, [page(3)]);
-  assert.deepEqual(await pages.load(), [page(1)]);
+  assert.deepEqual(await loaded(pages), [page(1)]);
+  assert.deepEqual(told, ['verified headers are not kept: no space']);
 });
 
-test('pages that cannot be read are none', async () => {
+test('pages that cannot be read are none, and pages that would follow none are not written', async (t) => {
+  const warned = t.mock.method(console, 'warn', () => {});
   const get = async () => Promise.reject(new Error('no permission'));
   assert.deepEqual(await loaded(pagesIn({ get }, { network: 'regtest' })), []);
-  assert.equal(await loaded(undefined), undefined);
+  assert.deepEqual(warned.mock.calls.map(({ arguments: [words] }) => words), ['rootlight: verified headers are not kept: no permission']);
+  const store = mapStore();
+  await pagesIn(store, { network: 'regtest' }).save(1, [page(1)]);
+  assert.equal(store.values.size, 0);
 });
 
 test('databases of a page are changed as a whole, given up to another page, and left alone where nobody wants them', async () => {

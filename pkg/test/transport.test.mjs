@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
+import { inspect } from 'node:util';
 import { httpTransport } from '../transport.js';
 import { listen } from './lib/upstream.mjs';
 
@@ -95,4 +96,26 @@ test('an upstream that asks for a pause is left alone for as long', async () => 
   const date = new Date(Date.now() + 30_000).toUTCString();
   const seconds = await after(429, { 'retry-after': date });
   assert.ok(seconds > 25 && seconds <= 30, `${seconds}`);
+});
+
+test('a user and a password in the address become a header, and no error quotes them', async () => {
+  const asked = [];
+  const fetch = async (url, { headers }) => {
+    asked.push([url, headers.authorization]);
+    return new Response('{}');
+  };
+  await httpTransport('https://us%20er:p%C3%A4ss@node.example/key', { fetch })('{}');
+  await httpTransport('https://user@node.example/', { fetch, headers: { authorization: 'Bearer x' } })('{}');
+  assert.deepEqual(asked, [
+    ['https://node.example/key', `Basic ${Buffer.from('us er:päss').toString('base64')}`],
+    ['https://node.example/', 'Bearer x'],
+  ]);
+  const error = (() => {
+    try {
+      return httpTransport('https://user:pass@');
+    } catch (reason) {
+      return reason;
+    }
+  })();
+  assert.ok(error instanceof TypeError && !inspect(error).includes('pass@'), inspect(error));
 });

@@ -59,11 +59,12 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
     )?;
     let built = target_dir().join(WASM).join(artefact.profile).join("rootlight_wasm.wasm");
     log.run(
-        Cmd::new("wasm-bindgen --target web --remove-producers-section --out-name")
+        Cmd::new("wasm-bindgen --target web --no-typescript --remove-producers-section --out-name")
             .args(&[artefact.name, "--out-dir"])
             .arg(&dist)
             .arg(&built),
     )?;
+    log.run(Cmd::new("node pkg/scripts/factory.mjs").arg(dist.join(format!("{}.js", artefact.name))))?;
     let module = dist.join(format!("{}_bg.wasm", artefact.name));
     optimise(log, &module)?;
     let (raw, brotli) = weigh(log, &module)?;

@@ -42,7 +42,7 @@ async function tryDriver() {
   return { driver, url: await Promise.race([ready, failed]) };
 }
 
-/** Starts a browser: {open(url), run(asyncFunction, ...args), close()}. */
+/** Starts a browser: {open(url), run(asyncFunction, ...args), tab(), close()}. */
 export async function startBrowser() {
   const { driver, url } = await startDriver();
   const profile = mkdtempSync(join(tmpdir(), 'rootlight-page-'));
@@ -59,9 +59,18 @@ export async function startBrowser() {
       capabilities: { alwaysMatch: { 'goog:chromeOptions': options, timeouts: { script: PATIENCE } } },
     });
     const session = `${url}/session/${created.sessionId}`;
+    /** What is done in one tab; different tabs take turns. */
+    const inTab = (handle) => {
+      const here = () => ask(`${session}/window`, 'POST', { handle });
+      return {
+        open: (page) => here().then(() => ask(`${session}/url`, 'POST', { url: page })),
+        run: (work, ...args) => here().then(() => runInPage(session, work, args)),
+      };
+    };
     return {
-      open: (page) => ask(`${session}/url`, 'POST', { url: page }),
-      run: (work, ...args) => runInPage(session, work, args),
+      ...inTab(await ask(`${session}/window`, 'GET')),
+      /** Another tab: its `open` and `run`. */
+      tab: async () => inTab((await ask(`${session}/window/new`, 'POST', { type: 'tab' })).handle),
       close: async () => {
         await ask(session, 'DELETE').catch(() => {});
         await end();

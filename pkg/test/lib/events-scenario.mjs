@@ -18,9 +18,12 @@ const LOGS_42 = '0x600d80600b6000396000f3602a600052600760206000a100';
 async function listen(provider, ...params) {
   const told = [];
   const subscription = await provider.request({ method: 'eth_subscribe', params });
+  const gaps = [];
   const listener = ({ type, data }) => {
-    must(type === 'eth_subscription', 'the type of a message');
-    if (data.subscription === subscription) told.push(data.result);
+    must(['eth_subscription', 'rootlight_gap'].includes(type), 'the type of a message');
+    if (data.subscription !== subscription) return;
+    if (type === 'rootlight_gap') gaps.push(data);
+    else told.push(data.result);
   };
   provider.on('message', listener);
   const until = async (count) => {
@@ -28,7 +31,7 @@ async function listen(provider, ...params) {
     while (told.length < count && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
     return told.splice(0);
   };
-  return { subscription, listener, told, until };
+  return { subscription, listener, told, gaps, until };
 }
 
 const marks = (logs) => logs.map((log) => `${BigInt(log.blockNumber)}${log.removed ? '-' : '+'}`).join(' ');
@@ -85,12 +88,17 @@ async function work({ connect }, { startDevChain }) {
 
     // The module forgets a subscription; it is made again.
     const lost = await listen(provider, 'newHeads');
+    const known = BigInt(await provider.request({ method: 'eth_blockNumber' }));
     check((await request({ method: 'eth_uninstallFilter', params: [lost.subscription] })) === true, 'a lost subscription');
     for (const end = Date.now() + 20_000; lost.told.length === 0 && Date.now() < end; ) {
       await send({ to });
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     check(lost.told.length > 0, `a subscription of the ${name} that was made again`);
+    // Each block since then was told, or told to be missing.
+    const [{ fromBlock, toBlock }] = lost.gaps;
+    const whole = BigInt(fromBlock) === known + 1n && BigInt(lost.told[0].number) <= BigInt(toBlock) + 1n;
+    check(lost.gaps.length === 1 && whole, `the gap of the ${name}: ${fromBlock} to ${toBlock}, then ${lost.told[0].number}`);
   }
 
   const minimum = BigInt((await light.request({ method: 'eth_getBlockByNumber', params: ['latest', false] })).minimumGasPrice);
@@ -106,4 +114,91 @@ async function work({ connect }, { startDevChain }) {
     check(gone === 4900, 'disconnect');
   }
   return right;
+}
+
+/** Subscriptions beside something that goes wrong; returns how many things were found right. */
+export const faults = (light, dev) => keepRunning(() => faultWork(light, dev));
+
+const failureOf = (promise) => promise.then(() => ({}), (error) => error);
+
+async function faultWork({ connect }, { startDevChain }) {
+  let right = 0;
+  const check = (condition, what) => {
+    must(condition, what);
+    right += 1;
+  };
+  const chain = await startDevChain();
+  const ask = (method, ...params) => chain.request({ method, params });
+  const [from] = await ask('eth_accounts');
+  const log = () => ask('eth_sendTransaction', { from, data: '0x602a60005260206000a0', gas: '0x30d40' });
+  const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
+  const plain = transportTo(chain, WITHOUT);
+  let stuck = false;
+  const upstream = (body) => (stuck && /receipt/i.test(body) ? new Promise(() => {}) : plain(body));
+  const options = { network: 'regtest', upstream, checkpoint: { number: 0, hash }, pollSeconds: 0.1, store: null };
+  const light = await connect(options);
+
+  // Receipts that never come hang the logs, and with them questions; heads go on.
+  const logs = await listen(light, 'logs', {});
+  const heads = await listen(light, 'newHeads');
+  stuck = true;
+  const hash_ = await log();
+  const hanging = Array.from({ length: 8 }, () => failureOf(light.request({ method: 'eth_getTransactionReceipt', params: [hash_] })));
+  check((await heads.until(1)).length === 1, 'a head beside logs that hang');
+  await log();
+  check((await heads.until(1)).length === 1, 'another one');
+  check(logs.told.length === 0, 'logs without proof');
+
+  // All who wait are told of the end.
+  const subscribing = failureOf(light.request({ method: 'eth_subscribe', params: ['newHeads'] }));
+  const intervals = counted();
+  light.close();
+  check((await subscribing).code === 4900, 'a subscription that was on its way');
+  check((await Promise.all(hanging)).every(({ code }) => code === 4900), 'questions that were on their way');
+  check(intervals.stop() === 0, 'nothing is looked for after the end');
+
+  for (const [name, provider] of [['light client', await connect({ ...options, upstream: plain })], ['chain', chain]]) {
+    const odd = { address: () => {} };
+    const refused = await failureOf(provider.request({ method: 'eth_subscribe', params: ['logs', odd] }));
+    check(refused.code === -32602, `parameters that the ${name} cannot copy: ${refused.message}`);
+    const closing = counted();
+    const late = failureOf(provider.request({ method: 'eth_subscribe', params: ['newHeads'] }));
+    if (name === 'light client') provider.close();
+    else check((await late).code === undefined, 'a subscription');
+    if (name === 'light client') check((await late).code === 4900, 'a subscription while closing');
+    check(closing.stop() === (name === 'chain' ? 1 : 0), `timers of the ${name}`);
+  }
+
+  // Nobody waits for ever for the head.
+  const never = { ...options, upstream: () => new Promise(() => {}) };
+  const abort = new AbortController();
+  const aborted = failureOf(connect({ ...never, signal: abort.signal }));
+  abort.abort(new Error('enough'));
+  check((await aborted).message === 'enough', 'an aborted connection');
+  const late = await failureOf(connect({ ...never, timeout: 50 }));
+  check(late.code === 4900 && /within 50 ms/.test(late.message), 'a connection that takes too long');
+  chain.close();
+  return right;
+}
+
+/** Counts intervals that are begun and not ended; `stop` gives their number. */
+function counted() {
+  const { clearInterval, setInterval } = globalThis;
+  const running = new Set();
+  globalThis.setInterval = (work, time, ...rest) => {
+    const timer = setInterval(work, time, ...rest);
+    // Those that only keep a program running for what it waits for.
+    if (time < 1e6) running.add(timer);
+    return timer;
+  };
+  globalThis.clearInterval = (timer) => {
+    running.delete(timer);
+    clearInterval(timer);
+  };
+  return {
+    stop: () => {
+      Object.assign(globalThis, { clearInterval, setInterval });
+      return running.size;
+    },
+  };
 }

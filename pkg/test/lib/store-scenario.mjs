@@ -13,6 +13,13 @@ export async function visit({ connect }, options) {
   }
 }
 
+/** All pages there are. */
+export async function loaded(pages) {
+  const all = [];
+  for await (const page of pages.load()) all.push(page);
+  return all;
+}
+
 const settled = (request) =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -36,10 +43,11 @@ export async function harmDatabases(change) {
 }
 
 /** What becomes of pages in IndexedDB, in the worst cases too. */
-export async function databases({ loaded, pagesIn }) {
+export async function databases({ pagesIn }) {
   const config = { network: 'regtest', checkpoint: { hash: '0x1' } };
-  const pages = pagesIn(undefined, config);
-  const read = async () => (await loaded(pagesIn(undefined, config))).map((page) => [...page]);
+  const pages = pagesIn(undefined, config, { onError: () => {} });
+  const silent = { onError: () => {} };
+  const read = async () => (await loaded(pagesIn(undefined, config, silent))).map((page) => [...page]);
   const page = (byte) => Uint8Array.of(byte);
   const { open } = IDBFactory.prototype;
   let connections = 0;

@@ -3,17 +3,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use js_sys::{Array, Function};
+use js_sys::Function;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use crate::config::Config;
 use crate::driver::Driver;
-use crate::failure::{failure, DISCONNECTED, INTERNAL, INVALID_REQUEST};
 use crate::host::Upstream;
-use crate::request::{message, result};
 
-/// A light client that answers JSON-RPC from verified data.
+/// A light client that answers JSON-RPC from verified data. What it throws are texts; `pkg/connect.js` makes errors of
+/// them.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Client {
@@ -23,56 +22,58 @@ pub struct Client {
 
 #[wasm_bindgen]
 impl Client {
-    /// Verifies the chain from the checkpoint to the upstream's head, then follows it.
+    /// A client that has not asked anything yet.
     ///
     /// `options` is JSON: `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`.
-    /// Each of `transports` takes a request body and returns a promise of the answer's bytes.
-    ///
-    /// `kept` are pages that `keep` was given in an earlier run, in order from 0; what does not hold is ignored as a
-    /// whole. `keep(first, pages)` is called with what to keep: pages from this number on, in place of all there were.
-    /// `progress(start, head, target, rate, left)` is told how far the way to the head is.
+    /// Each of `exchanges` is as `pkg/exchange.js` makes them. `keep(first, pages)` is called with what to keep: pages
+    /// from this number on, in place of all there were. `progress(start, head, target, rate, left)` is told how far the
+    /// way to the head is.
     ///
     /// # Errors
-    /// An `Error` that says which option is wrong, or which header does not verify and why.
-    pub async fn connect(
-        options: String,
-        transports: Vec<Function>,
-        kept: Option<Array>,
+    /// Which option is wrong, and why.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        options: &str,
+        exchanges: Vec<Function>,
         keep: Function,
         progress: Option<Function>,
-    ) -> Result<Client, JsValue> {
-        let config = Config::read(&options).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
-        config.check(transports.len()).map_err(|reason| failure(INVALID_REQUEST, &reason))?;
-        let upstreams = transports.into_iter().map(|transport| Upstream::new(transport, config.batch));
+    ) -> Result<Client, String> {
+        let config = Config::read(options)?;
+        config.check(exchanges.len())?;
+        let upstreams = exchanges.into_iter().map(|exchange| Upstream::new(exchange, config.batch));
         let driver = Driver::new(&config, upstreams.collect(), keep, progress);
-        if let Some(kept) = kept {
-            driver.restore(&kept);
-        }
-        let driver = Rc::new(driver);
-        let client = Self { driver, closed: Rc::default() };
-        for index in 0..client.driver.upstreams() {
-            spawn_local(follow(client.driver.clone(), index, client.closed.clone()));
-        }
-        if let Err(reason) = client.driver.reach_head().await {
-            client.close();
-            return Err(failure(DISCONNECTED, &reason));
-        }
-        Ok(client)
+        Ok(Self { driver: Rc::new(driver), closed: Rc::default() })
     }
 
-    /// EIP-1193: answers `{method, params}`.
+    /// Takes back the next page that `keep` was given in an earlier run, from page 0 on, before [`Self::start`]. `false`:
+    /// the page does not hold; what came before it stays, and no further page may follow.
+    pub fn restore(&self, page: &[u8]) -> bool {
+        self.driver.restore(page)
+    }
+
+    /// What `keep` was given from this page on was not kept: it is given it again, as far as it is still in memory.
+    #[wasm_bindgen(js_name = keepAgain)]
+    pub fn keep_again(&self, page: u32) {
+        self.driver.keep_again(page);
+    }
+
+    /// Verifies the chain up to the upstreams' head, then follows it.
     ///
     /// # Errors
-    /// An `Error` with `code` and, where there is one, `data`.
-    pub async fn request(&self, call: JsValue) -> Result<JsValue, JsValue> {
+    /// Which header does not verify, and why.
+    pub async fn start(&self) -> Result<(), String> {
         // What is needed is held by the future itself, so that JavaScript may drop the object meanwhile.
-        if self.closed.get() {
-            return Err(failure(DISCONNECTED, "the client is closed"));
+        let driver = self.driver.clone();
+        driver.restored();
+        for index in 0..driver.upstreams() {
+            spawn_local(follow(driver.clone(), index, self.closed.clone()));
         }
-        let message = message(&call)?;
-        let reply = self.driver.answer(message.as_bytes()).await;
-        let reply = reply.ok_or_else(|| failure(INTERNAL, "no answer"))?;
-        result(&reply.body)
+        driver.reach_head().await
+    }
+
+    /// Answers a JSON-RPC message with a JSON-RPC answer.
+    pub async fn request(&self, message: String) -> Option<String> {
+        self.driver.answer(message.as_bytes()).await
     }
 
     /// The upstream at this place says that there is something new.
@@ -80,7 +81,7 @@ impl Client {
         self.driver.hint(upstream);
     }
 
-    /// Stops following the chain; requests fail from then on.
+    /// Stops following the chain.
     pub fn close(&self) {
         self.closed.set(true);
     }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use alloy_primitives::{keccak256, B256};
-use js_sys::{Function, Reflect, Uint8Array};
 use rootlight::dev::{
     rbtc, DevAccounts, DevOptionError, DevOptions, Mining, DEFAULT_ACCOUNTS, DEFAULT_HISTORY,
 };
@@ -16,12 +15,10 @@ use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use crate::failure::{failure, DISCONNECTED, INTERNAL, INVALID_REQUEST};
 use crate::host::{moment, sleep, Deadline};
-use crate::request::{message, result};
 
-/// Seconds between two looks at the clock; blocks come in whole seconds.
-const TICK: f64 = 0.2;
+/// Milliseconds between two looks at the clock; blocks come in whole seconds.
+const TICK: f64 = 200.0;
 
 /// The options of `start`, as JSON.
 #[derive(Deserialize)]
@@ -48,14 +45,9 @@ struct Entropy {
 }
 
 impl Entropy {
-    /// Takes a secret from the host; every host that runs this has `crypto`.
-    fn new() -> Result<Self, JsValue> {
-        let crypto = Reflect::get(&js_sys::global(), &"crypto".into())?;
-        let fill: Function = Reflect::get(&crypto, &"getRandomValues".into())?.dyn_into()?;
-        let mut secret = [0; 32];
-        let bytes = Uint8Array::new_with_length(32);
-        fill.call1(&crypto, &bytes)?;
-        bytes.copy_to(&mut secret);
+    /// Takes a secret of 32 bytes from the host.
+    fn new(secret: &[u8]) -> Result<Self, String> {
+        let secret = secret.try_into().map_err(|_| "a secret has 32 bytes")?;
         Ok(Self { secret, used: 0 })
     }
 
@@ -95,13 +87,14 @@ impl DevChain {
     /// Starts a chain at its genesis.
     ///
     /// `options` is JSON: `accounts`, `balance` (RBTC), `mnemonic`, `blockTime`, `hardfork`, `genesis`, `history`, with
-    /// the meaning of the command line's flags.
+    /// the meaning of the command line's flags. `secret` is 32 random bytes.
     ///
     /// # Errors
-    /// An `Error` that says which option is wrong.
-    pub fn start(options: &str) -> Result<DevChain, JsValue> {
+    /// Which option is wrong, and why.
+    #[wasm_bindgen(constructor)]
+    pub fn new(options: &str, secret: &[u8]) -> Result<DevChain, String> {
         let options: Options<'_> = serde_json::from_str(options).map_err(|e| unusable("options", e))?;
-        let mut entropy = Entropy::new()?;
+        let mut entropy = Entropy::new(secret)?;
         let node = node(&options, entropy.moment())?;
         let notifying = Arc::new(Dispatcher::with_notifications());
         let running = Running { client: LocalClient::new(Box::new(node)), notifying, entropy };
@@ -110,33 +103,28 @@ impl DevChain {
         Ok(chain)
     }
 
-    /// EIP-1193: answers `{method, params}`.
-    ///
-    /// # Errors
-    /// An `Error` with `code` and, where there is one, `data`.
-    pub fn request(&self, call: &JsValue) -> Result<JsValue, JsValue> {
-        let message = message(call)?;
+    /// Answers a JSON-RPC message with a JSON-RPC answer; none once the chain is closed.
+    pub fn request(&self, message: &str) -> Option<String> {
         let mut running = self.running.borrow_mut();
-        let Running { client, notifying, entropy } =
-            running.as_mut().ok_or_else(|| failure(DISCONNECTED, "the chain is closed"))?;
+        let Running { client, notifying, entropy } = running.as_mut()?;
         let message = LocalMessage::new(notifying.clone(), message.as_bytes());
         let deadline = Deadline::start();
         let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
-        result(&reply.ok_or_else(|| failure(INTERNAL, "no answer"))?.body)
+        reply.map(|reply| reply.body)
     }
 
-    /// Ends the chain and frees what it holds; requests fail from then on.
+    /// Ends the chain and frees what it holds; there are no answers from then on.
     pub fn close(&self) {
         self.running.take();
     }
 }
 
-fn unusable(option: &str, reason: impl core::fmt::Display) -> JsValue {
-    failure(INVALID_REQUEST, &format!("{option}: {reason}"))
+fn unusable(option: &str, reason: impl core::fmt::Display) -> String {
+    format!("{option}: {reason}")
 }
 
-fn node(options: &Options<'_>, now: Moment) -> Result<DevNode, JsValue> {
+fn node(options: &Options<'_>, now: Moment) -> Result<DevNode, String> {
     let mut accounts =
         DevAccounts { count: options.accounts.unwrap_or(DEFAULT_ACCOUNTS), ..DevAccounts::default() };
     if let Some(mnemonic) = &options.mnemonic {
@@ -155,7 +143,7 @@ fn node(options: &Options<'_>, now: Moment) -> Result<DevNode, JsValue> {
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;
     config.history = Some(options.history.unwrap_or(DEFAULT_HISTORY));
     config.version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/dev").into();
-    DevNode::new(config, now).map_err(|e| failure(INTERNAL, &e.to_string()))
+    DevNode::new(config, now).map_err(|e| e.to_string())
 }
 
 fn option_of(error: &DevOptionError) -> &'static str {

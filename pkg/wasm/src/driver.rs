@@ -4,25 +4,39 @@ use std::cell::RefCell;
 
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::light::{
-    Answer, CallFailure, Identity, Outbox, Progress, Question, SyncOptions, SyncStep, UpstreamCall,
+    Answer, CallFailure, Identity, Outbox, Progress, Question, Restoring, SyncOptions, SyncStep, UpstreamCall,
 };
-use rootlight::rpc::{Client, Reply, Step};
-use wasm_bindgen::{JsCast as _, JsValue};
+use rootlight::rpc::{Client, Step};
+use wasm_bindgen::JsValue;
 
 use crate::config::Config;
-use crate::host::{moment, sleep, Deadline, Upstream};
+use crate::host::{moment, sleep, Budget, Deadline, Share, Upstream};
 
-/// Longest sleep of a loop in seconds, so that what other upstreams made possible is noticed.
-const LONGEST_SLEEP: f64 = 1.0;
+/// Longest sleep of a loop in milliseconds, so that what other upstreams made possible is noticed.
+const LONGEST_SLEEP: f64 = 1_000.0;
 
-/// Pause between two looks at whether the head is reached, in seconds.
-const LOOK: f64 = 0.01;
+/// Pause between two looks at whether the head is reached, in milliseconds.
+const LOOK: f64 = 10.0;
+
+/// Bytes of answers that all questions under way hold together: receipts of 2,000 full blocks are some 100 MB, and a
+/// page on a telephone has a few hundred.
+const ANSWER_BYTES: usize = 128 << 20;
+
+/// Bytes of answers that one round of synchronization with one upstream holds: 200 headers as block objects are some
+/// 5 MB.
+const FOLLOWING_BYTES: usize = 32 << 20;
+
+/// What a question gets that takes more than is left of [`ANSWER_BYTES`]; the code is the reference node's for limits.
+const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
 
 /// A light client and its upstreams. No borrow of the client is held while waiting.
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: RefCell<Client>,
+    restoring: RefCell<Restoring>,
     upstreams: Vec<Upstream>,
+    /// What answers to questions of callers may take.
+    budget: Budget,
     /// Takes what is to be kept.
     keep: Function,
     /// Is told how far the first synchronization is.
@@ -52,16 +66,30 @@ impl Driver {
             ..SyncOptions::default()
         };
         let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
-        Self { client: RefCell::new(client), upstreams, keep, progress }
+        let budget = Budget::new(ANSWER_BYTES);
+        Self {
+            client: RefCell::new(client),
+            restoring: RefCell::default(),
+            upstreams,
+            budget,
+            keep,
+            progress,
+        }
     }
 
-    /// Takes back what was kept. Where it does not hold, the client starts from the checkpoint and writes all anew.
-    pub(crate) fn restore(&self, kept: &Array) {
-        let mut read = |index: u64| {
-            let page = kept.get(index as u32).dyn_into::<Uint8Array>();
-            Ok(page.ok().map(|page| page.to_vec()))
-        };
-        let _ = self.client.borrow_mut().restore(&mut read);
+    /// Takes back one kept page; whether it holds.
+    pub(crate) fn restore(&self, page: &[u8]) -> bool {
+        self.client.borrow_mut().restore_page(&mut self.restoring.borrow_mut(), page).is_ok()
+    }
+
+    /// No more pages come. Where those that came do not hold, the client starts from the checkpoint.
+    pub(crate) fn restored(&self) {
+        let _ = self.client.borrow_mut().restored(self.restoring.take());
+    }
+
+    /// Hands out pages from this one on again.
+    pub(crate) fn keep_again(&self, page: u32) {
+        self.client.borrow_mut().keep_again(page.into());
     }
 
     /// Hands out what is new and verified.
@@ -105,19 +133,21 @@ impl Driver {
     pub(crate) async fn follow(&self, index: usize, closed: impl Fn() -> bool) {
         let Some(upstream) = self.upstreams.get(index) else { return };
         let mut outbox = Outbox::default();
+        let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
+            let share = budget.share();
             let questions = outbox.questions(self.client.borrow().cache(), moment());
-            let again = outbox.reminders(upstream.ask(&questions).await);
-            upstream.ask(&again).await;
+            let again = outbox.reminders(upstream.ask(&questions, true, &share).await);
+            upstream.ask(&again, true, &share).await;
             let step = self.client.borrow_mut().sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {
-                    let answers = upstream.ask(&calls).await;
+                    let answers = upstream.ask(&calls, true, &share).await;
                     self.client.borrow_mut().sync_feed(index, answers, moment());
                     self.save();
                     self.report();
                 }
-                SyncStep::Wait(millis) => sleep((millis as f64 / 1_000.0).min(LONGEST_SLEEP)).await,
+                SyncStep::Wait(millis) => sleep((millis as f64).min(LONGEST_SLEEP)).await,
             }
         }
     }
@@ -136,7 +166,7 @@ impl Driver {
     }
 
     /// Asks each question the upstream it names; answers in the questions' order.
-    async fn ask(&self, questions: Vec<Question>) -> Vec<Answer> {
+    async fn ask(&self, questions: Vec<Question>, share: &Share<'_>) -> Vec<Answer> {
         let nobody = || Err(CallFailure::Transport("no such upstream".into()));
         let mut answers: Vec<Answer> = questions.iter().map(|_| nobody()).collect();
         let mine =
@@ -145,8 +175,8 @@ impl Driver {
             .map(|index| mine(index).map(|(place, question)| (place, question.call.clone())).unzip())
             .collect();
         // All are asked before the first answer is awaited.
-        let asked: Vec<_> =
-            self.upstreams.iter().zip(&parts).map(|(upstream, (_, calls))| upstream.ask(calls)).collect();
+        let all = self.upstreams.iter().zip(&parts);
+        let asked: Vec<_> = all.map(|(upstream, (_, calls))| upstream.ask(calls, false, share)).collect();
         for (asked, (places, _)) in asked.into_iter().zip(&parts) {
             for (place, answer) in places.iter().zip(asked.await) {
                 answers[*place] = answer;
@@ -156,19 +186,24 @@ impl Driver {
     }
 
     /// Answers one message.
-    pub(crate) async fn answer(&self, message: &[u8]) -> Option<Reply> {
+    pub(crate) async fn answer(&self, message: &[u8]) -> Option<String> {
         let mut session = self.client.borrow().open(message);
+        let share = self.budget.share();
         loop {
             let deadline = Deadline::start();
             let step = self.client.borrow_mut().step(&mut session, &|| deadline.is_over());
             match step {
                 Step::Fetch(questions) => {
-                    let answers = self.ask(questions).await;
+                    let answers = self.ask(questions, &share).await;
+                    // Nobody is to blame: the session ends without a word about its upstreams.
+                    if share.is_exceeded() {
+                        return Some(TOO_MUCH.into());
+                    }
                     self.client.borrow().feed(&mut session, answers);
                 }
                 Step::Done(reply) => {
                     self.client.borrow_mut().close(session);
-                    return reply;
+                    return reply.map(|reply| reply.body);
                 }
             }
         }

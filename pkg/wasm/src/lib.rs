@@ -10,11 +10,7 @@ mod dev;
 #[cfg(feature = "light")]
 mod driver;
 #[cfg(feature = "light")]
-mod failure;
-#[cfg(feature = "light")]
 mod host;
-#[cfg(feature = "light")]
-mod request;
 
 #[cfg(feature = "verify")]
 mod verify;
@@ -25,12 +21,3 @@ pub use client::Client;
 pub use dev::DevChain;
 #[cfg(feature = "verify")]
 pub use verify::{keccak256, verify_account, verify_receipt};
-
-use wasm_bindgen::prelude::wasm_bindgen;
-
-/// The package's version.
-#[wasm_bindgen]
-#[must_use]
-pub fn version() -> String {
-    env!("CARGO_PKG_VERSION").into()
-}

@@ -1,0 +1,74 @@
+// One instance of a WebAssembly module for each client. What ends an instance (its memory is full, a check of its own
+// fails) is told to the one client that lives in it.
+import { disconnected } from './life.js';
+
+/** What calls into an instance that has ended return: nothing, for glue that takes it apart. */
+const NOTHING = Object.freeze([]);
+
+const MIB = 2 ** 20;
+
+/**
+ * @param {(host: object) => {init: Function}} instantiate as pkg/scripts/factory.mjs makes it
+ * @param {WebAssembly.Module} module
+ * @param {ReturnType<typeof import('./life.js').newLife>} life ends when the instance does, and ends its pauses
+ */
+export async function instance(instantiate, module, life) {
+  const guard = (exports) =>
+    guarded(exports, (error) => {
+      const size = Math.ceil(exports.memory.buffer.byteLength / MIB);
+      life.end(disconnected(`the WebAssembly module has ended with ${size} MiB of memory in use: ${error}; connect again`));
+    });
+  const { init, ...rest } = instantiate({ guard, rootlightSleep: sleeper(life) });
+  await init({ module_or_path: module });
+  return rest;
+}
+
+/** Exports of an instance. The first that throws ends it: whatever comes out of there has left its memory half changed. */
+function guarded(exports, onEnd) {
+  let depth = 0;
+  let end;
+  let told = false;
+  const wrapped = (work) => (...args) => {
+    if (end) {
+      // Below a call that is still on its way, that one must not go on either.
+      if (depth > 0) throw end;
+      return NOTHING;
+    }
+    depth += 1;
+    try {
+      return work(...args);
+    } catch (error) {
+      end ??= error ?? new Error('unknown');
+      if (depth > 1) throw error;
+      return NOTHING;
+    } finally {
+      depth -= 1;
+      if (end && depth === 0 && !told) {
+        told = true;
+        onEnd(end);
+      }
+    }
+  };
+  const entries = Object.entries(exports);
+  return Object.fromEntries(entries.map(([name, value]) => [name, typeof value === 'function' ? wrapped(value) : value]));
+}
+
+/** Pauses that do not keep Node.js running and are over when their client is. */
+function sleeper(life) {
+  const sleeping = new Set();
+  life.onEnd(() => {
+    for (const wake of sleeping) wake();
+  });
+  return (milliseconds) =>
+    new Promise((resolve) => {
+      if (life.isOver) return resolve();
+      const wake = () => {
+        sleeping.delete(wake);
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(wake, milliseconds);
+      timer.unref?.();
+      sleeping.add(wake);
+    });
+}

@@ -1,0 +1,114 @@
+// Exchanges with an upstream as the module has them, and what their words say of an address.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { test } from 'node:test';
+import { inspect } from 'node:util';
+import { exchangeOver, withoutSecrets } from '../exchange.js';
+import { connect } from '../index.js';
+import { newLife } from '../life.js';
+import { serveChain } from './lib/chain-server.mjs';
+import { listen } from './lib/upstream.mjs';
+
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+test('four exchanges of callers are under way at once, and four of synchronization, until their answers are taken', async () => {
+  const asked = [];
+  const exchange = exchangeOver(async (body) => {
+    asked.push(body);
+    return Uint8Array.of(asked.length);
+  }, newLife());
+  const callers = ['a', 'b', 'c', 'd', 'e', 'f'].map((body) => exchange(body, false));
+  await settled();
+  assert.equal(asked.join(''), 'abcd');
+  const following = ['g', 'h', 'i', 'j', 'k'].map((body) => exchange(body, true));
+  await settled();
+  assert.equal(asked.join(''), 'abcdghij');
+  assert.deepEqual((await callers[1])(), Uint8Array.of(2));
+  await settled();
+  assert.equal(asked.join(''), 'abcdghije');
+  (await following[0])();
+  (await callers[0])();
+  await settled();
+  assert.equal(asked.join(''), 'abcdghijekf');
+});
+
+test('an exchange that fails makes room at once, and says why', async () => {
+  const outcomes = [
+    [async () => Promise.reject(new Error('down')), 'down'],
+    [() => { throw new Error('at once'); }, 'at once'],
+    [async () => 'text', 'the transport gave no Uint8Array'],
+    [async () => Promise.reject(undefined), 'unknown failure'],
+    [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: 3 })), 3],
+    [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: null })), NaN],
+  ];
+  for (const [transport, reason] of outcomes) {
+    const exchange = exchangeOver(transport, newLife());
+    for (let count = 0; count < 6; count += 1) assert.deepEqual(await exchange('', false), reason);
+  }
+});
+
+test('an exchange has a minute, and ends with its client', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const life = newLife();
+  const exchange = exchangeOver(() => new Promise(() => {}), life);
+  const late = exchange('', false);
+  await settled();
+  t.mock.timers.tick(60_000);
+  assert.equal(await late, 'no answer in 60 s');
+  const under = [exchange('', false), exchange('', true)];
+  life.end(new Error('closed'));
+  assert.deepEqual(await Promise.all(under), ['closed', 'closed']);
+  assert.equal(await exchange('', false), 'closed');
+});
+
+test('of an address only its host is said', () => {
+  for (const [text, said] of [
+    ['no https://user:pass@node.example:4444/key?key=1#key here', 'no https://node.example:4444 here'],
+    ["Failed to parse 'wss://user@node.example/key'.", "Failed to parse 'wss://node.example'."],
+    ['http://a@b@c.example/x', 'http://c.example'],
+    ['https://[::1]:80/key', 'https://[::1]:80'],
+    ['nothing to hide: at 10:30', 'nothing to hide: at 10:30'],
+    // Cut before half a password is left.
+    [`${'x '.repeat(990)}https://user:${'p'.repeat(100)}@node.example/`, 'x '.repeat(990)],
+  ]) {
+    assert.equal(withoutSecrets(text), said);
+  }
+  const began = performance.now();
+  withoutSecrets('a.a://@'.repeat(1e6));
+  assert.ok(performance.now() - began < 1_000);
+});
+
+/** Whatever an error shows of itself. */
+const shown = (error) => `${inspect(error, { showHidden: true, depth: 9 })} ${JSON.stringify(error)} ${error.stack}`;
+
+test('no error of a client quotes the user, the password or the key in an upstream\'s address', async () => {
+  const down = await listen(createServer());
+  await down.close();
+  const port = new URL(down.url).port;
+  const secret = `user:s3cret@127.0.0.1:${port}/k3y?k3y=1`;
+  const network = { network: 'regtest', store: null };
+  const transport = async () => Promise.reject(new TypeError(`Request cannot be constructed from http://${secret}`));
+  for (const upstream of [`http://${secret}`, `ftp://${secret}`, 'http://user:s3cret@:k3y', transport, [`http://${secret}`, transport]]) {
+    const error = await connect({ ...network, upstream }).then(() => assert.fail('connected'), (reason) => reason);
+    assert.ok(!/s3cret|k3y/.test(shown(error)), shown(error));
+  }
+});
+
+test('an upstream behind a user and a password is reached, and named without them', async () => {
+  const given = [];
+  const served = await serveChain(3, async ({ headers }) => {
+    given.push(headers.authorization);
+    return headers.authorization ? undefined : [401];
+  });
+  try {
+    const upstream = served.url.replace('//', '//user:s3cret@');
+    const provider = await connect({ ...served.options, upstream, store: null });
+    assert.equal(await provider.request({ method: 'eth_blockNumber' }), '0x3');
+    const upstreams = JSON.stringify(await provider.request({ method: 'rootlight_upstreams' }));
+    assert.ok(!upstreams.includes('s3cret') && upstreams.includes(new URL(served.url).host), upstreams);
+    assert.deepEqual([...new Set(given)], [`Basic ${btoa('user:s3cret')}`]);
+    provider.close();
+  } finally {
+    await served.close();
+  }
+});

@@ -1,0 +1,44 @@
+// A development chain of this process as a node on loopback.
+import { createServer } from 'node:http';
+import { startDevChain } from '../../dev.js';
+import { transportTo } from './chain-transport.mjs';
+import { listen } from './upstream.mjs';
+
+/**
+ * Starts a chain with so many blocks and serves it with open CORS; headers are asked for one by one. `asked.count` counts questions; `before(request)` is
+ * awaited before each exchange and may answer it itself by returning a [status, headers].
+ */
+export async function serveChain(blocks, before = async () => undefined) {
+  const chain = await startDevChain({ blockTime: 'manual' });
+  const ask = (method, ...params) => chain.request({ method, params });
+  if (blocks > 0) await ask('hardhat_mine', `0x${blocks.toString(16)}`);
+  const { hash } = await ask('eth_getBlockByNumber', '0x0', false);
+  const answer = transportTo(chain, ['rootlight_getHeaders']);
+  const asked = { count: 0 };
+  const server = createServer(async (request, response) => {
+    response.setHeader('access-control-allow-origin', '*');
+    // Between two exchanges there is no connection that would keep a program running.
+    response.setHeader('connection', 'close');
+    response.setHeader('access-control-allow-headers', 'content-type, authorization');
+    if (request.method === 'OPTIONS') return response.writeHead(204).end();
+    let body = '';
+    for await (const piece of request) body += piece;
+    asked.count += [JSON.parse(body)].flat().length;
+    const instead = await before(request);
+    if (instead) return response.writeHead(...instead).end();
+    response.setHeader('content-type', 'application/json');
+    return response.end(await answer(body));
+  });
+  const { url, close } = await listen(server);
+  return {
+    chain,
+    ask,
+    url,
+    asked,
+    options: { network: 'regtest', checkpoint: { number: 0, hash }, upstream: url },
+    close: async () => {
+      await close();
+      chain.close();
+    },
+  };
+}

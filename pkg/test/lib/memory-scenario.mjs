@@ -1,0 +1,118 @@
+// What becomes of clients whose module runs out of memory, the same in Node.js and in a page.
+import { transportTo } from './chain-transport.mjs';
+
+/** WebAssembly's pages. */
+const PAGE = 65_536;
+
+const MIB = 2 ** 20;
+
+/** A number as WebAssembly writes it (LEB128), and how one is read: the number, and where it ends. */
+function written(number) {
+  const bytes = [];
+  for (; number >= 0x80; number = Math.floor(number / 0x80)) bytes.push((number % 0x80) + 0x80);
+  return [...bytes, number];
+}
+
+function read(bytes, at) {
+  let number = 0;
+  for (let shift = 1; ; shift *= 0x80) {
+    const byte = bytes[at];
+    at += 1;
+    number += (byte % 0x80) * shift;
+    if (byte < 0x80) return [number, at];
+  }
+}
+
+/** The memory section. */
+const MEMORY = 5;
+
+/** A module that may have no more than so many bytes beyond what it starts with. */
+export function withLimit(bytes, more) {
+  for (let at = 8; at < bytes.length; ) {
+    const [size, from] = read(bytes, at + 1);
+    if (bytes[at] === MEMORY) {
+      const [first] = read(bytes, from + 2);
+      const limits = [1, 1, ...written(first), ...written(first + Math.ceil(more / PAGE))];
+      const section = [MEMORY, ...written(limits.length), ...limits];
+      const limited = new Uint8Array(at + section.length + bytes.length - from - size);
+      limited.set(bytes.subarray(0, at));
+      limited.set(section, at);
+      limited.set(bytes.subarray(from + size), at + section.length);
+      return WebAssembly.compile(limited);
+    }
+    at = from + size;
+  }
+  throw new Error('a module without memory');
+}
+
+/** A member of that many bytes in each answer that is an object. */
+function padded(transport, bytes) {
+  const padding = JSON.stringify('x'.repeat(bytes));
+  return async (body) => {
+    const text = new TextDecoder().decode(await transport(body));
+    return new TextEncoder().encode(text.replaceAll('"result":{', `"result":{"padding":${padding},`));
+  };
+}
+
+/** A chain whose every block has a log, and the options of a client that follows it. */
+async function chainWithLogs({ startDevChain }, blocks) {
+  const chain = await startDevChain({ blockTime: 'manual' });
+  const [from] = await chain.request({ method: 'eth_accounts' });
+  for (let block = 0; block < blocks; block += 1) {
+    // Logs 42.
+    await chain.request({ method: 'eth_sendTransaction', params: [{ from, data: '0x602a60005260206000a0', gas: '0x30d40' }] });
+    await chain.request({ method: 'evm_mine' });
+  }
+  const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+  return { chain, options: { network: 'regtest', checkpoint: { number: 0, hash }, store: null, pollSeconds: 3_600 } };
+}
+
+const codeOf = (promise) => promise.then(() => 'an answer', ({ code }) => code);
+
+/** Ends a client's module by an answer that does not fit into its memory; returns what its caller and others see of it. */
+export async function trapped(light, dev, bytes) {
+  const { chain, options } = await chainWithLogs(dev, 1);
+  const plain = transportTo(chain);
+  const large = padded(plain, 24 * MIB);
+  let grown = false;
+  const upstream = async (body) => {
+    if (body.includes('eth_getTransactionCount') || body.includes('eth_getProof')) return new Promise(() => {});
+    return (grown ? large : plain)(body);
+  };
+  const other = await light.connect({ ...options, upstream: plain });
+  const provider = await light.connect({ ...options, upstream, module: await withLimit(bytes, 16 * MIB) });
+  const told = [];
+  provider.on('disconnect', ({ code, message }) => told.push([code, message]));
+  const [account] = await chain.request({ method: 'eth_accounts' });
+  const hangs = [1, 2].map(() => codeOf(provider.request({ method: 'eth_getBalance', params: [account, 'latest'] })));
+  await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+  grown = true;
+  const ends = codeOf(provider.request({ method: 'eth_getBlockByNumber', params: ['0x1', true] }));
+  const codes = await Promise.all([ends, ...hangs]);
+  const after = await codeOf(provider.request({ method: 'eth_chainId' }));
+  provider.close();
+  const beside = await other.request({ method: 'eth_blockNumber' });
+  const again = await light.connect({ ...options, upstream: plain });
+  const anew = await again.request({ method: 'eth_blockNumber' });
+  for (const each of [other, again, chain]) each.close();
+  return { codes, after, told, beside, anew };
+}
+
+/** Twenty questions at once to an upstream that pads its answers; returns their outcomes and what works after them. */
+export async function flooded(light, dev) {
+  const blocks = 26;
+  const { chain, options } = await chainWithLogs(dev, blocks);
+  const plain = transportTo(chain);
+  // Receipts are under a block's hash; headers and bodies are asked for as they are.
+  const large = padded(plain, 12 * MIB);
+  let grown = false;
+  const upstream = (body) => (grown && body.includes('eth_getTransactionReceipt') ? large : plain)(body);
+  const provider = await light.connect({ ...options, upstream, batch: 1 });
+  const logs = () => provider.request({ method: 'eth_getLogs', params: [{ fromBlock: '0x0', toBlock: 'latest' }] });
+  grown = true;
+  const codes = await Promise.all(Array.from({ length: 20 }, () => codeOf(logs())));
+  grown = false;
+  const found = (await logs()).length;
+  for (const each of [provider, chain]) each.close();
+  return { codes, found };
+}

@@ -1,0 +1,238 @@
+// Kept headers where several clients share them: tabs of one site in a real browser, and clients of one process.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { serveChain } from './lib/chain-server.mjs';
+import { inPage } from './lib/in-page.mjs';
+
+/** Blocks of the chain: 18 pages of 64, and a bit; a client writes when it has 512 new ones. */
+const BLOCKS = 1_200;
+
+let served;
+/** What exchanges over these paths wait for. */
+const gates = new Map();
+
+before(async () => {
+  served = await serveChain(BLOCKS, ({ url }) => gates.get(url)?.());
+});
+
+after(() => served.close());
+
+/** Exchanges over a path wait: `open(count)` lets so many through, or all from then on. */
+function gate(path) {
+  const waiting = [];
+  let left = 0;
+  gates.set(path, () => {
+    left -= 1;
+    return left >= 0 ? undefined : new Promise((resolve) => waiting.push(() => resolve()));
+  });
+  return (count = Infinity) => {
+    left = count - waiting.length;
+    for (const go of waiting.splice(0, count)) go();
+  };
+}
+
+/** How many questions some work took. */
+async function asked(work) {
+  const before = served.asked.count;
+  await work();
+  return served.asked.count - before;
+}
+
+/** Connects in a tab and stays; `globalThis.connecting` settles once the head is reached. */
+const begin = async (options) => {
+  const { connect } = await import('/index.js');
+  globalThis.connecting = connect(options);
+  globalThis.connecting.catch(() => {});
+};
+
+/** The head that the tab's client has, once that is `wanted`. */
+const head = async (wanted) => {
+  const provider = await globalThis.connecting;
+  for (let left = 200; left > 0; left -= 1) {
+    const now = Number(await provider.request({ method: 'eth_blockNumber' }));
+    if (now === wanted) return now;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return undefined;
+};
+
+/** Once what is new is written. */
+const close = async () => {
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  (await globalThis.connecting).close();
+  await new Promise((resolve) => setTimeout(resolve, 200));
+};
+
+test('a slow tab does not cut off what a fast one wrote, and writes on when that one is closed', { timeout: 120_000 }, async () => {
+  const openSlow = gate('/slow');
+  const openFast = gate('/fast');
+  const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2 });
+  await inPage(async (fast, reload, tab) => {
+    const slow = await tab();
+    const third = await tab();
+    await fast(begin, options('/fast'));
+    // Both have found nothing kept before the first of them writes.
+    await slow(begin, options('/slow'));
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    openFast();
+    assert.equal(await fast(head, BLOCKS), BLOCKS);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    // The slow one gets as far as its first pages.
+    openSlow(22);
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const visit = async (blocks) => {
+      const count = await asked(async () => {
+        await third(begin, options('/third'));
+        assert.equal(await third(head, blocks), blocks);
+      });
+      await third(close);
+      return count;
+    };
+    const beside = await visit(BLOCKS);
+    assert.ok(beside < 40, `${beside} questions beside two others`);
+
+    openSlow();
+    assert.equal(await slow(head, BLOCKS), BLOCKS);
+
+    // The writer goes; the other one, which wrote nothing so far, keeps what comes.
+    await fast(close);
+    await served.ask('hardhat_mine', '0x64');
+    assert.equal(await slow(head, BLOCKS + 100), BLOCKS + 100);
+    await slow(close);
+    const later = await visit(BLOCKS + 100);
+    assert.ok(later < 40, `${later} questions after the writer was closed`);
+  });
+});
+
+test('a page that is missing ends what is taken back, and those before it stay', { timeout: 120_000 }, async () => {
+  const blocks = Number(await served.ask('eth_blockNumber'));
+  const visit = async (options, missing) => {
+    const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
+    for (const { name } of missing === null ? [] : await indexedDB.databases()) {
+      const db = await done(indexedDB.open(name));
+      await done(db.transaction('pages', 'readwrite').objectStore('pages').delete(missing));
+      db.close();
+    }
+    const { connect } = await import('/index.js');
+    const provider = await connect(options);
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+    provider.close();
+    return head;
+  };
+  await inPage(async (run, reload) => {
+    const visited = async (missing = null) => {
+      await reload();
+      return asked(async () => assert.equal(await run(visit, served.options, missing), blocks));
+    };
+    const cold = await visited();
+    const warm = await visited();
+    const holed = await visited(4);
+    const mended = await visited();
+    const counts = JSON.stringify({ cold, warm, holed, mended });
+    // Five pages of 64 blocks are left of all.
+    assert.ok(cold > blocks && warm < 40 && holed < cold - 4 * 64 + 40 && holed > 64 && mended < 40, counts);
+  });
+});
+
+test('pages are read a few at a time, and not beyond one that does not hold', { timeout: 120_000 }, async () => {
+  const work = async (options) => {
+    const { connect } = await import('/index.js');
+    (await connect(options)).close();
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
+    const [{ name }] = await indexedDB.databases();
+    const db = await done(indexedDB.open(name));
+    const store = db.transaction('pages', 'readwrite').objectStore('pages');
+    const junk = new Uint8Array(70_000);
+    for (let page = 3; page < 1_000; page += 1) store.put(junk, page);
+    await new Promise((resolve) => (store.transaction.oncomplete = resolve));
+    db.close();
+    let bytes = 0;
+    for (const method of ['get', 'getAll']) {
+      const real = IDBObjectStore.prototype[method];
+      IDBObjectStore.prototype[method] = function (...given) {
+        const request = real.apply(this, given);
+        request.addEventListener('success', () => {
+          bytes += [request.result].flat().reduce((sum, page) => sum + (page?.length ?? 0), 0);
+        });
+        return request;
+      };
+    }
+    const provider = await connect(options);
+    const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+    provider.close();
+    return { head, bytes };
+  };
+  const { head, bytes } = await inPage((run) => run(work, served.options));
+  assert.equal(head, Number(await served.ask('eth_blockNumber')));
+  assert.ok(bytes > 0 && bytes < 4 * 2 ** 20, `${bytes} bytes read`);
+});
+
+test('a database that another page keeps from opening is told of in words, and the client does without', { timeout: 120_000 }, async () => {
+  const work = async (options) => {
+    const { connect } = await import('/index.js');
+    const name = `rootlight-v1-${options.network}-${options.checkpoint.hash}`;
+    // A page that does not close its connection when another one deletes the database.
+    const held = indexedDB.open(name, 1);
+    await new Promise((resolve) => (held.onsuccess = resolve));
+    const deleting = indexedDB.deleteDatabase(name);
+    const told = [];
+    const provider = await connect({ ...options, onStoreError: ({ message }) => told.push(message) });
+    const head = Number(await provider.request({ method: 'eth_blockNumber' }));
+    provider.close();
+    held.result.close();
+    await new Promise((resolve) => (deleting.onsuccess = resolve));
+    return { head, told };
+  };
+  const { head, told } = await inPage((run) => run(work, served.options));
+  assert.equal(head, Number(await served.ask('eth_blockNumber')));
+  assert.deepEqual(told, ['verified headers are not kept: the database did not open within 5 s: close other pages of this site']);
+});
+
+/** A store of the caller's. */
+const mapStore = (values = new Map()) => ({ values, get: (key) => values.get(key), put: (key, value) => void values.set(key, value) });
+
+test('two clients with one store of the caller\'s do not write over each other', { timeout: 60_000 }, async () => {
+  const { connect } = await import('../index.js');
+  const store = mapStore();
+  const openFirst = gate('/first');
+  const openSecond = gate('/second');
+  const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2, store });
+  const connecting = ['/first', '/second'].map((path) => connect(options(path)));
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  openFirst();
+  const first = await connecting[0];
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  const written = new Map(store.values);
+  openSecond(22);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  assert.deepEqual(store.values, written);
+  assert.ok(written.size > 18, `${written.size} values`);
+  openSecond();
+  for (const each of [first, await connecting[1]]) each.close();
+});
+
+test('of a store of the caller\'s nothing is asked for beyond what does not hold', { timeout: 60_000 }, async () => {
+  const { connect } = await import('../index.js');
+  const store = mapStore();
+  (await connect({ ...served.options, store })).close();
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  let read = 0;
+  // It goes on for ever.
+  const endless = {
+    get: async (key) => {
+      read += 1;
+      if (read > 100) throw new Error('more than a hundred pages');
+      return key.endsWith('/0') ? store.get(key) : new Uint8Array(70_000);
+    },
+    put: store.put,
+  };
+  const cold = await asked(async () => (await connect({ ...served.options, store: null })).close());
+  const failures = [];
+  const warm = await asked(async () => (await connect({ ...served.options, store: endless, onStoreError: (error) => failures.push(error) })).close());
+  // Two at the start, and the page below each write.
+  assert.ok(read < 8, `${read} pages read`);
+  assert.deepEqual(failures, []);
+  assert.ok(warm < cold - 32, `${warm} questions, ${cold} without a store`);
+});
