@@ -22,9 +22,9 @@ const LOOK: f64 = 10.0;
 /// page on a telephone has a few hundred.
 const ANSWER_BYTES: usize = 128 << 20;
 
-/// Bytes of answers that one round of synchronization with one upstream holds: 200 headers as block objects are some
-/// 5 MB.
-const FOLLOWING_BYTES: usize = 32 << 20;
+/// Bytes of answers that one round of synchronization with one upstream holds: as many as its four exchanges may bring
+/// under the transports' own limit. 200 headers as block objects are some 5 MB.
+const FOLLOWING_BYTES: usize = 128 << 20;
 
 /// What a question gets that takes more than is left of [`ANSWER_BYTES`]; the code is the reference node's for limits.
 const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
