@@ -275,15 +275,41 @@ pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
 /// Hashes beside the way up in Bitcoin's own order, and whether the way comes from the right.
 /// At most 32, and no more bits than hashes.
 fn branch(args: &[Arg<'_>]) -> Option<Vec<(B256, bool)>> {
-    let path = args.get(2)?.int() as u32;
+    let path = args.get(2)?.int();
     let hashes = args.get(3)?.list();
-    let bits = u32::BITS.saturating_sub(path.leading_zeros());
+    // The reference counts the bits of positive numbers only: a negative path fits any number of hashes.
+    let bits = if path < 0 { 0 } else { u32::BITS.saturating_sub(path.leading_zeros()) };
     if hashes.len() > 32 || bits as usize > hashes.len() {
         return None;
     }
     let step = |(index, hash): (usize, &&[u8])| {
         let hash = B256::try_from(*hash).unwrap_or_default();
-        (reversed(&hash), path.checked_shr(index as u32).unwrap_or(0) & 1 == 1)
+        (reversed(&hash), (path as u32).checked_shr(index as u32).unwrap_or(0) & 1 == 1)
     };
     Some(hashes.iter().enumerate().map(step).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many steps the branch of a path over so many hashes has.
+    fn steps(path: u32, hashes: usize) -> Option<usize> {
+        let hash = [7; 32];
+        let list = alloc::vec![hash.as_slice(); hashes];
+        let word = Arg::Word(U256::ZERO);
+        let args = [word.clone(), word, Arg::Word(U256::from(path)), Arg::List(list)];
+        branch(&args).map(|steps| steps.len())
+    }
+
+    #[test]
+    fn a_path_has_no_more_bits_than_there_are_hashes_unless_it_is_negative() {
+        assert_eq!((steps(0, 0), steps(1, 1), steps(3, 2)), (Some(0), Some(1), Some(2)));
+        assert_eq!((steps(1, 0), steps(4, 2)), (None, None));
+        assert_eq!((steps(0x8000_0000, 0), steps(u32::MAX, 3)), (Some(0), Some(3)));
+        assert_eq!(
+            (steps(u32::MAX >> 1, 31), steps(u32::MAX >> 1, 30), steps(0, 33)),
+            (Some(31), None, None)
+        );
+    }
 }
