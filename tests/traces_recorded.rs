@@ -254,6 +254,11 @@ fn chain_with_version_0_headers() {
 }
 
 #[test]
+fn bridge_chain() {
+    whole("execution/bridge_chain", Network::regtest(), 300);
+}
+
+#[test]
 fn edge_chain() {
     whole("execution/edge_chain", Network::regtest(), 140);
 }

@@ -69,6 +69,10 @@ impl NativeHost for Host {
         amount < U256::MAX
     }
 
+    fn pay(&mut self, from: Address, to: Address, amount: U256) -> bool {
+        self.transfer(from, to, amount)
+    }
+
     fn log(&mut self, log: Log) {
         self.logs.push(log);
     }

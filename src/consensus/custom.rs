@@ -17,7 +17,8 @@
 //! ```
 //! `base` is a built-in network's name (default `regtest`). `hardforks` and `rules` take the reference's configuration
 //! names and heights, -1 for never; a rule named in `rules` has that height, one whose hard fork is named in
-//! `hardforks` that fork's, any other the base's. Numbers may be JSON integers or decimal or `0x` strings. `genesis` is
+//! `hardforks` that fork's, any other the base's. On `regtest` block 0 is the reference's own allocation with the native
+//! contracts of these rules, unless `genesis` or `genesisHash` says otherwise. Numbers may be JSON integers or decimal or `0x` strings. `genesis` is
 //! the reference's allocation file; with it the hash of block 0 is computed, and `genesisHash`, if given, must be that
 //! hash.
 
@@ -121,6 +122,9 @@ impl Network {
             forks: &[],
             overrides: &heights,
         });
+        if stated.is_none() && base_name == "regtest" {
+            network.genesis_hash = Genesis::regtest().header(&network).hash();
+        }
         let genesis = file.genesis.map(|text| Genesis::from_json(text.get())).transpose()?;
         if let Some(genesis) = &genesis {
             let computed = genesis.header(&network).hash();
@@ -217,6 +221,27 @@ mod tests {
         assert_eq!(network, Network::regtest());
         let network = Network::from_json(r#"{"name":"mainnet","base":"mainnet"}"#).unwrap();
         assert_eq!(network, Network::mainnet());
+    }
+
+    #[test]
+    fn older_rules_change_block_0_of_regtest() {
+        // Hashes of the reference's block 0 with these heights.
+        let cases = [
+            ("{}", "8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe"),
+            (r#"{"rskip516":-1}"#, "34c690850bc250af70fed1451eb398d8aee158acba5149ced64cdf0fc72603a2"),
+            (r#"{"rskip516":25}"#, "34c690850bc250af70fed1451eb398d8aee158acba5149ced64cdf0fc72603a2"),
+            (
+                r#"{"rskip516":-1,"rskip203":-1}"#,
+                "f75066863a1e84a90cac5f8de8ab3a284a2540953117cae38ab50497a13b4f0c",
+            ),
+            (r#"{"rskip126":-1}"#, "f41fd25953cb66a01fb43471b58b0cfe2c6ec57d67ebb3284b9b75d50b04238d"),
+        ];
+        for (rules, hash) in cases {
+            let network = Network::from_json(&alloc::format!(r#"{{"name":"x","rules":{rules}}}"#)).unwrap();
+            assert_eq!(alloy_primitives::hex::encode(network.genesis_hash), hash, "{rules}");
+        }
+        let stated = r#"{"name":"x","rules":{"rskip516":-1},"genesisHash":"0x0101010101010101010101010101010101010101010101010101010101010101"}"#;
+        assert_eq!(Network::from_json(stated).unwrap().genesis_hash, B256::repeat_byte(1));
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub const DEFAULT_BALANCE: U256 = uint!(10_000_000_000_000_000_000_000_U256);
 pub const DEFAULT_HISTORY: u64 = 10_000;
 /// The gas limit of blocks by default, that of the genesis.
 pub const DEFAULT_GAS_LIMIT: u64 = 10_000_000;
-/// The gas limit that the reference's regtest miner moves to.
+/// The gas limit that the reference's regtest miner moves to under every rule set (`targetgaslimit`).
 const REFERENCE_GAS_LIMIT: u64 = 7_500_000;
 /// The seed words of the reference's regtest accounts.
 const COWS: [&str; 10] = ["cow", "cow1", "cow2", "cow3", "cow4", "cow5", "cow6", "cow7", "cow8", "cow9"];
@@ -128,7 +128,16 @@ impl DevConfig {
     /// The reference's own regtest chain: its genesis byte for byte, its accounts, its gas limit.
     #[must_use]
     pub fn reference() -> Self {
-        let mut config = Self::from_genesis(Network::regtest(), GenesisBlock::regtest(), cow_keys());
+        Self::reference_on(Network::regtest())
+    }
+
+    /// As [`Self::reference`], under the rules of another network: the state of block 0, and so its
+    /// hash, depends on the native contracts that these rules bring.
+    #[must_use]
+    pub fn reference_on(mut network: Network) -> Self {
+        let genesis = GenesisBlock::new(&Genesis::regtest(), &network);
+        network.genesis_hash = genesis.header.hash();
+        let mut config = Self::from_genesis(network, genesis, cow_keys());
         config.recipe.gas_limit = REFERENCE_GAS_LIMIT;
         config
     }

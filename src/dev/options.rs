@@ -56,8 +56,8 @@ pub struct DevOptions<'a> {
     pub accounts: DevAccounts,
     /// Regtest's rules up to and including this upgrade; the newest without it.
     pub hardfork: Option<&'a str>,
-    /// `regtest` for the reference's own genesis, or an allocation in the reference's format (JSON); without it
-    /// regtest's allocation with the accounts.
+    /// `regtest` for the reference's own genesis, accounts and gas limit, or an allocation in the reference's format
+    /// (JSON); without it regtest's allocation with the accounts.
     pub genesis: Option<&'a str>,
     /// When blocks are mined.
     pub mining: Option<Mining>,
@@ -79,8 +79,7 @@ impl DevOptions<'_> {
         let network = self.hardfork.map_or_else(|| Ok(Network::regtest()), rules_until)?;
         let mut config = match self.genesis {
             None => DevConfig::on(network, accounts),
-            Some("regtest") if self.hardfork.is_none() => DevConfig::reference(),
-            Some("regtest") => DevConfig::from_genesis(network, GenesisBlock::regtest(), accounts.keys()),
+            Some("regtest") => DevConfig::reference_on(network),
             Some(json) => on_allocation(network, json, accounts)?,
         };
         config.mining = self.mining.unwrap_or(config.mining);
@@ -162,6 +161,32 @@ mod tests {
         assert!(network.active(Rule::Rskip153, 1) && !network.active(Rule::Rskip398, 1));
         assert!(rules_until("vetiver900").unwrap().active(Rule::Rskip544, 1));
         assert!(rules_until("orchid").is_err() && rules_until("london").is_err());
+    }
+
+    /// Hashes of the reference's block 0 in recorded chains.
+    #[test]
+    fn the_references_genesis_has_the_native_contracts_of_its_rules() {
+        let eras = [
+            ("wasabi100", "f81e265becb438e4511f5029c4ad086543ffb993a3f14bd70588f1e3cc24f5c3"),
+            ("papyrus200", "bb1fc1ec0f5a6a0afebc8c031fde848e6b5338edbc563341d878f894e670e3c8"),
+            ("iris300", "f75066863a1e84a90cac5f8de8ab3a284a2540953117cae38ab50497a13b4f0c"),
+            ("hop401", "f75066863a1e84a90cac5f8de8ab3a284a2540953117cae38ab50497a13b4f0c"),
+            ("fingerroot500", "f75066863a1e84a90cac5f8de8ab3a284a2540953117cae38ab50497a13b4f0c"),
+            ("arrowhead600", "34c690850bc250af70fed1451eb398d8aee158acba5149ced64cdf0fc72603a2"),
+            ("lovell700", "34c690850bc250af70fed1451eb398d8aee158acba5149ced64cdf0fc72603a2"),
+            ("reed800", "8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe"),
+            ("vetiver900", "8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe"),
+        ];
+        for (hardfork, hash) in eras {
+            let options =
+                DevOptions { hardfork: Some(hardfork), genesis: Some("regtest"), ..DevOptions::default() };
+            let config = options.config().unwrap();
+            assert_eq!(alloy_primitives::hex::encode(config.genesis.header.hash()), hash, "{hardfork}");
+            assert_eq!(config.network.genesis_hash, config.genesis.header.hash(), "{hardfork}");
+            assert_eq!(config.genesis.header.state_root, config.genesis.state.root(), "{hardfork}");
+            assert_eq!(config.recipe.gas_limit, 7_500_000, "{hardfork}");
+            assert_eq!(config.keys.len(), 10, "{hardfork}: the accounts that hold the balances");
+        }
     }
 
     #[test]

@@ -124,6 +124,10 @@ pub trait Inspector {
     /// A contract destroys itself and leaves this balance (wei) to the beneficiary.
     fn self_destruct(&mut self, _contract: Address, _beneficiary: Address, _balance: U256) {}
 
+    /// A native contract that a transaction calls directly, REMASC among them, pays an account
+    /// (wei) outside every frame. Traces show it as a call without gas.
+    fn payment(&mut self, _from: Address, _to: Address, _value: U256) {}
+
     /// An instruction is about to run.
     fn step(&mut self, _: Step<'_>) {}
 

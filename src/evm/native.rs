@@ -24,7 +24,9 @@ use crate::types::{Header, SealedHeader};
 const MAX_UNPAID_MEMORY: usize = 1 << 22;
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Calls a native contract: the value moves first and comes back if it fails.
+    /// Calls a native contract: the value moves first. If the contract fails, value and state go
+    /// back, but the logs that it wrote stay: the reference hands it the calling frame's own list
+    /// of logs, which its rollback does not cover. A caller that fails too loses them.
     pub(super) fn call_native(
         &mut self,
         precompile: Precompile,
@@ -39,10 +41,13 @@ impl<S: EvmState> Machine<'_, S> {
         let checkpoint = self.evm.ctx.journaled_state.checkpoint();
         self.move_value(inputs)?;
         let answer = self.run_native(precompile, &input, inputs, init.depth)?;
+        let journal = &mut self.evm.ctx.journaled_state;
         if answer.result.is_ok() {
-            self.evm.ctx.journaled_state.checkpoint_commit();
+            journal.checkpoint_commit();
         } else {
-            self.evm.ctx.journaled_state.checkpoint_revert(checkpoint);
+            let logs = journal.inner.logs.split_off(checkpoint.log_i.min(journal.inner.logs.len()));
+            journal.checkpoint_revert(checkpoint);
+            journal.inner.logs.extend(logs);
         }
         Ok(FrameResult::Call(CallOutcome::new(answer, inputs.return_memory_offset.clone())))
     }
@@ -75,7 +80,7 @@ impl<S: EvmState> Machine<'_, S> {
         let mut gas = Gas::new(inputs.gas_limit);
         let refused = |gas| InterpreterResult::new(InstructionResult::Revert, Bytes::new(), gas);
         let call = native_call(&self.evm.ctx, input, inputs, depth);
-        let mut host = Host(&mut self.evm.ctx);
+        let mut host = Host::new(&mut self.evm.ctx);
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
             // Nothing is paid for a price that cannot be found.
@@ -136,37 +141,39 @@ impl<S: EvmState> Machine<'_, S> {
             rules: context.chain.rules,
             chain_id: context.cfg.chain_id,
         };
-        let price = match precompile.price(&call, &mut Host(context)) {
+        let mut host = Host::new(context);
+        let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
             Err(refusal) => {
                 self.note_unsimulated(precompile, refusal)?;
-                return Ok(self.direct_end(0, Direct::Failed));
+                return Ok(self.direct_end(0, Direct::Failed, Vec::new()));
             }
         };
         let gas = price.gas;
         if gas > first.gas {
-            return Ok(self.direct_end(gas, Direct::TooExpensive));
+            return Ok(self.direct_end(gas, Direct::TooExpensive, Vec::new()));
         }
-        let output = match precompile.run(&call, &mut Host(context), price) {
+        let output = match precompile.run(&call, &mut host, price) {
             Ok(output) => output,
             Err(Refusal::Nothing) => Bytes::new(),
             Err(refusal) => {
                 self.note_unsimulated(precompile, refusal)?;
-                return Ok(self.direct_end(gas, Direct::Failed));
+                return Ok(self.direct_end(gas, Direct::Failed, Vec::new()));
             }
         };
+        let payments = host.payments;
         if call.transaction.is_some() {
-            match context.journaled_state.transfer(caller, precompile.address(), first.value) {
+            match self.evm.ctx.journaled_state.transfer(caller, precompile.address(), first.value) {
                 Ok(None) => {}
                 Ok(Some(_)) => return Err(Abort::BalanceOverflow),
                 Err(never) => match never {},
             }
         }
-        Ok(self.direct_end(gas, Direct::Done(output)))
+        Ok(self.direct_end(gas, Direct::Done(output), payments))
     }
 
-    fn direct_end(&mut self, price: u64, outcome: Direct) -> DirectEnd {
-        DirectEnd { price, outcome, logs: self.evm.ctx.journaled_state.take_logs() }
+    fn direct_end(&mut self, price: u64, outcome: Direct, payments: Vec<(Address, U256)>) -> DirectEnd {
+        DirectEnd { price, outcome, logs: self.evm.ctx.journaled_state.take_logs(), payments }
     }
 
     /// Cells of native contracts as the run leaves them, those it wrote: contract, slot, bytes. No
@@ -253,6 +260,8 @@ pub struct DirectEnd {
     pub outcome: Direct,
     /// Logs, also those written before a failure.
     pub logs: Vec<Log>,
+    /// What the contract paid, with [`NativeHost::pay`]: payee and wei. None after a failure.
+    pub payments: Vec<(Address, U256)>,
 }
 
 /// How a native contract's direct call ended. Cells it wrote stay in every case.
@@ -304,54 +313,72 @@ fn written_bytes(cells: &[Bytes], place: U256) -> Option<Bytes> {
 }
 
 /// The run, as native contracts see it.
-struct Host<'h, 'a, DB: EvmDatabase>(&'h mut EvmContext<'a, DB>);
+struct Host<'h, 'a, DB: EvmDatabase> {
+    context: &'h mut EvmContext<'a, DB>,
+    /// Payees and wei; a call makes one payment at most.
+    payments: Vec<(Address, U256)>,
+}
+
+impl<'h, 'a, DB: EvmDatabase> Host<'h, 'a, DB> {
+    fn new(context: &'h mut EvmContext<'a, DB>) -> Self {
+        Self { context, payments: Vec::new() }
+    }
+}
 
 impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
-        self.0.journaled_state.database.touch(Touch::CellRead(contract, slot));
-        let place = self.0.journaled_state.tload(contract, slot);
-        match written_bytes(&self.0.chain.cells, place) {
+        self.context.journaled_state.database.touch(Touch::CellRead(contract, slot));
+        let place = self.context.journaled_state.tload(contract, slot);
+        match written_bytes(&self.context.chain.cells, place) {
             Some(bytes) => bytes,
-            None => self.0.journaled_state.database.cell(contract, slot),
+            None => self.context.journaled_state.database.cell(contract, slot),
         }
     }
 
     fn set_cell(&mut self, contract: Address, slot: U256, bytes: Bytes) {
-        self.0.journaled_state.database.touch(Touch::CellWritten(contract, slot));
-        self.0.chain.cells.push(bytes);
-        let place = U256::from(self.0.chain.cells.len());
-        self.0.journaled_state.tstore(contract, slot, place);
+        self.context.journaled_state.database.touch(Touch::CellWritten(contract, slot));
+        self.context.chain.cells.push(bytes);
+        let place = U256::from(self.context.chain.cells.len());
+        self.context.journaled_state.tstore(contract, slot, place);
     }
 
     fn balance(&mut self, account: Address) -> U256 {
-        self.0.journaled_state.database.touch(Touch::Inspected(account));
-        let Ok(loaded) = self.0.journaled_state.load_account(account);
+        self.context.journaled_state.database.touch(Touch::Inspected(account));
+        let Ok(loaded) = self.context.journaled_state.load_account(account);
         loaded.data.info.balance
     }
 
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool {
         // The reference's transfers make a missing account, so does this one.
-        self.0.journaled_state.database.touch(Touch::Transfer { from, to, value: amount, exists: false });
-        let Ok(failure) = self.0.journaled_state.transfer(from, to, amount);
+        self.context.journaled_state.database.touch(Touch::Transfer { from, to, value: amount, exists: false });
+        let Ok(failure) = self.context.journaled_state.transfer(from, to, amount);
         failure.is_none()
     }
 
+    fn pay(&mut self, from: Address, to: Address, amount: U256) -> bool {
+        let paid = self.transfer(from, to, amount);
+        if paid {
+            self.payments.push((to, amount));
+        }
+        paid
+    }
+
     fn log(&mut self, log: Log) {
-        if let Some(inspector) = self.0.chain.inspector.as_deref_mut() {
+        if let Some(inspector) = self.context.chain.inspector.as_deref_mut() {
             inspector.log(&log);
         }
-        self.0.journaled_state.log(log);
+        self.context.journaled_state.log(log);
     }
 
     fn header(&mut self, number: u64) -> Option<SealedHeader> {
-        self.0.journaled_state.database.header(number)
+        self.context.journaled_state.database.header(number)
     }
 
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>> {
-        self.0.journaled_state.database.uncles(number)
+        self.context.journaled_state.database.uncles(number)
     }
 
     fn total_difficulty(&mut self, number: u64) -> Option<U256> {
-        self.0.journaled_state.database.total_difficulty(number)
+        self.context.journaled_state.database.total_difficulty(number)
     }
 }

@@ -212,7 +212,7 @@ impl TransactionList {
         match transaction.to {
             Some(to) => {
                 if let Some(precompile) = Precompile::at(&to, context.rules) {
-                    return self.run_direct(context, item, precompile, gas);
+                    return self.run_direct(context, item, precompile, gas, inspector);
                 }
                 self.touch(Touch::TargetCode(to));
                 let (_, code_size) = self.world.code_id(&to);
@@ -311,10 +311,12 @@ impl TransactionList {
         item: Item<'_>,
         precompile: Precompile,
         gas: u64,
+        inspector: Option<&mut dyn Inspector>,
     ) -> Result<Ended, Abort> {
         let limit = gas_limit(item.transaction);
         let mut machine = self.machine(context, item, None);
-        let DirectEnd { price, outcome, logs } = machine.run_direct(precompile, &first_frame(item, gas))?;
+        let end = machine.run_direct(precompile, &first_frame(item, gas))?;
+        let DirectEnd { price, outcome, logs, payments } = end;
         let cells = machine.written_cells();
         let unsimulated = machine.unsimulated().to_vec();
         let (changes, _) = machine.into_changes();
@@ -323,6 +325,9 @@ impl TransactionList {
         if done {
             self.touch(Touch::NativeDone(address));
             self.touch_transfer(&item.sender, &address, item.transaction.value);
+        }
+        if let Some(inspector) = inspector {
+            payments.iter().for_each(|(to, value)| inspector.payment(address, *to, *value));
         }
         self.apply(changes, &cells, if done { core::slice::from_ref(&address) } else { &[] });
         let gas_used = limit.saturating_sub(gas.saturating_sub(price));

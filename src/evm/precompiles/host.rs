@@ -88,6 +88,9 @@ pub trait NativeHost {
     fn balance(&mut self, account: Address) -> U256;
     /// Moves wei, creating the payee; `false` if the payer has less.
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool;
+    /// As [`Self::transfer`]; where a transaction calls the contract directly, its trace shows the
+    /// payment as a call.
+    fn pay(&mut self, from: Address, to: Address, amount: U256) -> bool;
     /// Writes a log.
     fn log(&mut self, log: Log);
     /// The ancestor of the executing block at a height.

@@ -58,7 +58,8 @@ impl TraceNode {
 pub struct CallTrace {
     /// The entries.
     pub nodes: Vec<TraceNode>,
-    /// Logs in order, each with the entry that wrote it; those of failed entries are left out.
+    /// Logs in order, each with the entry that wrote it, or with the caller of a native contract
+    /// that wrote it; those of failed entries are left out.
     pub logs: Vec<(usize, Log)>,
 }
 
@@ -109,10 +110,13 @@ impl CallTracer {
         Some(index)
     }
 
-    /// A payment of REMASC's: shown as a call without gas.
-    pub fn payment(&mut self, from: Address, to: Address, value: U256) {
-        self.frame(plain_frame(from, Some(to), value));
-        self.frame_end(FrameClose { failure: None, output: Default::default(), gas_used: 0, created: None });
+    /// The entry that a log belongs to: the newest open one, or its caller if it is a native
+    /// contract, whose logs stay when it fails.
+    fn log_owner(&self) -> usize {
+        let Some(index) = self.open.last().copied() else { return 0 };
+        let node = self.trace.nodes.get(index);
+        let native = node.filter(|node| node.frame().is_some_and(|start| start.native));
+        native.and_then(|node| node.parent).unwrap_or(index)
     }
 
     /// The finished trace. The first entry shows the transaction as it was sent and the gas of its
@@ -217,12 +221,16 @@ impl Inspector for CallTracer {
         self.push(TraceAction::Destruction { contract, beneficiary, balance }, 0);
     }
 
+    fn payment(&mut self, from: Address, to: Address, value: U256) {
+        self.frame(plain_frame(from, Some(to), value));
+        self.frame_end(FrameClose { failure: None, output: Default::default(), gas_used: 0, created: None });
+    }
+
     fn log(&mut self, log: &Log) {
         if !self.with_logs {
             return;
         }
-        // Outside every frame only a transaction straight to a native contract writes one.
-        let index = self.open.last().copied().unwrap_or(0);
+        let index = self.log_owner();
         if self.room.take(log.data.data.len().saturating_mul(2).saturating_add(NODE_BYTES)) {
             self.trace.logs.push((index, log.clone()));
         }

@@ -114,7 +114,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Do
     }
     bridge.save_amount(BORROWED, sum);
     let union = bridge.caller();
-    if !bridge.host.transfer(Bridge::own(), union, amount) {
+    if !bridge.host.pay(Bridge::own(), union, amount) {
         return Err(Refusal::Failed);
     }
     bridge.event(UNION_REQUESTED, Some(union), &[Some(amount)], &[]);
@@ -125,7 +125,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Do
 pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     let (caller, value) = (bridge.caller(), bridge.call.value);
     let answer = take_back(bridge, value);
-    if answer != 0 && !value.is_zero() && !bridge.host.transfer(Bridge::own(), caller, value) {
+    if answer != 0 && !value.is_zero() && !bridge.host.pay(Bridge::own(), caller, value) {
         return Err(Refusal::Failed);
     }
     code(answer)
