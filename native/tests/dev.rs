@@ -97,6 +97,29 @@ async fn the_references_genesis_and_silence() {
 }
 
 #[tokio::test]
+async fn the_banner_shows_the_accounts_of_the_references_genesis() {
+    let dev = Dev::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
+    let accounts = dev.call("eth_accounts", json!([])).await.unwrap();
+    for account in accounts.as_array().unwrap() {
+        assert!(dev.banner.contains(account.as_str().unwrap()), "{account}: {}", dev.banner);
+        let balance = dev.call("eth_getBalance", json!([account, "latest"])).await.unwrap();
+        assert_eq!(balance, "0xc9f2c9cd04674edea40000000", "10^12 RBTC");
+    }
+    assert!(
+        dev.banner.contains("1000000000000.000000000000000000 RBTC each, keys are keccak-256"),
+        "{}",
+        dev.banner
+    );
+    assert!(!dev.banner.contains("m/44'"), "{}", dev.banner);
+    assert!(dev.banner.contains("0x34c690850bc250af"), "{}", dev.banner);
+    for limit in [9_990_235, 9_980_479, 9_970_733] {
+        dev.call("evm_mine", json!([])).await.unwrap();
+        let block = dev.call("eth_getBlockByNumber", json!(["latest", false])).await.unwrap();
+        assert_eq!(block["gasLimit"], format!("{limit:#x}"), "moves to 7,500,000 as the reference's does");
+    }
+}
+
+#[tokio::test]
 async fn blocks_come_by_the_clock_or_on_demand() {
     let dev = Dev::start(&["dev", "--block-time", "1"]);
     for _ in 0..100 {

@@ -1,27 +1,72 @@
 //! What a development chain prints when it starts.
 
 use alloy_primitives::utils::format_ether;
+use alloy_primitives::U256;
 use rootlight::consensus::Network;
-use rootlight::dev::{DevAccounts, PrivateKey};
+use rootlight::dev::{DevAccounts, DevConfig, PrivateKey};
+use rootlight::state::World;
 
 use super::serving::Endpoints;
 
+/// The accounts that are shown.
+#[derive(Debug, Clone)]
+pub(super) struct ShownAccounts {
+    /// Their keys, with what each has in block 0, in wei.
+    accounts: Vec<(PrivateKey, U256)>,
+    /// What their keys come from.
+    origin: String,
+    /// Number of accounts that are held but not shown.
+    more: usize,
+}
+
+impl ShownAccounts {
+    /// All accounts of the reference's own genesis; else those of the mnemonic.
+    pub(super) fn of(config: &DevConfig, accounts: &DevAccounts, reference: bool) -> Self {
+        let count = if reference { config.keys.len() } else { accounts.count as usize };
+        let mut state = World::new(config.genesis.state.clone());
+        let shown = config.keys.iter().take(count).map(|key| {
+            let account = state.account(&key.address()).unwrap_or_default();
+            (key.clone(), account.balance)
+        });
+        let origin = match reference {
+            true => r#"keys are keccak-256 of "cow", "cow1" .. "cow9""#.to_owned(),
+            false => format!("m/44'/60'/0'/0/n of: {}", accounts.mnemonic),
+        };
+        let accounts: Vec<_> = shown.collect();
+        Self { more: config.keys.len().saturating_sub(accounts.len()), accounts, origin }
+    }
+
+    /// The balance of them all, if they have the same.
+    fn common_balance(&self) -> Option<U256> {
+        let (_, first) = self.accounts.first()?;
+        self.accounts.iter().all(|(_, balance)| balance == first).then_some(*first)
+    }
+
+    fn print(&self) {
+        println!("\nAccounts (keys are public knowledge: never send anything of value to them)");
+        let common = self.common_balance();
+        for (index, (key, balance)) in self.accounts.iter().enumerate() {
+            let key_text = alloy_primitives::hex::encode_prefixed(key.to_bytes());
+            let own = match common {
+                Some(_) => String::new(),
+                None => format!("  {} RBTC", format_ether(*balance)),
+            };
+            println!("  ({index}) {:#x}  {key_text}{own}", key.address());
+        }
+        match common {
+            Some(balance) => println!("  {} RBTC each, {}", format_ether(balance), self.origin),
+            None => println!("  {}", self.origin),
+        }
+        if self.more > 0 {
+            println!("  and {} accounts of the reference node, see eth_accounts", self.more);
+        }
+    }
+}
+
 /// Prints accounts, keys and endpoints.
-pub(super) fn print(network: &Network, accounts: &DevAccounts, keys: &[PrivateKey], endpoints: &Endpoints) {
+pub(super) fn print(network: &Network, accounts: &ShownAccounts, endpoints: &Endpoints) {
     println!("Rootlight {}: a Rootstock development chain", env!("CARGO_PKG_VERSION"));
-    println!("\nAccounts (keys are public knowledge: never send anything of value to them)");
-    let count = accounts.count as usize;
-    for (index, key) in keys.iter().enumerate().take(count) {
-        println!(
-            "  ({index}) {:#x}  {}",
-            key.address(),
-            alloy_primitives::hex::encode_prefixed(key.to_bytes())
-        );
-    }
-    println!("  {} RBTC each, m/44'/60'/0'/0/n of: {}", format_ether(accounts.balance), accounts.mnemonic);
-    if keys.len() > count {
-        println!("  and {} accounts of the reference node, see eth_accounts", keys.len() - count);
-    }
+    accounts.print();
     println!("\nChain id {} ({}), genesis {}", network.chain_id, network.name, network.genesis_hash);
     println!("HTTP       {}", endpoints.http);
     println!("WebSocket  {}", endpoints.websockets.join(", "));

@@ -24,7 +24,8 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let config = config(args, &accounts)?;
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
     let history = config.history;
-    let keys = config.keys.clone();
+    let reference = args.genesis.as_deref() == Some("regtest");
+    let shown = banner::ShownAccounts::of(&config, &accounts, reference);
     let mut node = DevNode::new(config, moment(&entropy)).map_err(CommandError::failed)?;
     let persist = match &args.data_dir {
         None => None,
@@ -38,12 +39,9 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let network = node.chain_mut().view().network().clone();
     let service = Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, persist));
     runtime()?.block_on(async {
-        let announce = {
-            let accounts = accounts.clone();
-            move |endpoints: &serving::Endpoints| {
-                if !silent {
-                    banner::print(&network, &accounts, &keys, endpoints);
-                }
+        let announce = move |endpoints: &serving::Endpoints| {
+            if !silent {
+                banner::print(&network, &shown, endpoints);
             }
         };
         let ticking = tokio::spawn(tick(service.clone()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rootlight::consensus::Network;
+use rootlight::consensus::{Genesis, Network};
 use rootlight::engine::{FollowNode, Node as _};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, LocalChain};
@@ -65,13 +65,13 @@ fn network(name: &str) -> Result<(Network, GenesisBlock), CommandError> {
     let text = verify::network_text(name)?;
     let failed = |error: &dyn std::fmt::Display| CommandError::Usage(format!("network {name:?}: {error}"));
     let (network, genesis) = Network::from_json_with_genesis(&text).map_err(|error| failed(&error))?;
-    match genesis {
-        Some(genesis) => Ok((network.clone(), GenesisBlock::new(&genesis, &network))),
-        None if network.genesis_hash == Network::regtest().genesis_hash => {
-            Ok((network, GenesisBlock::regtest()))
-        }
-        None => Err(failed(&"it has no genesis, which the first block is executed on")),
+    // Without a genesis in the file it is regtest's, with the native contracts of the file's rules.
+    let stated = genesis.is_some();
+    let block = GenesisBlock::new(&genesis.unwrap_or_else(Genesis::regtest), &network);
+    if !stated && block.header.hash() != network.genesis_hash {
+        return Err(failed(&"it has no genesis, which the first block is executed on"));
     }
+    Ok((network, block))
 }
 
 /// The service as what blocks are imported into.
@@ -105,5 +105,37 @@ impl Target for Following {
             })
         })?;
         Ok(imported?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Block 0 of a network file, or why it has none.
+    fn block_0(text: &str) -> Result<GenesisBlock, String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        match network(file.path().to_str().unwrap()) {
+            Ok((network, block)) => {
+                assert_eq!(network.genesis_hash, block.header.hash());
+                assert_eq!(block.state.root(), block.header.state_root);
+                Ok(block)
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn a_file_without_genesis_has_regtests_under_its_rules() {
+        let newest = block_0(r#"{"name":"x"}"#).unwrap();
+        assert_eq!(newest.header.hash(), Network::regtest().genesis_hash);
+        // The reference's block 0 with the rules of lovell700.
+        let lovell = block_0(r#"{"name":"x","hardforks":{"reed800":-1}}"#).unwrap();
+        let hash = "0x34c690850bc250af70fed1451eb398d8aee158acba5149ced64cdf0fc72603a2";
+        assert_eq!(lovell.header.hash().to_string(), hash);
+        let other = r#"{"name":"x","genesisHash":"HASH"}"#.replace("HASH", hash);
+        assert!(block_0(&other).unwrap_err().contains("no genesis"));
+        assert!(block_0(r#"{"name":"x","base":"testnet"}"#).unwrap_err().contains("no genesis"));
     }
 }
