@@ -206,6 +206,21 @@ fn the_table_has_every_method_under_its_selector() {
     assert_eq!(found, 83);
 }
 
+/// Prices that a reference node charged for arguments that the data's end cuts off.
+#[test]
+fn cut_arguments_have_the_references_prices() {
+    let price = |contract: Precompile, selector: &str, zeros: usize| {
+        let input = bytes(&(selector.to_owned() + &"00".repeat(zeros)));
+        contract.price(&call_of(&input, None, rules()), &mut Host::default()).unwrap().gas
+    };
+    // addSignature(bytes,bytes[],bytes): the third offset is behind the first 64 bytes.
+    let signature = |zeros| price(Precompile::Bridge, "f10b9c59", zeros);
+    assert_eq!([63, 64, 70].map(signature), [23_000, 70_136, 70_148]);
+    // getMultisigScriptHash(int256,bytes[])
+    let multisig = |zeros| price(Precompile::HdWalletUtils, "8ad13825", zeros);
+    assert_eq!([0, 32, 33].map(multisig), [0, 20_000, 20_000]);
+}
+
 #[test]
 fn one_vote_of_one_voter_sets_the_fee() {
     let mut host = Host::default();

@@ -6,7 +6,7 @@ mod support;
 use proptest::prelude::*;
 use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
 use rootlight::consensus::Network;
-use rootlight::dev::PrivateKey;
+use rootlight::dev::{DevConfig, DevOptions, PrivateKey};
 use rootlight::exec::{
     build_block, check_block, execute_block, Ancestry, BlockEnvironment, BlockError, BlockInput, Candidate,
     EdgeError, ExecutedBlock, GenesisBlock, NoObserver, TxError,
@@ -289,6 +289,41 @@ proptest! {
         let refused = matches!(error, BlockError::Conflict { lists: (0, 1), .. })
             || (same && matches!(error, BlockError::Transaction { error: TxError::Nonce { .. }, .. }));
         prop_assert!(refused, "{}", error);
+    }
+}
+
+/// The reference fails on a transaction to the BLAKE2 F contract without data from iris300, which brought the contract,
+/// until vetiver900: no block holds one.
+#[test]
+fn blake2_without_data_is_in_no_block_before_vetiver900() {
+    for (hardfork, allowed) in
+        [("papyrus200", true), ("iris300", false), ("reed800", false), ("vetiver900", true)]
+    {
+        let options =
+            DevOptions { hardfork: Some(hardfork), genesis: Some("regtest"), ..DevOptions::default() };
+        let DevConfig { network, genesis, .. } = options.config().unwrap();
+        let plan = Plan { sender: 0, to: 9, value: 0, gas: 100_000, price: MINIMUM, data: Vec::new() };
+        let call = Transaction { to: Some(support::low_address(9)), ..unsigned(&plan, 0) };
+        let transaction = key(0).sign_transaction(call, 33).unwrap();
+        let candidate = Candidate { transaction: transaction.clone(), sender: key(0).address() };
+        let ancestry = OnlyGenesis(genesis.header.clone());
+        let mut header = genesis.header.header().clone();
+        (header.shape, header.number, header.timestamp) = (network.header_shape(1), 1, 1_000);
+        let template = BlockEnvironment::from(&header);
+        let built = build_block(&network, &genesis.state, &template, &[candidate], &ancestry).unwrap();
+        let dropped: Vec<&TxError> = built.dropped.iter().map(|(_, error)| error).collect();
+        assert_eq!(dropped, vec![&TxError::NoBlakeData; usize::from(!allowed)], "{hardfork}: built");
+        // The block of a miner that takes it.
+        let transactions = vec![transaction, built.transactions.last().unwrap().clone()];
+        header.transactions_root = transactions_root(&transactions, root_format(&network, 1));
+        let input = BlockInput { header: &header, transactions: &transactions, senders: None };
+        match execute_block(&network, &genesis.state, &input, &ancestry, &mut NoObserver) {
+            Ok(_) => assert!(allowed, "{hardfork}: executed"),
+            Err(BlockError::Transaction { error, .. }) => {
+                assert_eq!((error, allowed), (TxError::NoBlakeData, false), "{hardfork}");
+            }
+            Err(other) => panic!("{hardfork}: {other}"),
+        }
     }
 }
 

@@ -202,6 +202,7 @@ const fn never_minable(error: &TxError) -> bool {
             | TxError::GasPriceCap { .. }
             | TxError::InitCodeSize { .. }
             | TxError::Intrinsic { .. }
+            | TxError::NoBlakeData
             | TxError::Signature(_)
             | TxError::NotExecuted(_)
             | TxError::Remasc

@@ -197,6 +197,10 @@ impl TransactionList {
             let balance = if below_zero { account.debt } else { account.balance };
             return Err(TxError::Cash { required, balance, below_zero });
         }
+        let native = transaction.to.and_then(|to| Precompile::at(&to, rules));
+        if native == Some(Precompile::Blake2F) && size == 0 && !rules.has(Rule::Rskip552) {
+            return Err(TxError::NoBlakeData);
+        }
         Ok(needed)
     }
 

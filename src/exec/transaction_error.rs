@@ -69,6 +69,11 @@ pub enum TxError {
         /// Whether that is a debt.
         below_zero: bool,
     },
+    /// To the BLAKE2 F contract without data before RSKIP-552: the reference fails to find its price.
+    #[error(
+        "transaction to the BLAKE2 F contract (0x09) without data, which no block may hold before RSKIP-552"
+    )]
+    NoBlakeData,
     /// Signed by nobody, or for another chain.
     #[error("Transaction signature not accepted: {0}")]
     Signature(#[from] SenderError),

@@ -1,11 +1,15 @@
 //! Call data and return data of native contracts, as the reference reads and writes them.
 //!
 //! Its decoder takes lengths and offsets modulo 2^32 as signed numbers, asks for no padding and
-//! accepts bytes behind the arguments; that decides prices, so it is followed here.
+//! accepts bytes behind the arguments. The offset of an argument of variable length may be cut off by
+//! the end of the data, what is missing being zero; no other word may. All this decides prices, so it
+//! is followed here.
 
 use alloc::vec::Vec;
 
 use alloy_primitives::{Bytes, U256};
+
+use super::padded;
 
 /// Bytes of a word.
 const WORD: usize = 32;
@@ -94,7 +98,7 @@ pub(super) fn decode<'a>(data: &'a [u8], kinds: &[Kind]) -> Option<Vec<Arg<'a>>>
         args.push(match kind {
             Kind::Word => Arg::Word(word(data, head)?),
             Kind::Fixed => Arg::Bytes(slice(data, head, WORD)?),
-            Kind::Bytes => Arg::Bytes(tail(data, place(data, head)?)?),
+            Kind::Bytes => Arg::Bytes(tail(data, offset(data, head)?)?),
             Kind::BytesList | Kind::FixedList => Arg::List(list(data, head, *kind)?),
         });
     }
@@ -124,15 +128,25 @@ fn place(data: &[u8], from: usize) -> Option<usize> {
     usize::try_from(signed_place(data, from)?).ok()
 }
 
+/// The offset of an argument: as [`place`], but bytes behind the end of the data are zero. Its word
+/// starts at the end of the data at the latest.
+fn offset(data: &[u8], head: usize) -> Option<usize> {
+    if head > data.len() {
+        return None;
+    }
+    let [.., a, b, c, d] = padded::<WORD>(data, head);
+    usize::try_from(i32::from_be_bytes([a, b, c, d])).ok()
+}
+
 fn tail(data: &[u8], at: usize) -> Option<&[u8]> {
     slice(data, at.checked_add(WORD)?, place(data, at)?)
 }
 
 fn list(data: &[u8], head: usize, kind: Kind) -> Option<Vec<&[u8]>> {
+    let at = offset(data, head)?;
     if data.is_empty() {
         return Some(Vec::new());
     }
-    let at = place(data, head)?;
     let len = place(data, at)?;
     let first = at.checked_add(WORD)?;
     // No element takes less than a byte, so a longer list is refused before any memory is taken.
@@ -208,12 +222,28 @@ mod tests {
         let args = decode(&data, &[Kind::Bytes, Kind::Word]).unwrap();
         assert_eq!((args[0].bytes(), args[1].word()), (&b"abc"[..], U256::from(7)));
         assert_eq!(decode(&data[..data.len() - 1], &[Kind::Bytes]), None, "a byte is missing");
-        assert_eq!(decode(&[], &[Kind::Word, Kind::BytesList]).unwrap()[1], Arg::List(Vec::new()));
+        assert_eq!(decode(&[], &[Kind::BytesList]).unwrap()[0], Arg::List(Vec::new()));
         assert_eq!(decode(&[], &[Kind::Bytes]), None);
         assert_eq!(decode(&[], &[Kind::Fixed]), None);
         let wide = (U256::from(1) << 32u32 | U256::from(32)).to_be_bytes::<32>();
         let data = [&wide[..], &words(&[0])].concat();
         assert_eq!(decode(&data, &[Kind::Bytes]).unwrap()[0].bytes(), b"", "only 32 bits count");
+    }
+
+    #[test]
+    fn offsets_may_be_cut_off_by_the_end_of_the_data() {
+        let signature = [Kind::Bytes, Kind::BytesList, Kind::Bytes];
+        for len in [64, 65, 70, 95, 96] {
+            let data = alloc::vec![0; len];
+            assert!(decode(&data, &signature).is_some(), "{len} bytes");
+        }
+        assert_eq!(decode(&[0; 63], &signature), None, "the third offset starts behind the end");
+        assert_eq!(decode(&[0; 32], &[Kind::Bytes, Kind::Word]), None, "other words are whole");
+        assert_eq!(decode(&[], &[Kind::Word, Kind::BytesList]), None);
+        // The bytes that are there are the high ones: 31 of them leave the low one zero.
+        let mut data = alloc::vec![0; 64 + 31];
+        *data.last_mut().unwrap() = 1;
+        assert_eq!(decode(&data, &signature), None, "offset 256");
     }
 
     #[test]
