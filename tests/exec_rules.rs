@@ -11,6 +11,7 @@ use rootlight::exec::{
     build_block, check_block, execute_block, Ancestry, BlockEnvironment, BlockError, BlockInput, Candidate,
     EdgeError, ExecutedBlock, GenesisBlock, NoObserver, TxError,
 };
+use rootlight::state::World;
 use rootlight::types::{
     Address, Bloom, Bytes, Header, RawUint, SealedHeader, SenderError, SignedUint, Transaction, B256,
     REMASC_ADDRESS, U256,
@@ -289,6 +290,44 @@ proptest! {
         let refused = matches!(error, BlockError::Conflict { lists: (0, 1), .. })
             || (same && matches!(error, BlockError::Transaction { error: TxError::Nonce { .. }, .. }));
         prop_assert!(refused, "{}", error);
+    }
+}
+
+/// TXINDEX gives the place in the block, whatever the builder left out before.
+#[test]
+fn a_transaction_that_is_left_out_takes_no_place() {
+    let options =
+        DevOptions { hardfork: Some("wasabi100"), genesis: Some("regtest"), ..DevOptions::default() };
+    let DevConfig { network, genesis, .. } = options.config().unwrap();
+    // Init code that stores TXINDEX + 1.
+    let code = support::bytes("aa60010160005500");
+    let plan = |sender| Plan { sender, to: 1, value: 0, gas: 200_000, price: MINIMUM, data: code.to_vec() };
+    let candidates: Vec<Candidate> = [(0, 7), (1, 0), (2, 0)]
+        .into_iter()
+        .map(|(sender, nonce)| {
+            let creation = Transaction { to: None, ..unsigned(&plan(sender), nonce) };
+            let transaction = key(sender).sign_transaction(creation, 33).unwrap();
+            Candidate { transaction, sender: key(sender).address() }
+        })
+        .collect();
+    let ancestry = OnlyGenesis(genesis.header.clone());
+    let mut header = genesis.header.header().clone();
+    (header.shape, header.number, header.timestamp) = (network.header_shape(1), 1, 1_000);
+    let template = BlockEnvironment::from(&header);
+    let built = build_block(&network, &genesis.state, &template, &candidates, &ancestry).unwrap();
+    assert_eq!(
+        (built.dropped.len(), built.transactions.len()),
+        (1, 3),
+        "one nonce is wrong, REMASC's is last"
+    );
+    header.transactions_root = transactions_root(&built.transactions, root_format(&network, 1));
+    let input = BlockInput { header: &header, transactions: &built.transactions, senders: None };
+    let executed = execute_block(&network, &genesis.state, &input, &ancestry, &mut NoObserver).unwrap();
+    assert_eq!(executed.state.root(), built.executed.state.root());
+    let mut world = World::new(executed.state);
+    for (sender, stored) in [(1, 1), (2, 2)] {
+        let contract = key(sender).address().create(0);
+        assert_eq!(world.word(&contract, &U256::ZERO), U256::from(stored));
     }
 }
 

@@ -78,8 +78,8 @@ pub fn build_in(
         lists: Default::default(),
         dropped: Vec::new(),
     };
-    for (index, candidate) in candidates.iter().enumerate() {
-        if let Err(error) = builder.add(index, candidate) {
+    for candidate in candidates {
+        if let Err(error) = builder.add(candidate) {
             let interrupted = error.is_interruption();
             builder.dropped.push((candidate.transaction.hash(), error));
             if interrupted {
@@ -106,7 +106,7 @@ struct Builder<'a, 'b> {
 }
 
 impl<'a> Builder<'a, '_> {
-    fn add(&mut self, index: usize, candidate: &'a Candidate) -> Result<(), TxError> {
+    fn add(&mut self, candidate: &'a Candidate) -> Result<(), TxError> {
         let transaction = &candidate.transaction;
         if transaction.is_remasc() {
             return Err(TxError::Remasc);
@@ -119,6 +119,8 @@ impl<'a> Builder<'a, '_> {
         if self.parallel {
             self.list.world.track_touches();
         }
+        // The place in the block, which TXINDEX gives: RSKIP-191 ends it before RSKIP-144 brings several lists.
+        let index = self.lists.iter().map(Vec::len).sum();
         let item = Item { index, transaction, sender: candidate.sender };
         let end = self.list.execute(self.context, item, None)?;
         let touches = self.list.world.take_touches();
