@@ -350,7 +350,12 @@ impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
 
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool {
         // The reference's transfers make a missing account, so does this one.
-        self.context.journaled_state.database.touch(Touch::Transfer { from, to, value: amount, exists: false });
+        self.context.journaled_state.database.touch(Touch::Transfer {
+            from,
+            to,
+            value: amount,
+            exists: false,
+        });
         let Ok(failure) = self.context.journaled_state.transfer(from, to, amount);
         failure.is_none()
     }
