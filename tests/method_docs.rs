@@ -9,8 +9,9 @@ fn page() -> String {
     let mut page = String::from(
         "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test method_docs`.\n\
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
-         What changes something works on a local chain only; a light client refuses it with -32601.\n\n\
-         | method | parameters | result | level | where | what it does |\n|---|---|---|---|---|---|\n",
+         What changes something works on a local chain only; a light client refuses it with -32601. Which web pages may\n\
+         call: `any`, or `own`, those of the same machine and those that `--cors` names ([server.md](server.md)).\n\n\
+         | method | parameters | result | level | where | pages | what it does |\n|---|---|---|---|---|---|---|\n",
     );
     let mut methods: Vec<_> = rpc::methods().collect();
     methods.sort_by_key(|method| method.name);
@@ -30,10 +31,14 @@ fn page() -> String {
             rpc::Handler::Subscribe(_) => "WebSocket",
             _ => "everywhere",
         };
+        let pages = match method.pages {
+            rpc::Pages::Any => "any",
+            rpc::Pages::Own => "own",
+        };
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
         writeln!(
             page,
-            "| {} | {params} | {} | {level} | {place} | {} |",
+            "| {} | {params} | {} | {level} | {place} | {pages} | {} |",
             names.join(", "),
             method.result,
             method.doc

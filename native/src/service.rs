@@ -3,6 +3,8 @@
 //! The trait keeps the transports apart from the core: HTTP and WebSocket know frames, sizes and
 //! status codes, a [`Service`] knows JSON-RPC.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -55,17 +57,57 @@ pub struct Health {
     pub reason: Option<String>,
 }
 
+/// A connection that messages come from: what work and memory are shared out by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Peer {
+    /// Its address.
+    pub address: IpAddr,
+    /// Tells connections of one address apart.
+    pub connection: u64,
+}
+
+impl Peer {
+    /// A new connection of an address.
+    #[must_use]
+    pub fn new(address: IpAddr) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        Self { address, connection: MADE.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+/// Who sends a message.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The connection it comes from.
+    pub peer: Peer,
+    /// Origin of the web page that sends it, where that page may not call what uses keys or changes a chain by hand.
+    pub foreign_page: Option<Arc<str>>,
+    /// Whether notifications can be sent: `eth_subscribe` gives an id, and `eth_getFilterChanges` of it the `result`s
+    /// of the notifications that are due.
+    pub notified: bool,
+}
+
+impl Caller {
+    /// A program on this connection, which cannot be notified.
+    #[must_use]
+    pub fn new(peer: Peer) -> Self {
+        Self { peer, foreign_page: None, notified: false }
+    }
+}
+
 /// Something that answers JSON-RPC messages.
 ///
 /// Implementations must not panic on any input; work that takes long yields.
 pub trait Service: Send + Sync + 'static {
     /// Answers one message (a single request or a batch) as it came over the wire.
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer>;
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer>;
 
-    /// As [`Self::answer`], for a caller to whom notifications can be sent: `eth_subscribe` gives an id, and
-    /// `eth_getFilterChanges` of it the `result`s of the notifications that are due.
-    fn answer_subscriber(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        self.answer(message)
+    /// As [`Self::answer_to`] for this program itself.
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+        Box::pin(async move {
+            let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+            self.answer_to(&caller, message).await
+        })
     }
 
     /// Changes when there may be something to notify of; `None` where nobody is notified of anything.

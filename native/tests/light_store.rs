@@ -13,7 +13,7 @@ use rootlight::consensus::{Candidate, Checkpoint, Network};
 use rootlight::light::{encode_headers, SyncOptions};
 use rootlight::types::HeaderForm;
 use rootlight_native::light::{LightOptions, LightService, FILE, SET_ASIDE};
-use rootlight_native::service::{Answer, Service};
+use rootlight_native::service::{Answer, Caller, Service};
 use rootlight_native::store::StoreError;
 use rootlight_native::upstream::{self, Call, CallResult, Upstream};
 use serde_json::value::RawValue;
@@ -122,7 +122,7 @@ impl Upstream for Node {
 struct Served(Arc<Node>);
 
 impl Service for Served {
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let message: Value = serde_json::from_slice(&message).unwrap();
             let one = |call: &Value| {

@@ -16,7 +16,7 @@ use rootlight::light::SyncOptions;
 use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
 use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
 use rootlight_native::server::Limits;
-use rootlight_native::service::Service;
+use rootlight_native::service::{Caller, Peer, Service};
 use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
 use serde_json::{json, value::RawValue, Value};
 use tokio::net::TcpStream;
@@ -293,8 +293,10 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     // Those of a connection that is gone are gone.
     drop(one);
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
+    let peer = Peer::new(std::net::Ipv4Addr::LOCALHOST.into());
+    let subscriber = Caller { notified: true, ..Caller::new(peer) };
     for _ in 0..200 {
-        let body = dev.0.answer_subscriber(message.to_string().into_bytes()).await.body.unwrap();
+        let body = dev.0.answer_to(&subscriber, message.to_string().into_bytes()).await.body.unwrap();
         let answer: Value = serde_json::from_slice(&body).unwrap();
         if answer["error"]["message"] == "filter not found" {
             return;

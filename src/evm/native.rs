@@ -115,7 +115,11 @@ impl<S: EvmState> Machine<'_, S> {
     }
 
     fn note_unsimulated(&mut self, precompile: Precompile, refusal: Refusal) -> Result<(), Abort> {
-        let Refusal::NotSimulated(method) = refusal else { return Ok(()) };
+        let method = match refusal {
+            Refusal::NotSimulated(method) => method,
+            Refusal::Interrupted => return Err(Abort::Stopped),
+            Refusal::Failed | Refusal::Nothing => return Ok(()),
+        };
         let unsimulated = Unsimulated { contract: precompile.address(), method };
         if !self.evm.ctx.chain.fail_unsimulated {
             return Err(Abort::NotSimulated(unsimulated));
@@ -326,6 +330,10 @@ impl<'h, 'a, DB: EvmDatabase> Host<'h, 'a, DB> {
 }
 
 impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
+    fn interrupted(&self) -> bool {
+        (self.0.chain.interrupt)()
+    }
+
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {
         self.context.journaled_state.database.touch(Touch::CellRead(contract, slot));
         let place = self.context.journaled_state.tload(contract, slot);

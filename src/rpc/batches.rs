@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use alloy_primitives::U256;
 
 use super::{
-    method::{required, told, verified, Done, Failure, Handler, Method},
+    method::{required, told, verified, Done, Failure, Handler, Method, Pages},
     params::Params,
 };
 use crate::{
@@ -21,6 +21,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("base64 of 0x01 and an LZ4 block of RLP [[header, [uncle, ...]], ...]"),
         level: Level::Verified,
         cost: 100,
+        pages: Pages::Any,
         doc: told("Consecutive headers with merge-mining proofs and uncles, at most 256; fewer at the end of the chain."),
         handler: Handler::Read(headers),
     },

@@ -6,7 +6,7 @@ use alloy_primitives::{keccak256, U256};
 use serde::Serialize;
 
 use super::{
-    method::{done, required, told, verified, Done, Failure, Handler, Method},
+    method::{done, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::Params,
     table,
 };
@@ -26,6 +26,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("string"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Name, version, host and language of this client."),
         handler: Handler::Read(|view, _| done(&view.client_version(), Level::Local)),
     },
@@ -36,6 +37,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("HASH"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Keccak-256 of the data."),
         handler: Handler::Read(|_, params| {
             done(&format!("{}", keccak256(params.prefixed_bytes(0)?)), Level::Local)
@@ -48,6 +50,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("string"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("The chain id in decimal."),
         handler: Handler::Read(|view, _| done(&format!("{}", view.network().chain_id), Level::Local)),
     },
@@ -58,6 +61,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("boolean"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Whether the client can answer."),
         handler: Handler::Read(|_, _| done(&true, Level::Local)),
     },
@@ -68,6 +72,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Number of upstreams in use."),
         handler: Handler::Read(|view, _| done(&format!("{:#x}", view.upstreams().len()), Level::Local)),
     },
@@ -78,6 +83,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of strings"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("The upstreams in use, credentials removed."),
         handler: Handler::Read(|view, _| done(&view.upstreams(), Level::Local)),
     },
@@ -88,6 +94,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("The chain id (EIP-695)."),
         handler: Handler::Read(|view, _| done(&format!("{:#x}", view.network().chain_id), Level::Local)),
     },
@@ -98,6 +105,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Protocol version of the chain's nodes."),
         handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
     },
@@ -108,6 +116,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Protocol version of the chain's nodes."),
         handler: Handler::Read(|_, _| done(&PROTOCOL_VERSION, Level::Local)),
     },
@@ -118,6 +127,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("sync status or false"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Progress of header verification, or false when the head is current."),
         handler: Handler::Read(syncing),
     },
@@ -128,6 +138,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Height of the newest verified block."),
         handler: Handler::Read(|view, _| verified(&format!("{:#x}", view.head()?.number))),
     },
@@ -138,6 +149,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 1,
+        pages: Pages::Any,
         doc: told("The newest block's minimum gas price and a tenth more."),
         handler: Handler::Read(|view, _| {
             let minimum = view.head()?.minimum_gas_price.value();
@@ -152,6 +164,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("map of namespace to version"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("The namespaces served."),
         handler: Handler::Read(modules),
     },

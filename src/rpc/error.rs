@@ -287,6 +287,18 @@ pub enum RpcError {
     /// There is nobody to hand a transaction to.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
+    /// A web page from elsewhere called a method that uses keys or changes the chain by hand.
+    #[cfg(feature = "local")]
+    #[error(
+        "{method} is not for web pages from elsewhere: it holds or uses keys or changes the chain by hand. To let this \
+         page call it, start with: --cors {origin}"
+    )]
+    ForeignPage {
+        /// The method.
+        method: &'static str,
+        /// The page's origin.
+        origin: String,
+    },
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
     ResponseSize(usize),
@@ -367,6 +379,9 @@ impl RpcError {
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { .. } | Self::Halted(_) => -32015,
             Self::ResponseSize(_) => -32011,
+            // "Unauthorized" of EIP-1193, which providers know.
+            #[cfg(feature = "local")]
+            Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),
             Self::NotSent(CallFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
             Self::NotSent(_) | Self::NoUpstream => -32002,

@@ -5,16 +5,33 @@ use alloc::{string::String, vec::Vec};
 use alloy_primitives::B256;
 
 use super::{
+    dispatch::Dispatcher,
     envelope::{write_answer, Call, Entry, Id, Message, Outcome, MAX_BATCH},
     error::RpcError,
+    method::Method,
     session::{Reply, MAX_RESPONSE},
 };
+use crate::engine::Refusal;
+
+/// Highest sum of [`Method::cost`] of a message that is answered at once: a receipt, a few balances.
+const BRIEF_COST: u32 = 20;
+
+/// Whether a method that changes the chain adds one transaction and mines one block at most.
+fn is_brief_change(method: &Method, call: &Call) -> bool {
+    match method.name {
+        "eth_sendRawTransaction" | "eth_sendTransaction" => true,
+        "evm_mine" => call.params.is_empty(),
+        _ => false,
+    }
+}
 
 /// The members of a message, each with its call or its outcome.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) members: Vec<Member>,
     kind: Kind,
+    /// Bytes of the results of finished members.
+    held: usize,
 }
 
 /// One member of a message.
@@ -58,7 +75,7 @@ impl Exchange {
             }
             Err(error) => (Vec::new(), Kind::Fixed(Reply { body: error.to_answer(), unusable: true })),
         };
-        Self { members, kind }
+        Self { members, kind, held: 0 }
     }
 
     /// The calls that are still to be run.
@@ -69,24 +86,90 @@ impl Exchange {
         })
     }
 
-    /// The answer, or `None` when nothing is to be sent. Unfinished members are left out.
-    pub(super) fn reply(&self) -> Option<Reply> {
-        let answers = self.members.iter().filter_map(|member| match &member.state {
-            State::Finished(outcome) => {
-                let written = write_answer(&member.id, &limited(outcome))?;
-                Some(if member.unproven { marked(written) } else { written })
+    /// Whether running the calls is a few look-ups or one block away. What runs code for a caller, or goes through many
+    /// blocks, is not. Of methods that change something those are that add one transaction and mine one block at most.
+    pub(super) fn is_brief(&self, dispatcher: &Dispatcher) -> bool {
+        let cost = |call: &Call| match dispatcher.find(&call.method) {
+            None => 1,
+            Some(method) if (method.writes() || method.watches()) && !is_brief_change(method, call) => {
+                u32::MAX
             }
-            State::Pending(_) | State::Polled => None,
-        });
-        let mut answers: Vec<String> = answers.collect();
-        let body = match &self.kind {
-            Kind::Fixed(reply) => return Some(reply.clone()),
-            Kind::Single => answers.pop()?,
-            Kind::Batch if answers.is_empty() => return None,
-            Kind::Batch => alloc::format!("[{}]", answers.join(",")),
+            Some(method) => method.cost,
         };
+        self.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
+    }
+
+    /// Runs each call that is still to be run, in order, as long as `interrupt` allows it; the rest is refused.
+    #[cfg(feature = "local")]
+    pub(super) fn run_each(&mut self, interrupt: &dyn Fn() -> bool, mut run: impl FnMut(&Call) -> Outcome) {
+        for place in 0..self.members.len() {
+            let Some(State::Pending(call)) = self.members.get(place).map(|member| &member.state) else {
+                continue;
+            };
+            let outcome = if interrupt() { Err(interrupted()) } else { run(call) };
+            self.finish(place, outcome);
+        }
+    }
+
+    /// Keeps the outcome of a member, unless the message's answer would become longer than [`MAX_RESPONSE`] with it.
+    pub(super) fn finish(&mut self, place: usize, outcome: Outcome) {
+        let held = self.held.saturating_add(weight(&outcome));
+        let outcome = if held > MAX_RESPONSE {
+            Err(RpcError::ResponseSize(MAX_RESPONSE))
+        } else {
+            self.held = held;
+            outcome
+        };
+        if let Some(member) = self.members.get_mut(place) {
+            member.state = State::Finished(outcome);
+        }
+    }
+
+    /// The answer, or `None` when nothing is to be sent. Unfinished members are left out. To be asked for once: results
+    /// move into it.
+    pub(super) fn reply(&mut self) -> Option<Reply> {
+        if let Kind::Fixed(reply) = &self.kind {
+            return Some(reply.clone());
+        }
+        let batch = matches!(self.kind, Kind::Batch);
+        let mut body = String::new();
+        for member in core::mem::take(&mut self.members) {
+            let State::Finished(outcome) = member.state else { continue };
+            let Some(mut answer) = write_answer(&member.id, &outcome) else { continue };
+            drop(outcome);
+            if member.unproven {
+                answer = marked(answer);
+            }
+            if !batch {
+                body = answer;
+                break;
+            }
+            body.push(if body.is_empty() { '[' } else { ',' });
+            body.push_str(&answer);
+        }
+        if body.is_empty() {
+            return None;
+        }
+        if batch {
+            body.push(']');
+        }
         Some(Reply { body, unusable: false })
     }
+}
+
+/// About how many bytes of the answer an outcome takes.
+fn weight(outcome: &Outcome) -> usize {
+    match outcome {
+        Ok(value) => value.get().len(),
+        // In hex, and perhaps again as text.
+        Err(RpcError::Reverted { data, .. }) => data.len().saturating_mul(3),
+        Err(_) => 0,
+    }
+}
+
+/// The error of what there is no time left for.
+pub(super) fn interrupted() -> RpcError {
+    RpcError::Refused(Refusal::Interrupted)
 }
 
 /// Says beside the result that nothing proves it.
@@ -103,12 +186,5 @@ impl Member {
             Err(error) => State::Finished(Err(error)),
         };
         Self { id: entry.id, state, helped: Vec::new(), unproven: false, guessed: false }
-    }
-}
-
-fn limited(outcome: &Outcome) -> Outcome {
-    match outcome {
-        Ok(value) if value.get().len() > MAX_RESPONSE => Err(RpcError::ResponseSize(MAX_RESPONSE)),
-        other => other.clone(),
     }
 }

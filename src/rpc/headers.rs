@@ -6,7 +6,7 @@ use alloy_primitives::{hex, Bytes};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{absent, required, told, verified, Done, Failure, Handler, Method},
+    method::{absent, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::Params,
     render,
 };
@@ -25,6 +25,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("DATA or null"),
         level: Level::Verified,
         cost: 5,
+        pages: Pages::Any,
         doc: told(
             "RLP of a header as its hash covers it; from RSKIP-92 on without Merkle proof and coinbase.",
         ),
@@ -37,6 +38,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("DATA or null"),
         level: Level::Verified,
         cost: 5,
+        pages: Pages::Any,
         doc: told("RLP of a header of the canonical chain."),
         handler: Handler::Read(|view, params| raw(by_selector(view, params)?)),
     },
@@ -47,6 +49,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("DATA or null"),
         level: Level::Verified,
         cost: 20,
+        pages: Pages::Any,
         doc: told("RLP of a receipt."),
         handler: Handler::Read(raw_receipt),
     },
@@ -57,6 +60,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of DATA or null"),
         level: Level::Verified,
         cost: 20,
+        pages: Pages::Any,
         doc: told("Trie nodes from the receipt up to the receipts root, the reference's order."),
         handler: Handler::Read(receipt_nodes),
     },

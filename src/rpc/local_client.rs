@@ -8,13 +8,10 @@ use super::{
     envelope::Call,
     error::RpcError,
     exchange::{Exchange, State},
-    method::{Done, Failure, Method},
+    method::{Done, Failure, Method, Pages},
     session::Reply,
 };
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
-
-/// Highest sum of [`Method::cost`] of a message that is answered at once: a receipt, a few balances.
-const BRIEF_COST: u32 = 20;
 
 /// A message to a local chain, read but not answered.
 ///
@@ -35,6 +32,22 @@ impl LocalMessage {
         Self { dispatcher, exchange: Exchange::new(message) }
     }
 
+    /// The same message as a web page of a foreign origin sends it: calls of methods that are [`Pages::Own`] are
+    /// refused without being run.
+    #[cfg(feature = "local")]
+    #[must_use]
+    pub fn from_foreign_page(mut self, origin: &str) -> Self {
+        for member in &mut self.exchange.members {
+            let State::Pending(call) = &member.state else { continue };
+            let row = self.dispatcher.find(&call.method).filter(|row| row.pages == Pages::Own);
+            if let Some(method) = row.map(|row| row.name) {
+                let error = RpcError::ForeignPage { method, origin: origin.into() };
+                member.state = State::Finished(Err(error));
+            }
+        }
+        self
+    }
+
     /// Whether no call of the message changes anything, so that it can be answered from a snapshot.
     pub fn reads_only(&self) -> bool {
         !self.exchange.calls().any(|call| self.dispatcher.writes(call))
@@ -49,35 +62,16 @@ impl LocalMessage {
     /// Whether the answer is a few look-ups or one block away, so that a thread of its own would cost more than the
     /// answer. What runs code for a caller, or goes through many blocks, is not.
     pub fn is_brief(&self) -> bool {
-        let cost = |call: &Call| match self.dispatcher.find(&call.method) {
-            None => 1,
-            Some(method) if (method.writes() || method.watches()) && !is_brief_change(method, call) => {
-                u32::MAX
-            }
-            Some(method) => method.cost,
-        };
-        self.exchange.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
+        self.exchange.is_brief(&self.dispatcher)
     }
 
     /// Answers a message that only reads; `now` is in seconds since 1970, `interrupt` ends long runs. `None` when
     /// nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Reply> {
         let view = snapshot.view(now, interrupt);
-        for member in &mut self.exchange.members {
-            if let State::Pending(call) = &member.state {
-                member.state = State::Finished(outcome(self.dispatcher.run(&*view, call)));
-            }
-        }
+        let dispatcher = self.dispatcher;
+        self.exchange.run_each(interrupt, |call| outcome(dispatcher.run(&*view, call)));
         self.exchange.reply()
-    }
-}
-
-/// Whether a method that changes the chain adds one transaction and mines one block at most.
-fn is_brief_change(method: &Method, call: &Call) -> bool {
-    match method.name {
-        "eth_sendRawTransaction" | "eth_sendTransaction" => true,
-        "evm_mine" => call.params.is_empty(),
-        _ => false,
     }
 }
 
@@ -142,12 +136,8 @@ impl LocalClient {
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Reply> {
         self.node.begin(moment);
-        for member in &mut message.exchange.members {
-            if let State::Pending(call) = &member.state {
-                let result = message.dispatcher.run_on(&mut *self.node, interrupt, call);
-                member.state = State::Finished(outcome(result));
-            }
-        }
+        let (dispatcher, node) = (message.dispatcher, &mut *self.node);
+        message.exchange.run_each(interrupt, |call| outcome(dispatcher.run_on(node, interrupt, call)));
         message.exchange.reply()
     }
 }
@@ -155,6 +145,38 @@ impl LocalClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A second in which nothing else may be done is all that a batch gets.
+    #[test]
+    fn the_time_limit_holds_between_the_calls_of_a_batch() {
+        let mut exchange = Exchange::new(
+            br#"[{"id":1,"method":"a"},{"id":2,"method":"b"},{"id":3,"method":"c"},{"id":4,"method":"d"}]"#,
+        );
+        let ran = core::cell::Cell::new(0);
+        exchange.run_each(&|| ran.get() == 2, |_| {
+            ran.set(ran.get() + 1);
+            Ok(serde_json::value::to_raw_value(&ran.get()).unwrap())
+        });
+        let reply = exchange.reply().unwrap().body;
+        assert_eq!(ran.get(), 2);
+        assert!(reply.contains(r#""id":2,"result":2"#), "{reply}");
+        assert_eq!(reply.matches("-32011").count(), 2, "{reply}");
+    }
+
+    #[test]
+    fn the_size_limit_holds_for_all_answers_of_a_batch() {
+        let calls = [r#"{"id":1,"method":"m"}"#; 50].join(",");
+        let mut exchange = Exchange::new(alloc::format!("[{calls}]").as_bytes());
+        let large = "x".repeat(4 << 20);
+        exchange.run_each(&|| false, |_| Ok(serde_json::value::to_raw_value(&large).unwrap()));
+        let reply = exchange.reply().unwrap().body;
+        assert!(reply.len() < 9 << 20, "{}", reply.len());
+        assert_eq!(reply.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
+        let data = alloy_primitives::Bytes::from(alloc::vec![1; 3 << 20]);
+        let mut exchange = Exchange::new(alloc::format!("[{calls}]").as_bytes());
+        exchange.run_each(&|| false, |_| Err(RpcError::Reverted { reason: None, data: data.clone() }));
+        assert!(exchange.reply().unwrap().body.len() < 9 << 20, "reverts count too");
+    }
 
     #[test]
     fn brief_messages_run_no_code_and_mine_one_block() {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{required, told, verified, Done, Failure, Handler, Method},
+    method::{required, told, verified, Done, Failure, Handler, Method, Pages},
     params::{block_selector, parse_address, parse_hash, tag_in_any_case, BlockSelector, Params},
 };
 use crate::{
@@ -24,6 +24,7 @@ pub(super) const METHODS: &[Method] = &[Method {
     result: told("array of log objects"),
     level: Level::Verified,
     cost: 100,
+    pages: Pages::Any,
     doc: told("Logs of a range of blocks, or of one block, by contract and topics."),
     handler: Handler::Read(get_logs),
 }];

@@ -23,10 +23,21 @@ pub struct Method {
     pub level: Level,
     /// Relative cost for quotas; a constant answer is 1.
     pub cost: u32,
+    /// Which web pages may call it.
+    pub pages: Pages,
     /// One line of documentation.
     pub doc: &'static str,
     /// The implementation.
     pub handler: Handler,
+}
+
+/// Which web pages may call a method. Programs that are no web pages may call all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pages {
+    /// Any page: the method only reads, or takes what its author has signed.
+    Open,
+    /// Pages of this machine and those the operator names: the method holds or uses keys, or changes the chain by hand.
+    Guarded,
 }
 
 /// A parameter of a method.

@@ -44,7 +44,7 @@ pub use client::Client;
 pub use dispatch::Dispatcher;
 pub use error::{EnvelopeError, ParamError, RpcError};
 pub use local_client::{LocalClient, LocalMessage};
-pub use method::{Done, Failure, Handler, Method, Param, Read, Watching, Write};
+pub use method::{Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write};
 pub use params::{BlockSelector, Params, MAX_PROOF_KEYS};
 pub use revert::reason as revert_reason;
 pub use session::{Reply, Session, Step, MAX_FACTS, MAX_RESPONSE, MAX_ROUNDS};

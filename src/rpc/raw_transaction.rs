@@ -6,7 +6,7 @@ use alloy_primitives::{Address, Bytes};
 
 use super::{
     error::ParamError,
-    method::{required, told, Handler, Method},
+    method::{required, told, Handler, Method, Pages},
 };
 use crate::{
     engine::Level,
@@ -25,6 +25,7 @@ pub(super) const METHODS: &[Method] = &[Method {
     result: told("HASH"),
     level: Level::Local,
     cost: 20,
+    pages: Pages::Any,
     doc: told("Takes a signed transaction into the pool; with instant mining it is mined before this answers. A light client hands it to upstreams."),
     handler: Handler::Write(pool),
 }];

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     blocks::by_selector,
-    method::{absent, done, optional, told, verified, Done, Failure, Handler, Method},
+    method::{absent, done, optional, told, verified, Done, Failure, Handler, Method, Pages},
     params::Params,
 };
 use crate::{
@@ -24,6 +24,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("sync status"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told(
             "Progress of verification, rate and time left, staleness of the head, work below the floor.",
         ),
@@ -36,6 +37,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of upstreams"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Each upstream's standing, what it offers, and what it was caught with."),
         handler: Handler::Read(upstreams),
     },
@@ -46,6 +48,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("checkpoint or null"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("The block that is trusted, from which everything else is proven."),
         handler: Handler::Read(checkpoint),
     },
@@ -56,6 +59,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("verification or null"),
         level: Level::Verified,
         cost: 5,
+        pages: Pages::Any,
         doc: told("What an answer about a block rests on: level, depth, work on top."),
         handler: Handler::Read(verification),
     },

@@ -21,7 +21,7 @@ use super::{
     ahead::Ahead,
     dispatch::Dispatcher,
     error::RpcError,
-    exchange::{Exchange, State},
+    exchange::{interrupted, Exchange, State},
     method::Failure,
 };
 use crate::{
@@ -38,7 +38,7 @@ pub const MAX_ROUNDS: usize = 256;
 /// Most facts one message may lack at once; an `eth_call` that wants more is refused.
 pub const MAX_FACTS: usize = 4096;
 
-/// Largest answer in bytes, as the reference's `rpc.maxResponseSize`.
+/// Largest answer in bytes, as the reference's `rpc.maxResponseSize`; of a batch, all results together.
 pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 
 /// What the host has to do.
@@ -98,6 +98,12 @@ impl Session {
             polls: Vec::new(),
             rounds: 0,
         }
+    }
+
+    /// Whether running the message takes no longer than a few look-ups, see [`Exchange::is_brief`]. What needs the
+    /// filters may wait for others that do.
+    pub fn is_brief(&self) -> bool {
+        !self.watches() && self.exchange.is_brief(&self.dispatcher)
     }
 
     /// Whether a call of the message needs the filters.
@@ -165,8 +171,8 @@ impl Session {
     fn count(&mut self, answers: &mut impl Iterator<Item = Answer>) {
         for poll in core::mem::take(&mut self.polls) {
             let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
+            self.exchange.finish(place, counted.outcome);
             if let Some(member) = self.exchange.members.get_mut(place) {
-                member.state = State::Finished(counted.outcome);
                 member.unproven = counted.unproven;
             }
             self.own.sent.extend(counted.sent);
@@ -187,8 +193,13 @@ impl Session {
     ) -> Facts {
         let (mut lacking, mut touched) = (Facts::new(), Vec::new());
         let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
-        for (place, member) in self.exchange.members.iter_mut().enumerate() {
+        for place in 0..self.exchange.members.len() {
+            let Some(member) = self.exchange.members.get_mut(place) else { break };
             let State::Pending(call) = &member.state else { continue };
+            if interrupt() {
+                self.exchange.finish(place, Err(interrupted()));
+                continue;
+            }
             let filters = filters.as_deref_mut();
             let outcome = match self.dispatcher.run_with(&view, filters, self.pin.now, call) {
                 Ok(done) => Ok(done.value),
@@ -237,8 +248,7 @@ impl Session {
                 }
                 outcome => outcome,
             };
-            let _ = place;
-            member.state = State::Finished(outcome);
+            self.exchange.finish(place, outcome);
         }
         self.own.touched.append(&mut touched);
         lacking

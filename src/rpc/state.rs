@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{optional, required, told, verified, Done, Failure, Handler, Method, Param},
+    method::{optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param},
     params::{BlockSelector, Params},
 };
 use crate::{
@@ -31,6 +31,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told("Balance of an account in wei."),
         handler: Handler::Read(|view, params| verified(&format!("{:#x}", account(view, params)?.balance))),
     },
@@ -41,6 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told("Nonce of an account."),
         handler: Handler::Read(nonce),
     },
@@ -51,6 +53,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("DATA"),
         level: Level::Verified,
         cost: 20,
+        pages: Pages::Any,
         doc: told("Code of a contract."),
         handler: Handler::Read(code),
     },
@@ -61,6 +64,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("DATA, 32 bytes"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told("A storage cell of a contract."),
         handler: Handler::Read(storage),
     },
@@ -71,6 +75,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("DATA"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told(
             "A storage cell as it is stored: without leading zeros, native contracts' longer values whole.",
         ),
@@ -83,6 +88,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("account proof object"),
         level: Level::Verified,
         cost: 30,
+        pages: Pages::Any,
         doc: told("Account and storage cells with their trie nodes (EIP-1186), absence included."),
         handler: Handler::Read(proof),
     },

@@ -61,6 +61,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
+    use crate::rpc::method::Pages;
 
     #[test]
     fn names_are_unique_and_required_parameters_come_first() {
@@ -72,6 +73,20 @@ mod tests {
             assert!(method.params.windows(2).all(|w| w[0].required || !w[1].required), "{}", method.name);
             assert!(!method.doc.is_empty() && method.cost > 0, "{}", method.name);
         }
+    }
+
+    /// What changes something takes either a signature or a caller who may use the keys.
+    #[test]
+    fn what_changes_the_chain_by_hand_is_guarded() {
+        let guarded = |method: &&Method| method.pages == Pages::Own;
+        for method in methods().filter(|method| method.writes()) {
+            assert_eq!(guarded(&method), method.name != "eth_sendRawTransaction", "{}", method.name);
+        }
+        for name in ["personal_dumpRawKey", "eth_sign", "eth_sendTransaction", "anvil_setBalance", "evm_mine"]
+        {
+            assert!(methods().filter(guarded).any(|method| method.name == name), "{name}");
+        }
+        assert!(!methods().filter(guarded).any(|method| !method.writes()), "what only reads is open");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{absent, done, required, told, verified, Done, Failure, Handler, Method, Param},
+    method::{absent, done, required, told, verified, Done, Failure, Handler, Method, Pages, Param},
     params::Params,
     render,
 };
@@ -24,6 +24,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("transaction object or null"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told("A transaction of the canonical chain, or a pending one."),
         handler: Handler::Read(by_transaction_hash),
     },
@@ -34,6 +35,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("transaction object or null"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told("A transaction by its place in a block."),
         handler: Handler::Read(|view, params| at_index(view, by_hash(view, params)?, params)),
     },
@@ -44,6 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("transaction object or null"),
         level: Level::Verified,
         cost: 10,
+        pages: Pages::Any,
         doc: told("A transaction by its place in a block."),
         handler: Handler::Read(|view, params| at_index(view, by_selector(view, params)?, params)),
     },
@@ -54,6 +57,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("receipt object or null"),
         level: Level::Verified,
         cost: 20,
+        pages: Pages::Any,
         doc: told("The receipt of a mined transaction, proven with all receipts of its block."),
         handler: Handler::Read(receipt),
     },
@@ -64,6 +68,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of receipt objects or null"),
         level: Level::Verified,
         cost: 30,
+        pages: Pages::Any,
         doc: told("All receipts of a block."),
         handler: Handler::Read(block_receipts),
     },

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     call::keys_of_call,
     lookup::{find, require, state_failure},
-    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method},
+    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::{BlockSelector, Params},
 };
 use crate::{
@@ -37,6 +37,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("witness: trie nodes and values that prove what the call reads"),
         level: Level::Verified,
         cost: 100,
+        pages: Pages::Any,
         doc: told("Proof of all state that eth_call with the same parameters reads, in one answer."),
         handler: Handler::Read(of_call),
     },
@@ -51,6 +52,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("witness of the parent's state, or null"),
         level: Level::Verified,
         cost: 300,
+        pages: Pages::Any,
         doc: told("Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list."),
         handler: Handler::Read(of_block),
     },

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use rootlight::light::Unproven;
 
 use super::calls::CallArgs;
-use crate::server::{Origins, ServerConfig};
+use crate::server::{names, Origins, ServerConfig};
 
 /// Port of the reference node's HTTP server.
 const HTTP_PORT: u16 = 4444;
@@ -196,12 +196,16 @@ pub struct ServerArgs {
     /// Another port for WebSocket [default: 4445; none where --http-port is given]
     #[arg(long, value_name = "N")]
     pub ws_port: Option<u16>,
-    /// Address to listen on; on loopback, requests for foreign host names are refused
+    /// Address to listen on
     #[arg(long, value_name = "H", default_value = "127.0.0.1")]
     pub host: String,
-    /// Web page origins that may call, separated by commas; * for all
-    #[arg(long, value_name = "LIST", default_value = "*")]
-    pub cors: String,
+    /// Host names that requests may be addressed to besides localhost and IP addresses, separated by commas; * for all
+    #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
+    pub allow_host: String,
+    /// Origins of web pages that may call every method, separated by commas; * for all. Other pages may then call none;
+    /// pages of this machine always may [default: other pages may call what uses no keys and changes nothing by hand]
+    #[arg(long, value_name = "LIST")]
+    pub cors: Option<String>,
 }
 
 impl ServerArgs {
@@ -213,7 +217,8 @@ impl ServerArgs {
             http_port: self.http_port.unwrap_or(HTTP_PORT),
             // Somebody who moves the main port (or lets the system pick one) wants no fixed second one.
             ws_port: self.ws_port.or(self.http_port.is_none().then_some(WS_PORT)),
-            origins: Origins::parse(&self.cors),
+            origins: self.cors.as_deref().map_or(Origins::Unnamed, Origins::parse),
+            hosts: names(&self.allow_host),
             limits: crate::server::Limits::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! `rootlight methods`.
 
 use rootlight::engine::Level;
-use rootlight::rpc::{methods, Method};
+use rootlight::rpc::{methods, Method, Pages};
 use serde_json::{json, Value};
 
 use super::CommandError;
@@ -42,6 +42,7 @@ fn row(method: &Method) -> Value {
         "result": method.result,
         "level": level(method.level),
         "cost": method.cost,
+        "pages": pages(method.pages),
         "doc": method.doc,
     })
 }
@@ -51,5 +52,12 @@ fn level(level: Level) -> &'static str {
         Level::Local => "local",
         Level::Verified => "verified",
         Level::UnprovenAbsence => "unproven-absence",
+    }
+}
+
+fn pages(pages: Pages) -> &'static str {
+    match pages {
+        Pages::Any => "any",
+        Pages::Own => "own",
     }
 }

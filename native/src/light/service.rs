@@ -20,7 +20,7 @@ use super::{
     sync::{self, Log},
 };
 use crate::envelope;
-use crate::service::{Answer, Health, Service};
+use crate::service::{Answer, Caller, Health, Service};
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
 
@@ -225,12 +225,8 @@ impl Drop for LightService {
 }
 
 impl Service for LightService {
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        Box::pin(self.converse_in_time(message, false))
-    }
-
-    fn answer_subscriber(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        Box::pin(self.converse_in_time(message, true))
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+        Box::pin(self.converse_in_time(message, caller.notified))
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

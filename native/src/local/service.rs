@@ -17,7 +17,7 @@ use tracing::{error, info, warn};
 use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
 use crate::envelope;
-use crate::service::{Answer, Health, Service};
+use crate::service::{Answer, Caller, Health, Service};
 use crate::store::{Persist, StoreError};
 
 /// JSON-RPC code of an internal error.
@@ -199,8 +199,12 @@ impl LocalService {
         tokio::task::spawn_blocking(run).await.map_err(|failure| Box::new(failure) as _)
     }
 
-    async fn answer_by(&self, dispatcher: &Arc<Dispatcher>, message: Vec<u8>) -> Answer {
-        let open = LocalMessage::new(dispatcher.clone(), &message);
+    async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> Answer {
+        let dispatcher = if caller.notified { &self.notifying } else { &self.dispatcher };
+        let mut open = LocalMessage::new(dispatcher.clone(), &message);
+        if let Some(origin) = &caller.foreign_page {
+            open = open.from_foreign_page(origin);
+        }
         match self.run(open).await {
             Ok(Err(failure)) => {
                 let text = format!("the change could not be written to disk, and was not made: {failure}");
@@ -345,12 +349,8 @@ pub fn moment(entropy: &Entropy) -> Moment {
 }
 
 impl Service for LocalService {
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        Box::pin(self.answer_by(&self.dispatcher, message))
-    }
-
-    fn answer_subscriber(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
-        Box::pin(self.answer_by(&self.notifying, message))
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+        Box::pin(self.answer_in_turn(caller, message))
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

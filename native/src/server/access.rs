@@ -1,15 +1,22 @@
-//! Who may talk to the server: the `Host` check against DNS rebinding and the `Origin` list.
+//! Who may talk to the server: the `Host` check against DNS rebinding, and what web pages may call.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use axum::http::{header, HeaderMap};
+use axum::http::{header, HeaderMap, HeaderValue};
 
-/// Origins whose pages may read answers.
+/// Longest origin that a refusal repeats, characters. Real ones are scheme, host and port.
+const SHOWN_ORIGIN: usize = 300;
+
+/// Which web pages the operator lets call (`--cors`). Pages of this machine always may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origins {
-    /// Every page. Fine for a service without keys and cookies.
+    /// Nothing is said: any page may call what only reads and what carries its own signature; the other methods
+    /// ([`rootlight::rpc::Pages::Own`]) are for pages of this machine.
+    Unnamed,
+    /// `*`: every page may call everything.
     Any,
-    /// Only these, compared without regard to case (`https://wallet.example`).
+    /// These pages may call everything, others nothing. Compared without regard to case (`https://wallet.example`).
     List(Vec<String>),
 }
 
@@ -17,11 +24,7 @@ impl Origins {
     /// Reads a comma-separated list; `*` stands for all.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        let names: Vec<String> = text
-            .split(',')
-            .map(|name| name.trim().to_ascii_lowercase())
-            .filter(|name| !name.is_empty())
-            .collect();
+        let names = names(text);
         if names.iter().any(|name| name == "*") {
             Self::Any
         } else {
@@ -30,63 +33,113 @@ impl Origins {
     }
 }
 
+/// The entries of a comma-separated list in lower case.
+pub(crate) fn names(text: &str) -> Vec<String> {
+    let names = text.split(',').map(|name| name.trim().to_ascii_lowercase());
+    names.filter(|name| !name.is_empty()).collect()
+}
+
 /// The access rules of one server.
 #[derive(Debug, Clone)]
 pub struct Access {
     /// Pages allowed to call.
     pub origins: Origins,
-    /// Whether the `Host` header must name this machine. On for servers bound to loopback: a web
-    /// page whose domain is re-pointed to 127.0.0.1 (DNS rebinding) sends its own name there.
-    pub loopback_only: bool,
+    /// Host names, in lower case and without port, that requests may be addressed to besides `localhost` and IP
+    /// addresses; `*` stands for all. A web page whose domain is re-pointed to this server (DNS rebinding) sends its
+    /// own name.
+    pub hosts: Vec<String>,
 }
 
 /// Why a request is turned away; the text goes into the error body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// A foreign name in `Host` on a loopback server.
-    #[error("host not allowed: this server only answers for localhost and IP addresses")]
+    /// A name in `Host` that is not this server's.
+    #[error(
+        "host not allowed: this server answers for localhost, IP addresses and names that --allow-host gives"
+    )]
     Host,
     /// `Origin` outside the list.
-    #[error("origin not allowed")]
-    Origin,
+    #[error("origin not allowed: to let this page call, start with: --cors {0}")]
+    Origin(String),
+}
+
+/// What sent a request, as far as browsers tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// A program, or a page that may call everything.
+    Trusted,
+    /// A page of this origin, which may not call what is for own pages.
+    Foreign(Arc<str>),
 }
 
 impl Access {
     /// Checks a request's headers.
-    pub(crate) fn check(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, headers: &HeaderMap, authority: Option<&str>) -> Result<Sender, Refusal> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).or(authority);
-        if self.loopback_only && !host.is_some_and(names_this_machine) {
+        if !host.is_some_and(|host| self.answers_for(host)) {
             return Err(Refusal::Host);
         }
-        match headers.get(header::ORIGIN) {
-            Some(origin) if !self.allows(origin.to_str().unwrap_or("")) => Err(Refusal::Origin),
-            _ => Ok(()),
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else { return Ok(Sender::Trusted) };
+        // Two origins are none that could be trusted.
+        let origin = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
+        self.sender(origin)
+    }
+
+    fn sender(&self, origin: &str) -> Result<Sender, Refusal> {
+        if is_of_this_machine(origin) {
+            return Ok(Sender::Trusted);
+        }
+        match &self.origins {
+            Origins::Any => Ok(Sender::Trusted),
+            Origins::List(names) if names.iter().any(|name| name.eq_ignore_ascii_case(origin)) => {
+                Ok(Sender::Trusted)
+            }
+            Origins::List(_) => Err(Refusal::Origin(shown(origin))),
+            Origins::Unnamed => Ok(Sender::Foreign(shown(origin).into())),
         }
     }
 
     /// The value of `access-control-allow-origin` for a request that passed [`Access::check`], and
     /// whether it depends on the request.
-    pub(crate) fn allow_origin(&self, headers: &HeaderMap) -> Option<(header::HeaderValue, bool)> {
+    pub(crate) fn allow_origin(&self, headers: &HeaderMap) -> Option<(HeaderValue, bool)> {
         let origin = headers.get(header::ORIGIN)?;
         match self.origins {
-            Origins::Any => Some((header::HeaderValue::from_static("*"), false)),
+            Origins::Any | Origins::Unnamed => Some((HeaderValue::from_static("*"), false)),
             Origins::List(_) => Some((origin.clone(), true)),
         }
     }
 
-    fn allows(&self, origin: &str) -> bool {
-        match &self.origins {
-            Origins::Any => true,
-            Origins::List(names) => names.iter().any(|name| name.eq_ignore_ascii_case(origin)),
-        }
+    fn answers_for(&self, host: &str) -> bool {
+        let name = without_port(host).to_ascii_lowercase();
+        let name = name.trim_end_matches('.');
+        is_localhost(name)
+            || name.parse::<IpAddr>().is_ok()
+            || self.hosts.iter().any(|known| known == name || known == "*")
     }
 }
 
-/// `localhost`, names below it, and literal addresses: none can be re-pointed by a stranger's DNS.
-fn names_this_machine(host: &str) -> bool {
-    let name = without_port(host).to_ascii_lowercase();
-    let name = name.trim_end_matches('.');
-    name == "localhost" || name.ends_with(".localhost") || name.parse::<IpAddr>().is_ok()
+/// Whether a page comes from this machine: by name or by a loopback address, over HTTP or HTTPS, any port.
+fn is_of_this_machine(origin: &str) -> bool {
+    let origin = origin.to_ascii_lowercase();
+    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    let Some(name) = rest.map(without_port) else { return false };
+    is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+}
+
+/// `localhost` and the names below it, which no stranger's DNS can re-point.
+fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// An origin as it may be repeated in an answer: what it is not made of would mislead who reads it.
+fn shown(origin: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "+-._:/[]".contains(c);
+    match origin {
+        "" => "ORIGIN".to_owned(),
+        text if text.len() <= SHOWN_ORIGIN && text.chars().all(plain) => text.to_owned(),
+        _ => "ORIGIN".to_owned(),
+    }
 }
 
 /// The host of `name:port`, `[v6]:port` or either without port.
@@ -104,8 +157,13 @@ fn without_port(host: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn access(origins: Origins, hosts: &[&str]) -> Access {
+        Access { origins, hosts: hosts.iter().map(|host| (*host).to_owned()).collect() }
+    }
+
     #[test]
     fn host_names_that_cannot_be_rebound() {
+        let strict = access(Origins::Any, &[]);
         for good in [
             "localhost",
             "LOCALHOST:4444",
@@ -117,7 +175,7 @@ mod tests {
             "::1",
             "10.0.0.7:80",
         ] {
-            assert!(names_this_machine(good), "{good}");
+            assert!(strict.answers_for(good), "{good}");
         }
         for bad in [
             "evil.com",
@@ -128,17 +186,62 @@ mod tests {
             "notlocalhost",
             "[evil]",
         ] {
-            assert!(!names_this_machine(bad), "{bad}");
+            assert!(!strict.answers_for(bad), "{bad}");
+        }
+        let named = access(Origins::Any, &["node.example"]);
+        assert!(named.answers_for("Node.Example:4444") && !named.answers_for("evil.com"));
+        assert!(access(Origins::Any, &["*"]).answers_for("evil.com"));
+    }
+
+    #[test]
+    fn pages_of_this_machine() {
+        for own in [
+            "http://localhost",
+            "https://LOCALHOST:3000",
+            "http://app.localhost:1",
+            "http://127.0.0.1:8080",
+            "http://127.8.9.1",
+            "http://[::1]:5",
+        ] {
+            assert!(is_of_this_machine(own), "{own}");
+        }
+        for foreign in [
+            "null",
+            "",
+            "file://",
+            "http://localhost.evil.com",
+            "http://127.0.0.1.nip.io",
+            "http://192.168.0.1",
+            "http://evil.com:80",
+            "chrome-extension://localhost",
+            "http://evil.com/http://localhost",
+        ] {
+            assert!(!is_of_this_machine(foreign), "{foreign}");
         }
     }
 
     #[test]
     fn origin_lists() {
         assert_eq!(Origins::parse("a.example, *"), Origins::Any);
-        let access =
-            Access { origins: Origins::parse("https://a.example , http://b.example"), loopback_only: false };
-        assert!(access.allows("https://A.example"));
-        assert!(!access.allows("https://a.example.evil"));
-        assert!(!access.allows("null"));
+        let list = access(Origins::parse("https://a.example , http://b.example"), &[]);
+        assert_eq!(list.sender("https://A.example"), Ok(Sender::Trusted));
+        assert_eq!(list.sender("http://localhost:3000"), Ok(Sender::Trusted));
+        for foreign in ["https://a.example.evil", "null", ""] {
+            assert!(matches!(list.sender(foreign), Err(Refusal::Origin(_))), "{foreign}");
+        }
+        let unnamed = access(Origins::Unnamed, &[]);
+        assert_eq!(unnamed.sender("null"), Ok(Sender::Foreign("null".into())));
+        assert_eq!(unnamed.sender("http://x\"<script>"), Ok(Sender::Foreign("ORIGIN".into())));
+    }
+
+    #[test]
+    fn two_origins_are_no_own_page() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_static("localhost"));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));
+        let unnamed = access(Origins::Unnamed, &[]);
+        assert_eq!(unnamed.check(&headers, None), Ok(Sender::Trusted));
+        headers.append(header::ORIGIN, HeaderValue::from_static("http://evil.example"));
+        assert_eq!(unnamed.check(&headers, None), Ok(Sender::Foreign("ORIGIN".into())));
     }
 }

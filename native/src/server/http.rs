@@ -4,12 +4,14 @@ use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State, WebSocketUpgrade};
 use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::Extension;
 use futures::StreamExt;
 use tracing::debug;
 
+use super::access::Sender;
 use super::listen::Shared;
 use super::ws;
-use crate::service::Outcome;
+use crate::service::{Caller, Outcome, Peer};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
@@ -20,29 +22,42 @@ const SURPLUS_BYTES: usize = 64 * 1024 * 1024;
 /// Methods named in `allow` and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
-/// Answers any request: the path does not matter to POST (until it carries API keys).
-pub(crate) async fn handle(State(shared): State<Shared>, request: Request) -> Response {
-    let headers = request.headers().clone();
+/// Answers any request: the path does not matter to POST.
+pub(crate) async fn handle(
+    State(shared): State<Shared>,
+    Extension(peer): Extension<Peer>,
+    request: Request,
+) -> Response {
+    let origin = request.headers().get(header::ORIGIN).is_some();
     let authority = request.uri().authority().map(|a| a.as_str().to_owned());
-    let mut response = match shared.access.check(&headers, authority.as_deref()) {
-        Ok(()) => route(&shared, request).await,
-        Err(refusal) => error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()),
+    let sender = match shared.access.check(request.headers(), authority.as_deref()) {
+        Ok(sender) => sender,
+        Err(refusal) => return error(StatusCode::FORBIDDEN, INVALID_REQUEST, &refusal.to_string()),
     };
-    add_cors(&shared, &headers, &mut response);
+    let cors = if origin { shared.access.allow_origin(request.headers()) } else { None };
+    let foreign_page = match sender {
+        Sender::Trusted => None,
+        Sender::Foreign(origin) => Some(origin),
+    };
+    let caller = Caller { peer, foreign_page, notified: false };
+    let mut response = route(&shared, caller, request).await;
+    if let Some((origin, varies)) = cors {
+        add_cors(&mut response, origin, varies);
+    }
     response
 }
 
-async fn route(shared: &Shared, request: Request) -> Response {
+async fn route(shared: &Shared, caller: Caller, request: Request) -> Response {
     match *request.method() {
-        Method::POST => post(shared, request).await,
+        Method::POST => post(shared, &caller, request).await,
         Method::OPTIONS => preflight(request.headers()),
-        Method::GET if wants_websocket(request.headers()) => upgrade(shared, request).await,
+        Method::GET if wants_websocket(request.headers()) => upgrade(shared, caller, request).await,
         Method::GET if request.uri().path() == "/health" => health(shared),
         _ => not_allowed(),
     }
 }
 
-async fn post(shared: &Shared, request: Request) -> Response {
+async fn post(shared: &Shared, caller: &Caller, request: Request) -> Response {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
@@ -53,7 +68,7 @@ async fn post(shared: &Shared, request: Request) -> Response {
         Ok(Err(response)) => return *response,
         Ok(Ok(body)) => body,
     };
-    let answer = shared.service.answer(body).await;
+    let answer = shared.service.answer_to(caller, body).await;
     match (answer.outcome, answer.body) {
         (Outcome::Served, None) => StatusCode::NO_CONTENT.into_response(),
         (Outcome::Served, Some(body)) => json(StatusCode::OK, body),
@@ -95,7 +110,7 @@ fn health(shared: &Shared) -> Response {
 }
 
 /// The WebSocket is on `/` and `/websocket`, where the reference and most tools expect it.
-async fn upgrade(shared: &Shared, request: Request) -> Response {
+async fn upgrade(shared: &Shared, caller: Caller, request: Request) -> Response {
     if !matches!(request.uri().path(), "/" | "/websocket") {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
     }
@@ -113,7 +128,7 @@ async fn upgrade(shared: &Shared, request: Request) -> Response {
         .max_message_size(shared.limits.message_bytes)
         .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
         .on_upgrade(move |socket| async move {
-            ws::run(socket, shared).await;
+            ws::run(socket, shared, caller).await;
             drop(permit);
         })
 }
@@ -136,20 +151,17 @@ fn preflight(request: &HeaderMap) -> Response {
     response
 }
 
-fn add_cors(shared: &Shared, request: &HeaderMap, response: &mut Response) {
+/// Lets the page read the answer; one to an upgrade it reads anyway.
+fn add_cors(response: &mut Response, origin: HeaderValue, varies: bool) {
     let headers = response.headers_mut();
-    if headers.contains_key(header::UPGRADE)
-        || shared.access.check(request, None) == Err(super::access::Refusal::Origin)
-    {
+    if headers.contains_key(header::UPGRADE) {
         return;
     }
-    if let Some((origin, varies)) = shared.access.allow_origin(request) {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        let exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
-        if varies {
-            headers.append(header::VARY, HeaderValue::from_static("origin"));
-        }
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    let exposed = "retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(exposed));
+    if varies {
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
     }
 }
 

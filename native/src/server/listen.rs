@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use tower_http::compression::CompressionLayer;
 use tracing::{debug, info, warn};
 
 use super::{http, Access, Limits, Origins};
-use crate::service::SharedService;
+use crate::service::{Peer, SharedService};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub ws_port: Option<u16>,
     /// Pages allowed to call.
     pub origins: Origins,
+    /// Host names, in lower case, that requests may be addressed to besides `localhost`, IP addresses and `host`.
+    pub hosts: Vec<String>,
     /// Sizes and times.
     pub limits: Limits,
 }
@@ -80,7 +82,12 @@ impl Server {
             None => None,
         };
         let (stop, stopped) = watch::channel(false);
-        let access = Access { origins: config.origins, loopback_only: is_loopback(address.ip()) };
+        if !is_loopback(address.ip()) {
+            warn!("{}", exposed(address));
+        }
+        let mut hosts = config.hosts;
+        hosts.push(config.host.to_ascii_lowercase());
+        let access = Access { origins: config.origins, hosts };
         let shared = Shared {
             service,
             access: Arc::new(access),
@@ -149,7 +156,7 @@ struct Connections {
     stop: watch::Receiver<bool>,
 }
 
-type Taken = (OwnedSemaphorePermit, TcpStream);
+type Taken = (OwnedSemaphorePermit, TcpStream, Peer);
 
 impl Connections {
     /// Waits for room, then for a connection.
@@ -160,7 +167,7 @@ impl Connections {
         };
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => return (permit, stream),
+                Ok((stream, address)) => return (permit, stream, Peer::new(address.ip().to_canonical())),
                 Err(failure) => {
                     debug!(%failure, "accept failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -176,12 +183,12 @@ impl Connections {
         }
     }
 
-    fn serve(&self, (permit, stream): Taken) {
+    fn serve(&self, (permit, stream, peer): Taken) {
         // Answers are small and latency counts; a failure only costs speed.
         let _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.head_timeout);
-        let service = TowerToHyperService::new(self.router.clone());
+        let service = TowerToHyperService::new(self.router.clone().layer(Extension(peer)));
         let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let mut stop = self.stop.clone();
         tokio::spawn(async move {
@@ -207,6 +214,15 @@ async fn bind(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), Server
     let listener = TcpListener::bind((bare, port)).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+/// What whoever binds more than loopback should know.
+fn exposed(address: SocketAddr) -> String {
+    format!(
+        "LISTENING ON {address}: every machine that reaches this address may call every method, and nobody is asked for \
+         a password; a development chain's keys are then everybody's. Requests must be addressed to an IP address or \
+         to a name that --allow-host gives."
+    )
 }
 
 fn is_loopback(ip: IpAddr) -> bool {

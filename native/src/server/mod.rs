@@ -7,6 +7,7 @@ mod listen;
 mod subscriptions;
 mod ws;
 
+pub(crate) use access::names;
 pub use access::{Access, Origins};
 pub use limits::Limits;
 pub use listen::{Server, ServerConfig, ServerError};

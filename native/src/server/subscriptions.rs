@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, Notify};
 
 use super::limits::Limits;
 use crate::envelope;
-use crate::service::SharedService;
+use crate::service::{Caller, SharedService};
 
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
@@ -61,6 +61,9 @@ struct Open {
 pub(super) struct Subscriptions {
     service: SharedService,
     limits: Arc<Limits>,
+    /// The connection's client, as one that cannot be notified, and as itself.
+    caller: Caller,
+    subscriber: Caller,
     open: Mutex<Open>,
     /// A new one may have something to tell already.
     begun: Notify,
@@ -68,8 +71,9 @@ pub(super) struct Subscriptions {
 
 impl Subscriptions {
     /// None yet.
-    pub(super) fn new(service: SharedService, limits: Arc<Limits>) -> Arc<Self> {
-        Arc::new(Self { service, limits, open: Mutex::default(), begun: Notify::new() })
+    pub(super) fn new(service: SharedService, limits: Arc<Limits>, caller: Caller) -> Arc<Self> {
+        let subscriber = Caller { notified: true, ..caller.clone() };
+        Arc::new(Self { service, limits, caller, subscriber, open: Mutex::default(), begun: Notify::new() })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -81,7 +85,7 @@ impl Subscriptions {
     pub(super) async fn answer(self: &Arc<Self>, message: Vec<u8>) -> (Option<Vec<u8>>, Vec<String>) {
         let mut made = Vec::new();
         let body = match self.members(&message) {
-            None => self.service.answer(message).await.body,
+            None => self.service.answer_to(&self.caller, message).await.body,
             Some((false, members)) => match members.first() {
                 Some(member) => self.member(member, &mut made).await,
                 None => None,
@@ -123,12 +127,12 @@ impl Subscriptions {
             },
             Ok(request) if request.method == "eth_unsubscribe" => {
                 if self.forget(request.params) {
-                    return self.service.answer_subscriber(message).await.body;
+                    return self.service.answer_to(&self.subscriber, message).await.body;
                 }
                 let id = request.id?.get();
                 Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":false}}"#).into_bytes())
             }
-            _ => self.service.answer(message).await.body,
+            _ => self.service.answer_to(&self.caller, message).await.body,
         }
     }
 
@@ -141,7 +145,7 @@ impl Subscriptions {
         }
         let this = self.clone();
         let subscribing = tokio::spawn(async move {
-            let body = this.service.answer_subscriber(message).await.body?;
+            let body = this.service.answer_to(&this.subscriber, message).await.body?;
             let reply: Reply<'_> = serde_json::from_slice(&body).ok()?;
             let id: Option<String> = reply.result.and_then(|id| serde_json::from_str(id.get()).ok());
             if let Some(id) = &id {
@@ -223,7 +227,7 @@ impl Subscriptions {
 
     async fn call(&self, method: &str, id: &str) -> Option<Vec<u8>> {
         let message = format!(r#"{{"jsonrpc":"2.0","id":0,"method":"{method}","params":["{id}"]}}"#);
-        self.service.answer_subscriber(message.into_bytes()).await.body
+        self.service.answer_to(&self.subscriber, message.into_bytes()).await.body
     }
 
     /// The connection is gone.

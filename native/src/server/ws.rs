@@ -13,6 +13,7 @@ use tungstenite::error::CapacityError;
 
 use super::listen::{stopped, Shared};
 use super::subscriptions::Subscriptions;
+use crate::service::Caller;
 
 /// Close code "try again later" (RFC 6455 registry), for clients that do not read.
 const TRY_AGAIN_LATER: u16 = 1013;
@@ -28,12 +29,12 @@ enum End {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn run(socket: WebSocket, shared: Shared) {
+pub(crate) async fn run(socket: WebSocket, shared: Shared, caller: Caller) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
     let mut stop = shared.stop.clone();
     let mut sink = Writer { sink, limit: shared.limits.write_timeout };
-    let subscriptions = Subscriptions::new(shared.service.clone(), shared.limits.clone());
+    let subscriptions = Subscriptions::new(shared.service.clone(), shared.limits.clone(), caller);
     let end = tokio::select! {
         end = read(stream, &shared, &subscriptions, answers.clone()) => end,
         reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),

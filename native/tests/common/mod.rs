@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight_native::envelope;
 use rootlight_native::server::{Limits, Origins, Server, ServerConfig};
-use rootlight_native::service::{Answer, Service};
+use rootlight_native::service::{Answer, Caller, Service};
 use tokio::sync::oneshot;
 
 /// How long a test waits for a program.
@@ -51,7 +51,7 @@ pub fn run(arguments: &[&str]) -> Output {
 pub struct Echo;
 
 impl Service for Echo {
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
             let text = String::from_utf8_lossy(&message).into_owned();
             if serde_json::from_str::<serde_json::Value>(&text).is_err() {
@@ -96,7 +96,8 @@ pub fn config() -> ServerConfig {
         host: "127.0.0.1".into(),
         http_port: 0,
         ws_port: None,
-        origins: Origins::Any,
+        origins: Origins::Unnamed,
+        hosts: Vec::new(),
         limits: Limits::default(),
     }
 }

@@ -2,10 +2,13 @@
 
 use alloc::vec::Vec;
 
-use super::padded;
+use super::{padded, Refusal};
 
 /// The only input length there is: rounds, state, message, offset, final flag.
 pub(super) const INPUT: usize = 213;
+
+/// Rounds between two looks at the clock: about a millisecond.
+const PIECE: usize = 1 << 15;
 
 /// Initial vector of BLAKE2b.
 const IV: [u64; 8] = [
@@ -53,38 +56,52 @@ pub(super) fn price(input: &[u8]) -> u64 {
     }
 }
 
-/// The new state, 64 bytes; nothing for a wrong length or final flag.
-pub(super) fn run(input: &[u8]) -> Option<Vec<u8>> {
-    if input.len() != INPUT {
-        return None;
-    }
-    let last = match input.last()? {
-        0 => false,
-        1 => true,
-        _ => return None,
+/// The new state, 64 bytes.
+///
+/// # Errors
+/// [`Refusal::Failed`] for a wrong length or final flag, [`Refusal::Interrupted`] where `interrupted` says so.
+pub(super) fn run(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Vec<u8>, Refusal> {
+    let last = match input.last() {
+        _ if input.len() != INPUT => return Err(Refusal::Failed),
+        Some(0) => false,
+        Some(1) => true,
+        _ => return Err(Refusal::Failed),
     };
     let rounds = u32::from_be_bytes(padded(input, 0));
     let mut state: [u64; 8] = words(input, 4);
     let message: [u64; 16] = words(input, 68);
     let offset: [u64; 2] = words(input, 196);
-    compress(rounds, &mut state, &message, offset, last);
-    Some(state.iter().flat_map(|word| word.to_le_bytes()).collect())
+    if !compress(rounds, &mut state, &message, offset, last, interrupted) {
+        return Err(Refusal::Interrupted);
+    }
+    Ok(state.iter().flat_map(|word| word.to_le_bytes()).collect())
 }
 
 fn words<const N: usize>(input: &[u8], offset: usize) -> [u64; N] {
     core::array::from_fn(|i| u64::from_le_bytes(padded(input, offset.saturating_add(i.saturating_mul(8)))))
 }
 
+/// `false` where it was interrupted.
 // Every index below is a constant under 16 or comes from the tables above.
 #[allow(clippy::indexing_slicing)]
-fn compress(rounds: u32, state: &mut [u64; 8], message: &[u64; 16], offset: [u64; 2], last: bool) {
+fn compress(
+    rounds: u32,
+    state: &mut [u64; 8],
+    message: &[u64; 16],
+    offset: [u64; 2],
+    last: bool,
+    interrupted: &dyn Fn() -> bool,
+) -> bool {
     let mut v: [u64; 16] = core::array::from_fn(|i| if i < 8 { state[i] } else { IV[i & 7] });
     v[12] ^= offset[0];
     v[13] ^= offset[1];
     if last {
         v[14] = !v[14];
     }
-    for order in SIGMA.iter().cycle().take(rounds as usize) {
+    for (round, order) in SIGMA.iter().cycle().take(rounds as usize).enumerate() {
+        if round % PIECE == PIECE - 1 && interrupted() {
+            return false;
+        }
         for (lane, pair) in MIX.iter().zip(order.chunks_exact(2)) {
             mix(&mut v, lane, message[usize::from(pair[0])], message[usize::from(pair[1])]);
         }
@@ -92,6 +109,7 @@ fn compress(rounds: u32, state: &mut [u64; 8], message: &[u64; 16], offset: [u64
     for (i, word) in state.iter_mut().enumerate() {
         *word ^= v[i] ^ v[i | 8];
     }
+    true
 }
 
 #[allow(clippy::indexing_slicing)]
@@ -129,7 +147,7 @@ mod tests {
     fn twelve_rounds_are_blake2b() {
         let digest = "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1\
                       7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923";
-        assert_eq!(hex::encode(run(&abc(12)).unwrap()), digest);
+        assert_eq!(hex::encode(run(&abc(12), &|| true).unwrap()), digest);
         assert_eq!(price(&abc(12)), 12);
     }
 
@@ -137,8 +155,17 @@ mod tests {
     fn other_lengths_and_flags_fail_for_nothing() {
         let mut input = abc(12);
         input[212] = 2;
-        assert_eq!(run(&input), None);
-        assert_eq!(run(&abc(12)[..212]), None);
+        assert_eq!(run(&input, &|| false), Err(Refusal::Failed));
+        assert_eq!(run(&abc(12)[..212], &|| false), Err(Refusal::Failed));
         assert_eq!(price(&abc(12)[..212]), 0);
+    }
+
+    /// 2^32 - 1 rounds take minutes.
+    #[test]
+    fn long_runs_are_interrupted() {
+        let asked = core::cell::Cell::new(0);
+        let third = || asked.replace(asked.get() + 1) == 2;
+        assert_eq!(run(&abc(u32::MAX), &third), Err(Refusal::Interrupted));
+        assert_eq!(asked.get(), 3);
     }
 }

@@ -6,10 +6,12 @@ use alloc::vec::Vec;
 use substrate_bn::arith::U256;
 use substrate_bn::{pairing_batch, AffineG1, AffineG2, Fq, Fq2, Fr, Group as _, Gt, G1, G2};
 
-use super::padded;
+use super::{padded, Refusal};
 
 /// Bytes of one pair of points.
 const PAIR: usize = 192;
+/// Pairs between two looks at the clock. What one piece costs beside its pairs is small against 16 of them.
+const PIECE: usize = 16;
 
 /// 45,000 and 34,000 per whole pair.
 pub(super) fn pairing_price(input: &[u8]) -> u64 {
@@ -31,18 +33,28 @@ pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     encode(point * Fr::new_mul_factor(number))
 }
 
-/// Whether the pairings multiply to one, as a 32-byte word.
-pub(super) fn pairing(input: &[u8]) -> Option<Vec<u8>> {
+/// Whether the pairings multiply to one, as a 32-byte word; nothing for points or lengths that are none.
+///
+/// # Errors
+/// [`Refusal::Interrupted`] where `interrupted` says so.
+#[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
+pub(super) fn pairing(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Refusal> {
     if !input.len().is_multiple_of(PAIR) {
-        return None;
+        return Ok(None);
     }
-    let pairs: Option<Vec<(G1, G2)>> =
-        input.chunks_exact(PAIR).map(|pair| Some((g1(pair, 0)?, g2(pair, 64)?))).collect();
-    let one = pairing_batch(&pairs?) == Gt::one();
+    let mut product = Gt::one();
+    for (index, part) in input.chunks(PAIR.saturating_mul(PIECE)).enumerate() {
+        if index > 0 && interrupted() {
+            return Err(Refusal::Interrupted);
+        }
+        let pairs = part.chunks_exact(PAIR).map(|pair| Some((g1(pair, 0)?, g2(pair, 64)?)));
+        let Some(pairs) = pairs.collect::<Option<Vec<(G1, G2)>>>() else { return Ok(None) };
+        product = product * pairing_batch(&pairs);
+    }
     let mut word = Vec::with_capacity(32);
     word.resize(31, 0);
-    word.push(u8::from(one));
-    Some(word)
+    word.push(u8::from(product == Gt::one()));
+    Ok(Some(word))
 }
 
 /// A coordinate below the field's modulus.
@@ -109,8 +121,16 @@ mod tests {
     fn bad_points_and_lengths() {
         assert_eq!(add(&point(1, 3)), None);
         assert_eq!(mul(&[0xff; 96]), None);
+        let pairing = |input: &[u8]| pairing(input, &|| true).unwrap();
         assert_eq!(pairing(&[0; 191]), None);
         assert_eq!(pairing(&[]).unwrap()[31], 1);
         assert_eq!(pairing(&[0; 192]).unwrap()[31], 1, "infinity pairs to one");
+    }
+
+    #[test]
+    fn many_pairs_are_interrupted_between_them() {
+        let many = [0; PAIR * (PIECE + 1)];
+        assert_eq!(pairing(&many, &|| true), Err(Refusal::Interrupted));
+        assert_eq!(pairing(&many, &|| false).unwrap().unwrap()[31], 1);
     }
 }

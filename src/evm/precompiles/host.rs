@@ -99,6 +99,10 @@ pub trait NativeHost {
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty up to that ancestor.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
+    /// Whether the run has used up its time; asked now and then by what takes long.
+    fn interrupted(&self) -> bool {
+        false
+    }
 }
 
 /// Why a native contract gave no output.
@@ -111,6 +115,8 @@ pub enum Refusal {
     Nothing,
     /// This version does not execute the named method.
     NotSimulated(&'static str),
+    /// The run's time is up; the run ends without a result.
+    Interrupted,
 }
 
 /// A native contract's method that this version does not execute.

@@ -13,7 +13,7 @@ use serde_json::value::{to_raw_value, RawValue};
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method},
+    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::Params,
     trace::{traced_block, traces},
 };
@@ -31,6 +31,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("trace object or null"),
         level: Level::Verified,
         cost: 500,
+        pages: Pages::Any,
         doc: told("Every instruction a transaction ran (rskTracer), or its calls as a tree (callTracer)."),
         handler: Handler::Read(transaction),
     },
@@ -41,6 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 1_000,
+        pages: Pages::Any,
         doc: told("As debug_traceTransaction, for all transactions of a block."),
         handler: Handler::Read(|view, params| {
             let hash = params.hash(0, "block hash")?;
@@ -54,6 +56,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 1_000,
+        pages: Pages::Any,
         doc: told("As debug_traceTransaction, for all transactions of a block."),
         handler: Handler::Read(|view, params| {
             let selector = traced_block(params.block(0))?;
@@ -67,6 +70,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("QUANTITY"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Messages waiting to be sent to peers: none, there is no peer-to-peer network here."),
         handler: Handler::Read(|_, _| super::method::done(&"0x0", Level::Local)),
     },
@@ -77,6 +81,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("null"),
         level: Level::Local,
         cost: 1,
+        pages: Pages::Any,
         doc: told("Quota of an account's transactions: none is kept here."),
         handler: Handler::Read(|_, params| {
             params.address(0)?;

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::{
     error::{ParamError, RpcError},
-    method::{told, Method, Param, Read, Write},
+    method::{told, Method, Pages, Param, Read, Write},
     params::{parse_number, Params},
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) const METHODS: &[&[Method]] = &[
 
 use super::method::Handler;
 
-/// A row of a method that changes the chain.
+/// A row of a method that uses keys held here, or changes the chain by hand: not for pages from elsewhere.
 const fn write(
     names: (&'static str, &'static [&'static str]),
     params: &'static [Param],
@@ -50,7 +50,9 @@ const fn write(
 ) -> Method {
     let handler = Handler::Write(handler);
     let (result, doc) = (told(result), told(doc));
-    Method { name: names.0, aliases: names.1, params, result, level: Level::Local, cost: 20, doc, handler }
+    let (name, aliases) = names;
+    let (level, pages) = (Level::Local, Pages::Own);
+    Method { name, aliases, params, result, level, cost: 20, pages, doc, handler }
 }
 
 /// A row of a method that only reads.
@@ -63,7 +65,8 @@ const fn read(
 ) -> Method {
     let handler = Handler::Read(handler);
     let (result, doc) = (told(result), told(doc));
-    Method { name, aliases: &[], params, result, level: Level::Local, cost: 5, doc, handler }
+    let (level, pages) = (Level::Local, Pages::Any);
+    Method { name, aliases: &[], params, result, level, cost: 5, pages, doc, handler }
 }
 
 /// The development chain of a node.

@@ -8,7 +8,7 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{absent, required, told, verified, Done, Failure, Handler, Method},
+    method::{absent, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::{tag_in_any_case, BlockSelector, Params},
 };
 use crate::{
@@ -27,6 +27,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 100,
+        pages: Pages::Any,
         doc: told("What a transaction called, created and destroyed."),
         handler: Handler::Read(transaction),
     },
@@ -37,6 +38,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of trace objects or null"),
         level: Level::Verified,
         cost: 200,
+        pages: Pages::Any,
         doc: told("The traces of all transactions of a block, REMASC's included."),
         handler: Handler::Read(block),
     },
@@ -47,6 +49,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("array of trace objects"),
         level: Level::Verified,
         cost: 1_000,
+        pages: Pages::Any,
         doc: told("The traces of transactions by range of blocks, sender and receiver."),
         handler: Handler::Read(filter::filter),
     },
@@ -57,6 +60,7 @@ pub(super) const METHODS: &[Method] = &[
         result: told("trace object or null"),
         level: Level::Verified,
         cost: 100,
+        pages: Pages::Any,
         doc: told("One trace of a transaction, by its index."),
         handler: Handler::Read(get),
     },
