@@ -1,5 +1,6 @@
 //! Rootlight native host: server, upstream driver, recordings and the command line.
 
+pub mod budget;
 pub mod cli;
 pub mod envelope;
 pub mod follow;
@@ -8,6 +9,7 @@ pub mod local;
 mod progress;
 pub mod record;
 pub mod replay;
+pub mod runs;
 pub mod server;
 pub mod service;
 pub mod store;

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
+use crate::budget::Held;
+
 /// How a transport that has a status of its own (HTTP) labels an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -22,25 +24,35 @@ pub enum Outcome {
 }
 
 /// The answer to one message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Answer {
     /// How HTTP labels it.
     pub outcome: Outcome,
     /// The JSON text, or `None` when nothing is to be said (only notifications).
     pub body: Option<Vec<u8>>,
+    /// Bytes of the budget of answers that it takes until it is sent.
+    pub held: Held,
 }
 
 impl Answer {
     /// An answer of a message that was JSON-RPC; `None` for nothing but notifications.
     #[must_use]
     pub fn served(body: Option<Vec<u8>>) -> Self {
-        Self { outcome: Outcome::Served, body }
+        Self { outcome: Outcome::Served, body, held: Held::default() }
     }
 
     /// An error envelope for a message that was no JSON-RPC.
     #[must_use]
     pub fn unusable(body: Vec<u8>) -> Self {
-        Self { outcome: Outcome::Unusable, body: Some(body) }
+        Self { outcome: Outcome::Unusable, body: Some(body), held: Held::default() }
+    }
+}
+
+impl Answer {
+    /// The same answer, which takes these bytes of the budget.
+    #[must_use]
+    pub fn holding(self, held: Held) -> Self {
+        Self { held, ..self }
     }
 }
 
@@ -72,6 +84,17 @@ impl Peer {
     pub fn new(address: IpAddr) -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
         Self { address, connection: MADE.fetch_add(1, Ordering::Relaxed) }
+    }
+
+    /// A number for the address, by which filters are shared out. Of IPv6 the network counts, since one caller has all
+    /// the addresses in it.
+    #[must_use]
+    pub fn asker(&self) -> u64 {
+        match self.address {
+            IpAddr::V4(address) => u64::from(address.to_bits()),
+            // The upper half of an IPv4 address is zero here; no IPv6 network begins with 32 zero bits.
+            IpAddr::V6(address) => u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX),
+        }
     }
 }
 

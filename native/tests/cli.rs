@@ -164,3 +164,60 @@ fn flags_come_from_the_environment_too() {
     );
     assert!(out.join("blocks.jsonl.gz").exists());
 }
+
+/// What a mistyped URL holds besides its host is nobody's business, logs included.
+#[test]
+fn errors_do_not_repeat_what_an_url_keeps_secret() {
+    for url in [
+        "htps://user:hunter22@node.example/v3/0123456789abcdef",
+        "user:hunter22@node.example/0123456789abcdef",
+        "https://user:hunter22@:bad:/0123456789abcdef",
+    ] {
+        for command in ["light", "follow", "record"] {
+            let mut arguments = vec![command, "--upstream", url];
+            if command == "record" {
+                arguments.extend(["--out", "/tmp/nowhere"]);
+            }
+            let output = run(&arguments);
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert!(output.status.code().is_some_and(|code| code > 0), "{arguments:?}");
+            assert!(!said.contains("hunter22") && !said.contains("0123456789abcdef"), "{said}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_without_end_is_refused() {
+    let output = run(&["--config", "/dev/zero", "methods"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("longer than 1048576 bytes"), "{}", text(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_that_is_no_file_is_refused() {
+    let output = run(&["light", "--network", "regtest", "--upstream", "replay:/dev/zero"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("neither a regular file nor a folder"), "{}", text(&output.stderr));
+}
+
+/// Each of three is below what one may take, all together are not.
+#[test]
+fn recordings_have_a_limit_for_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.jsonl.gz", "b.jsonl.gz", "c.jsonl.gz"] {
+        let file = std::fs::File::create(folder.path().join(name)).unwrap();
+        let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+        let line = vec![b'\n'; 1 << 20];
+        for _ in 0..80 {
+            std::io::Write::write_all(&mut encoder, &line).unwrap();
+        }
+        encoder.finish().unwrap();
+    }
+    let recording = format!("replay:{}", folder.path().display());
+    let output = run(&["light", "--network", "regtest", "--upstream", &recording]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("c.jsonl.gz") && said.contains("201326592 bytes"), "{said}");
+}

@@ -27,6 +27,10 @@ pub const MAX_FILTERS: usize = 4_096;
 pub const TRAIL: usize = 256;
 /// Logs remembered with them, so that they can be taken back even where their blocks are forgotten.
 pub const MAX_TOLD_LOGS: usize = 4_096;
+/// Bytes of all filters and subscriptions, about: each takes some 16 KiB for the blocks that it remembers.
+const MAX_FILTER_BYTES: usize = 64 << 20;
+/// Bytes that a remembered log takes beside its data, about.
+const LOG_BYTES: usize = 256;
 /// Pending transactions kept for a filter between two polls; older ones are dropped.
 pub const MAX_PENDING: usize = 10_000;
 
@@ -57,6 +61,14 @@ pub enum Watch {
     Heads,
     /// Whether the head is being caught up with.
     Syncing,
+}
+
+impl Watch {
+    fn bytes(&self) -> usize {
+        let (Self::Logs { filter, .. } | Self::BlockLogs { filter, .. }) = self else { return 0 };
+        let topics = filter.topics.iter().map(|any| size_of_val(&**any)).fold(0, usize::saturating_add);
+        size_of_val(&*filter.addresses).saturating_add(topics)
+    }
 }
 
 /// What is new since the last poll.
@@ -93,6 +105,10 @@ struct Open {
     subscription: bool,
     /// Whether synchronization was under way at the last look.
     syncing: bool,
+    /// Who installed it.
+    asker: u64,
+    /// What it takes, about.
+    bytes: usize,
 }
 
 impl Open {
@@ -100,6 +116,14 @@ impl Open {
     fn is_alive(&self, now: u64) -> bool {
         let idle = if self.subscription { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
         now.saturating_sub(self.polled) <= idle
+    }
+
+    fn weigh(&mut self) {
+        let logs = self.trail.iter().flat_map(|told| &told.logs);
+        let logs =
+            logs.fold(0_usize, |sum, log| sum.saturating_add(log.log.data.len()).saturating_add(LOG_BYTES));
+        let kept = size_of_val(&*self.trail).saturating_add(size_of_val(&*self.pending));
+        self.bytes = kept.saturating_add(logs).saturating_add(self.watch.bytes());
     }
 
     /// What is new. Where that cannot be said, nothing has changed.
@@ -197,12 +221,45 @@ pub struct Filters {
     secret: B256,
     made: u64,
     open: Vec<Open>,
+    /// Who installs now.
+    asker: u64,
 }
 
 impl Filters {
     /// No filters. Ids come from `secret`: who does not know it cannot guess them.
     pub fn new(secret: B256) -> Self {
-        Self { secret, made: 0, open: Vec::new() }
+        Self { secret, made: 0, open: Vec::new(), asker: 0 }
+    }
+
+    /// Filters that are installed from now on are this asker's, such as an address. Where there are too many filters,
+    /// the asker with the most loses some, so that nobody keeps others from having any.
+    pub fn ask_as(&mut self, asker: u64) {
+        self.asker = asker;
+    }
+
+    fn bytes_of(&self, asker: u64) -> usize {
+        let own = self.open.iter().filter(|open| open.asker == asker);
+        own.map(|open| open.bytes).fold(0, usize::saturating_add)
+    }
+
+    /// Drops filters until there is room; `false` where the asker has the most already.
+    fn make_room(&mut self, count: usize, bytes: usize) -> bool {
+        let all =
+            |filters: &Self| filters.open.iter().map(|open| open.bytes).fold(bytes, usize::saturating_add);
+        while self.open.len().saturating_add(count) > MAX_FILTERS || all(self) > MAX_FILTER_BYTES {
+            let Some(most) =
+                self.open.iter().map(|open| open.asker).max_by_key(|asker| self.bytes_of(*asker))
+            else {
+                return false;
+            };
+            if count > 0 && self.bytes_of(most) <= self.bytes_of(self.asker).saturating_add(bytes) {
+                return false;
+            }
+            let of_most = self.open.iter().enumerate().filter(|(_, open)| open.asker == most);
+            let Some((place, _)) = of_most.min_by_key(|(_, open)| open.polled) else { return false };
+            self.open.remove(place);
+        }
+        true
     }
 
     /// How many there are.
@@ -239,9 +296,6 @@ impl Filters {
 
     fn add(&mut self, watch: Watch, view: &dyn View, now: u64, subscription: bool) -> Need<Option<u128>> {
         self.open.retain(|open| open.is_alive(now));
-        if self.open.len() >= MAX_FILTERS {
-            return Ok(None);
-        }
         // A reorganisation may go below the present head.
         let trail = match watch {
             Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {
@@ -252,7 +306,7 @@ impl Filters {
         };
         let trail = trail.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }).collect();
         let id = self.next_id();
-        self.open.push(Open {
+        let mut made = Open {
             id,
             watch,
             fresh: !subscription,
@@ -261,7 +315,14 @@ impl Filters {
             polled: now,
             subscription,
             syncing: view.syncing().is_some(),
-        });
+            asker: self.asker,
+            bytes: 0,
+        };
+        made.weigh();
+        if !self.make_room(1, made.bytes) {
+            return Ok(None);
+        }
+        self.open.push(made);
         Ok(Some(id))
     }
 
@@ -297,7 +358,9 @@ impl Filters {
                 open.pending.remove(0);
             }
             open.pending.push(transaction);
+            open.weigh();
         }
+        self.make_room(0, 0);
     }
 
     /// What is new since the last poll; `None` if there is no such filter. A poll that fails leaves the
@@ -314,6 +377,8 @@ impl Filters {
         let changes = open.news(view)?;
         open.fresh = false;
         open.polled = now;
+        open.weigh();
+        self.make_room(0, 0);
         Ok(Some(changes))
     }
 

@@ -331,7 +331,7 @@ impl<'h, 'a, DB: EvmDatabase> Host<'h, 'a, DB> {
 
 impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
     fn interrupted(&self) -> bool {
-        (self.0.chain.interrupt)()
+        (self.context.chain.interrupt)()
     }
 
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes {

@@ -117,6 +117,9 @@ pub enum ParamError {
         /// The limit.
         max: usize,
     },
+    /// More addresses and topics than one log filter may have.
+    #[error("too many addresses and topics: at most {0}")]
+    TooManyTerms(usize),
     /// State override of an address that is a precompile.
     #[error("Precompiled contracts can not be overridden")]
     OverridePrecompile,

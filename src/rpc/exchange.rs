@@ -31,7 +31,7 @@ pub(super) struct Exchange {
     pub(super) members: Vec<Member>,
     kind: Kind,
     /// Bytes of the results of finished members.
-    held: usize,
+    pub(super) held: usize,
 }
 
 /// One member of a message.

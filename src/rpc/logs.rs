@@ -29,6 +29,9 @@ pub(super) const METHODS: &[Method] = &[Method {
     handler: Handler::Read(get_logs),
 }];
 
+/// Addresses and topics of one filter at most.
+const MAX_TERMS: usize = 4_000;
+
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct FilterObject<'a> {
@@ -61,6 +64,10 @@ enum OneOrMany {
 pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
+    let terms = filter.topics.iter().map(|any| any.len().saturating_add(1)).fold(0, usize::saturating_add);
+    if terms.saturating_add(filter.addresses.len()) > MAX_TERMS {
+        return Err(ParamError::TooManyTerms(MAX_TERMS).into());
+    }
     if let Some(hash) = given.block_hash {
         if given.from_block.is_some() || given.to_block.is_some() {
             return Err(ParamError::HashAndRange.into());

@@ -35,9 +35,9 @@ pub struct Method {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
     /// Any page: the method only reads, or takes what its author has signed.
-    Open,
+    Any,
     /// Pages of this machine and those the operator names: the method holds or uses keys, or changes the chain by hand.
-    Guarded,
+    Own,
 }
 
 /// A parameter of a method.

@@ -38,6 +38,9 @@ pub const MAX_ROUNDS: usize = 256;
 /// Most facts one message may lack at once; an `eth_call` that wants more is refused.
 pub const MAX_FACTS: usize = 4096;
 
+/// Most questions asked at once, more where one fact takes more: four messages of forty.
+const MAX_QUESTIONS: usize = 160;
+
 /// Largest answer in bytes, as the reference's `rpc.maxResponseSize`; of a batch, all results together.
 pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 
@@ -106,6 +109,11 @@ impl Session {
         !self.watches() && self.exchange.is_brief(&self.dispatcher)
     }
 
+    /// Bytes of the results that are finished already.
+    pub fn finished_bytes(&self) -> usize {
+        self.exchange.held
+    }
+
     /// Whether a call of the message needs the filters.
     pub fn watches(&self) -> bool {
         self.exchange.calls().any(|call| self.dispatcher.watches(call))
@@ -137,7 +145,8 @@ impl Session {
     /// Takes the answers to the questions of the last [`Step::Fetch`], in order.
     pub fn feed(&mut self, answers: Vec<Answer>, cache: &FactCache) {
         let mut answers = answers.into_iter();
-        for mut errand in core::mem::take(&mut self.tasks) {
+        let later = self.tasks.split_off(self.due());
+        for mut errand in core::mem::replace(&mut self.tasks, later) {
             errand.answer(&mut answers);
             self.settle(errand, cache);
         }
@@ -145,9 +154,21 @@ impl Session {
     }
 
     fn questions(&self) -> Vec<Question> {
-        let questions = self.tasks.iter().flat_map(Errand::questions);
+        let questions = self.tasks.iter().take(self.due()).flat_map(Errand::questions);
         let questions = questions.chain(self.polls.iter().flat_map(|poll| poll.questions().iter().cloned()));
         questions.collect()
+    }
+
+    /// How many tasks are asked about next. The answers to all of many are not waited for together: each is proven, and
+    /// its bytes given up, with those of its round.
+    fn due(&self) -> usize {
+        let mut questions = 0_usize;
+        let fits = |task: &&Errand| {
+            let first = questions == 0;
+            questions = questions.saturating_add(task.questions().count());
+            first || questions <= MAX_QUESTIONS
+        };
+        self.tasks.iter().take_while(fits).count()
     }
 
     /// Transactions go to upstreams instead of a pool.

@@ -3,6 +3,7 @@
 //! Plain Rust over the ordinary clients (cargo, rustup, npm, apt-get), so that a machine with rustup, Node.js and
 //! Debian's package tools needs nothing else. `cargo xtask help` lists the tasks.
 
+mod abuse;
 mod bench;
 mod clients;
 mod fuzz;
@@ -25,6 +26,8 @@ cargo xtask <task>
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
+  abuse [NAME..]               abuse the server over loopback: peak memory, and what others wait meanwhile
+                               (ABUSED=PROGRAM for another one than the one built here)
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
   bench peers                  proven calls beside Lodestar's prover and Patronum
   bench engines                main network headers natively, in Node.js and in Chromium
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
+        Some((&"abuse", rest)) => abuse::run(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
         Some((&"bench", ["peers"])) => peers::run(),
         Some((&"bench", ["engines"])) => peers::engines(),

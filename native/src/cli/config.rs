@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, Command};
 use toml::{Table, Value};
 
+use super::verify::read_file;
 use super::CommandError;
 
 /// Longest configuration file read, bytes.
@@ -32,11 +33,9 @@ pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
 /// The command with the file's values as defaults.
 pub(super) fn apply(command: Command, path: &Path) -> Result<Command, CommandError> {
     let wrong = |reason: String| CommandError::Usage(format!("{}: {reason}", path.display()));
-    let size = std::fs::metadata(path).map_err(|failure| wrong(failure.to_string()))?.len();
-    if size > FILE_BYTES {
-        return Err(wrong(format!("longer than {FILE_BYTES} bytes")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|failure| wrong(failure.to_string()))?;
+    // Not by what the file says of its size: a device says 0 and has no end.
+    let bytes = read_file(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
     let table: Table = text.parse().map_err(|failure: toml::de::Error| wrong(failure.to_string()))?;
     defaults(command, &table).map_err(wrong)
 }

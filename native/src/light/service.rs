@@ -9,18 +9,20 @@ use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::exec::CallPolicy;
-use rootlight::light::{Answer as Fetched, Identity, SyncOptions, Unproven};
+use rootlight::light::{Identity, SyncOptions, Unproven};
 use rootlight::rpc::{Session, Step};
 use tokio::sync::{watch, Semaphore};
 use tracing::warn;
 
-use super::convert::ask_each;
+use super::convert::{ask_each, Fetched};
 use super::{
     shared::Shared,
     sync::{self, Log},
 };
+use crate::budget::{self, Held, NO_ROOM};
 use crate::envelope;
-use crate::service::{Answer, Caller, Health, Service};
+use crate::runs::Runs;
+use crate::service::{Answer, Caller, Health, Peer, Service};
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
 
@@ -28,6 +30,12 @@ use crate::upstream::SharedUpstream;
 const INTERNAL_ERROR: i32 = -32603;
 /// JSON-RPC code of a timeout (the reference's own).
 const TIMED_OUT: i32 = -32011;
+
+/// JSON-RPC code of a limit (EIP-1474).
+const LIMIT_EXCEEDED: i32 = -32005;
+
+/// Brief runs at the same time for each processor.
+const BRIEF_RUNS: usize = 4;
 
 /// Time between two looks at whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
@@ -67,9 +75,10 @@ pub struct LightService {
     client: Arc<Shared>,
     upstreams: Vec<SharedUpstream>,
     options: LightOptions,
-    /// Runs of handlers at the same time: one per processor, so that heavy calls queue up instead
-    /// of slowing everything down.
-    runs: Arc<Semaphore>,
+    /// Long runs of handlers.
+    runs: Arc<Runs>,
+    /// Brief ones, which never wait for long ones: a few per processor.
+    brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
 }
 
@@ -77,7 +86,9 @@ pub struct LightService {
 enum Next {
     /// A message, and whether its sender can be notified.
     Start(Bytes, bool),
-    Feed(Box<Session>, Vec<Fetched>),
+    /// A session that is not brief, and has not run yet.
+    Begin(Box<Session>),
+    Feed(Box<Session>, Fetched),
 }
 
 impl LightService {
@@ -136,7 +147,8 @@ impl LightService {
             })
             .collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { client, upstreams, options, runs: Arc::new(Semaphore::new(processors)), syncing }
+        let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
+        Self { client, upstreams, options, runs: Runs::for_this_machine(), brief, syncing }
     }
 
     /// Whether the head has been reached at least once.
@@ -162,32 +174,41 @@ impl LightService {
         self.client.sync().fault().is_some()
     }
 
-    async fn converse(&self, message: &Bytes, notified: bool) -> Answer {
-        let mut next = Next::Start(message.clone(), notified);
+    async fn converse(&self, message: &Bytes, caller: &Caller) -> Answer {
+        let error = |code, text| Answer::served(Some(envelope::error_for(message, code, text)));
+        let mut next = Next::Start(message.clone(), caller.notified);
+        let mut held = Held::default();
         loop {
-            let Some((session, step)) = self.run(next).await else {
-                let text = "Internal server error";
-                return Answer::served(Some(envelope::error_for(message, INTERNAL_ERROR, text)));
+            let Some((session, step)) = self.run(next, caller.peer).await else {
+                return error(INTERNAL_ERROR, "Internal server error");
             };
             match step {
-                Step::Fetch(questions) => {
+                None => next = Next::Begin(session),
+                Some(Step::Fetch(questions)) => {
+                    // Answers of a batch that are finished wait for those that are not.
+                    if !hold(&mut held, session.finished_bytes()).await {
+                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                    }
                     next = Next::Feed(session, ask_each(&self.upstreams, questions).await);
                 }
-                Step::Done(reply) => {
+                Some(Step::Done(reply)) => {
                     self.client.close(*session);
-                    return match reply {
-                        None => Answer::served(None),
-                        Some(reply) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
-                        Some(reply) => Answer::served(Some(reply.body.into_bytes())),
-                    };
+                    let Some(reply) = reply else { return Answer::served(None) };
+                    if !hold(&mut held, reply.body.len()).await {
+                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                    }
+                    let body = reply.body.into_bytes();
+                    let answer =
+                        if reply.unusable { Answer::unusable(body) } else { Answer::served(Some(body)) };
+                    return answer.holding(held);
                 }
             }
         }
     }
 
-    async fn converse_in_time(&self, message: Vec<u8>, notified: bool) -> Answer {
+    async fn converse_in_time(&self, message: Vec<u8>, caller: &Caller) -> Answer {
         let message = Bytes::from(message);
-        match tokio::time::timeout(self.options.message_timeout, self.converse(&message, notified)).await {
+        match tokio::time::timeout(self.options.message_timeout, self.converse(&message, caller)).await {
             Ok(answer) => answer,
             Err(_) => {
                 let text = "Execution has got timeout out.";
@@ -196,26 +217,52 @@ impl LightService {
         }
     }
 
-    /// Runs one step on a thread for CPU work.
-    async fn run(&self, next: Next) -> Option<(Box<Session>, Step)> {
+    /// Runs one step on a thread for CPU work, what is not brief in its turn. A message that turns out not to be brief
+    /// comes back without a step.
+    async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<Step>)> {
+        let brief = match &next {
+            Next::Start(..) => true,
+            Next::Begin(_) => false,
+            Next::Feed(session, _) => session.is_brief(),
+        };
         // The semaphore is never closed.
-        let permit = self.runs.clone().acquire_owned().await.ok()?;
+        let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
+        let place = if brief { None } else { Some(self.runs.enter(peer).await) };
         let (client, limit) = (self.client.clone(), self.options.run_timeout);
         let work = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+            let _turn = (permit, place);
             let mut session = match next {
-                Next::Start(message, notified) => Box::new(client.open(&message, notified)),
-                Next::Feed(mut session, answers) => {
+                Next::Start(message, notified) => {
+                    let session = Box::new(client.open(&message, notified));
+                    if !session.is_brief() {
+                        return (session, None);
+                    }
+                    session
+                }
+                Next::Begin(session) => session,
+                Next::Feed(mut session, fetched) => {
+                    let Fetched { answers, held } = fetched;
                     client.feed(&mut session, answers);
+                    drop(held);
                     session
                 }
             };
             let started = Instant::now();
-            let step = client.step(&mut session, &|| started.elapsed() > limit);
-            (session, step)
+            let step = client.step(&mut session, peer.asker(), &|| started.elapsed() > limit);
+            (session, Some(step))
         });
         work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()
     }
+}
+
+/// Makes sure that so many bytes are held; `false` where there is no room for them.
+async fn hold(held: &mut Held, bytes: usize) -> bool {
+    if bytes <= held.bytes() {
+        held.shrink_to(bytes);
+        return true;
+    }
+    let more = budget::hold_answer(bytes.saturating_sub(held.bytes())).await;
+    more.map(|more| held.merge(more)).is_some()
 }
 
 impl Drop for LightService {
@@ -226,7 +273,7 @@ impl Drop for LightService {
 
 impl Service for LightService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
-        Box::pin(self.converse_in_time(message, caller.notified))
+        Box::pin(self.converse_in_time(message, caller))
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

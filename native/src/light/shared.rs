@@ -132,10 +132,14 @@ impl Shared {
         session.feed(answers, &self.cache.read().unwrap_or_else(PoisonError::into_inner));
     }
 
-    pub(super) fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
+    /// Goes on with a session; filters that it installs are this asker's.
+    pub(super) fn step(&self, session: &mut Session, asker: u64, interrupt: &dyn Fn() -> bool) -> Step {
         // A message without filters waits for nobody who polls.
         let mut filters =
             session.watches().then(|| self.filters.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(filters) = &mut filters {
+            filters.ask_as(asker);
+        }
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         session.step(&cache, filters.as_deref_mut(), interrupt)
     }
@@ -182,7 +186,7 @@ mod tests {
 
     fn finish(shared: &Shared) {
         let mut session = shared.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, false);
-        assert!(matches!(shared.step(&mut session, &|| false), Step::Done(Some(_))));
+        assert!(matches!(shared.step(&mut session, 0, &|| false), Step::Done(Some(_))));
         shared.close(session);
     }
 

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
-use super::convert::ask;
+use super::convert::{ask, Fetched};
 use super::shared::Shared;
 use crate::progress::{progress_bar, WORTH_A_BAR};
 use crate::upstream::SharedUpstream;
@@ -28,15 +28,18 @@ pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstr
     loop {
         let questions = client.sent_questions(&mut outbox, now());
         if !questions.is_empty() {
-            let again = outbox.reminders(ask(&upstream, questions).await);
+            let again = outbox.reminders(ask(&upstream, questions).await.answers);
             ask(&upstream, again).await;
         }
         match client.sync_next(index, now()) {
             SyncStep::Fetch(calls) => {
-                let answers = ask(&upstream, calls).await;
+                let Fetched { answers, held } = ask(&upstream, calls).await;
                 let shared = client.clone();
                 // Verifying a window of headers takes milliseconds of hashing; not on the I/O threads.
-                let fed = tokio::task::spawn_blocking(move || shared.sync_feed(index, answers, now()));
+                let fed = tokio::task::spawn_blocking(move || {
+                    shared.sync_feed(index, answers, now());
+                    drop(held);
+                });
                 if fed.await.is_err() {
                     warn!("verification of headers was interrupted");
                     tokio::time::sleep(LONGEST_SLEEP).await;

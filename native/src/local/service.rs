@@ -3,29 +3,32 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use alloy_primitives::{keccak256, B256};
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::exec::Interrupts;
-use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply};
-use tokio::sync::{watch, Semaphore};
+use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply, MAX_RESPONSE};
+use tokio::sync::watch;
 use tracing::{error, info, warn};
 
 use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
+use crate::budget::{self, Held, NO_ROOM};
 use crate::envelope;
-use crate::service::{Answer, Caller, Health, Service};
+use crate::runs::Runs;
+use crate::service::{Answer, Caller, Health, Peer, Service};
 use crate::store::{Persist, StoreError};
 
 /// JSON-RPC code of an internal error.
 const INTERNAL_ERROR: i32 = -32603;
 
-/// Messages that run at the same time. Far more than processors, so that a few calls that run until their time is
-/// up leave the others their share; each has a thread of its own.
-const MAX_RUNS: usize = 64;
+/// JSON-RPC code of a limit (EIP-1474).
+const LIMIT_EXCEEDED: i32 = -32005;
+
+/// How long a run waits for room for its answer.
+const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Times of a local chain.
 #[derive(Debug, Clone)]
@@ -103,7 +106,10 @@ pub struct LocalService {
     /// Counts what there may be to notify of.
     changes: Arc<watch::Sender<u64>>,
     options: LocalOptions,
-    runs: Arc<Semaphore>,
+    /// Long runs of readers.
+    runs: Arc<Runs>,
+    /// Runs of writers, who would only wait for each other.
+    writes: Arc<Runs>,
     entropy: Arc<Entropy>,
     state: Arc<State>,
 }
@@ -144,7 +150,8 @@ impl LocalService {
             snapshot: Arc::new(RwLock::new(client.snapshot())),
             writer: Arc::new(Mutex::new(Writer { client, persist })),
             options,
-            runs: Arc::new(Semaphore::new(MAX_RUNS)),
+            runs: Runs::for_this_machine(),
+            writes: Runs::one_at_a_time(),
             entropy: Arc::new(entropy),
             state: Arc::default(),
         }
@@ -175,10 +182,12 @@ impl LocalService {
         self.state.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Answers at once what is brief and need not wait, anything else on a thread of its own: a handler of the
-    /// connection's own thread keeps others from it, but the way to another one and back takes longer than a look-up.
-    async fn run(&self, message: LocalMessage) -> thread::Result<Result<Option<Reply>, StoreError>> {
+    /// Answers at once what is brief and need not wait, anything else in its turn on a thread of its own: a handler of
+    /// the connection's own thread keeps others from it, but the way to another one and back takes longer than a
+    /// look-up.
+    async fn run(&self, peer: Peer, message: LocalMessage) -> Result<(Option<Reply>, Held), Unanswered> {
         let job = Job {
+            asker: peer.asker(),
             message,
             writer: self.writer.clone(),
             snapshot: self.snapshot.clone(),
@@ -187,16 +196,27 @@ impl LocalService {
             state: self.state.clone(),
             options: self.options.clone(),
         };
-        if job.is_brief() {
-            return catch_unwind(AssertUnwindSafe(|| job.run()));
-        }
-        // The semaphore is never closed.
-        let permit = self.runs.clone().acquire_owned().await.ok();
+        let brief = catch_unwind(AssertUnwindSafe(|| job.run_if_brief())).map_err(|_| Unanswered::Failed)?;
+        let job = match brief {
+            Ok(reply) => {
+                let reply = reply.map_err(Unanswered::NotKept)?;
+                let bytes = reply.as_ref().map_or(0, |reply| reply.body.len());
+                return Ok((reply, budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?));
+            }
+            Err(job) => job,
+        };
+        let runs = if job.message.reads_only() { &self.runs } else { &self.writes };
+        let place = runs.enter(peer).await;
+        let room = budget::answers().take_within(MAX_RESPONSE, ROOM_PATIENCE).await;
+        let mut held = room.ok_or(Unanswered::NoRoom)?;
         let run = move || {
-            let _permit = permit;
+            let _place = place;
             job.run()
         };
-        tokio::task::spawn_blocking(run).await.map_err(|failure| Box::new(failure) as _)
+        let reply = tokio::task::spawn_blocking(run).await.map_err(|_| Unanswered::Failed)?;
+        let reply = reply.map_err(Unanswered::NotKept)?;
+        held.shrink_to(reply.as_ref().map_or(0, |reply| reply.body.len()));
+        Ok((reply, held))
     }
 
     async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> Answer {
@@ -205,30 +225,43 @@ impl LocalService {
         if let Some(origin) = &caller.foreign_page {
             open = open.from_foreign_page(origin);
         }
-        match self.run(open).await {
-            Ok(Err(failure)) => {
-                let text = format!("the change could not be written to disk, and was not made: {failure}");
-                Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, &text)))
-            }
-            Ok(Ok(None)) => Answer::served(None),
-            Ok(Ok(Some(reply))) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
-            Ok(Ok(Some(reply))) => {
+        let error = |code, text: &str| Answer::served(Some(envelope::error_for(&message, code, text)));
+        match self.run(caller.peer, open).await {
+            Ok((None, _)) => Answer::served(None),
+            Ok((Some(reply), _)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
+            Ok((Some(reply), held)) => {
                 if let Some(failure) = report::failed_call(&message, &reply.body) {
                     info!("{failure}");
                 }
-                Answer::served(Some(reply.body.into_bytes()))
+                Answer::served(Some(reply.body.into_bytes())).holding(held)
             }
-            Err(_) => {
+            Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM),
+            Err(Unanswered::NotKept(failure)) => {
+                let text = format!("the change could not be written to disk, and was not made: {failure}");
+                error(INTERNAL_ERROR, &text)
+            }
+            Err(Unanswered::Failed) => {
                 warn!("a handler failed");
-                let text = "Internal server error";
-                Answer::served(Some(envelope::error_for(&message, INTERNAL_ERROR, text)))
+                error(INTERNAL_ERROR, "Internal server error")
             }
         }
     }
 }
 
+/// Why a message has no answer of the node's.
+enum Unanswered {
+    /// A handler panicked, which is a defect.
+    Failed,
+    /// What it changed cannot be written to disk.
+    NotKept(StoreError),
+    /// Too many answers wait to be taken.
+    NoRoom,
+}
+
 /// A message with all it needs.
 struct Job {
+    /// Whose the filters are that it installs.
+    asker: u64,
     message: LocalMessage,
     writer: Arc<Mutex<Writer>>,
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
@@ -239,27 +272,46 @@ struct Job {
 }
 
 impl Job {
-    /// Whether it takes no longer than handing it to another thread: a little work, with no other writer to wait for
-    /// and no disk.
-    fn is_brief(&self) -> bool {
-        let free = || self.writer.try_lock().is_ok_and(|writer| writer.persist.is_none());
-        self.message.is_brief() && (self.message.reads_only() || free())
+    /// Answers what takes no longer than handing it to another thread: a little work, with no other writer to wait for
+    /// and no disk. Anything else comes back.
+    fn run_if_brief(self) -> Result<Result<Option<Reply>, StoreError>, Self> {
+        if !self.message.is_brief() {
+            return Err(self);
+        }
+        if self.message.reads_only() {
+            return Ok(Ok(self.read()));
+        }
+        let shared = self.writer.clone();
+        let Ok(mut writer) = shared.try_lock() else { return Err(self) };
+        if writer.persist.is_some() {
+            return Err(self);
+        }
+        Ok(self.write(&mut writer))
     }
 
     fn run(self) -> Result<Option<Reply>, StoreError> {
-        let Self { message, writer, snapshot, entropy, changes, state, options } = self;
-        let limit = options.run_timeout;
-        if message.reads_only() {
-            let view = snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
-            let started = Instant::now();
-            return Ok(message.read(&*view, now(), &|| started.elapsed() > limit));
+        if self.message.reads_only() {
+            return Ok(self.read());
         }
+        let shared = self.writer.clone();
+        let mut writer = lock(&shared);
+        self.write(&mut writer)
+    }
+
+    fn read(self) -> Option<Reply> {
+        let view = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (started, limit) = (Instant::now(), self.options.run_timeout);
+        self.message.read(&*view, now(), &|| started.elapsed() > limit)
+    }
+
+    fn write(self, writer: &mut Writer) -> Result<Option<Reply>, StoreError> {
+        let Self { asker, message, snapshot, entropy, changes, state, options, .. } = self;
         let changes_chain = message.changes_chain();
-        let mut writer = lock(&writer);
         // Waiting for other writers does not count.
-        let started = Instant::now();
+        let (started, limit) = (Instant::now(), options.run_timeout);
         let interrupt = || started.elapsed() > limit || state.stopping.load(Ordering::Relaxed);
         let reply = writer.change(&state, options.blocks(), |client| {
+            client.node().filters().ask_as(asker);
             client.answer(message, moment(&entropy), &interrupt)
         })?;
         publish(&snapshot, &writer.client);

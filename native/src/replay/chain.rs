@@ -46,6 +46,11 @@ impl Chain {
         self.by_hash.insert(block.hash, block);
     }
 
+    /// Blocks known.
+    pub(super) fn len(&self) -> usize {
+        self.canonical.len().saturating_add(self.by_hash.len())
+    }
+
     pub(super) fn head(&self) -> Option<u64> {
         self.canonical.last_key_value().map(|(number, _)| *number)
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::chain::Chain;
 use super::line::{self, Content, Exchange};
 use super::source::{ReplayError, Source};
+use crate::budget::Held;
 use crate::upstream::CallResult;
 
 /// A method with parameters, reduced to a key: hex in lower case, object members sorted, and
@@ -40,6 +41,12 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
+/// Bytes that a question, node or block takes in the index, with room for growth.
+const ENTRY_BYTES: usize = 192;
+
+/// Bytes of the budget that the index takes at a time.
+const HOLD_STEP: usize = 256 * 1024;
+
 /// A line.
 #[derive(Clone, Copy)]
 struct Place {
@@ -60,6 +67,7 @@ pub(super) struct Index {
     answers: HashMap<Question, Entry>,
     nodes: HashMap<B256, Place>,
     chain: Chain,
+    held: Held,
 }
 
 impl Index {
@@ -70,15 +78,27 @@ impl Index {
             answers: HashMap::new(),
             nodes: HashMap::new(),
             chain: Chain::default(),
+            held: Held::default(),
         };
         for (source, number) in sources.iter().zip(0_u32..) {
             source.lines(&mut |offset, text| {
-                let Ok(length) = u32::try_from(text.len()) else { return };
+                let Ok(length) = u32::try_from(text.len()) else { return Ok(()) };
                 index.add(Place { source: number, offset, length }, text);
+                index.hold(source)
             })?;
         }
         index.sources = sources;
         Ok(index)
+    }
+
+    /// Makes sure that the index fits with what else is held of recordings.
+    fn hold(&mut self, source: &Source) -> Result<(), ReplayError> {
+        let entries = self.answers.len().saturating_add(self.nodes.len()).saturating_add(self.chain.len());
+        let bytes = entries.saturating_mul(ENTRY_BYTES);
+        if bytes > self.held.bytes() {
+            source.hold(&mut self.held, HOLD_STEP)?;
+        }
+        Ok(())
     }
 
     fn add(&mut self, place: Place, text: &[u8]) {

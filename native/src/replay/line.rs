@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use crate::upstream::{parse_reply, CallResult};
 
+/// Longest id that is compared, bytes.
+const ID_BYTES: usize = 256;
 /// Members of a recorded batch that are looked at.
 const BATCH: usize = 1000;
 
@@ -23,6 +25,9 @@ struct Line<'a> {
     #[serde(borrow, default)]
     node: Option<&'a RawValue>,
 }
+
+/// Longest request of a line, or batch of them, bytes: parsed parameters take many times as much.
+const REQUEST_BYTES: usize = 1024 * 1024;
 
 /// A recorded call with its answer.
 pub(super) struct Exchange {
@@ -77,6 +82,9 @@ fn text<T: std::str::FromStr>(raw: &RawValue) -> Option<T> {
 }
 
 fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
+    if request.len() > REQUEST_BYTES {
+        return Vec::new();
+    }
     if !request.trim_start().starts_with('[') {
         return serde_json::from_str(request)
             .ok()
@@ -104,9 +112,11 @@ fn exchange(request: Request, response: &str) -> Option<Exchange> {
 
 fn id_of(response: &str) -> Value {
     #[derive(Deserialize)]
-    struct Id {
-        #[serde(default)]
-        id: Value,
+    struct Id<'a> {
+        #[serde(borrow, default)]
+        id: Option<&'a RawValue>,
     }
-    serde_json::from_str::<Id>(response).map(|with| with.id).unwrap_or_default()
+    let id = serde_json::from_str::<Id<'_>>(response).ok().and_then(|with| with.id);
+    let short = id.filter(|id| id.get().len() <= ID_BYTES);
+    short.and_then(|id| serde_json::from_str(id.get()).ok()).unwrap_or_default()
 }

@@ -7,10 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use flate2::read::MultiGzDecoder;
 
-/// Longest decompressed recording file held in memory, bytes; guards against a mistaken path.
-const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
+use crate::budget::{self, Held};
+
+/// Bytes by which a decompressed file in memory grows.
+const STEP: usize = 1024 * 1024;
 /// Longest line taken, bytes: the largest recorded answers (block traces) are below 5 MiB.
-const LINE_BYTES: u64 = 64 * 1024 * 1024;
+const LINE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Why a recording cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -27,14 +29,20 @@ pub enum ReplayError {
     /// A folder without `*.jsonl` or `*.jsonl.gz` files.
     #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
     Empty(PathBuf),
-    /// A file decompresses to more than is held in memory.
-    #[error("recording {path}: more than {limit} bytes when decompressed")]
+    /// What is held of all recordings together would be too much.
+    #[error(
+        "recording {path}: decompressed files and the index of all recordings together take more than {limit} bytes; \
+         decompress the files, which then stay on disk, or use fewer of them"
+    )]
     TooLarge {
-        /// The file.
+        /// The file at which it was too much.
         path: PathBuf,
-        /// Bytes allowed.
-        limit: u64,
+        /// Bytes allowed for all.
+        limit: usize,
     },
+    /// A device or pipe, which may have no end.
+    #[error("recording {0}: neither a regular file nor a folder")]
+    NotAFile(PathBuf),
     /// A line longer than is taken.
     #[error("recording {path}: a line has more than {limit} bytes")]
     LongLine {
@@ -45,6 +53,9 @@ pub enum ReplayError {
     },
 }
 
+/// Takes the offset and text of a line.
+type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), ReplayError>;
+
 /// One file of a recording.
 pub(super) struct Source {
     path: PathBuf,
@@ -53,7 +64,7 @@ pub(super) struct Source {
 
 enum Kind {
     File(Mutex<File>),
-    Memory(Vec<u8>),
+    Memory(Vec<u8>, #[allow(dead_code)] Held),
 }
 
 /// Opens a file, or all files of a folder in the order of their names.
@@ -79,6 +90,9 @@ pub(super) fn open(path: &Path) -> Result<Vec<Source>, ReplayError> {
 
 fn open_file(path: &Path) -> Result<Source, ReplayError> {
     let failed = |source| ReplayError::Read { path: path.to_owned(), source };
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(ReplayError::NotAFile(path.to_owned()));
+    }
     let mut file = File::open(path).map_err(failed)?;
     if path.extension().is_some_and(|extension| extension == "gz") {
         return decompress(path, &mut file);
@@ -92,20 +106,40 @@ pub(super) fn gunzip(name: &str, bytes: &[u8]) -> Result<Source, ReplayError> {
 }
 
 fn decompress(path: &Path, from: &mut dyn Read) -> Result<Source, ReplayError> {
-    let mut bytes = Vec::new();
-    let mut limited = MultiGzDecoder::new(from).take(MEMORY_BYTES.saturating_add(1));
-    limited.read_to_end(&mut bytes).map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
-    if bytes.len() as u64 > MEMORY_BYTES {
-        return Err(ReplayError::TooLarge { path: path.to_owned(), limit: MEMORY_BYTES });
+    let (mut bytes, mut held) = (Vec::new(), Held::default());
+    let mut decoder = MultiGzDecoder::new(from);
+    loop {
+        let part = decoder.by_ref().take(STEP as u64);
+        hold(path, &mut held, STEP)?;
+        bytes.reserve_exact(STEP);
+        let read = { part }.read_to_end(&mut bytes);
+        let read = read.map_err(|source| ReplayError::Read { path: path.to_owned(), source })?;
+        if read < STEP {
+            bytes.shrink_to_fit();
+            held.shrink_to(bytes.len());
+            return Ok(Source { path: path.to_owned(), kind: Kind::Memory(bytes, held) });
+        }
     }
-    Ok(Source { path: path.to_owned(), kind: Kind::Memory(bytes) })
+}
+
+/// Takes bytes of what all recordings may hold.
+fn hold(path: &Path, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
+    let budget = budget::recordings();
+    let more = budget.try_take(bytes);
+    held.merge(more.ok_or_else(|| ReplayError::TooLarge { path: path.to_owned(), limit: budget.all() })?);
+    Ok(())
 }
 
 impl Source {
+    /// Takes bytes for what is remembered of this file.
+    pub(super) fn hold(&self, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
+        hold(&self.path, held, bytes)
+    }
+
     /// Calls `each` with the offset and text of every line.
-    pub(super) fn lines(&self, each: &mut dyn FnMut(u64, &[u8])) -> Result<(), ReplayError> {
+    pub(super) fn lines(&self, each: Each<'_>) -> Result<(), ReplayError> {
         match &self.kind {
-            Kind::Memory(bytes) => self.scan(&mut Cursor::new(bytes), each),
+            Kind::Memory(bytes, _) => self.scan(&mut Cursor::new(bytes), each),
             Kind::File(file) => {
                 let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
                 file.seek(SeekFrom::Start(0)).map_err(|source| self.failed(source))?;
@@ -114,7 +148,7 @@ impl Source {
         }
     }
 
-    fn scan(&self, reader: &mut dyn BufRead, each: &mut dyn FnMut(u64, &[u8])) -> Result<(), ReplayError> {
+    fn scan(&self, reader: &mut dyn BufRead, each: Each<'_>) -> Result<(), ReplayError> {
         let (mut offset, mut line) = (0_u64, Vec::new());
         loop {
             line.clear();
@@ -126,7 +160,7 @@ impl Source {
             if read as u64 == LINE_BYTES {
                 return Err(ReplayError::LongLine { path: self.path.clone(), limit: LINE_BYTES });
             }
-            each(offset, &line);
+            each(offset, &line)?;
             offset = offset.saturating_add(read as u64);
         }
     }
@@ -135,7 +169,7 @@ impl Source {
     pub(super) fn read(&self, offset: u64, length: u32) -> Option<Vec<u8>> {
         let length = usize::try_from(length).ok()?;
         match &self.kind {
-            Kind::Memory(bytes) => {
+            Kind::Memory(bytes, _) => {
                 let start = usize::try_from(offset).ok()?;
                 bytes.get(start..start.checked_add(length)?).map(<[u8]>::to_vec)
             }

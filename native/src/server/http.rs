@@ -1,31 +1,32 @@
 //! HTTP: verbs, content types, sizes, CORS, status codes.
 
-use axum::body::Body;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Request, State, WebSocketUpgrade};
 use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
-use futures::StreamExt;
 use tracing::debug;
 
 use super::access::Sender;
+use super::body::{self, Unread};
 use super::listen::Shared;
+use super::places::Guest;
 use super::ws;
-use crate::service::{Caller, Outcome, Peer};
+use crate::service::{Caller, Outcome};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
-/// Bytes of a too long request that are read and dropped before the connection is closed.
-const SURPLUS_BYTES: usize = 64 * 1024 * 1024;
 /// Methods named in `allow` and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
 /// Answers any request: the path does not matter to POST.
 pub(crate) async fn handle(
     State(shared): State<Shared>,
-    Extension(peer): Extension<Peer>,
+    Extension(guest): Extension<Arc<Guest>>,
     request: Request,
 ) -> Response {
     let origin = request.headers().get(header::ORIGIN).is_some();
@@ -39,68 +40,60 @@ pub(crate) async fn handle(
         Sender::Trusted => None,
         Sender::Foreign(origin) => Some(origin),
     };
-    let caller = Caller { peer, foreign_page, notified: false };
-    let mut response = route(&shared, caller, request).await;
+    let caller = Caller { peer: guest.peer, foreign_page, notified: false };
+    let mut response = route(&shared, &guest, caller, request).await;
     if let Some((origin, varies)) = cors {
         add_cors(&mut response, origin, varies);
     }
     response
 }
 
-async fn route(shared: &Shared, caller: Caller, request: Request) -> Response {
+async fn route(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: Request) -> Response {
     match *request.method() {
-        Method::POST => post(shared, &caller, request).await,
+        Method::POST => post(shared, guest, &caller, request).await,
         Method::OPTIONS => preflight(request.headers()),
-        Method::GET if wants_websocket(request.headers()) => upgrade(shared, caller, request).await,
+        Method::GET if wants_websocket(request.headers()) => upgrade(shared, guest, caller, request).await,
         Method::GET if request.uri().path() == "/health" => health(shared),
         _ => not_allowed(),
     }
 }
 
-async fn post(shared: &Shared, caller: &Caller, request: Request) -> Response {
+async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Request) -> Response {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
     }
-    let limit = shared.limits.message_bytes;
-    let body = match tokio::time::timeout(shared.limits.body_timeout, read_body(request, limit)).await {
-        Err(_) => return error(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, "request body took too long"),
-        Ok(Err(response)) => return *response,
-        Ok(Ok(body)) => body,
+    let _work = guest.work();
+    let (body, held) = match body::read(request, &shared.limits).await {
+        Ok(read) => read,
+        Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
     };
     let answer = shared.service.answer_to(caller, body).await;
-    match (answer.outcome, answer.body) {
-        (Outcome::Served, None) => StatusCode::NO_CONTENT.into_response(),
-        (Outcome::Served, Some(body)) => json(StatusCode::OK, body),
-        (Outcome::Unusable, body) => json(StatusCode::BAD_REQUEST, body.unwrap_or_default()),
+    drop(held);
+    let status = match answer.outcome {
+        Outcome::Served => StatusCode::OK,
+        Outcome::Unusable => StatusCode::BAD_REQUEST,
+    };
+    match answer.body {
+        Some(body) => json(status, Bytes::from_owner(guest.sending(body, answer.held))),
+        None => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-/// Reads a body up to the limit. The rest of a longer one is thrown away, up to a point: closing
-/// while a client still sends would take the error away from it (TCP reset).
-async fn read_body(request: Request, limit: usize) -> Result<Vec<u8>, Box<Response>> {
-    let mut body = Vec::new();
-    let mut surplus = 0_usize;
-    let mut chunks = request.into_body().into_data_stream();
-    while let Some(chunk) = chunks.next().await {
-        let Ok(chunk) = chunk else {
-            let text = "request body ended early";
-            return Err(Box::new(error(StatusCode::BAD_REQUEST, INVALID_REQUEST, text)));
-        };
-        if surplus == 0 && body.len().saturating_add(chunk.len()) <= limit {
-            body.extend_from_slice(&chunk);
-            continue;
+fn refused_body(refusal: Unread, limit: usize) -> Response {
+    let text = refusal.to_string();
+    let mut response = match refusal {
+        Unread::TooLong => {
+            let text = format!("Request size limit of {limit} bytes exceeded");
+            error(StatusCode::PAYLOAD_TOO_LARGE, LIMIT_EXCEEDED, &text)
         }
-        body = Vec::new();
-        surplus = surplus.saturating_add(chunk.len());
-        if surplus > SURPLUS_BYTES {
-            break;
-        }
-    }
-    if surplus > 0 {
-        return Err(Box::new(too_large(limit)));
-    }
-    Ok(body)
+        Unread::TooSlow => error(StatusCode::REQUEST_TIMEOUT, INVALID_REQUEST, &text),
+        Unread::NoRoom => error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, &text),
+        Unread::Broken => error(StatusCode::BAD_REQUEST, INVALID_REQUEST, &text),
+    };
+    // The rest of the body may be unread, so the connection cannot be used again.
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 fn health(shared: &Shared) -> Response {
@@ -110,7 +103,7 @@ fn health(shared: &Shared) -> Response {
 }
 
 /// The WebSocket is on `/` and `/websocket`, where the reference and most tools expect it.
-async fn upgrade(shared: &Shared, caller: Caller, request: Request) -> Response {
+async fn upgrade(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: Request) -> Response {
     if !matches!(request.uri().path(), "/" | "/websocket") {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
     }
@@ -119,17 +112,18 @@ async fn upgrade(shared: &Shared, caller: Caller, request: Request) -> Response 
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let Ok(permit) = shared.websockets.clone().try_acquire_owned() else {
+    let Some(ticket) = shared.websockets.enter_or_refuse(guest).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
     };
-    let shared = shared.clone();
+    let (shared, guest) = (shared.clone(), guest.clone());
     upgrade
         .max_frame_size(shared.limits.frame_bytes)
         .max_message_size(shared.limits.message_bytes)
         .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
         .on_upgrade(move |socket| async move {
-            ws::run(socket, shared, caller).await;
-            drop(permit);
+            guest.takes_messages();
+            ws::run(socket, shared, guest, caller).await;
+            drop(ticket);
         })
 }
 
@@ -171,21 +165,13 @@ fn not_allowed() -> Response {
     response
 }
 
-fn too_large(limit: usize) -> Response {
-    let text = format!("Request size limit of {limit} bytes exceeded");
-    let mut response = error(StatusCode::PAYLOAD_TOO_LARGE, LIMIT_EXCEEDED, &text);
-    // The rest of the body may be unread, so the connection cannot be used again.
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
 /// An HTTP error with a JSON-RPC error envelope, so that clients that read bodies see the reason.
 fn error(status: StatusCode, code: i32, message: &str) -> Response {
     json(status, crate::envelope::error(code, message))
 }
 
-fn json(status: StatusCode, body: Vec<u8>) -> Response {
-    let mut response = (status, Body::from(body)).into_response();
+fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = (status, body.into()).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -10,15 +10,20 @@ use axum::{Extension, Router};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{watch, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::watch;
 use tower_http::compression::CompressionLayer;
 use tracing::{debug, info, warn};
 
+use super::metered::Metered;
+use super::places::{Guest, Places, Ticket};
 use super::{http, Access, Limits, Origins};
 use crate::service::{Peer, SharedService};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes buffered for a connection beside bodies; also the longest head of a request.
+const BUFFER_BYTES: usize = 16 * 1024;
 
 /// Where and how to listen.
 #[derive(Debug, Clone)]
@@ -59,7 +64,7 @@ pub(crate) struct Shared {
     pub(crate) service: SharedService,
     pub(crate) access: Arc<Access>,
     pub(crate) limits: Arc<Limits>,
-    pub(crate) websockets: Arc<Semaphore>,
+    pub(crate) websockets: Arc<Places>,
     /// Turns true when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -91,7 +96,7 @@ impl Server {
         let shared = Shared {
             service,
             access: Arc::new(access),
-            websockets: Arc::new(Semaphore::new(config.limits.websockets)),
+            websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
             stop: stopped,
         };
@@ -118,30 +123,28 @@ impl Server {
 
     /// Serves until `stop` completes, then lets open requests finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { main, second, shared, stop: stopping, .. } = self;
+        let Self { main, second: second_listener, shared, stop: stopping, .. } = self;
         let router =
             Router::new().fallback(http::handle).layer(CompressionLayer::new()).with_state(shared.clone());
         let connections = Connections {
             router,
-            permits: Arc::new(Semaphore::new(shared.limits.connections)),
-            head_timeout: shared.limits.head_timeout,
+            places: Places::new(shared.limits.connections),
+            limits: shared.limits.clone(),
             stop: shared.stop.clone(),
         };
-        tokio::pin!(stop);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                taken = connections.accept(&main) => connections.serve(taken),
-                taken = connections.accept_second(second.as_ref()) => connections.serve(taken),
-            }
+        let second = second_listener.as_ref();
+        tokio::select! {
+            () = stop => {}
+            () = connections.accept(&main) => {}
+            () = connections.accept_second(second) => {}
         }
         info!("stopping: no new connections, open requests may finish");
-        drop((main, second));
+        drop(main);
+        drop(second_listener);
         let _ = stopping.send(true);
         let drained = tokio::time::timeout(shared.limits.drain_timeout, async {
-            // Every connection holds a permit, so all permits together mean that all have ended.
-            let _ = connections.permits.acquire_many(count(shared.limits.connections)).await;
-            let _ = shared.websockets.acquire_many(count(shared.limits.websockets)).await;
+            connections.places.empty().await;
+            shared.websockets.empty().await;
         });
         if drained.await.is_err() {
             warn!("some connections did not finish in time");
@@ -151,23 +154,21 @@ impl Server {
 
 struct Connections {
     router: Router,
-    permits: Arc<Semaphore>,
-    head_timeout: Duration,
+    places: Arc<Places>,
+    limits: Arc<Limits>,
     stop: watch::Receiver<bool>,
 }
 
-type Taken = (OwnedSemaphorePermit, TcpStream, Peer);
-
 impl Connections {
-    /// Waits for room, then for a connection.
-    async fn accept(&self, listener: &TcpListener) -> Taken {
-        // The semaphore is never closed, so the error arm only satisfies the type.
-        let Ok(permit) = self.permits.clone().acquire_owned().await else {
-            return std::future::pending().await;
-        };
+    /// Serves whoever comes, each once there is a place.
+    async fn accept(&self, listener: &TcpListener) {
         loop {
             match listener.accept().await {
-                Ok((stream, address)) => return (permit, stream, Peer::new(address.ip().to_canonical())),
+                Ok((stream, address)) => {
+                    let guest = Guest::new(Peer::new(address.ip().to_canonical()));
+                    let ticket = self.places.enter(&guest).await;
+                    self.serve(stream, guest, ticket);
+                }
                 Err(failure) => {
                     debug!(%failure, "accept failed");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -176,34 +177,44 @@ impl Connections {
         }
     }
 
-    async fn accept_second(&self, listener: Option<&TcpListener>) -> Taken {
+    async fn accept_second(&self, listener: Option<&TcpListener>) {
         match listener {
             Some(listener) => self.accept(listener).await,
             None => std::future::pending().await,
         }
     }
 
-    fn serve(&self, (permit, stream, peer): Taken) {
+    fn serve(&self, stream: TcpStream, guest: Arc<Guest>, ticket: Ticket) {
         // Answers are small and latency counts; a failure only costs speed.
         let _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
-        builder.timer(TokioTimer::new()).header_read_timeout(self.head_timeout);
-        let service = TowerToHyperService::new(self.router.clone().layer(Extension(peer)));
-        let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
-        let mut stop = self.stop.clone();
+        builder.timer(TokioTimer::new()).header_read_timeout(self.limits.head_timeout);
+        builder.max_buf_size(BUFFER_BYTES);
+        let service = TowerToHyperService::new(self.router.clone().layer(Extension(guest.clone())));
+        let io = TokioIo::new(Metered::new(stream, guest.clone()));
+        let connection = builder.serve_connection(io, service).with_upgrades();
+        let (mut stop, write_timeout) = (self.stop.clone(), self.limits.write_timeout);
         tokio::spawn(async move {
             tokio::pin!(connection);
             let ended = tokio::select! {
                 ended = connection.as_mut() => ended,
                 () = stopped(&mut stop) => {
                     connection.as_mut().graceful_shutdown();
-                    connection.await
+                    tokio::select! {
+                        ended = connection => ended,
+                        () = guest.stalled(write_timeout) => Ok(()),
+                    }
                 }
+                () = guest.stalled(write_timeout) => {
+                    debug!("a client does not take its answers");
+                    Ok(())
+                }
+                () = guest.told_to_leave() => Ok(()),
             };
             if let Err(failure) = ended {
                 debug!(%failure, "connection ended");
             }
-            drop(permit);
+            drop(ticket);
         });
     }
 }
@@ -227,10 +238,6 @@ fn exposed(address: SocketAddr) -> String {
 
 fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
-}
-
-fn count(limit: usize) -> u32 {
-    u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
 /// Completes when the server stops.

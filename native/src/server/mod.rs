@@ -1,9 +1,12 @@
 //! HTTP and WebSocket server: connection handling, size and time limits, status codes.
 
 mod access;
+mod body;
 mod http;
 mod limits;
 mod listen;
+mod metered;
+mod places;
 mod subscriptions;
 mod ws;
 

@@ -7,17 +7,24 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::extract::ws::Message;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, Notify};
 
+use rootlight::rpc::MAX_RESPONSE;
+
 use super::limits::Limits;
+use super::places::Guest;
+use super::ws::Outgoing;
+use crate::budget::{self, Held};
 use crate::envelope;
-use crate::service::{Caller, SharedService};
+use crate::service::{Answer, Caller, SharedService};
 
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
+
+/// JSON-RPC code of an answer that is too long, as the core's.
+const RESPONSE_SIZE: i32 = -32011;
 
 /// Members of a batch that is taken apart; longer ones are refused by the service as a whole.
 const MAX_BATCH: usize = 50;
@@ -64,6 +71,7 @@ pub(super) struct Subscriptions {
     /// The connection's client, as one that cannot be notified, and as itself.
     caller: Caller,
     subscriber: Caller,
+    guest: Arc<Guest>,
     open: Mutex<Open>,
     /// A new one may have something to tell already.
     begun: Notify,
@@ -71,9 +79,15 @@ pub(super) struct Subscriptions {
 
 impl Subscriptions {
     /// None yet.
-    pub(super) fn new(service: SharedService, limits: Arc<Limits>, caller: Caller) -> Arc<Self> {
+    pub(super) fn new(
+        service: SharedService,
+        limits: Arc<Limits>,
+        guest: Arc<Guest>,
+        caller: Caller,
+    ) -> Arc<Self> {
         let subscriber = Caller { notified: true, ..caller.clone() };
-        Arc::new(Self { service, limits, caller, subscriber, open: Mutex::default(), begun: Notify::new() })
+        let (open, begun) = (Mutex::default(), Notify::new());
+        Arc::new(Self { service, limits, caller, subscriber, guest, open, begun })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -82,23 +96,36 @@ impl Subscriptions {
 
     /// Answers a message, and gives the subscriptions that it made: they begin ([`Self::begin`]) once the answer is on
     /// its way.
-    pub(super) async fn answer(self: &Arc<Self>, message: Vec<u8>) -> (Option<Vec<u8>>, Vec<String>) {
+    pub(super) async fn answer(self: &Arc<Self>, message: Vec<u8>) -> (Answer, Vec<String>) {
         let mut made = Vec::new();
-        let body = match self.members(&message) {
-            None => self.service.answer_to(&self.caller, message).await.body,
+        let answer = match self.members(&message) {
+            None => self.service.answer_to(&self.caller, message).await,
             Some((false, members)) => match members.first() {
                 Some(member) => self.member(member, &mut made).await,
-                None => None,
+                None => Answer::served(None),
             },
             Some((true, members)) => {
-                let mut answers = Vec::new();
+                let (mut text, mut held) = (vec![b'['], Held::default());
                 for member in members {
-                    answers.extend(self.member(&member, &mut made).await);
+                    let answer = self.member(&member, &mut made).await;
+                    let Some(mut body) = answer.body else { continue };
+                    if text.len().saturating_add(body.len()) > MAX_RESPONSE {
+                        let words = format!("Response size limit of {MAX_RESPONSE} bytes exceeded");
+                        body = envelope::error_for(member.get().as_bytes(), RESPONSE_SIZE, &words);
+                    } else {
+                        held.merge(answer.held);
+                    }
+                    if text.len() > 1 {
+                        text.push(b',');
+                    }
+                    text.append(&mut body);
                 }
-                (!answers.is_empty()).then(|| [b"[".as_slice(), &answers.join(&b','), b"]"].concat())
+                let said = text.len() > 1;
+                text.push(b']');
+                Answer::served(said.then_some(text)).holding(held)
             }
         };
-        (body, made)
+        (answer, made)
     }
 
     /// The requests of a message that is about subscriptions, and whether it is a batch.
@@ -116,23 +143,23 @@ impl Subscriptions {
         (1..=MAX_BATCH).contains(&members.len()).then_some((batch, members))
     }
 
-    async fn member(self: &Arc<Self>, member: &RawValue, made: &mut Vec<String>) -> Option<Vec<u8>> {
+    async fn member(self: &Arc<Self>, member: &RawValue, made: &mut Vec<String>) -> Answer {
         let text = member.get();
         let message = text.as_bytes().to_vec();
         match serde_json::from_str::<Request<'_>>(text) {
             // A notification could not be told the id.
             Ok(request) if request.method == "eth_subscribe" => match request.id {
-                Some(_) => self.subscribe(message, made).await,
-                None => None,
+                Some(_) => Answer::served(self.subscribe(message, made).await),
+                None => Answer::served(None),
             },
             Ok(request) if request.method == "eth_unsubscribe" => {
                 if self.forget(request.params) {
-                    return self.service.answer_to(&self.subscriber, message).await.body;
+                    return self.service.answer_to(&self.subscriber, message).await;
                 }
-                let id = request.id?.get();
-                Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":false}}"#).into_bytes())
+                let answer = |id: &RawValue| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":false}}"#);
+                Answer::served(request.id.map(|id| answer(id).into_bytes()))
             }
-            _ => self.service.answer_to(&self.caller, message).await.body,
+            _ => self.service.answer_to(&self.caller, message).await,
         }
     }
 
@@ -185,7 +212,7 @@ impl Subscriptions {
     }
 
     /// Sends what is new until the connection is gone; gives the reason where it cannot go on.
-    pub(super) async fn notify(&self, queue: mpsc::Sender<Message>) -> &'static str {
+    pub(super) async fn notify(&self, queue: mpsc::Sender<Outgoing>) -> &'static str {
         let Some(mut changes) = self.service.changes() else { return std::future::pending().await };
         loop {
             tokio::select! {
@@ -204,7 +231,7 @@ impl Subscriptions {
     }
 
     /// Sends one's notifications; `false` where the service no longer has it.
-    async fn tell(&self, id: &str, queue: &mpsc::Sender<Message>) -> bool {
+    async fn tell(&self, id: &str, queue: &mpsc::Sender<Outgoing>) -> bool {
         let Some(body) = self.call("eth_getFilterChanges", id).await else { return true };
         let Ok(reply) = serde_json::from_slice::<Reply<'_>>(&body) else { return true };
         let results: Vec<&RawValue> =
@@ -217,7 +244,8 @@ impl Subscriptions {
             let text = format!(
                 r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"{id}","result":{result}}}}}"#
             );
-            if queue.send(Message::Text(text.into())).await.is_err() {
+            let Some(held) = budget::hold_answer(text.len()).await else { return false };
+            if queue.send(Outgoing::new(&self.guest, text.into_bytes(), held)).await.is_err() {
                 return true;
             }
         }

@@ -12,11 +12,15 @@ use tracing::debug;
 use tungstenite::error::CapacityError;
 
 use super::listen::{stopped, Shared};
+use super::places::{Guest, Unsent};
 use super::subscriptions::Subscriptions;
+use crate::budget::Held;
 use crate::service::Caller;
 
 /// Close code "try again later" (RFC 6455 registry), for clients that do not read.
 const TRY_AGAIN_LATER: u16 = 1013;
+/// Time between two looks whether a client has taken its answers, before more of its messages are read.
+const UNSENT_PAUSE: Duration = Duration::from_millis(20);
 /// Time for a close frame to leave before the connection is cut.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -29,16 +33,23 @@ enum End {
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn run(socket: WebSocket, shared: Shared, caller: Caller) {
+pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, caller: Caller) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
     let mut stop = shared.stop.clone();
-    let mut sink = Writer { sink, limit: shared.limits.write_timeout };
-    let subscriptions = Subscriptions::new(shared.service.clone(), shared.limits.clone(), caller);
+    let mut sink = Writer { sink };
+    let subscriptions =
+        Subscriptions::new(shared.service.clone(), shared.limits.clone(), guest.clone(), caller);
+    let limits = &shared.limits;
     let end = tokio::select! {
-        end = read(stream, &shared, &subscriptions, answers.clone()) => end,
+        end = read(stream, &shared, &guest, &subscriptions, answers.clone()) => end,
         reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
-        end = sink.write(queue, shared.limits.ping_interval) => end,
+        end = sink.write(queue, limits.ping_interval) => end,
+        () = guest.stalled(limits.write_timeout) => {
+            End::Close(TRY_AGAIN_LATER, "client does not read its answers")
+        }
+        () = guest.lingers(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
+        () = guest.told_to_leave() => End::Close(TRY_AGAIN_LATER, "idle, and others need the place"),
         () = stopped(&mut stop) => End::Close(close_code::AWAY, "server is stopping"),
     };
     if let End::Close(code, reason) = end {
@@ -50,30 +61,52 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared, caller: Caller) {
     subscriptions.end().await;
 }
 
+/// A text on its way to the client, counted until it is sent.
+pub(super) struct Outgoing {
+    text: Unsent,
+}
+
+impl Outgoing {
+    /// An answer or notification.
+    pub(super) fn new(guest: &Arc<Guest>, text: Vec<u8>, held: Held) -> Self {
+        Self { text: guest.sending(text, held) }
+    }
+}
+
 struct Writer {
     sink: SplitSink<WebSocket, Message>,
-    limit: Duration,
 }
 
 impl Writer {
     /// Sends answers and pings until the client stops taking them.
-    async fn write(&mut self, mut queue: mpsc::Receiver<Message>, ping_interval: Duration) -> End {
+    async fn write(&mut self, mut queue: mpsc::Receiver<Outgoing>, ping_interval: Duration) -> End {
         let mut pings = tokio::time::interval_at(Instant::now() + ping_interval, ping_interval);
         loop {
             let message = tokio::select! {
-                message = queue.recv() => match message {
-                    Some(message) => message,
+                outgoing = queue.recv() => match outgoing {
+                    Some(outgoing) => {
+                        if !self.send(outgoing).await {
+                            return End::Gone;
+                        }
+                        continue;
+                    }
                     // The reader holds the sender as long as it runs; it decides how this ends.
                     None => return std::future::pending().await,
                 },
                 _ = pings.tick() => Message::Ping(Vec::new().into()),
             };
-            match timeout(self.limit, self.sink.send(message)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => return End::Gone,
-                Err(_) => return End::Close(TRY_AGAIN_LATER, "client does not read its answers"),
+            if self.sink.send(message).await.is_err() {
+                return End::Gone;
             }
         }
+    }
+
+    /// Sends a text; how long that may take is watched elsewhere ([`Guest::stalled`]).
+    async fn send(&mut self, mut outgoing: Outgoing) -> bool {
+        let (text, _sending) = outgoing.text.take();
+        let text = String::from_utf8(text)
+            .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned());
+        self.sink.send(Message::Text(text.into())).await.is_ok()
     }
 }
 
@@ -81,13 +114,17 @@ impl Writer {
 async fn read(
     mut stream: SplitStream<WebSocket>,
     shared: &Shared,
+    guest: &Arc<Guest>,
     subscriptions: &Arc<Subscriptions>,
-    answers: mpsc::Sender<Message>,
+    answers: mpsc::Sender<Outgoing>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
     let mut tasks = tokio::task::JoinSet::new();
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return End::Gone };
+        while guest.unsent() > shared.limits.websocket_unsent {
+            tokio::time::sleep(UNSENT_PAUSE).await;
+        }
         let message = match timeout(shared.limits.websocket_silence, stream.next()).await {
             Err(_) => return End::Close(close_code::AWAY, "no sign of life"),
             Ok(None) => return End::Gone,
@@ -103,12 +140,14 @@ async fn read(
         };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
+        let (guest, held, work) = (guest.clone(), guest.message(), guest.work());
         tasks.spawn(async move {
-            let (body, made) = subscriptions.answer(bytes).await;
-            if let Some(text) = body {
-                let text = String::from_utf8_lossy(&text).into_owned();
-                let _ = answers.send(Message::Text(text.into())).await;
+            let (answer, made) = subscriptions.answer(bytes).await;
+            drop(held);
+            if let Some(text) = answer.body {
+                let _ = answers.send(Outgoing::new(&guest, text, answer.held)).await;
             }
+            drop(work);
             subscriptions.begin(made);
             drop(slot);
         });

@@ -10,7 +10,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::error::Secrets;
 use super::{parse_reply, Call, CallResult, UpstreamError};
+use crate::budget::Held;
 
 #[derive(Serialize)]
 struct Request<'a> {
@@ -76,7 +78,7 @@ pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, Up
 /// A way to have one message answered.
 pub(crate) trait Exchange: Sync {
     /// Sends one message until it is answered or the tries are used up.
-    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<Decoded, UpstreamError>>;
+    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
 
     /// Calls per message that the upstream is known to take; shrinks when it refuses a batch.
     fn size(&self) -> &AtomicUsize;
@@ -86,41 +88,60 @@ pub(crate) trait Exchange: Sync {
 
     /// For logs.
     fn label(&self) -> &str;
+
+    /// What no error may repeat.
+    fn secrets(&self) -> &Secrets;
 }
 
-/// Asks any number of calls, in messages of the size the upstream takes.
-pub(crate) async fn ask_all(exchange: &dyn Exchange, calls: Vec<Call>) -> Vec<CallResult> {
+/// Asks any number of calls, in messages of the size the upstream takes. Gives the bytes of the budget that the results
+/// take, if they are to be `counted` until whoever asked is done with them; otherwise only those of messages that are
+/// being read count.
+pub(crate) async fn ask_all(
+    exchange: &dyn Exchange,
+    calls: Vec<Call>,
+    counted: bool,
+) -> (Vec<CallResult>, Held) {
     let started = Instant::now();
     let count = calls.len();
     let size = exchange.size().load(Ordering::Relaxed).max(1);
     let parts: Vec<Vec<Call>> = calls.chunks(size).map(<[Call]>::to_vec).collect();
     let asked = stream::iter(parts).map(|part| ask_one(exchange, part));
-    let answered = asked.buffered(exchange.parallel().max(1));
-    let results = answered.collect::<Vec<_>>().await.into_iter().flatten().collect();
+    let mut answered = asked.buffered(exchange.parallel().max(1));
+    let (mut results, mut held) = (Vec::with_capacity(count), Held::default());
+    while let Some((part, bytes)) = answered.next().await {
+        results
+            .extend(part.into_iter().map(|result| result.map_err(|error| error.without(exchange.secrets()))));
+        if counted {
+            held.merge(bytes);
+        }
+    }
+    drop(answered);
     debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
-    results
+    (results, held)
 }
 
 /// Asks some calls in one message, in halves where the upstream refuses the whole.
-fn ask_one(exchange: &dyn Exchange, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+fn ask_one(exchange: &dyn Exchange, calls: Vec<Call>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
     Box::pin(async move {
         let count = calls.len();
         let refusal = match exchange.send(&calls).await {
-            Ok(Decoded::Results(results)) => return results,
-            Ok(Decoded::Refused(refusal)) => refusal,
-            Err(error) => return calls.iter().map(|_| Err(error.clone())).collect(),
+            Ok((Decoded::Results(results), held)) => return (results, held),
+            Ok((Decoded::Refused(refusal), _)) => refusal.without(exchange.secrets()),
+            Err(error) => return (calls.iter().map(|_| Err(error.clone())).collect(), Held::default()),
         };
         if count == 1 {
-            return vec![Err(refusal)];
+            return (vec![Err(refusal)], Held::default());
         }
         let half = count.div_ceil(2);
         debug!(upstream = %exchange.label(), %refusal, "batch of {count} refused, asking {half} at a time");
         exchange.size().fetch_min(half, Ordering::Relaxed);
         let mut first = calls;
         let second = first.split_off(half);
-        let mut results = ask_one(exchange, first).await;
-        results.extend(ask_one(exchange, second).await);
-        results
+        let (mut results, mut held) = ask_one(exchange, first).await;
+        let (others, more) = ask_one(exchange, second).await;
+        results.extend(others);
+        held.merge(more);
+        (results, held)
     })
 }
 

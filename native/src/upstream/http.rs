@@ -7,11 +7,23 @@ use futures::future::BoxFuture;
 use reqwest::header::{HeaderMap, CONTENT_TYPE, RETRY_AFTER};
 use tracing::debug;
 
+use crate::budget::{self, Held};
+
 use super::batch::{ask_all, decode, encode, Decoded, Exchange};
+use super::error::Secrets;
 use super::{Call, CallResult, OpenError, Upstream, UpstreamError};
 
 /// Ids of the calls of a message count from here.
 const FIRST_ID: u64 = 1;
+
+/// Bytes of the budget that are taken at a time while an answer is read.
+const READ_STEP: usize = 128 * 1024;
+
+/// How often the bytes of an answer are there while it is taken apart: as it came, and its parts.
+pub(super) const COPIES: usize = 2;
+
+/// How long reading waits for room.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
@@ -22,7 +34,8 @@ pub struct HttpConfig {
     pub parallel: usize,
     /// Time for one message, connection and body included.
     pub timeout: Duration,
-    /// Longest answer taken, bytes after decompression. The reference stops at 10 MiB.
+    /// Longest answer taken, bytes after decompression. The reference stops at 10 MiB; of a batch whose answer is
+    /// longer, halves are asked for.
     pub answer_bytes: usize,
     /// Tries of one message.
     pub attempts: u32,
@@ -51,7 +64,7 @@ impl Default for HttpConfig {
             batch: 20,
             parallel: 4,
             timeout: Duration::from_secs(20),
-            answer_bytes: 32 * 1024 * 1024,
+            answer_bytes: 12 * 1024 * 1024,
             attempts: 4,
             pause: Duration::from_millis(250),
             longest_pause: Duration::from_secs(30),
@@ -63,6 +76,7 @@ impl Default for HttpConfig {
 pub struct HttpUpstream {
     url: reqwest::Url,
     name: String,
+    secrets: Secrets,
     client: reqwest::Client,
     config: HttpConfig,
     /// Calls per message that this upstream is known to take; shrinks when it refuses a batch.
@@ -91,13 +105,13 @@ impl HttpUpstream {
             .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|failure| failed(failure.without_url().to_string()))?;
-        let name = redact(url.as_str());
+        let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));
         let batch = AtomicUsize::new(config.batch.max(1));
-        Ok(Self { url, name, client, config, batch })
+        Ok(Self { url, name, secrets, client, config, batch })
     }
 
     /// Sends one message until it is answered or the tries are used up.
-    async fn attempt(&self, calls: &[Call]) -> Result<Decoded, UpstreamError> {
+    async fn attempt(&self, calls: &[Call]) -> Result<(Decoded, Held), UpstreamError> {
         let body = encode(calls, FIRST_ID);
         let mut pause = self.config.pause;
         let mut attempt = 1;
@@ -117,7 +131,7 @@ impl HttpUpstream {
         }
     }
 
-    async fn once(&self, body: Vec<u8>, count: usize) -> Result<Decoded, Failure> {
+    async fn once(&self, body: Vec<u8>, count: usize) -> Result<(Decoded, Held), Failure> {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
         let response = sent.await.map_err(|failure| self.transport(failure))?;
@@ -133,10 +147,16 @@ impl HttpUpstream {
             return Err(Failure { error, retry: Some(wanted) });
         }
         if status.as_u16() == 413 && count > 1 {
-            return Ok(Decoded::Refused(UpstreamError::Status(413)));
+            return Ok((Decoded::Refused(UpstreamError::Status(413)), Held::default()));
+        }
+        if let (Err(Failure { error: UpstreamError::TooLarge(limit), .. }), true) = (&text, count > 1) {
+            return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Held::default()));
         }
         // The reference sends some JSON-RPC errors with status 400, so the body is looked at first.
-        let decoded = text.and_then(|text| decode(&text, FIRST_ID, count).map_err(Failure::last));
+        let decoded = text.and_then(|(text, held)| {
+            let decoded = decode(&text, FIRST_ID, count).map_err(Failure::last)?;
+            Ok((decoded, held))
+        });
         match decoded {
             Err(failure) if !status.is_success() && matches!(failure.error, UpstreamError::Malformed(_)) => {
                 Err(Failure::last(UpstreamError::Status(status.as_u16())))
@@ -146,16 +166,26 @@ impl HttpUpstream {
     }
 
     /// Reads a body up to the size limit, without trusting the announced length.
-    async fn read(&self, mut response: reqwest::Response) -> Result<String, Failure> {
+    async fn read(&self, mut response: reqwest::Response) -> Result<(String, Held), Failure> {
         let limit = self.config.answer_bytes;
-        let mut bytes = Vec::new();
+        let (mut bytes, mut held) = (Vec::new(), Held::default());
         while let Some(chunk) = response.chunk().await.map_err(|failure| self.transport(failure))? {
             if bytes.len().saturating_add(chunk.len()) > limit {
                 return Err(Failure::last(UpstreamError::TooLarge(limit)));
             }
+            let length = bytes.len().saturating_add(chunk.len());
+            if length > held.bytes() / COPIES {
+                let more = (length - held.bytes() / COPIES).max(READ_STEP);
+                let room = budget::upstreams().take_within(more.saturating_mul(COPIES), ROOM_PATIENCE).await;
+                held.merge(room.ok_or(Failure::last(UpstreamError::NoRoom))?);
+                bytes.reserve_exact(more.max(chunk.len()));
+            }
             bytes.extend_from_slice(&chunk);
         }
-        String::from_utf8(bytes).map_err(|_| Failure::last(UpstreamError::Malformed("not UTF-8".into())))
+        held.shrink_to(bytes.len().saturating_mul(COPIES));
+        let text = String::from_utf8(bytes);
+        let text = text.map_err(|_| Failure::last(UpstreamError::Malformed("not UTF-8".into())))?;
+        Ok((text, held))
     }
 
     fn transport(&self, failure: reqwest::Error) -> Failure {
@@ -176,7 +206,7 @@ impl Failure {
 }
 
 impl Exchange for HttpUpstream {
-    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<Decoded, UpstreamError>> {
+    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
         Box::pin(self.attempt(calls))
     }
 
@@ -191,11 +221,19 @@ impl Exchange for HttpUpstream {
     fn label(&self) -> &str {
         &self.name
     }
+
+    fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
 }
 
 impl Upstream for HttpUpstream {
     fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
-        Box::pin(ask_all(self, calls))
+        Box::pin(async move { ask_all(self, calls, false).await.0 })
+    }
+
+    fn request_held(&self, calls: Vec<Call>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
+        Box::pin(ask_all(self, calls, true))
     }
 
     fn name(&self) -> &str {

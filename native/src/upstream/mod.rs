@@ -19,6 +19,7 @@ pub use http::{HttpConfig, HttpUpstream};
 pub use reply::{parse_reply, Reply};
 pub use ws::WsUpstream;
 
+use crate::budget::Held;
 use crate::replay::{Replay, ReplayError};
 
 /// One JSON-RPC call to an upstream.
@@ -46,6 +47,11 @@ pub trait Upstream: Send + Sync + 'static {
     /// connection is the result of each call.
     fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>>;
 
+    /// As [`Self::request`], with the bytes of the budget that the results take; they are to be held as long as these.
+    fn request_held(&self, calls: Vec<Call>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
+        Box::pin(async move { (self.request(calls).await, Held::default()) })
+    }
+
     /// A name for logs: no credentials, no path (which may hold an API key).
     fn name(&self) -> &str;
 
@@ -63,7 +69,7 @@ pub type SharedUpstream = Arc<dyn Upstream>;
 #[non_exhaustive]
 pub enum OpenError {
     /// Not `http://`, `https://`, `ws://`, `wss://` or `replay:`.
-    #[error("upstream {0:?} is neither an http(s) or ws(s) URL nor replay:PATH")]
+    #[error("--upstream takes an http(s) or ws(s) URL, or replay:PATH; this one {0}")]
     Scheme(String),
     /// The client could not be made.
     #[error("upstream {name}: {reason}")]
@@ -76,6 +82,15 @@ pub enum OpenError {
     /// The recording cannot be read.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+}
+
+/// How a text begins that is no URL of ours. The rest may hold a password or a key.
+fn scheme(text: &str) -> String {
+    let plain = |scheme: &&str| scheme.len() <= 20 && scheme.chars().all(|c| c.is_ascii_alphanumeric());
+    match text.split_once("://").map(|(scheme, _)| scheme).filter(plain) {
+        Some(scheme) => format!("begins with {scheme}://"),
+        None => "has no scheme".to_owned(),
+    }
 }
 
 /// Opens what `--upstream` names.
@@ -93,7 +108,7 @@ pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenE
         return Ok(Arc::new(WsUpstream::new(text, HttpConfig::default())?));
     }
     if !lower.starts_with("http://") && !lower.starts_with("https://") {
-        return Err(OpenError::Scheme(text.to_owned()));
+        return Err(OpenError::Scheme(scheme(text)));
     }
     Ok(Arc::new(HttpUpstream::new(text, config)?))
 }

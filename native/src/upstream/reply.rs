@@ -1,5 +1,6 @@
 //! Reading a JSON-RPC answer of an upstream without trusting its form.
 
+use serde::de::{Deserializer, IgnoredAny};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
@@ -8,6 +9,9 @@ use super::{CallResult, UpstreamError};
 
 /// Characters of a hostile error text that are kept.
 const MESSAGE_CHARS: usize = 1000;
+
+/// Longest data of an error that is kept, bytes of JSON text: as values it takes many times as much.
+const DATA_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -44,7 +48,7 @@ pub fn parse_reply(text: &str) -> Result<Reply, UpstreamError> {
         (Some(error), _) => Err(rpc_error(error)),
         (None, Some(result)) => Ok(result.to_owned()),
         // Serde gives `None` for a missing member and for a literal null.
-        (None, None) if has_member(text, "result") => Ok(null()),
+        (None, None) if has_result(text) => Ok(null()),
         (None, None) => Err(UpstreamError::Malformed("neither result nor error".into())),
     };
     Ok(Reply { id, result })
@@ -57,26 +61,39 @@ pub(crate) fn null() -> Box<RawValue> {
 
 fn rpc_error(raw: &RawValue) -> UpstreamError {
     #[derive(Deserialize)]
-    struct Error {
+    struct Error<'a> {
         code: i64,
         #[serde(default)]
         message: String,
         #[serde(default)]
-        data: Option<Value>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
     }
-    match serde_json::from_str::<Error>(raw.get()) {
+    match serde_json::from_str::<Error<'_>>(raw.get()) {
         Ok(error) => UpstreamError::Rpc {
             code: error.code,
             message: error.message.chars().take(MESSAGE_CHARS).collect(),
-            data: error.data,
+            data: error.data.filter(|data| data.get().len() <= DATA_BYTES).and_then(value),
         },
         Err(_) => UpstreamError::Malformed("error member is no JSON-RPC error".into()),
     }
 }
 
-fn has_member(text: &str, name: &str) -> bool {
-    serde_json::from_str::<std::collections::BTreeMap<String, &RawValue>>(text)
-        .is_ok_and(|members| members.contains_key(name))
+fn value(raw: &RawValue) -> Option<Value> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+/// Whether there is a result, be it `null`. Nothing is kept of the other members, of which there may be many.
+fn has_result(text: &str) -> bool {
+    fn present<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
+        IgnoredAny::deserialize(value).map(|_| true)
+    }
+    #[derive(Deserialize)]
+    struct Members {
+        #[serde(default, deserialize_with = "present")]
+        result: bool,
+    }
+    serde_json::from_str::<Members>(text).is_ok_and(|members| members.result)
 }
 
 #[cfg(test)]

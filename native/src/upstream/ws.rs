@@ -10,9 +10,11 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, Notify, OnceCell};
 
 use super::batch::{ask_all, encode, Decoded, Exchange};
+use super::error::Secrets;
 use super::http::redact;
 use super::ws_link::Link;
 use super::{Call, CallResult, HttpConfig, OpenError, Upstream, UpstreamError};
+use crate::budget::Held;
 
 /// Messages that wait for the connection's task.
 const QUEUE: usize = 64;
@@ -21,6 +23,7 @@ const QUEUE: usize = 64;
 pub struct WsUpstream {
     url: String,
     name: String,
+    secrets: Secrets,
     config: HttpConfig,
     batch: AtomicUsize,
     /// The id that no call has had yet.
@@ -38,7 +41,7 @@ pub(super) struct Order {
     /// JSON text.
     pub(super) body: String,
     /// Where the answer goes.
-    pub(super) answer: oneshot::Sender<Result<Decoded, UpstreamError>>,
+    pub(super) answer: oneshot::Sender<Result<(Decoded, Held), UpstreamError>>,
 }
 
 impl WsUpstream {
@@ -56,6 +59,7 @@ impl WsUpstream {
         }
         Ok(Self {
             url: url.to_owned(),
+            secrets: Secrets::of(url),
             name,
             batch: AtomicUsize::new(config.batch.max(1)),
             config,
@@ -79,7 +83,7 @@ impl WsUpstream {
 }
 
 impl Exchange for WsUpstream {
-    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<Decoded, UpstreamError>> {
+    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
         Box::pin(async move {
             let gone = || UpstreamError::Transport("the connection's task has ended".into());
             let first = self.next.fetch_add(calls.len() as u64, Ordering::Relaxed);
@@ -102,11 +106,19 @@ impl Exchange for WsUpstream {
     fn label(&self) -> &str {
         &self.name
     }
+
+    fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
 }
 
 impl Upstream for WsUpstream {
     fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
-        Box::pin(ask_all(self, calls))
+        Box::pin(async move { ask_all(self, calls, false).await.0 })
+    }
+
+    fn request_held(&self, calls: Vec<Call>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
+        Box::pin(ask_all(self, calls, true))
     }
 
     fn name(&self) -> &str {

@@ -15,8 +15,11 @@ use tokio_tungstenite::{connect_async_with_config, MaybeTlsStream, WebSocketStre
 use tracing::debug;
 
 use super::batch::decode;
+use super::error::Secrets;
+use super::http::COPIES;
 use super::ws::Order;
 use super::{HttpConfig, UpstreamError};
+use crate::budget;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -80,7 +83,7 @@ impl Link {
         let connecting = connect_async_with_config(self.url.as_str(), Some(config), true);
         match timeout(self.config.timeout, connecting).await {
             Ok(Ok((socket, _))) => Ok(socket),
-            Ok(Err(error)) => Err(self.failure(error)),
+            Ok(Err(error)) => Err(self.failure(error).without(&Secrets::of(&self.url))),
             Err(_) => Err(UpstreamError::Timeout(self.config.timeout.as_millis())),
         }
     }
@@ -206,7 +209,12 @@ impl Link {
         let Some(place) = place else { return };
         self.failures = 0;
         let order = self.waiting.remove(place).order;
-        let decoded = decode(text, order.first, order.count);
+        // One connection's task must not wait: its other answers would.
+        let held = budget::upstreams().take_or_refuse(text.len().saturating_mul(COPIES));
+        let decoded = held.ok_or(UpstreamError::NoRoom).and_then(|held| {
+            let decoded = decode(text, order.first, order.count)?;
+            Ok((decoded, held))
+        });
         let _ = order.answer.send(decoded);
     }
 

@@ -1,0 +1,357 @@
+//! Places for connections: how many there are, and who leaves when all are taken.
+//!
+//! Nobody can keep others out by holding places that they make no use of: where all are taken, the connection that has
+//! been idle for longest leaves, of the address that has the most.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::budget::{self, milliseconds as now, Held};
+use crate::service::Peer;
+
+/// Idle time before a connection can be told to leave: a client that has just connected may be about to ask.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Time between two looks for somebody who can leave.
+const ROOM_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Bytes that a client has to take within the write time limit (or all there is): what trickles is a hold.
+const TAKEN_BYTES: u64 = 256 * 1024;
+
+/// The write time limit while others wait for bytes of the budget of answers.
+const CONTENDED_WRITE: Duration = Duration::from_secs(1);
+
+/// Bytes of a body or message that are not counted: of all connections together they come to 64 MiB.
+pub(crate) const FREE_BYTES: usize = 16 * 1024;
+
+/// Bytes of the budget of requests that are taken at a time.
+pub(crate) const BODY_STEP: usize = 256 * 1024;
+
+/// A connection: what it does, and how it is told to leave.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    pub(crate) peer: Peer,
+    /// Messages being read or answered.
+    working: AtomicUsize,
+    /// When the last of them was done, milliseconds.
+    idle_since: AtomicU64,
+    /// Bytes of answers that the system has not taken for sending yet.
+    unsent: AtomicUsize,
+    /// Bytes written so far.
+    written: AtomicU64,
+    /// What has come of a WebSocket message that is not whole yet.
+    inbound: Mutex<Option<Inbound>>,
+    leave: Notify,
+}
+
+/// The beginning of a WebSocket message.
+#[derive(Debug)]
+struct Inbound {
+    bytes: usize,
+    held: Held,
+    since: Instant,
+}
+
+impl Guest {
+    /// A connection that has not asked for anything yet.
+    pub(crate) fn new(peer: Peer) -> Arc<Self> {
+        Arc::new(Self {
+            peer,
+            working: AtomicUsize::new(0),
+            idle_since: AtomicU64::new(now()),
+            unsent: AtomicUsize::new(0),
+            written: AtomicU64::new(0),
+            inbound: Mutex::new(None),
+            leave: Notify::new(),
+        })
+    }
+
+    /// Marks it as at work until the value is dropped.
+    pub(crate) fn work(self: &Arc<Self>) -> Work {
+        self.working.fetch_add(1, Ordering::Relaxed);
+        Work(self.clone())
+    }
+
+    /// Counts an answer until it is sent.
+    pub(crate) fn sending(self: &Arc<Self>, body: Vec<u8>, held: Held) -> Unsent {
+        self.unsent.fetch_add(body.len(), Ordering::Relaxed);
+        Unsent { guest: self.clone(), body, _held: held, _work: self.work() }
+    }
+
+    /// Bytes of answers that wait to be sent.
+    pub(crate) fn unsent(&self) -> usize {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the system took bytes for sending.
+    pub(crate) fn wrote(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Since when it has done nothing, milliseconds.
+    fn idle_since(&self) -> Option<u64> {
+        (self.working.load(Ordering::Relaxed) == 0).then(|| self.idle_since.load(Ordering::Relaxed))
+    }
+
+    fn inbound(&self) -> MutexGuard<'_, Option<Inbound>> {
+        self.inbound.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on bytes that come are those of WebSocket messages.
+    pub(crate) fn takes_messages(&self) {
+        *self.inbound() = Some(Inbound::new());
+    }
+
+    /// Counts bytes that came; `false` where there is no room for them.
+    pub(crate) fn received(&self, bytes: usize) -> bool {
+        let mut inbound = self.inbound();
+        let Some(inbound) = inbound.as_mut() else { return true };
+        inbound.bytes += bytes;
+        if inbound.bytes <= FREE_BYTES + inbound.held.bytes() {
+            return true;
+        }
+        let more = budget::requests().take_or_refuse(BODY_STEP.max(bytes));
+        more.map(|more| inbound.held.merge(more)).is_some()
+    }
+
+    /// A message is whole: its bytes count until what is given is dropped.
+    pub(crate) fn message(&self) -> Held {
+        let mut inbound = self.inbound();
+        inbound.replace(Inbound::new()).map_or_else(Held::default, |inbound| inbound.held)
+    }
+
+    /// Completes when a message has taken too long to become whole.
+    pub(crate) async fn lingers(&self, limit: Duration) {
+        loop {
+            tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
+            let limit = if budget::requests().is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
+            let late = |inbound: &Inbound| inbound.held.bytes() > 0 && inbound.since.elapsed() >= limit;
+            if self.inbound().as_ref().is_some_and(late) {
+                return;
+            }
+        }
+    }
+
+    /// Completes when it has to leave for others.
+    pub(crate) async fn told_to_leave(&self) {
+        self.leave.notified().await;
+    }
+
+    /// Completes when answers have waited for too long: in this time the client took neither all there is nor
+    /// [`TAKEN_BYTES`].
+    pub(crate) async fn stalled(&self, limit: Duration) {
+        let mut mark = (Instant::now(), 0);
+        loop {
+            tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
+            let written = self.written.load(Ordering::Relaxed);
+            if self.unsent() == 0 || written.saturating_sub(mark.1) >= TAKEN_BYTES {
+                mark = (Instant::now(), written);
+                continue;
+            }
+            let limit = if budget::answers().is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
+            if mark.0.elapsed() >= limit {
+                return;
+            }
+        }
+    }
+}
+
+impl Inbound {
+    fn new() -> Self {
+        Self { bytes: 0, held: Held::default(), since: Instant::now() }
+    }
+}
+
+/// A connection is at work.
+#[derive(Debug)]
+pub(crate) struct Work(Arc<Guest>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.idle_since.store(now(), Ordering::Relaxed);
+        self.0.working.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An answer on its way; its bytes count until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    guest: Arc<Guest>,
+    body: Vec<u8>,
+    _held: Held,
+    _work: Work,
+}
+
+impl Unsent {
+    /// Takes the answer out; its bytes go on being counted.
+    pub(crate) fn take(&mut self) -> (Vec<u8>, Sending) {
+        let body = std::mem::take(&mut self.body);
+        let sending = Sending { guest: self.guest.clone(), bytes: body.len() };
+        (body, sending)
+    }
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.body
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.guest.unsent.fetch_sub(self.body.len(), Ordering::Relaxed);
+    }
+}
+
+/// Bytes of an answer that was handed to the socket's writer.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    guest: Arc<Guest>,
+    bytes: usize,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.guest.unsent.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The places of one kind of connections.
+#[derive(Debug)]
+pub(crate) struct Places {
+    free: Arc<Semaphore>,
+    most: usize,
+    taken: Mutex<BTreeMap<u64, Arc<Guest>>>,
+}
+
+/// A taken place; free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    places: Arc<Places>,
+    connection: u64,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.places.taken().remove(&self.connection);
+    }
+}
+
+impl Places {
+    /// So many places.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { free: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Guest>>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a place, where need be until somebody who is idle has left.
+    pub(crate) async fn enter(self: &Arc<Self>, guest: &Arc<Guest>) -> Ticket {
+        loop {
+            let within = if self.free.available_permits() > 0 { Duration::ZERO } else { ROOM_INTERVAL };
+            if within > Duration::ZERO {
+                self.make_room(guest, 0);
+            }
+            if let Some(ticket) = self.wait(guest, within.max(Duration::from_millis(1))).await {
+                return ticket;
+            }
+        }
+    }
+
+    /// A place, where need be that of an idle connection of an address that has more of them; `None` if there is none.
+    pub(crate) async fn enter_or_refuse(self: &Arc<Self>, guest: &Arc<Guest>) -> Option<Ticket> {
+        if self.free.available_permits() == 0 && !self.make_room(guest, 1) {
+            return None;
+        }
+        self.wait(guest, GRACE).await
+    }
+
+    async fn wait(self: &Arc<Self>, guest: &Arc<Guest>, limit: Duration) -> Option<Ticket> {
+        let permit = tokio::time::timeout(limit, self.free.clone().acquire_owned()).await.ok()?.ok()?;
+        let connection = guest.peer.connection;
+        self.taken().insert(connection, guest.clone());
+        Some(Ticket { places: self.clone(), connection, _permit: permit })
+    }
+
+    /// Tells an idle connection to leave, of an address that has at least `more` places more than the newcomer's.
+    fn make_room(&self, newcomer: &Guest, more: usize) -> bool {
+        let taken = self.taken();
+        let mut counts = BTreeMap::<_, usize>::new();
+        taken.values().for_each(|guest| *counts.entry(guest.peer.address).or_default() += 1);
+        let of = |guest: &Guest| counts.get(&guest.peer.address).copied().unwrap_or(0);
+        let least = of(newcomer).saturating_add(more);
+        let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
+        let idle = taken.values().filter_map(|guest| Some((guest, guest.idle_since()?)));
+        let idle = idle.filter(|(guest, since)| of(guest) >= least && now().saturating_sub(*since) >= grace);
+        let longest = idle.max_by_key(|(guest, since)| (of(guest), std::cmp::Reverse(*since)));
+        let longest = longest.map(|(guest, _)| guest).or_else(|| {
+            // Nobody is idle: an address that holds more than half of all gives one up to another.
+            let greedy = |guest: &&Arc<Guest>| {
+                of(guest) > self.most / 2 && guest.peer.address != newcomer.peer.address
+            };
+            taken.values().find(greedy)
+        });
+        longest.inspect(|guest| guest.leave.notify_one()).is_some()
+    }
+
+    /// Waits until all have left.
+    pub(crate) async fn empty(&self) {
+        let all = u32::try_from(self.most).unwrap_or(u32::MAX);
+        let _ = self.free.acquire_many(all).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guest(address: [u8; 4]) -> Arc<Guest> {
+        Guest::new(Peer::new(address.into()))
+    }
+
+    async fn is_told(guest: &Guest) -> bool {
+        tokio::time::timeout(Duration::from_millis(10), guest.told_to_leave()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn the_longest_idle_of_the_address_with_the_most_leaves() {
+        let places = Places::new(3);
+        let (one, two, other) = (guest([10, 0, 0, 1]), guest([10, 0, 0, 1]), guest([10, 0, 0, 2]));
+        let mut tickets = Vec::new();
+        for guest in [&other, &one, &two] {
+            tickets.push(places.enter(guest).await);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let newcomer = guest([10, 0, 0, 3]);
+        assert!(!places.make_room(&newcomer, 0), "nobody has been idle for long");
+        tokio::time::sleep(GRACE).await;
+        let working = one.work();
+        assert!(places.make_room(&newcomer, 0));
+        assert!(is_told(&two).await && !is_told(&one).await && !is_told(&other).await);
+        drop(working);
+        assert!(!places.make_room(&guest([10, 0, 0, 1]), 1), "not for one of their own");
+        drop(tickets);
+        places.empty().await;
+    }
+
+    #[tokio::test]
+    async fn what_trickles_is_a_stall() {
+        let guest = guest([10, 0, 0, 1]);
+        let limit = Duration::from_millis(100);
+        let patience = Duration::from_secs(5);
+        assert!(tokio::time::timeout(limit * 5, guest.stalled(limit)).await.is_err(), "nothing to be sent");
+        let unsent = guest.sending(vec![0; 1 << 20], Held::default());
+        assert_eq!(guest.unsent(), 1 << 20);
+        guest.wrote(1000);
+        assert!(tokio::time::timeout(patience, guest.stalled(limit)).await.is_ok());
+        drop(unsent);
+        assert_eq!(guest.unsent(), 0);
+    }
+}
