@@ -5,8 +5,9 @@
 //! budget somebody waits, or gets an error that says so. The sum stays well under 256 MiB with what a process needs
 //! besides.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -15,7 +16,7 @@ const MIB: usize = 1 << 20;
 
 /// Request bodies and WebSocket messages that are being read or worked on. Six of the longest (5 MiB) fit beside each
 /// other; what is read out of one takes about as much again.
-static REQUESTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(32 * MIB));
+static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
 
 /// Answers being made and answers that clients have not taken yet. Six of the longest (10 MiB) fit beside each other.
 static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
@@ -28,8 +29,8 @@ static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 /// not compressed are read where they are and only indexed.
 static RECORDINGS: LazyLock<Budget> = LazyLock::new(|| Budget::new(192 * MIB));
 
-/// The budget of what clients send.
-pub fn requests() -> &'static Budget {
+/// The budget of what clients send, half of it at most for one address.
+pub fn requests() -> &'static Shared {
     &REQUESTS
 }
 
@@ -157,6 +158,80 @@ impl Budget {
     }
 }
 
+/// A budget of which one asker gets half at most.
+#[derive(Debug)]
+pub struct Shared {
+    all: Budget,
+    /// What each asker may take, as long as anybody takes any.
+    each: Mutex<BTreeMap<u64, Arc<Budget>>>,
+}
+
+/// Bytes of a shared budget; given back when dropped.
+#[derive(Debug, Default)]
+pub struct Share {
+    held: Held,
+    own: Held,
+    of: Option<Arc<Budget>>,
+}
+
+/// Askers whose shares are remembered although they hold nothing.
+const MAX_SHARES: usize = 1_024;
+
+impl Shared {
+    fn new(bytes: usize) -> Self {
+        Self { all: Budget::new(bytes), each: Mutex::default() }
+    }
+
+    fn share_of(&self, asker: u64) -> Arc<Budget> {
+        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        if each.len() > MAX_SHARES {
+            each.retain(|_, share| Arc::strong_count(share) > 1);
+        }
+        let share = || Arc::new(Budget::new(self.all.all() / 2));
+        each.entry(asker).or_insert_with(share).clone()
+    }
+
+    /// Takes bytes for an asker, for no longer than a while.
+    pub async fn take_within(&self, asker: u64, bytes: usize, limit: Duration) -> Option<Share> {
+        let of = self.share_of(asker);
+        let taking = async {
+            let own = of.take(bytes).await;
+            (own, self.all.take(bytes).await)
+        };
+        let (own, held) = tokio::time::timeout(limit, taking).await.ok()?;
+        Some(Share { held, own, of: Some(of) })
+    }
+
+    /// Takes bytes for an asker who cannot wait: others notice it as they notice who waits.
+    #[must_use]
+    pub fn take_or_refuse(&self, asker: u64, bytes: usize) -> Option<Share> {
+        let of = self.share_of(asker);
+        let own = of.take_or_refuse(bytes)?;
+        Some(Share { held: self.all.take_or_refuse(bytes)?, own, of: Some(of) })
+    }
+}
+
+impl Share {
+    /// Bytes held, rounded up.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.held.bytes()
+    }
+
+    /// Whether somebody waits for what is held here.
+    #[must_use]
+    pub fn is_contended(&self) -> bool {
+        REQUESTS.all.is_contended() || self.of.as_ref().is_some_and(|of| of.is_contended())
+    }
+
+    /// Adds other bytes of the same asker.
+    pub fn merge(&mut self, other: Self) {
+        self.held.merge(other.held);
+        self.own.merge(other.own);
+        self.of = self.of.take().or(other.of);
+    }
+}
+
 impl Held {
     /// Bytes held, rounded up.
     #[must_use]
@@ -207,6 +282,21 @@ impl Drop for Waiting<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn one_asker_gets_half() {
+        let shared = Shared::new(8 * UNIT);
+        let moment = Duration::from_millis(20);
+        let greedy = shared.take_within(1, 3 * UNIT, moment).await.unwrap();
+        assert!(shared.take_within(1, 2 * UNIT, moment).await.is_none());
+        assert!(shared.take_or_refuse(1, 2 * UNIT).is_none() && greedy.is_contended());
+        let mut other = shared.take_or_refuse(2, 3 * UNIT).unwrap();
+        other.merge(shared.take_or_refuse(2, UNIT).unwrap());
+        assert_eq!((greedy.bytes(), other.bytes()), (3 * UNIT, 4 * UNIT));
+        assert!(shared.take_or_refuse(3, 2 * UNIT).is_none(), "there is an end to all of it");
+        drop((greedy, other));
+        assert!(shared.take_or_refuse(3, 4 * UNIT).is_some());
+    }
 
     #[tokio::test]
     async fn what_is_held_is_missing_until_it_is_given_back() {

@@ -8,8 +8,8 @@ use futures::StreamExt;
 use tokio::time::{timeout, Instant};
 
 use super::limits::Limits;
-use super::places::{BODY_STEP, FREE_BYTES};
-use crate::budget::{self, Held, NO_ROOM};
+use super::places::FREE_BYTES;
+use crate::budget::{self, Share, NO_ROOM};
 
 /// Bytes of a too long body that are read and dropped: closing while a client still sends takes the error away from it
 /// (TCP reset), but nobody is read for ever.
@@ -36,24 +36,31 @@ pub(crate) enum Unread {
 }
 
 /// Reads a body up to the limit, and gives the bytes of the budget that it takes.
-pub(crate) async fn read(request: Request, limits: &Limits) -> Result<(Vec<u8>, Held), Unread> {
+pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Result<(Vec<u8>, Share), Unread> {
     let most = limits.message_bytes;
     let announced = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
     if announced > most.saturating_add(SURPLUS_BYTES) {
         return Err(Unread::TooLong);
     }
     let until = Instant::now() + limits.body_timeout;
+    let exact = request.body().size_hint().exact().is_some();
     let mut chunks = request.into_body().into_data_stream();
-    let (mut body, mut held) = (Vec::new(), Held::default());
+    let (mut body, mut held) = (Vec::new(), Share::default());
     let mut surplus = 0_usize;
-    while let Some(chunk) = next(&mut chunks, until, held.bytes() > 0).await? {
+    while let Some(chunk) = next(&mut chunks, until, &held).await? {
         let length = body.len().saturating_add(chunk.len());
         if surplus == 0 && length <= most {
-            grow(&mut body, length, &mut held, until).await?;
+            if length > FREE_BYTES && held.bytes() == 0 {
+                // All that may come is taken at once: who holds some never waits for more.
+                let whole = if exact { announced.min(most) } else { most };
+                let left = until.saturating_duration_since(Instant::now());
+                held = budget::requests().take_within(asker, whole, left).await.ok_or(Unread::NoRoom)?;
+                body.reserve_exact(whole.saturating_sub(body.len()));
+            }
             body.extend_from_slice(&chunk);
             continue;
         }
-        (body, held) = (Vec::new(), Held::default());
+        (body, held) = (Vec::new(), Share::default());
         surplus = surplus.saturating_add(chunk.len());
         if surplus > SURPLUS_BYTES {
             break;
@@ -66,31 +73,17 @@ pub(crate) async fn read(request: Request, limits: &Limits) -> Result<(Vec<u8>, 
 }
 
 /// The next piece. Who holds bytes of the budget has to go on while others wait for them.
-async fn next(chunks: &mut BodyDataStream, until: Instant, holds: bool) -> Result<Option<Bytes>, Unread> {
+async fn next(chunks: &mut BodyDataStream, until: Instant, held: &Share) -> Result<Option<Bytes>, Unread> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         match timeout(left.min(PATIENCE), chunks.next()).await {
             Ok(None) => return Ok(None),
             Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
             Ok(Some(Err(_))) => return Err(Unread::Broken),
-            Err(_) if left <= PATIENCE || (holds && budget::requests().is_contended()) => {
+            Err(_) if left <= PATIENCE || (held.bytes() > 0 && held.is_contended()) => {
                 return Err(Unread::TooSlow)
             }
             Err(_) => {}
         }
     }
-}
-
-/// Makes room for a body that has become longer.
-async fn grow(body: &mut Vec<u8>, length: usize, held: &mut Held, until: Instant) -> Result<(), Unread> {
-    let room = FREE_BYTES.saturating_add(held.bytes());
-    if length > room {
-        let more = (length - room).max(BODY_STEP);
-        let left = until.saturating_duration_since(Instant::now());
-        held.merge(budget::requests().take_within(more, left).await.ok_or(Unread::NoRoom)?);
-    }
-    if length > body.capacity() {
-        body.reserve_exact(FREE_BYTES.saturating_add(held.bytes()).max(length).saturating_sub(body.len()));
-    }
-    Ok(())
 }

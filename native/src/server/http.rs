@@ -64,7 +64,7 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
     }
     let _work = guest.work();
-    let (body, held) = match body::read(request, &shared.limits).await {
+    let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
     };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::budget::{self, milliseconds as now, Held};
+use crate::budget::{self, milliseconds as now, Held, Share};
 use crate::service::Peer;
 
 /// Idle time before a connection can be told to leave: a client that has just connected may be about to ask.
@@ -29,7 +29,7 @@ const CONTENDED_WRITE: Duration = Duration::from_secs(1);
 pub(crate) const FREE_BYTES: usize = 16 * 1024;
 
 /// Bytes of the budget of requests that are taken at a time.
-pub(crate) const BODY_STEP: usize = 256 * 1024;
+const BODY_STEP: usize = 256 * 1024;
 
 /// A connection: what it does, and how it is told to leave.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct Guest {
 #[derive(Debug)]
 struct Inbound {
     bytes: usize,
-    held: Held,
+    held: Share,
     since: Instant,
 }
 
@@ -114,22 +114,24 @@ impl Guest {
         if inbound.bytes <= FREE_BYTES + inbound.held.bytes() {
             return true;
         }
-        let more = budget::requests().take_or_refuse(BODY_STEP.max(bytes));
+        let more = budget::requests().take_or_refuse(self.peer.asker(), BODY_STEP.max(bytes));
         more.map(|more| inbound.held.merge(more)).is_some()
     }
 
     /// A message is whole: its bytes count until what is given is dropped.
-    pub(crate) fn message(&self) -> Held {
+    pub(crate) fn message(&self) -> Share {
         let mut inbound = self.inbound();
-        inbound.replace(Inbound::new()).map_or_else(Held::default, |inbound| inbound.held)
+        inbound.replace(Inbound::new()).map_or_else(Share::default, |inbound| inbound.held)
     }
 
     /// Completes when a message has taken too long to become whole.
     pub(crate) async fn lingers(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
-            let limit = if budget::requests().is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
-            let late = |inbound: &Inbound| inbound.held.bytes() > 0 && inbound.since.elapsed() >= limit;
+            let late = |inbound: &Inbound| {
+                let limit = if inbound.held.is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
+                inbound.held.bytes() > 0 && inbound.since.elapsed() >= limit
+            };
             if self.inbound().as_ref().is_some_and(late) {
                 return;
             }
@@ -144,25 +146,29 @@ impl Guest {
     /// Completes when answers have waited for too long: in this time the client took neither all there is nor
     /// [`TAKEN_BYTES`].
     pub(crate) async fn stalled(&self, limit: Duration) {
-        let mut mark = (Instant::now(), 0);
+        // Since when less than that was taken, and what was written by then.
+        let mut mark: Option<(Instant, u64)> = None;
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
-            if self.unsent() == 0 || written.saturating_sub(mark.1) >= TAKEN_BYTES {
-                mark = (Instant::now(), written);
-                continue;
-            }
-            let limit = if budget::answers().is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
-            if mark.0.elapsed() >= limit {
-                return;
-            }
+            let allowed = if budget::answers().is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
+            mark = match mark {
+                _ if self.unsent() == 0 => None,
+                Some((since, before)) if written.saturating_sub(before) < TAKEN_BYTES => {
+                    if since.elapsed() >= allowed {
+                        return;
+                    }
+                    mark
+                }
+                _ => Some((Instant::now(), written)),
+            };
         }
     }
 }
 
 impl Inbound {
     fn new() -> Self {
-        Self { bytes: 0, held: Held::default(), since: Instant::now() }
+        Self { bytes: 0, held: Share::default(), since: Instant::now() }
     }
 }
 
@@ -292,9 +298,10 @@ impl Places {
         let idle = idle.filter(|(guest, since)| of(guest) >= least && now().saturating_sub(*since) >= grace);
         let longest = idle.max_by_key(|(guest, since)| (of(guest), std::cmp::Reverse(*since)));
         let longest = longest.map(|(guest, _)| guest).or_else(|| {
-            // Nobody is idle: an address that holds more than half of all gives one up to another.
+            // All are at work: an address that holds more than half of all gives one up to another.
             let greedy = |guest: &&Arc<Guest>| {
-                of(guest) > self.most / 2 && guest.peer.address != newcomer.peer.address
+                let foreign = guest.peer.address != newcomer.peer.address;
+                foreign && of(guest) > self.most / 2 && guest.idle_since().is_none()
             };
             taken.values().find(greedy)
         });
