@@ -221,3 +221,28 @@ fn recordings_have_a_limit_for_all_of_them() {
     let said = text(&output.stderr);
     assert!(said.contains("c.jsonl.gz") && said.contains("201326592 bytes"), "{said}");
 }
+
+/// Whoever binds more than loopback reads what that means.
+#[test]
+fn other_addresses_than_loopback_are_announced_loudly() {
+    use std::io::{BufRead as _, Read as _};
+    for (host, loud) in [("0.0.0.0", true), ("127.0.0.1", false)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+            .args(["dev", "--http-port", "0", "--host", host])
+            .env_remove("RUST_LOG")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _watch = common::Watch::of(&child);
+        let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = lines.map_while(Result::ok).any(|line| line.starts_with("listening "));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(ready, "{said}");
+        assert_eq!(said.contains("LISTENING ON"), loud, "{said}");
+        assert_eq!(said.contains("--allow-host"), loud, "{said}");
+    }
+}

@@ -3,7 +3,7 @@
 //! They need nothing of a chain but a [`View`] of its present head: what a reorganisation took back is what was told of
 //! blocks that are canonical no longer.
 
-use alloc::vec::Vec;
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use alloy_primitives::{keccak256, B256};
 
@@ -119,6 +119,9 @@ impl Open {
     }
 
     fn weigh(&mut self) {
+        if !cfg!(feature = "local") {
+            return;
+        }
         let logs = self.trail.iter().flat_map(|told| &told.logs);
         let logs =
             logs.fold(0_usize, |sum, log| sum.saturating_add(log.log.data.len()).saturating_add(LOG_BYTES));
@@ -237,29 +240,31 @@ impl Filters {
         self.asker = asker;
     }
 
-    fn bytes_of(&self, asker: u64) -> usize {
-        let own = self.open.iter().filter(|open| open.asker == asker);
-        own.map(|open| open.bytes).fold(0, usize::saturating_add)
-    }
-
     /// Drops filters until there is room; `false` where the asker has the most already.
     fn make_room(&mut self, count: usize, bytes: usize) -> bool {
-        let all =
-            |filters: &Self| filters.open.iter().map(|open| open.bytes).fold(bytes, usize::saturating_add);
-        while self.open.len().saturating_add(count) > MAX_FILTERS || all(self) > MAX_FILTER_BYTES {
-            let Some(most) =
-                self.open.iter().map(|open| open.asker).max_by_key(|asker| self.bytes_of(*asker))
-            else {
-                return false;
-            };
-            if count > 0 && self.bytes_of(most) <= self.bytes_of(self.asker).saturating_add(bytes) {
+        // The light client of a page has one asker, and the page's memory is the page's.
+        if !cfg!(feature = "local") {
+            return self.open.len().saturating_add(count) <= MAX_FILTERS;
+        }
+        loop {
+            let (mut all, mut sums) = (bytes, BTreeMap::<u64, usize>::new());
+            for open in &self.open {
+                all = all.saturating_add(open.bytes);
+                let sum = sums.entry(open.asker).or_default();
+                *sum = sum.saturating_add(open.bytes);
+            }
+            if self.open.len().saturating_add(count) <= MAX_FILTERS && all <= MAX_FILTER_BYTES {
+                return true;
+            }
+            let own = sums.get(&self.asker).map_or(0, |own| *own).saturating_add(bytes);
+            let Some((most, theirs)) = sums.into_iter().max_by_key(|(_, sum)| *sum) else { return false };
+            if count > 0 && theirs <= own {
                 return false;
             }
             let of_most = self.open.iter().enumerate().filter(|(_, open)| open.asker == most);
             let Some((place, _)) = of_most.min_by_key(|(_, open)| open.polled) else { return false };
             self.open.remove(place);
         }
-        true
     }
 
     /// How many there are.

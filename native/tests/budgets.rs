@@ -1,0 +1,66 @@
+//! What happens when a budget of the process is spent. Each test spends another one; other files' tests run in other
+//! processes.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{client, config, start};
+use reqwest::header::CONTENT_TYPE;
+use rootlight_native::budget;
+use rootlight_native::upstream::{Call, HttpConfig, HttpUpstream, Upstream, UpstreamError};
+
+#[tokio::test]
+async fn answers_of_upstreams_are_counted_until_they_are_checked() {
+    let server = start(config()).await;
+    let upstream = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
+    let call = || vec![Call::new("slow", vec![])];
+    let all = budget::upstreams().all();
+    let (answers, held) = upstream.request_held(call()).await;
+    assert!(answers[0].is_ok());
+    let bytes = held.bytes();
+    assert!(bytes > 0 && budget::upstreams().try_take(all).is_none(), "{bytes}");
+    drop(held);
+    let spent = budget::upstreams().try_take(all).expect("all is free again");
+    let started = Instant::now();
+    assert_eq!(upstream.request(call()).await[0].as_ref().unwrap_err(), &UpstreamError::NoRoom);
+    assert!(started.elapsed() >= Duration::from_secs(5), "waited first");
+    // Who waits gets the bytes as soon as they are free.
+    let waiting = upstream.request(call());
+    tokio::pin!(waiting);
+    assert!(tokio::time::timeout(Duration::from_secs(2), waiting.as_mut()).await.is_err());
+    drop(spent);
+    assert!(waiting.await[0].is_ok());
+}
+
+#[tokio::test]
+async fn bodies_wait_for_each_other() {
+    let mut brief = config();
+    brief.limits.body_timeout = Duration::from_millis(500);
+    let server = start(brief).await;
+    let ask = |bytes: usize| {
+        let body = format!("\"{}\"", "x".repeat(bytes));
+        client().post(server.url("/")).header(CONTENT_TYPE, "application/json").body(body).send()
+    };
+    // Half of the budget is one address's; all of this comes from one.
+    let asker = rootlight_native::service::Peer::new(server.address.ip()).asker();
+    let spent = budget::requests().take_within(asker, 16 << 20, Duration::from_secs(1)).await.unwrap();
+    let refused = ask(1 << 20).await.unwrap();
+    assert_eq!(refused.status(), 503);
+    assert!(refused.text().await.unwrap().contains("-32005"));
+    assert_eq!(ask(1_000).await.unwrap().status(), 200, "short ones need no room");
+    drop(spent);
+    assert_eq!(ask(1 << 20).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn answers_that_nobody_takes_make_others_wait_and_then_fail() {
+    let all = budget::answers().all();
+    assert_eq!(budget::hold_answer(1_000).await.unwrap().bytes(), 0, "short ones are not counted");
+    let spent = budget::answers().try_take(all).unwrap();
+    let started = Instant::now();
+    assert!(budget::hold_answer(1 << 20).await.is_none());
+    assert!(started.elapsed() >= Duration::from_secs(4) && !budget::answers().is_contended());
+    drop(spent);
+    assert_eq!(budget::hold_answer(1 << 20).await.unwrap().bytes(), 1 << 20);
+}
