@@ -125,7 +125,8 @@ impl Open {
         let logs = self.trail.iter().flat_map(|told| &told.logs);
         let logs =
             logs.fold(0_usize, |sum, log| sum.saturating_add(log.log.data.len()).saturating_add(LOG_BYTES));
-        let kept = size_of_val(&*self.trail).saturating_add(size_of_val(&*self.pending));
+        let kept = size_of::<Self>().saturating_add(size_of_val(&*self.trail));
+        let kept = kept.saturating_add(size_of_val(&*self.pending));
         self.bytes = kept.saturating_add(logs).saturating_add(self.watch.bytes());
     }
 
