@@ -28,7 +28,7 @@ async fn dev() -> Running {
     let entropy = Entropy::from_system().unwrap();
     let chain = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
     let node = DevNode::new(chain, moment(&entropy)).unwrap();
-    let options = LocalOptions { run_timeout: RUN };
+    let options = LocalOptions { run_timeout: RUN, ..LocalOptions::default() };
     start_service(config(), Arc::new(LocalService::new(Box::new(node), options, entropy, None))).await
 }
 
