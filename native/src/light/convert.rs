@@ -55,6 +55,8 @@ fn failure(error: UpstreamError) -> CallFailure {
         UpstreamError::Rpc { code, message, .. } => CallFailure::Rpc { code, message },
         UpstreamError::NotRecorded(_) => CallFailure::NotRecorded,
         UpstreamError::Busy { seconds, .. } => CallFailure::Busy { seconds: Some(seconds) },
+        // Not its fault: it is asked again soon.
+        UpstreamError::NoRoom => CallFailure::Busy { seconds: Some(1) },
         UpstreamError::Status(429 | 503) => CallFailure::Busy { seconds: None },
         UpstreamError::Malformed(_) => CallFailure::Malformed("not a JSON-RPC answer"),
         other => CallFailure::Transport(other.to_string()),
