@@ -18,8 +18,9 @@ const MIB: usize = 1 << 20;
 /// other; what is read out of one takes about as much again.
 static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
 
-/// Answers being made and answers that clients have not taken yet. Six of the longest (10 MiB) fit beside each other.
-static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
+/// Answers being made and answers that clients have not taken yet. Four of the longest (10 MiB) fit beside each other;
+/// while one is made, its parts and the memory of its run take about as much again.
+static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 
 /// Answers of upstreams from their first byte until they are checked. One of the longest fits twice, which is what
 /// taking it apart needs, beside many of usual length.
