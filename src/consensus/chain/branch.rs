@@ -24,7 +24,8 @@ impl ChainView {
     ) -> Result<(), ChainError> {
         let (children, side) = (Default::default(), BTreeSet::new());
         let view = self.clone();
-        let mut chain = HeaderChain { view, children, side, window: u64::MAX, stale_contexts: false };
+        let (window, side_limit) = (u64::MAX, usize::MAX);
+        let mut chain = HeaderChain { view, children, side, window, side_limit, stale_contexts: false };
         for header in headers {
             let number = header.number;
             let entry = chain.check(Candidate::from(header), number, now)?;
