@@ -108,6 +108,8 @@ export interface ConnectOptions {
   readonly batch?: number;
   /** Refuse answers about blocks with fewer blocks on top; 0 by default. */
   readonly minDepth?: number;
+  /** Refuse answers while the newest verified block is older than so many seconds; 3600 by default, 0 takes any age. */
+  readonly maxAge?: number;
   /**
    * Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the chain must show; 50
    * by default, 0 asks for none.

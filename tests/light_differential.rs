@@ -242,12 +242,12 @@ fn traces_from_plain_proofs() {
     assert!(traces > 20 && most <= 12, "{traces} {most}");
 }
 
-/// Of a block off the chain whose ancestors are off it too, the traces are refused in words that say so.
+/// A block off the chain is connected to it, and runs again on what its own ancestors left.
 #[test]
-fn traces_off_the_chain_are_refused_in_words() {
+fn traces_off_the_chain_are_those_of_their_own_branch() {
     let Some((node, _)) = follower() else { return };
     let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
-    let (mut equal, mut refused) = (0, 0);
+    let mut equal = 0;
     for line in lines(&shared().unwrap().join("vectors/chain/side_blocks.jsonl")) {
         if line["request"]["method"] != "trace_block" {
             continue;
@@ -255,22 +255,17 @@ fn traces_off_the_chain_are_refused_in_words() {
         let hash = &line["request"]["params"][0];
         for method in ["trace_block", "debug_traceBlockByHash"] {
             let params = json!([hash]);
-            match (light.call(method, &params), light.upstream.call(method, &params)) {
-                (Ok(ours), theirs) => {
-                    assert_eq!(Ok(ours), theirs, "{method} {hash}");
+            match light.call(method, &params) {
+                Ok(ours) => {
+                    assert_eq!(Ok(ours), light.upstream.call(method, &params), "{method} {hash}");
                     equal += 1;
                 }
-                (Err(error), _) => {
-                    let words = text(&error, "message");
-                    assert_eq!(error["code"], -32002, "{words}");
-                    assert!(!words.contains("older than"), "{words}");
-                    refused += u64::from(words.contains("is off the heaviest chain"));
-                }
+                // As on the chain, where nobody proves all of it.
+                Err(error) => assert!(text(&error, "message").contains("lists the whole storage"), "{error}"),
             }
         }
     }
-    println!("{equal} equal, {refused} refused");
-    assert!(equal > 5 && refused > 5, "{equal} {refused}");
+    assert!(equal > 50, "{equal}");
 }
 
 /// A run right above the checkpoint reads blocks below it.

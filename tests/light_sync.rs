@@ -51,7 +51,7 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
     // Off the chain nothing is on top of a block.
     let verified = harness.call("rootlight_verification", &json!([side["hash"]])).unwrap();
     assert_eq!((&verified["canonical"], &verified["origin"]), (&json!(false), &json!("mined")));
-    assert_eq!((&verified["depth"], &verified["workOnTop"]), (&Value::Null, &Value::Null));
+    assert_eq!((&verified["depth"], &verified["workOnTop"]), (&json!("0x0"), &Value::Null));
     let canonical = json!([text(&side, "miner"), { "blockHash": side["hash"], "requireCanonical": true }]);
     assert_eq!(harness.call("eth_getBalance", &canonical).unwrap_err()["code"], -32600);
 }

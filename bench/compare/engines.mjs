@@ -65,7 +65,7 @@ function ended({ head, milliseconds }, last) {
 async function measure(form, headers, engines) {
   const [{ number, hash }, last] = [headers[0], headers.at(-1).number];
   const upstream = await serveNode(new Remembered(new HeaderNode(headers, form)));
-  const options = { network: 'mainnet', checkpoint: { number, hash }, upstream: upstream.url };
+  const options = { network: 'mainnet', checkpoint: { number, hash }, upstream: upstream.url, maxAge: 0 };
   const times = Object.fromEntries(Object.keys(engines).map((name) => [name, []]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const [name, work] of Object.entries(engines)) {

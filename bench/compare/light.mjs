@@ -21,7 +21,7 @@ const isOurs = (method) => method.startsWith('rootlight_');
 
 const light = (network, checkpoint, upstream, ...more) =>
   Node.start(
-    [process.env.ROOTLIGHT, 'light', '--network', network, '--checkpoint', checkpoint, '--upstream', upstream, '--http-port', `${LIGHT}`, '--silent', ...more],
+    [process.env.ROOTLIGHT, 'light', '--network', network, '--checkpoint', checkpoint, '--upstream', upstream, '--http-port', `${LIGHT}`, '--max-age', '0', '--silent', ...more],
     LIGHT,
   );
 

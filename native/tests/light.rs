@@ -194,6 +194,8 @@ async fn real_headers_of_the_main_network() {
         &upstream,
         "--checkpoint",
         &checkpoint,
+        "--max-age",
+        "0",
     ]);
     let head = server.ask("eth_blockNumber", json!([])).await["result"].clone();
     println!("{} headers in {:?}", known.len() - 1, began.elapsed());
@@ -207,6 +209,35 @@ async fn real_headers_of_the_main_network() {
         let told = [&proof["blockHash"], &proof["level"], &proof["origin"], &proof["depth"]];
         assert_eq!(told, [hash.as_str(), "verified", origin, &depth], "block {number}");
     }
+}
+
+/// A chain that ended years ago, by this clock: nothing newer is shown to this client.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_head_is_neither_served_nor_healthy() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(known) = real_headers(folder.path()) else { return };
+    let checkpoint = format!("{}:{}", known[0].0, known[0].1);
+    let upstream = format!("replay:{}", folder.path().display());
+    let server = Server::start(&[
+        "light",
+        "--network",
+        "mainnet",
+        "--upstream",
+        &upstream,
+        "--checkpoint",
+        &checkpoint,
+    ]);
+    for (method, params) in
+        [("eth_blockNumber", json!([])), ("eth_getBlockByHash", json!([known[5].1, false]))]
+    {
+        let error = server.ask(method, params).await["error"].clone();
+        assert!(error["code"] == -32002 && error["message"].to_string().contains("--max-age"), "{error}");
+    }
+    let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
+    assert_eq!(health.status(), 503);
+    let health: Value = serde_json::from_str(&health.text().await.unwrap()).unwrap();
+    assert_eq!((&health["ready"], &health["blockNumber"]), (&json!(false), &json!(known[1_199].0)));
+    assert!(health["reason"].to_string().contains("--max-age"), "{health}");
 }
 
 /// Header version 0, the shape of today's main network, by a network file.

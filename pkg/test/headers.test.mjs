@@ -15,7 +15,7 @@ const skip = existsSync(file) ? false : `no recorded headers: ${file}`;
 /** The lowest ancestor that a header's fork detection data commit to: seven, 64 apart. */
 const lowestCommitted = (number) => Math.floor((number - 1) / 64) * 64 - 6 * 64;
 
-const start = ([{ number, hash }]) => ({ network: 'mainnet', checkpoint: { number, hash } });
+const start = ([{ number, hash }]) => ({ network: 'mainnet', checkpoint: { number, hash }, maxAge: 0 });
 
 /** Follows from the first header, which is the checkpoint, in each form; all that is said of them must be right. */
 async function followAll(headers, run) {

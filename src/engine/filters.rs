@@ -8,7 +8,8 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use alloy_primitives::{keccak256, B256};
 
 use super::{
-    logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop},
+    logs::{logs_by_hash, range_logs, FoundLog, LogFilter, RangeStop},
+    selector::settled_height,
     view::{Need, Stop, SyncProgress, View},
     Refusal,
 };
@@ -145,7 +146,7 @@ impl Open {
             }
             Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {}
         }
-        let head = view.head()?.number;
+        let head = settled_height(view)?;
         let (stayed, kept) = self.fork(view, head);
         let new = headers(view, kept.saturating_add(1), head)?;
         let logs = self.new_logs(view, kept, head)?;
@@ -180,7 +181,7 @@ impl Open {
             // Who cannot ask for less gets the newest that one question may look at.
             first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
         }
-        let to = to.unwrap_or(u64::MAX);
+        let to = to.map_or(head, |to| to.min(head));
         if first > to {
             return Ok(Vec::new());
         }
@@ -305,7 +306,7 @@ impl Filters {
         // A reorganisation may go below the present head.
         let trail = match watch {
             Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {
-                let head = view.head()?.number;
+                let head = settled_height(view)?;
                 headers(view, head.saturating_sub(TRAIL as u64), head)?
             }
             Watch::BlockLogs { .. } | Watch::Pending | Watch::Syncing => Vec::new(),
@@ -404,7 +405,10 @@ impl Filters {
             _ if open.subscription => return Ok(None),
             Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => return Ok(None),
             Watch::BlockLogs { filter, block } => logs_by_hash(view, *block, filter)?,
-            Watch::Logs { filter, from, to } => range_logs(view, *from, to.unwrap_or(u64::MAX), filter)?,
+            Watch::Logs { filter, from, to } => {
+                let head = settled_height(view)?;
+                range_logs(view, *from, to.map_or(head, |to| to.min(head)), filter)?
+            }
         };
         open.polled = now;
         Ok(Some(logs))
@@ -417,11 +421,4 @@ fn block_ref(header: &VerifiedHeader) -> BlockRef {
 
 fn marked(logs: Vec<FoundLog>, removed: bool) -> Vec<(FoundLog, bool)> {
     logs.into_iter().map(|log| (log, removed)).collect()
-}
-
-fn logs_by_hash(view: &dyn View, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
-    match view.header_by_hash(block)? {
-        Some(header) => block_logs(view, &header, filter),
-        None => Ok(Vec::new()),
-    }
 }

@@ -14,7 +14,7 @@ use super::{
     LightView, Refusal,
 };
 use crate::{
-    consensus::{ChainView, VerifiedBody, VerifiedHeader},
+    consensus::{VerifiedBody, VerifiedHeader},
     evm::Inspector,
     exec::{
         check_block, execute_in, Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed,
@@ -44,7 +44,9 @@ pub(super) fn replay(
     }
     let body = view.body(header)?;
     let Some(parent) = view.header_by_hash(header.parent_hash)? else {
-        return Err(not_held(view.chain()?, header, header.number.saturating_sub(1)));
+        let (block, ancestor) =
+            (BlockRef { number: header.number, hash: header.hash() }, header.number.saturating_sub(1));
+        return Err(Stop::Refused(Refusal::OffChain { block, ancestor }));
     };
     // Says whether this state can be proven at all.
     view.state(&parent)?;
@@ -74,12 +76,7 @@ impl Replay<'_> {
     fn run(&self, observer: &mut dyn BlockObserver) -> Need<()> {
         let held = Held::new(&self.known, self.parent.state_root)
             .map_err(|_| Stop::Refused(Refusal::UnreadableState { number: self.parent.number }))?;
-        let ancestors = Ancestors {
-            view: self.view,
-            chain: self.view.chain()?,
-            header: self.header,
-            stop: RefCell::new(None),
-        };
+        let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
         let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
         let interrupt = || self.view.interrupted();
         let mut context = BlockContext::new(self.view.network(), self.header.header().into(), &ancestors);
@@ -203,31 +200,16 @@ impl BlockObserver for Watch<'_> {
     }
 }
 
-/// Why an ancestor of a block is not at hand.
-fn not_held(chain: &ChainView, header: &VerifiedHeader, ancestor: u64) -> Stop {
-    let lowest = chain.lowest();
-    Stop::Refused(if ancestor < lowest {
-        Refusal::TooOld { number: ancestor, lowest }
-    } else {
-        Refusal::OffChain { block: BlockRef { number: header.number, hash: header.hash() }, ancestor }
-    })
-}
-
 /// The verified ancestors of a block. What cannot be told of them ends the run.
 struct Ancestors<'a> {
     view: &'a LightView<'a>,
-    chain: &'a ChainView,
     header: &'a VerifiedHeader,
     stop: RefCell<Option<Stop>>,
 }
 
 impl Ancestors<'_> {
-    fn ancestor(&self, number: u64) -> Option<&VerifiedHeader> {
-        let ancestor = self.chain.ancestor(&self.header.parent_hash, number);
-        if ancestor.is_none() {
-            self.note::<()>(Err(not_held(self.chain, self.header, number)));
-        }
-        ancestor
+    fn ancestor(&self, number: u64) -> Option<VerifiedHeader> {
+        self.note(self.view.ancestor(self.header.parent_hash, number))?
     }
 
     /// The value, or nothing and a note of the first reason.
@@ -248,7 +230,7 @@ impl Ancestry for Ancestors<'_> {
     }
 
     fn uncles(&self, number: u64) -> Option<Vec<Header>> {
-        let uncles = self.note(self.view.uncles(self.ancestor(number)?))?;
+        let uncles = self.note(self.view.uncles(&self.ancestor(number)?))?;
         Some(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
 

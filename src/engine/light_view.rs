@@ -6,7 +6,7 @@ use alloy_primitives::Address;
 use alloy_primitives::{Bytes, B256, U256};
 
 use super::{
-    selector::deep_enough,
+    gate,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
     Refusal,
 };
@@ -42,31 +42,16 @@ impl<'a> LightView<'a> {
         Self { pin, known, interrupt }
     }
 
-    pub(super) fn chain(&self) -> Need<&'a ChainView> {
-        self.pin.chain.as_ref().ok_or_else(|| self.not_synced())
+    /// The chain; every header that leaves this view is read from here.
+    fn chain(&self) -> Need<&'a ChainView> {
+        gate::chain(self.pin).map_err(Stop::Refused)
     }
 
-    /// The chain, only when its head is the head.
-    fn synced_chain(&self) -> Need<&'a ChainView> {
-        let chain = self.chain()?;
-        if !self.pin.synced {
-            return Err(self.not_synced());
-        }
-        match self.pin.low_work() {
-            Some(low) => Err(Stop::Refused(Refusal::LowWork(*low))),
-            None => Ok(chain),
-        }
-    }
-
-    /// Total difficulty of a header off the held chain whose parent is on it: the parent's total, and work of its own
-    /// and of its uncles that each of these headers proves.
+    /// Total difficulty of a header off the heaviest chain that was asked for by hash: its parent's total, its own
+    /// difficulty, and those of its uncles where each has its proof of work.
     fn total_off_chain(&self, hash: &B256) -> Need<Option<U256>> {
-        let Some(Some(header)) = self.known.header(hash) else { return Ok(None) };
         let chain = self.chain()?;
-        let parent = chain.by_hash(&header.parent_hash);
-        let Some(_) = parent.filter(|parent| parent.number.checked_add(1) == Some(header.number)) else {
-            return Ok(None);
-        };
+        let Some(header) = chain.by_hash(hash) else { return Ok(None) };
         let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
         let uncles = self.uncles(header)?;
         let proven = |uncle: &SealedHeader| {
@@ -83,19 +68,16 @@ impl<'a> LightView<'a> {
         }
         TransactionPlace::Unknown
     }
+}
 
-    fn not_synced(&self) -> Stop {
-        Stop::Refused(match &self.pin.fault {
-            Some(fault) => Refusal::SyncFailed(fault.clone()),
-            None => Refusal::Syncing {
-                verified: self
-                    .pin
-                    .chain
-                    .as_ref()
-                    .map_or(0, |c| c.head().number.saturating_sub(self.pin.start)),
-            },
-        })
-    }
+/// Why an ancestor of a block is not at hand.
+fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
+    let lowest = chain.lowest();
+    Stop::Refused(if ancestor < lowest {
+        Refusal::TooOld { number: ancestor, lowest }
+    } else {
+        Refusal::OffChain { block, ancestor }
+    })
 }
 
 fn lacking<T>(fact: Fact) -> Need<T> {
@@ -140,28 +122,48 @@ impl View for LightView<'_> {
     }
 
     fn head(&self) -> Need<VerifiedHeader> {
-        Ok(self.synced_chain()?.head().clone())
+        let chain = self.chain()?;
+        gate::admit(self.pin, chain, chain.head())
+    }
+
+    fn height(&self) -> Need<u64> {
+        Ok(self.chain()?.head().number)
     }
 
     fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_number(number) {
-            return Ok(Some(header.clone()));
+            return gate::admit(self.pin, chain, header).map(Some);
         }
         if number < chain.lowest() {
             return Err(Stop::Refused(Refusal::TooOld { number, lowest: chain.lowest() }));
         }
-        self.synced_chain().map(|_| None)
+        Ok(None)
     }
 
     fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
-        if let Some(header) = self.chain()?.by_hash(&hash) {
-            return Ok(Some(header.clone()));
+        let chain = self.chain()?;
+        if let Some(header) = chain.by_hash(&hash) {
+            return gate::admit(self.pin, chain, header).map(Some);
         }
         match self.known.header(&hash) {
-            Some(found) => Ok(found.clone()),
-            None => lacking(Fact::Header(hash)),
+            Some(None) => Ok(None),
+            // One that is known but not connected to the chain is none yet.
+            _ => lacking(Fact::Header(hash)),
         }
+    }
+
+    /// What lies below a block is deeper than the block, which was admitted.
+    fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
+        let chain = self.chain()?;
+        if let Some(header) = chain.ancestor(&block, number) {
+            return Ok(Some(header.clone()));
+        }
+        let above = chain.by_hash(&block).map_or(0, |header| header.number);
+        if number > above {
+            return Ok(None);
+        }
+        Err(not_held(chain, BlockRef { number: above, hash: block }, number))
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
@@ -171,7 +173,7 @@ impl View for LightView<'_> {
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
             // Unknown for good only when no uncles are on their way.
-            None if !self.pin.settled => Err(self.not_synced()),
+            None if !self.pin.settled => Err(Stop::Refused(gate::syncing(self.pin))),
             None => self.total_off_chain(&hash),
             total => Ok(total),
         }
@@ -210,7 +212,7 @@ impl View for LightView<'_> {
     }
 
     fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
-        self.synced_chain()?;
+        self.chain()?;
         let block = match self.known.location(&transaction) {
             None => return lacking(Fact::Location(transaction)),
             Some(Location::Unknown) => return Ok(self.sent_from_here(&transaction)),
@@ -221,7 +223,6 @@ impl View for LightView<'_> {
             Some(header) if header.hash() == block.hash => header,
             _ => return Err(Stop::Refused(Refusal::Abandoned(block))),
         };
-        deep_enough(self, &header)?;
         let body = self.body(&header)?;
         match body.position(&transaction) {
             Some(index) => Ok(TransactionPlace::Mined(header, index)),

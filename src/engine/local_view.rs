@@ -190,6 +190,10 @@ impl View for LocalView<'_> {
         Ok(self.chain().headers().by_hash(&hash).cloned())
     }
 
+    fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
+        Ok(self.chain().headers().ancestor(&block, number).cloned())
+    }
+
     fn is_canonical(&self, block: BlockRef) -> bool {
         self.chain().headers().is_canonical(block.number, &block.hash)
     }

@@ -91,6 +91,17 @@ pub fn block_logs(view: &dyn View, header: &VerifiedHeader, filter: &LogFilter) 
     Ok(found)
 }
 
+/// The logs of the block with this hash; none where there is no such block.
+///
+/// # Errors
+/// As [`View::header_by_hash`] and [`block_logs`].
+pub fn logs_by_hash(view: &dyn View, block: B256, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+    match view.header_by_hash(block)? {
+        Some(header) => block_logs(view, &header, filter),
+        None => Ok(Vec::new()),
+    }
+}
+
 /// Why a range has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeStop {
@@ -122,7 +133,7 @@ pub fn range_logs(
     to: u64,
     filter: &LogFilter,
 ) -> Result<Vec<FoundLog>, RangeStop> {
-    let to = to.min(view.head()?.number);
+    let to = to.min(view.height()?);
     let blocks = to.saturating_sub(from).saturating_add(1);
     if blocks > view.max_log_blocks() && from <= to {
         return Err(RangeStop::TooWide { max: view.max_log_blocks() });

@@ -6,6 +6,7 @@
 mod dev_node;
 mod filters;
 mod follow_node;
+pub mod gate;
 #[cfg(feature = "local")]
 mod light_replay;
 mod light_view;
@@ -23,9 +24,11 @@ pub use filters::{
 pub use follow_node::FollowNode;
 pub use light_view::LightView;
 pub use local_view::{DevPart, LocalSnapshot, LocalView};
-pub use logs::{block_logs, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS};
+pub use logs::{
+    block_logs, logs_by_hash, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS,
+};
 pub use node::{Draw, Moment, Node, Snapshot};
 pub use refusal::Refusal;
-pub use selector::{resolve, BlockId, Resolved};
+pub use selector::{resolve, settled_height, BlockId, Resolved};
 pub(crate) use view::both;
 pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

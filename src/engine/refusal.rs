@@ -38,6 +38,19 @@ pub enum Refusal {
         .0.seconds, .0.number, .0.percent
     )]
     LowWork(LowWork),
+    /// The head of the chain is older than the host accepts: newer blocks may be hidden.
+    #[error(
+        "Resource unavailable: the newest verified block {number} is {age} s old, at most {most} s are accepted \
+         (--max-age); ask again when upstreams show newer blocks, or ask other upstreams"
+    )]
+    Stale {
+        /// Height of the head.
+        number: u64,
+        /// Its age in seconds by the host's clock.
+        age: u64,
+        /// Oldest age accepted, in seconds.
+        most: u64,
+    },
     /// Synchronization stopped on data that does not verify.
     #[error("Resource unavailable: synchronization stopped: {0}")]
     SyncFailed(SyncFault),

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 
-use super::{view::View, Need, Refusal, Stop};
+use super::{view::View, Need};
 use crate::{consensus::VerifiedHeader, light::BlockRef};
 
 /// Which block is meant.
@@ -59,30 +59,18 @@ pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
             found
         }
     };
-    if let Some(header) = &header {
-        deep_enough(view, header)?;
-    }
     Ok(header.map_or(Resolved::NotFound, Resolved::Header))
-}
-
-/// Refuses a block that is younger than the host accepts.
-///
-/// # Errors
-/// [`Refusal::TooYoung`].
-pub(super) fn deep_enough(view: &dyn View, header: &VerifiedHeader) -> Need<()> {
-    let wanted = view.min_depth();
-    if wanted == 0 {
-        return Ok(());
-    }
-    let (number, depth) = (header.number, view.head()?.number.saturating_sub(header.number));
-    if depth < wanted {
-        return Err(Stop::Refused(Refusal::TooYoung { number, depth, wanted }));
-    }
-    Ok(())
 }
 
 /// The block `depth` below the head, or block 0 on a shorter chain.
 fn below_head(view: &dyn View, depth: u64) -> Need<Option<VerifiedHeader>> {
-    let head = view.head()?;
-    view.header_by_number(head.number.saturating_sub(depth))
+    view.header_by_number(view.height()?.saturating_sub(depth))
+}
+
+/// Height of the newest block that is as deep as the host asks for.
+///
+/// # Errors
+/// Refused while synchronizing.
+pub fn settled_height(view: &dyn View) -> Need<u64> {
+    Ok(view.height()?.saturating_sub(view.min_depth()))
 }

@@ -120,20 +120,40 @@ pub trait View {
     /// The pinned head.
     ///
     /// # Errors
-    /// Refused while synchronizing.
+    /// Refused while synchronizing, and where blocks as young as it are.
     fn head(&self) -> Need<VerifiedHeader>;
+
+    /// Height of the pinned head.
+    ///
+    /// # Errors
+    /// Refused while synchronizing.
+    fn height(&self) -> Need<u64> {
+        Ok(self.head()?.number)
+    }
 
     /// The canonical header of this height; `None` above the head.
     ///
     /// # Errors
-    /// Refused while synchronizing or below the checkpoint.
+    /// Refused while synchronizing, below the checkpoint, and where it has too few blocks on top.
     fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>>;
 
     /// A header by hash, canonical or not.
     ///
     /// # Errors
-    /// Lacking when it has to be asked for.
+    /// Lacking when it has to be asked for; refused as by number.
     fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>>;
+
+    /// The ancestor of a block at a height, or the block itself; on the block's own branch, canonical or not.
+    ///
+    /// # Errors
+    /// Refused where it is not held.
+    fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
+        let mut at = self.header_by_hash(block)?;
+        while let Some(header) = at.as_ref().filter(|header| header.number > number) {
+            at = self.header_by_hash(header.parent_hash)?;
+        }
+        Ok(at.filter(|header| header.number == number))
+    }
 
     /// Whether this block is on the canonical chain of the pinned head.
     fn is_canonical(&self, block: BlockRef) -> bool;

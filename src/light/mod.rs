@@ -3,6 +3,7 @@
 mod backlog;
 mod base64;
 mod clock;
+mod connect;
 mod errand;
 mod fact;
 mod fault;
@@ -27,6 +28,8 @@ mod task;
 mod upstream;
 
 pub use clock::Now;
+pub(crate) use connect::Connection;
+pub use connect::MAX_BRANCH;
 pub use errand::{Errand, Outcome, Question};
 pub use fact::{BlockRef, Fact, Facts};
 pub use fault::{SyncCause, SyncFault};
@@ -36,7 +39,7 @@ pub use header_batch::{
 };
 pub use meter::Progress;
 pub use outbox::Outbox;
-pub use pin::{Identity, Pin, Unproven, UnprovenError};
+pub use pin::{Identity, Pin, Unproven, UnprovenError, MAX_AGE};
 pub use record::{Evidence, Record};
 pub(crate) use store::Sent;
 pub(crate) use store::Touch;

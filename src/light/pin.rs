@@ -27,6 +27,8 @@ pub struct Identity {
     pub policy: CallPolicy,
     /// Blocks with fewer blocks on top are refused.
     pub min_depth: u64,
+    /// Oldest age of the head in seconds, by the host's clock, at which questions are answered; 0 for any age.
+    pub max_age: u64,
     /// What is done where nobody gives a proof.
     pub unproven: Unproven,
 }
@@ -63,11 +65,11 @@ impl FromStr for Unproven {
     }
 }
 
-/// Networks without rules for times have no age of blocks either.
-fn staleness(sync: &Sync) -> Option<u64> {
+/// Age of the head in seconds. Networks without rules for times have no age of blocks either.
+fn age(sync: &Sync) -> Option<u64> {
     let head = sync.chain()?.head();
-    let age = sync.now().unix.checked_sub(head.timestamp)?;
-    (age > STALE && sync.network().params.future_bound > 0).then_some(age)
+    let age = sync.now().unix.checked_sub(head.timestamp);
+    age.filter(|_| sync.network().params.future_bound > 0)
 }
 
 /// The chain as of one moment.
@@ -90,11 +92,15 @@ pub struct Pin {
     progress: Progress,
     low_work: Option<LowWork>,
     states: Vec<UpstreamState>,
-    stale: Option<u64>,
+    age: Option<u64>,
 }
 
 /// A head older than this many seconds is stale: on mainnet one block in some ten thousand takes longer.
 const STALE: u64 = 300;
+
+/// Default of [`Identity::max_age`]: in an hour an honest chain grows by the 120 blocks that make a block final, so a
+/// client that has seen nothing for so long is cut off from it, or everybody's clock but its own is another one.
+pub const MAX_AGE: u64 = 3_600;
 
 impl Pin {
     /// Pins the present head of a synchronization machine.
@@ -114,7 +120,7 @@ impl Pin {
             progress: sync.progress(),
             low_work: sync.low_work().copied(),
             states: sync.upstreams(),
-            stale: staleness(sync),
+            age: age(sync),
         }
     }
 
@@ -171,7 +177,12 @@ impl Pin {
 
     /// The head's age in seconds by the host's clock, where that is more than a living chain shows.
     pub fn stale(&self) -> Option<u64> {
-        self.stale
+        self.age.filter(|age| *age > STALE)
+    }
+
+    /// The head's age in seconds, where that is more than the host accepts.
+    pub fn too_old(&self) -> Option<u64> {
+        self.age.filter(|age| self.identity.max_age > 0 && *age > self.identity.max_age)
     }
 
     /// Whether the head has been reached.

@@ -15,7 +15,7 @@ use super::{
     upstream::CallFailure,
 };
 use crate::{
-    consensus::{Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     state::{keys, StateKey},
     trie::{self, verify_multiproof},
     types::{json, Header, HeaderError, Receipt, SealedHeader, Transaction},
@@ -33,33 +33,33 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
             facts.headers.insert(*hash, header);
         }
         Wanted::One(Fact::Body(block)) => {
-            let body = body(first(task)?, &held(pin, known, block)?, pin.network())?;
+            let body = body(first(task)?, &held(pin, block)?, pin.network())?;
             facts.bodies.insert(block.hash, Arc::new(body));
         }
         Wanted::One(Fact::Uncles(block, _)) => {
-            let header = held(pin, known, block)?;
+            let header = held(pin, block)?;
             let uncles = uncle_headers(task, pin.network())?;
             facts
                 .uncles
                 .insert(block.hash, Arc::new(VerifiedUncles::check(&header, uncles).map_err(refuted)?));
         }
         Wanted::One(Fact::Receipts(block)) => {
-            let receipts = receipts(task, &held(pin, known, block)?, pin.network())?;
+            let receipts = receipts(task, &held(pin, block)?, pin.network())?;
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
         Wanted::One(Fact::Location(hash)) => {
             facts.locations.insert(*hash, location(task, *hash, pin.network().chain_id)?);
         }
         Wanted::One(Fact::State(block, key)) => {
-            let root = held(pin, known, block)?.state_root;
+            let root = held(pin, block)?.state_root;
             facts.nodes = long_value(first(task)?, root, key, known)?;
         }
         Wanted::Proof { block, address, slots } => {
-            let root = held(pin, known, block)?.state_root;
+            let root = held(pin, block)?.state_root;
             facts.nodes = account_proof(first(task)?, root, address, slots)?;
         }
         Wanted::Witness { block, .. } => {
-            facts.nodes = witness(first(task)?, held(pin, known, block)?.state_root)?;
+            facts.nodes = witness(first(task)?, held(pin, block)?.state_root)?;
         }
     }
     Ok(facts)
@@ -79,11 +79,9 @@ fn first(task: &Task) -> Result<&RawValue, Cause> {
 }
 
 /// The header a fact hangs on; it was verified before the fact was asked for.
-fn held(pin: &Pin, known: &Known<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
-    if let Some(header) = pin.chain().and_then(|chain| chain.by_hash(&block.hash)) {
-        return Ok(header.clone());
-    }
-    known.header(&block.hash).cloned().flatten().ok_or(Cause::Needs(Fact::Header(block.hash)))
+fn held(pin: &Pin, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
+    let header = pin.chain().and_then(|chain| chain.by_hash(&block.hash));
+    header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
 }
 
 fn is_null(raw: &RawValue) -> bool {
@@ -139,13 +137,13 @@ struct MergedMiningFields {
     bitcoin_merged_mining_coinbase_transaction: String,
 }
 
-/// A header that the chain does not hold: it must be the preimage of the hash and carry its own proof of work.
-fn unheld_header(raw: &RawValue, hash: B256, network: &Network) -> Result<Option<VerifiedHeader>, Cause> {
+/// A header that the chain does not hold: the preimage of the hash. What it is worth is seen when it is connected to the
+/// chain.
+fn unheld_header(raw: &RawValue, hash: B256, network: &Network) -> Result<Option<SealedHeader>, Cause> {
     if is_null(raw) {
         return Ok(None);
     }
-    let header = header(raw.get(), Some(hash), network).map_err(refuted)?;
-    VerifiedHeader::alone(Candidate::from(header), network).map(Some).map_err(refuted)
+    header(raw.get(), Some(hash), network).map(Some).map_err(refuted)
 }
 
 #[derive(Deserialize)]

@@ -7,10 +7,10 @@ use alloy_primitives::{Address, Bytes, B256};
 
 use super::fact::BlockRef;
 use crate::{
-    consensus::{VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     state::StateKey,
     trie::{NodeSource, ProvenNodes},
-    types::Transaction,
+    types::{SealedHeader, Transaction},
 };
 
 /// Where an upstream says a transaction is.
@@ -28,7 +28,7 @@ pub enum Location {
 #[derive(Debug, Clone, Default)]
 pub struct FactStore {
     /// Headers off the held chain; `None` where the upstreams know no such block.
-    pub(crate) headers: BTreeMap<B256, Option<VerifiedHeader>>,
+    pub(crate) headers: BTreeMap<B256, Option<SealedHeader>>,
     /// Bodies by block hash.
     pub(crate) bodies: BTreeMap<B256, Arc<VerifiedBody>>,
     /// Uncles by block hash.
@@ -126,7 +126,7 @@ impl FactCache {
 
     /// Keeps what a session has learned.
     pub fn absorb(&mut self, mut learned: FactStore) {
-        learned.headers.retain(|_, header| header.is_some());
+        learned.headers.clear();
         learned.locations.retain(|_, place| matches!(place, Location::Mined(_)));
         core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
         self.remember_sent(core::mem::take(&mut learned.sent));
@@ -195,8 +195,8 @@ impl<'a> Known<'a> {
         [self.own, &self.cache.young, &self.cache.old]
     }
 
-    /// A header off the held chain: `Some(None)` when it is known to be unknown.
-    pub fn header(&self, hash: &B256) -> Option<&'a Option<VerifiedHeader>> {
+    /// A header by its hash, which proves nothing but the hash: `Some(None)` when it is known to be unknown.
+    pub fn header(&self, hash: &B256) -> Option<&'a Option<SealedHeader>> {
         self.stores().into_iter().find_map(|s| s.headers.get(hash))
     }
 
@@ -289,8 +289,8 @@ mod tests {
     #[test]
     fn only_what_stays_true_is_kept() {
         let mut learned = FactStore::default();
-        let header = chain(easy_network(&[], &[]), 7).head().clone();
-        learned.headers.extend([(hash(1), None), (hash(2), Some(header.clone()))]);
+        let header = chain(easy_network(&[], &[]), 7).head().sealed().clone();
+        learned.headers.extend([(hash(1), None), (hash(2), Some(header))]);
         let block = BlockRef { number: 1, hash: hash(9) };
         let waiting = Arc::new(Transaction::remasc(1));
         let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
@@ -299,8 +299,11 @@ mod tests {
         cache.absorb(learned);
         let own = FactStore::default();
         let known = Known::new(&own, &cache);
-        assert_eq!(known.header(&hash(2)), Some(&Some(header)));
-        assert!(known.header(&hash(1)).is_none() && known.location(&hash(0)).is_none());
+        assert!(
+            known.header(&hash(1)).is_none() && known.header(&hash(2)).is_none(),
+            "of one message's chain"
+        );
+        assert!(known.location(&hash(0)).is_none());
         assert!(known.location(&hash(1)).is_none() && known.location(&hash(2)).is_some());
         assert_eq!(known.placed_in(&block), Some(hash(2)));
         assert_eq!(known.placed_in(&BlockRef { number: 1, hash: hash(8) }), None);

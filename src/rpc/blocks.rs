@@ -183,6 +183,8 @@ struct AtHeight {
 fn all_at(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let number = params.number(0)?;
     let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };
+    // Whether anything may be told of this height.
+    view.header_by_number(number)?;
     let one = |hash: B256| -> Result<AtHeight, Failure> {
         Ok(AtHeight {
             hash: format!("{hash}"),

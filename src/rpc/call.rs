@@ -104,14 +104,50 @@ impl Place {
 
     fn failure(&self, view: &dyn View, stop: CallStop) -> Failure {
         match stop {
-            CallStop::Lacking(keys) => lacking(view, &self.header, keys),
+            CallStop::Lacking(keys) => self.lacking(view, keys),
             CallStop::Override(OverrideError::Precompile(_)) => ParamError::OverridePrecompile.into(),
             stop => Failure::Stop(Stop::Refused(refusal(stop))),
         }
     }
+
+    /// Why a run lacks what it does. What it lacks of ancestors the view knows how to get, or refuses.
+    fn lacking(&self, view: &dyn View, keys: BTreeSet<StateKey>) -> Failure {
+        let block = BlockRef { number: self.header.number, hash: self.header.hash() };
+        let mut facts = Facts::new();
+        for key in keys {
+            match self.ancestor_stop(view, &key) {
+                None => drop(facts.insert(Fact::State(block, key))),
+                Some(Stop::Lacking(more)) => facts.extend(more),
+                Some(refused) => return Failure::Stop(refused),
+            }
+        }
+        Failure::Stop(Stop::Lacking(facts))
+    }
+
+    fn ancestor_stop(&self, view: &dyn View, key: &StateKey) -> Option<Stop> {
+        let (StateKey::BlockHash(number)
+        | StateKey::Header(number)
+        | StateKey::Uncles(number)
+        | StateKey::TotalDifficulty(number)) = key
+        else {
+            return None;
+        };
+        let read = view.ancestor(self.parent, *number).and_then(|ancestor| {
+            let Some(ancestor) = ancestor else { return Ok(()) };
+            match key {
+                StateKey::Uncles(_) => view.uncles(&ancestor).map(drop),
+                StateKey::TotalDifficulty(_) => match view.total_difficulty(ancestor.hash())? {
+                    Some(_) => Ok(()),
+                    None => Err(Stop::Refused(Refusal::NoTotalDifficulty(*number))),
+                },
+                _ => Ok(()),
+            }
+        });
+        read.err()
+    }
 }
 
-/// Hashes of ancestors, from the verified chain. What the view cannot give is missing, and named by the run.
+/// The ancestors of the block that a run sees, on that block's own branch. What the view cannot give is missing, and named by the run.
 struct Ancestors<'a> {
     view: &'a dyn View,
     /// Height of the block that the run sees.
@@ -120,64 +156,32 @@ struct Ancestors<'a> {
     parent: B256,
 }
 
+impl Ancestors<'_> {
+    fn ancestor(&self, number: u64) -> Option<VerifiedHeader> {
+        self.view.ancestor(self.parent, number).ok()?
+    }
+}
+
 impl BlockHashes for Ancestors<'_> {
     fn block_hash(&self, number: u64) -> Option<B256> {
         if number.checked_add(1)? == self.number {
             return Some(self.parent);
         }
-        let header = self.view.header_by_number(number).ok()??;
-        Some(header.hash())
+        Some(self.ancestor(number)?.hash())
     }
 
     fn header(&self, number: u64) -> Option<SealedHeader> {
-        Some(self.view.header_by_number(number).ok()??.sealed().clone())
+        Some(self.ancestor(number)?.sealed().clone())
     }
 
     fn uncles(&self, number: u64) -> Option<Vec<Header>> {
-        let uncles = self.view.uncles(&self.view.header_by_number(number).ok()??).ok()?;
+        let uncles = self.view.uncles(&self.ancestor(number)?).ok()?;
         Some(uncles.headers().iter().map(|uncle| Header::clone(uncle)).collect())
     }
 
     fn total_difficulty(&self, number: u64) -> Option<U256> {
-        let header = self.view.header_by_number(number).ok()??;
-        self.view.total_difficulty(header.hash()).ok()?
+        self.view.total_difficulty(self.ancestor(number)?.hash()).ok()?
     }
-}
-
-/// Why a run lacks what it does. What it lacks of ancestors the view knows how to get, or refuses.
-fn lacking(view: &dyn View, header: &VerifiedHeader, keys: BTreeSet<StateKey>) -> Failure {
-    let block = BlockRef { number: header.number, hash: header.hash() };
-    let mut facts = Facts::new();
-    for key in keys {
-        match ancestor_stop(view, &key) {
-            None => drop(facts.insert(Fact::State(block, key))),
-            Some(Stop::Lacking(more)) => facts.extend(more),
-            Some(refused) => return Failure::Stop(refused),
-        }
-    }
-    Failure::Stop(Stop::Lacking(facts))
-}
-
-fn ancestor_stop(view: &dyn View, key: &StateKey) -> Option<Stop> {
-    let (StateKey::BlockHash(number)
-    | StateKey::Header(number)
-    | StateKey::Uncles(number)
-    | StateKey::TotalDifficulty(number)) = key
-    else {
-        return None;
-    };
-    let read = view.header_by_number(*number).and_then(|ancestor| {
-        let Some(ancestor) = ancestor else { return Ok(()) };
-        match key {
-            StateKey::Uncles(_) => view.uncles(&ancestor).map(drop),
-            StateKey::TotalDifficulty(_) => match view.total_difficulty(ancestor.hash())? {
-                Some(_) => Ok(()),
-                None => Err(Stop::Refused(Refusal::NoTotalDifficulty(*number))),
-            },
-            _ => Ok(()),
-        }
-    });
-    read.err()
 }
 
 /// Message, block selector and overrides.

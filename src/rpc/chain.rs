@@ -11,7 +11,7 @@ use super::{
     table,
 };
 use crate::{
-    engine::{Level, SyncProgress, View},
+    engine::{settled_height, Level, SyncProgress, View},
     types::json::Quantity,
 };
 
@@ -140,7 +140,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told("Height of the newest verified block."),
-        handler: Handler::Read(|view, _| verified(&format!("{:#x}", view.head()?.number))),
+        handler: Handler::Read(|view, _| verified(&format!("{:#x}", view.height()?))),
     },
     Method {
         name: "eth_gasPrice",
@@ -152,7 +152,8 @@ pub(super) const METHODS: &[Method] = &[
         pages: Pages::Any,
         doc: told("The newest block's minimum gas price and a tenth more."),
         handler: Handler::Read(|view, _| {
-            let minimum = view.head()?.minimum_gas_price.value();
+            let newest = view.header_by_number(settled_height(view)?)?;
+            let minimum = newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value());
             let price = minimum.saturating_mul(U256::from(11)).checked_div(U256::from(10));
             verified(&Quantity(price.unwrap_or_default()))
         }),

@@ -13,7 +13,7 @@ use super::{
     params::{block_selector, parse_address, parse_hash, tag_in_any_case, BlockSelector, Params},
 };
 use crate::{
-    engine::{block_logs, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS},
+    engine::{logs_by_hash, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS},
     types::json::{Location, RpcLog},
 };
 
@@ -63,6 +63,7 @@ enum OneOrMany {
 /// As the parameters' own, and those of [`find`].
 pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
+    let head = view.height()?;
     let filter = LogFilter { addresses: addresses(given.address)?, topics: topics(given.topics)? };
     let terms = filter.topics.iter().map(|any| any.len().saturating_add(1)).fold(0, usize::saturating_add);
     if terms.saturating_add(filter.addresses.len()) > MAX_TERMS {
@@ -76,7 +77,6 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
             serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
         return Ok(Watch::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
     }
-    let head = view.head()?.number;
     let from = match given.from_block.map(selector).transpose()? {
         // The next block has no logs until it is mined.
         Some(BlockSelector::Pending) => head.saturating_add(1),
@@ -145,10 +145,7 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
         Watch::Logs { filter, from, to } => {
             range_logs(view, from, to.unwrap_or(u64::MAX), &filter).map_err(range_failure)?
         }
-        Watch::BlockLogs { filter, block } => match view.header_by_hash(block)? {
-            Some(header) => block_logs(view, &header, &filter)?,
-            None => Vec::new(),
-        },
+        Watch::BlockLogs { filter, block } => logs_by_hash(view, block, &filter)?,
         Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => Vec::new(),
     };
     verified(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>())

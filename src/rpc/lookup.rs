@@ -27,7 +27,7 @@ pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<V
         BlockSelector::Finalized => BlockId::Finalized,
         BlockSelector::Number(Some(number), _) => BlockId::Number(*number),
         // Larger than any block number: not there, once the head is known.
-        BlockSelector::Number(None, _) => return view.head().map(|_| None).map_err(Failure::Stop),
+        BlockSelector::Number(None, _) => return view.height().map(|_| None).map_err(Failure::Stop),
         BlockSelector::Hash { hash, require_canonical, .. } => {
             BlockId::Hash { hash: *hash, require_canonical: *require_canonical }
         }

@@ -14,7 +14,11 @@ use crate::{
     light::{
         encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall,
     },
-    types::{uncles_hash, Header, SealedHeader, U256},
+    trie,
+    types::{
+        json::{BlockParts, RpcBlock, RpcTransactions},
+        uncles_hash, Header, SealedHeader, U256,
+    },
 };
 
 pub(super) const START: u64 = 5_000;
@@ -46,6 +50,10 @@ pub(super) struct Mined {
     /// instead of `null`.
     pub(super) bare: bool,
     pub(super) family: Option<(Client, bool)>,
+    /// Headers off the chain, which are shown by hash.
+    pub(super) side: Vec<SealedHeader>,
+    /// Blocks that are announced and not there.
+    pub(super) boast: u64,
 }
 
 impl Mined {
@@ -60,7 +68,8 @@ impl Mined {
     pub(super) fn from(number: u64, network: Network) -> Self {
         let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
         let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
-        Self { network, blocks, asked, habit, bare: false, family: None }
+        let (side, boast) = (Vec::new(), 0);
+        Self { network, blocks, asked, habit, bare: false, family: None, side, boast }
     }
 
     /// The next block by all rules, changed.
@@ -78,6 +87,21 @@ impl Mined {
             let next = self.next(|header| header.timestamp = header.timestamp - 14 + seconds);
             self.blocks.push((next, Vec::new()));
         }
+    }
+
+    /// Shows a branch of so many blocks by hash, which ends one below the head; its state is empty.
+    pub(super) fn fork(&mut self, blocks: usize) -> Vec<SealedHeader> {
+        let mut parent = self.blocks[self.blocks.len() - 2 - blocks].0.clone();
+        let mut branch = Vec::new();
+        for _ in 0..blocks {
+            let state_root = trie::EMPTY_ROOT;
+            let mut header = Header { gas_used: 9, state_root, ..child(&self.network, &parent) };
+            header.difficulty = difficulty::expected(&header, &parent, &self.network).into();
+            parent = mine(header);
+            branch.push(parent.clone());
+        }
+        self.side.extend(branch.iter().cloned());
+        branch
     }
 
     /// Adds a block that names an uncle and states so many.
@@ -99,7 +123,18 @@ impl Mined {
             u64::from_str_radix(text, 16).unwrap()
         };
         let text = match call.method {
-            "eth_blockNumber" => format!("\"{:#x}\"", self.head().number),
+            "eth_blockNumber" => format!("\"{:#x}\"", self.head().number + self.boast),
+            "eth_getBlockByHash" => {
+                let hash = params[0].as_str().unwrap();
+                let all = self.blocks.iter().map(|(header, _)| header).chain(&self.side);
+                let mut found = all.filter(|header| header.hash().to_string() == hash);
+                found.next().map_or_else(|| "null".into(), block_json)
+            }
+            // All transactions are said to be in the newest block.
+            "eth_getTransactionReceipt" => {
+                let (number, hash) = (format!("{:#x}", self.head().number), self.head().hash());
+                json!({ "blockNumber": number, "blockHash": hash, "transactionIndex": "0x0" }).to_string()
+            }
             "rootlight_getHeaders" => {
                 let (first, count) = (number(0), number(1));
                 let range = match self.habit {
@@ -144,15 +179,37 @@ impl Mined {
 
     /// The same with so many upstreams.
     pub(super) fn start_with(&self, upstreams: usize) -> Client {
+        // Trust is for what has no proof; it lifts no other refusal.
+        let unproven = Unproven::Trust;
+        self.start_as(Identity {
+            upstreams: vec!["miner".into(); upstreams],
+            unproven,
+            ..Identity::default()
+        })
+    }
+
+    /// The same with another identity.
+    pub(super) fn start_as(&self, identity: Identity) -> Client {
         let base = &self.blocks.iter().find(|(header, _)| header.number == START).unwrap().0;
         let checkpoint =
             Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
-        // Trust is for what has no proof; it lifts no other refusal.
-        let unproven = Unproven::Trust;
-        let identity =
-            Identity { upstreams: vec!["miner".into(); upstreams], unproven, ..Identity::default() };
         let network = Arc::new(self.network.clone());
         Client::with_upstreams(network, checkpoint, identity, SyncOptions::default())
+    }
+
+    /// The answer to a question, whatever has to be fetched for it.
+    pub(super) fn ask(&mut self, client: &mut Client, method: &str, params: Value) -> Value {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let mut session = client.open(message.as_bytes());
+        loop {
+            match client.step(&mut session, &|| false) {
+                Step::Done(reply) => return serde_json::from_str(&reply.unwrap().body).unwrap(),
+                Step::Fetch(questions) => {
+                    let answers = questions.iter().map(|question| self.answer(&question.call)).collect();
+                    client.feed(&mut session, answers);
+                }
+            }
+        }
     }
 
     /// The time of the latest block.
@@ -183,6 +240,13 @@ impl Mined {
         }
         panic!("synchronization does not end");
     }
+}
+
+/// A block object as nodes show it.
+pub(super) fn block_json(header: &SealedHeader) -> String {
+    let transactions = RpcTransactions::Hashes(Vec::new());
+    let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
+    serde_json::to_string(&RpcBlock::new(header, parts)).unwrap()
 }
 
 /// What a call comes to at once: its answer, or what has to be fetched first.

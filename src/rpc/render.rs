@@ -41,9 +41,16 @@ pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, F
     if uncle.uncles_hash == EMPTY_UNCLES_HASH {
         let parent_total = view.total_difficulty(uncle.parent_hash)?;
         total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
-    } else if let Some(header) = view.header_by_hash(uncle.hash())? {
-        own = Some(view.uncles(&header)?);
-        total = view.total_difficulty(uncle.hash())?;
+    } else {
+        let header = match view.header_by_hash(uncle.hash()) {
+            // As a block of its own it has no depth, and may lead nowhere; as an uncle it is committed to.
+            Err(Stop::Refused(_)) => None,
+            found => found?,
+        };
+        if let Some(header) = header {
+            own = Some(view.uncles(&header)?);
+            total = view.total_difficulty(uncle.hash())?;
+        }
     }
     let own = own.as_ref().map(|own| own.headers());
     Ok(RpcBlock::uncle(uncle, own, total, Some(block_len(uncle, [], []))))

@@ -97,7 +97,7 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let status = match view.light() {
         Some(pin) => light_status(pin),
         None => {
-            let head = view.head()?.number;
+            let head = view.height()?;
             let (starting, current, highest) = (quantity(0), quantity(head), quantity(head));
             SyncStatus {
                 synced: true,
@@ -233,8 +233,8 @@ struct Verification {
     /// Why the header is believed.
     origin: &'static str,
     canonical: bool,
-    /// Blocks on top; `null` off the heaviest chain.
-    depth: Option<String>,
+    /// Blocks on top; 0 off the heaviest chain.
+    depth: String,
     /// Proven work of the blocks on top.
     work_on_top: Option<U256>,
     /// Header work proven since the checkpoint: a lower bound of what the total difficulty grew by.
@@ -253,14 +253,14 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
     let block = BlockRef { number: header.number, hash: header.hash() };
     let chain = view.light().and_then(Pin::chain);
     let canonical = view.is_canonical(block);
-    let depth = view.head()?.number.checked_sub(block.number).filter(|_| canonical);
+    let height = view.height()?;
+    let depth = if canonical { height.saturating_sub(block.number) } else { 0 };
     let (level, origin) = match header.evidence().origin {
         // On a test network whose difficulty drops after ten minutes, work is nearly free.
         Origin::Mined(_) if view.cheap_work() => ("verified (testnet work)", "mined"),
         Origin::Mined(_) => ("verified", "mined"),
         Origin::Trusted => ("verified", "checkpoint"),
         Origin::HashLinked => ("verified", "hash link"),
-        Origin::Alone(_) => ("verified", "own work, off the chain"),
         _ => ("local", "built here"),
     };
     Ok(Verification {
@@ -269,7 +269,7 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
         level,
         origin,
         canonical,
-        depth: depth.map(quantity),
+        depth: quantity(depth),
         work_on_top: chain.filter(|_| canonical).and_then(|chain| chain.work_above(block.number)),
         header_work: chain.and_then(|chain| chain.header_work(&block.hash)),
         fork_detection_complete: header.evidence().fork_detection.is_complete(),

@@ -27,8 +27,8 @@ use super::{
 use crate::{
     engine::{Filters, LightView, Refusal, Stop},
     light::{
-        plan, Answer, AttemptFailure, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts, Known,
-        Observation, Outcome, Pin, Question, Task, Wanted,
+        plan, Answer, AttemptFailure, Cause, Connection, Errand, Fact, FactCache, FactFailure, FactStore,
+        Facts, Known, Observation, Outcome, Pin, Question, Task, Wanted,
     },
 };
 
@@ -151,6 +151,37 @@ impl Session {
             self.settle(errand, cache);
         }
         self.count(&mut answers);
+        self.connect(cache);
+    }
+
+    /// Takes headers that were asked for by hash into the pinned chain, where they lead to it; asks for what is between.
+    fn connect(&mut self, cache: &FactCache) {
+        let known = Known::new(&self.own, cache);
+        for fact in &self.fetched {
+            let Fact::Header(wanted) = *fact else { continue };
+            if self.failed.contains_key(fact) || !matches!(known.header(&wanted), Some(Some(_))) {
+                continue;
+            }
+            let refusal = match self.pin.connect(wanted, &known) {
+                Connection::Held => continue,
+                Connection::Needs(next) => match self.failed.get(&Fact::Header(next)) {
+                    Some(failure) => failure.clone(),
+                    None => {
+                        let wanted = Wanted::One(Fact::Header(next));
+                        if self.tasks.iter().all(|errand| errand.task.wanted != wanted) {
+                            self.tasks.push(Errand::new(Task::new(wanted, &[]), &self.pin.roster));
+                        }
+                        continue;
+                    }
+                },
+                Connection::Refused(cause) => {
+                    let attempts =
+                        alloc::vec![AttemptFailure { upstream: 0, method: "eth_getBlockByHash", cause }];
+                    FactFailure { wanted: alloc::format!("{fact}"), attempts }
+                }
+            };
+            self.failed.insert(*fact, refusal);
+        }
     }
 
     fn questions(&self) -> Vec<Question> {

@@ -172,8 +172,7 @@ fn an_absence_needs_everybody() {
 /// That there is no such block is no more than what one upstream says, while another has it.
 #[test]
 fn a_block_that_one_upstream_denies_comes_from_another() {
-    let (Some(mut main), Some(mut other), Some(side)) = (recording(HEAD), recording(HEAD), side_block())
-    else {
+    let (Some(mut main), Some(mut other), Some(side)) = (recording(160), recording(160), side_block()) else {
         return;
     };
     main.replace("eth_getBlockByHash", &json!([side["hash"], true]), &Value::Null);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use rootlight::light::Unproven;
+use rootlight::light::{Unproven, MAX_AGE};
 
 use super::calls::CallArgs;
 use crate::server::{names, Origins, ServerConfig};
@@ -162,6 +162,9 @@ pub struct LightArgs {
     /// Refuse answers about blocks with fewer blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,
+    /// Refuse answers while the newest verified block is older than this many seconds by this clock; 0 takes any age
+    #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
+    pub max_age: u64,
     /// Answers that no upstream proves: refuse them, take what N upstreams under different domains say
     /// alike, or trust the best one; taken ones are marked "level":"unproven"
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]

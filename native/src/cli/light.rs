@@ -41,6 +41,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let options = LightOptions {
         policy: args.calls.policy(),
         min_depth: args.min_depth,
+        max_age: args.max_age,
         unproven: args.unproven,
         sync: SyncOptions { work_floor: args.min_work, ..SyncOptions::default() },
         ..LightOptions::default()

@@ -8,8 +8,9 @@ use alloy_primitives::B256;
 use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::consensus::{Checkpoint, Network};
+use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
-use rootlight::light::{Identity, SyncOptions, Unproven};
+use rootlight::light::{Identity, SyncOptions, Unproven, MAX_AGE};
 use rootlight::rpc::{Session, Step};
 use tokio::sync::{watch, Semaphore};
 use tracing::warn;
@@ -53,6 +54,8 @@ pub struct LightOptions {
     pub policy: CallPolicy,
     /// Blocks with fewer blocks on top are refused.
     pub min_depth: u64,
+    /// Oldest age of the head in seconds at which questions are answered; 0 for any.
+    pub max_age: u64,
     /// What is done where nobody gives a proof.
     pub unproven: Unproven,
 }
@@ -65,6 +68,7 @@ impl Default for LightOptions {
             message_timeout: Duration::from_secs(60),
             policy: CallPolicy::default(),
             min_depth: 0,
+            max_age: MAX_AGE,
             unproven: Unproven::Refuse,
         }
     }
@@ -131,6 +135,7 @@ impl LightService {
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
             policy: options.policy,
             min_depth: options.min_depth,
+            max_age: options.max_age,
             unproven: options.unproven,
         };
         Shared::new(network, checkpoint, identity, options.sync, secret())
@@ -281,14 +286,16 @@ impl Service for LightService {
     }
 
     fn health(&self) -> Health {
-        let sync = self.client.sync();
-        let block_number = sync.chain().map(|chain| chain.head().number);
-        let reason = match (sync.is_synced(), sync.fault()) {
-            (_, Some(fault)) => Some(format!("synchronization stopped at {fault}")),
-            (false, None) => Some("synchronizing".to_owned()),
-            (true, None) => None,
-        };
-        Health { ready: sync.is_synced(), block_number, reason }
+        // As a question that came now would find it.
+        let pin = self.client.pin();
+        let block_number = pin.chain().map(|chain| chain.head().number);
+        let refusal = gate::chain(&pin).err();
+        let stopped = pin.fault().map(|fault| format!("synchronization stopped at {fault}"));
+        Health {
+            ready: refusal.is_none(),
+            block_number,
+            reason: refusal.map(|refusal| refusal.to_string()).or(stopped),
+        }
     }
 }
 

@@ -121,9 +121,14 @@ impl Shared {
         self.changes.subscribe()
     }
 
+    /// The present state, as a message that came now would see it.
+    pub(super) fn pin(&self) -> Pin {
+        Pin::new(&self.sync(), self.identity.clone())
+    }
+
     /// Starts a message; it sees the present head until it is done. `notified`: whether its sender can be.
     pub(super) fn open(&self, message: &[u8], notified: bool) -> Session {
-        let pin = Pin::new(&self.sync(), self.identity.clone());
+        let pin = self.pin();
         let dispatcher = if notified { &self.notifying } else { &self.dispatcher };
         Session::new(dispatcher.clone(), pin, message)
     }

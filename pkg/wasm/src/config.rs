@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::{checkpoint, Checkpoint, Network};
-use rootlight::light::{SyncOptions, Unproven};
+use rootlight::light::{SyncOptions, Unproven, MAX_AGE};
 use serde::Deserialize;
 
 /// Milliseconds between two looks for new blocks: a block comes every 25 to 30 seconds.
@@ -25,6 +25,7 @@ struct Options<'a> {
     poll_millis: Option<u64>,
     batch: Option<usize>,
     min_depth: Option<u64>,
+    max_age: Option<u64>,
     min_work: Option<u64>,
     unproven: Option<&'a str>,
     #[serde(default)]
@@ -59,6 +60,7 @@ pub(crate) struct Config {
     pub(crate) poll_millis: u64,
     pub(crate) batch: usize,
     pub(crate) min_depth: u64,
+    pub(crate) max_age: u64,
     pub(crate) min_work: u64,
     pub(crate) unproven: Unproven,
     names: Vec<String>,
@@ -81,6 +83,7 @@ impl Config {
             poll_millis: options.poll_millis.map_or(POLL, |pause| pause.max(LEAST_POLL)),
             batch: options.batch.unwrap_or(BATCH).max(1),
             min_depth: options.min_depth.unwrap_or(0),
+            max_age: options.max_age.unwrap_or(MAX_AGE),
             min_work: options.min_work.unwrap_or(SyncOptions::default().work_floor),
             unproven: unproven.map_err(|e| format!("unproven: {e}"))?,
             names: options.names,

@@ -56,6 +56,7 @@ impl Driver {
             version: version.into(),
             upstreams: config.names(upstreams.len()),
             min_depth: config.min_depth,
+            max_age: config.max_age,
             unproven: config.unproven,
             ..Identity::default()
         };

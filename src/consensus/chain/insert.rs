@@ -81,7 +81,12 @@ impl HeaderChain {
     }
 
     /// The new entry, fully checked.
-    fn check(&self, candidate: Candidate, number: u64, now: Option<u64>) -> Result<Entry, ChainError> {
+    pub(super) fn check(
+        &self,
+        candidate: Candidate,
+        number: u64,
+        now: Option<u64>,
+    ) -> Result<Entry, ChainError> {
         self.check_by(candidate, number, now, |check| {
             check.block().map(|(seal, fork_detection)| (Origin::Mined(seal), fork_detection))
         })

@@ -2,6 +2,7 @@
 //!
 //! The writer is a [`HeaderChain`]; readers take a [`ChainView`] from it, which never changes.
 
+mod branch;
 mod entry;
 mod insert;
 mod restore;

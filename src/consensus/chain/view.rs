@@ -116,13 +116,19 @@ impl ChainView {
     /// Sum of the header difficulties above the base up to a block: what is proven without uncles.
     #[must_use]
     pub fn header_work(&self, hash: &B256) -> Option<U256> {
-        self.entries.get(hash).map(|entry| entry.work)
+        self.weighed(hash).map(|entry| entry.work)
+    }
+
+    /// A header whose work above the base is known: not one that was dropped and added again.
+    fn weighed(&self, hash: &B256) -> Option<&Arc<Entry>> {
+        let known = |number: u64| number >= self.lowest || number <= self.base.number;
+        self.entries.get(hash).filter(|entry| known(entry.number()))
     }
 
     /// Work on top of a canonical block: header difficulties, and uncles' where all of them are proven.
     #[must_use]
     pub fn work_above(&self, number: u64) -> Option<U256> {
-        let below = self.entries.get(self.canonical.get(&number)?)?;
+        let below = self.weighed(self.canonical.get(&number)?)?;
         Some(work_between(below, &self.head))
     }
 

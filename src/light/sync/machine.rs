@@ -147,9 +147,11 @@ impl Sync {
         self.checkpoint.number
     }
 
-    /// The highest block that an upstream in good standing announces.
+    /// The highest block that an upstream in good standing announces. Once the head was reached, only those count that
+    /// have shown all they announced at their last turn.
     pub fn announced(&self) -> u64 {
-        let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
+        let counts = |peer: &&Peer| !peer.is_resting() && !(self.synced_once && peer.boasts);
+        let healthy = self.peers.iter().filter(counts);
         healthy.filter_map(|peer| peer.announced).max().unwrap_or(0)
     }
 

@@ -140,7 +140,7 @@ impl Sync {
             _ => 0,
         };
         let Some(peer) = self.peers.get_mut(upstream) else { return };
-        peer.at_end = false;
+        (peer.at_end, peer.boasts) = (false, true);
         let doublings = peer.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
         // Others can do without a liar for long; one that is needed is tried again soon.

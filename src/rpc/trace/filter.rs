@@ -128,13 +128,13 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failur
     let filter = Filter::read(params)?;
     let Some(from) = find(view, &filter.from)? else { return verified(&[(); 0]) };
     let to = match find(view, &filter.to)? {
-        Some(to) => to,
-        None => view.head()?,
+        Some(to) => to.number,
+        None => view.height()?,
     };
-    if from.number > to.number {
+    if from.number > to {
         return Err(ParamError::BlockRange.into());
     }
-    verified(&collect(view, &filter, from, to.number)?)
+    verified(&collect(view, &filter, from, to)?)
 }
 
 fn collect(

@@ -1,0 +1,49 @@
+//! The gate in front of every header of a light client.
+//!
+//! A header reaches a handler by number, by hash, as the head or as an ancestor, and all of these ways lead through
+//! here: the chain is shown only while it is synchronized, carries enough work and has a recent head, and a block only
+//! with as many blocks on top as the host asks for.
+
+use super::{Need, Refusal, Stop};
+use crate::{
+    consensus::{ChainView, VerifiedHeader},
+    light::Pin,
+};
+
+/// The pinned chain, if answers may rest on it now.
+///
+/// # Errors
+/// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] where the chain
+/// shows too little work, [`Refusal::Stale`] where its head is older than the host accepts.
+pub fn chain(pin: &Pin) -> Result<&ChainView, Refusal> {
+    let Some(chain) = pin.chain().filter(|_| pin.is_synced()) else {
+        return Err(pin.fault().cloned().map_or_else(|| syncing(pin), Refusal::SyncFailed));
+    };
+    if let Some(low) = pin.low_work() {
+        return Err(Refusal::LowWork(*low));
+    }
+    match pin.too_old() {
+        Some(age) => Err(Refusal::Stale { number: chain.head().number, age, most: pin.identity.max_age }),
+        None => Ok(chain),
+    }
+}
+
+/// That the chain is not known yet.
+pub(super) fn syncing(pin: &Pin) -> Refusal {
+    let head = pin.chain().map_or(0, |chain| chain.head().number);
+    Refusal::Syncing { verified: head.saturating_sub(pin.start) }
+}
+
+/// A header of the pinned chain, if it is as deep as the host asks for. Off the heaviest chain the depth is 0,
+/// whatever number the header has.
+///
+/// # Errors
+/// [`Refusal::TooYoung`].
+pub(super) fn admit(pin: &Pin, chain: &ChainView, header: &VerifiedHeader) -> Need<VerifiedHeader> {
+    let (number, wanted) = (header.number, pin.identity.min_depth);
+    let depth = chain.depth(number, &header.hash()).unwrap_or(0);
+    if depth < wanted {
+        return Err(Stop::Refused(Refusal::TooYoung { number, depth, wanted }));
+    }
+    Ok(header.clone())
+}

@@ -1,0 +1,328 @@
+//! No method gets a header past the gate, whatever selects it; and what a block by hash is worth.
+
+use std::collections::BTreeSet;
+
+use alloy_primitives::B256;
+use serde_json::{json, Value};
+
+use super::{
+    method::Method,
+    mined_chain::{ask, block_json, first_step, Mined, START},
+    table::methods,
+    Client, Step,
+};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, mine},
+    },
+    engine::Level,
+    light::{Identity, Now, MAX_BRANCH},
+    types::{Header, SealedHeader, U256},
+};
+
+/// Every way to say which block is meant that a chain of twenty blocks has.
+fn selectors(mined: &Mined) -> Vec<Value> {
+    let (header, side) = (&mined.blocks[5].0, &mined.side[0]);
+    let mut all = ["latest", "pending", "safe", "finalized"].map(Value::from).to_vec();
+    for hash in [header.hash(), side.hash()] {
+        all.extend([json!(hash), json!({ "blockHash": hash })]);
+    }
+    let number = format!("{:#x}", header.number);
+    all.extend([json!(number), json!({ "blockNumber": number })]);
+    all
+}
+
+/// The values that a parameter may have in a question about some block.
+fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value> {
+    let hashes = || vec![json!(mined.blocks[5].0.hash()), json!(mined.side[0].hash())];
+    let number = format!("{:#x}", mined.blocks[5].0.number);
+    match (name, kind) {
+        (_, "BLOCK") => selectors(mined),
+        ("blockHash", "HASH") => hashes(),
+        ("transactionHash", "HASH") => vec![json!(B256::repeat_byte(8))],
+        (_, "ADDRESS") => vec![json!("0x0000000000000000000000000000000000000001")],
+        ("filterId", _) => filters.to_vec(),
+        ("first" | "number", _) => vec![json!(number)],
+        ("call", _) => vec![json!({ "to": "0x0000000000000000000000000000000000000009" })],
+        ("filter", "LOG_FILTER") => [
+            json!({}),
+            json!({ "fromBlock": number, "toBlock": number }),
+            json!({ "fromBlock": number, "toBlock": "latest" }),
+            json!({ "fromBlock": "safe" }),
+        ]
+        .into_iter()
+        .chain(hashes().into_iter().map(|hash| json!({ "blockHash": hash })))
+        .collect(),
+        ("filter", _) => selectors(mined)
+            .into_iter()
+            .map(|from| json!({ "fromBlock": from, "toBlock": "latest" }))
+            .collect(),
+        (_, kind) if kind.starts_with("newHeads") => vec![json!("newHeads"), json!("logs")],
+        (_, "array of HASH") => vec![json!([])],
+        (_, kind) if kind.starts_with("array of one") => vec![json!(["0x0"])],
+        (_, "boolean" | "BOOLEAN") => vec![json!(false)],
+        (_, kind) if kind.starts_with("QUANTITY") => vec![json!("0x1")],
+        other => panic!("a parameter that no test knows: {other:?}"),
+    }
+}
+
+/// Every question that a method can be asked about a block: each of its parameters through all values, and where the
+/// block may be left out, without it.
+fn questions(mined: &Mined, filters: &[Value], method: &Method) -> Vec<Value> {
+    let given = method.params.iter().filter(|param| param.required || param.kind == "BLOCK");
+    let mut all = vec![Vec::new()];
+    for param in given {
+        let mut longer: Vec<Vec<Value>> = if param.required { Vec::new() } else { all.clone() };
+        for value in values(mined, filters, param.name, param.kind) {
+            longer
+                .extend(all.iter().map(|params: &Vec<Value>| [params.clone(), vec![value.clone()]].concat()));
+        }
+        all = longer;
+    }
+    all.into_iter().map(Value::from).collect()
+}
+
+/// A chain of twenty blocks with a side block, and its client, who has filters of all kinds.
+fn world(identity: Identity) -> (Mined, Client, Vec<Value>) {
+    let mut mined = Mined::new();
+    mined.grow(20, 30);
+    mined.fork(1);
+    let mut client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..identity });
+    mined.follow(&mut client);
+    let number = format!("{:#x}", START + 1);
+    let mut filters = vec![ask(&mut client, "eth_newBlockFilter", json!([]))];
+    filters.push(ask(&mut client, "eth_newFilter", json!([{ "fromBlock": number }])));
+    filters.push(ask(&mut client, "eth_newFilter", json!([{ "blockHash": mined.side[0].hash() }])));
+    let filters = filters.into_iter().map(|answer| answer["result"].clone()).collect();
+    (mined, client, filters)
+}
+
+/// Asks every method about every block; gives the methods that have answered something else than a refusal in these
+/// words.
+fn escapes(
+    mined: &mut Mined,
+    client: &mut Client,
+    filters: &[Value],
+    words: &[&str],
+) -> BTreeSet<&'static str> {
+    let mut escaped = BTreeSet::new();
+    // Those at level `local` read no header, but for a rate.
+    let read = |method: &&Method| method.level == Level::Verified || method.name == "eth_netHashrate";
+    for method in methods().filter(|method| !method.writes()).filter(read) {
+        for params in questions(mined, filters, method) {
+            let answer = mined.ask(client, method.name, params.clone());
+            let text = answer["error"]["message"].as_str().unwrap_or_default();
+            let refused = answer["error"]["code"] == -32002 && words.iter().any(|words| text.contains(words));
+            // Nobody polled it for hours, or it never was.
+            let gone = method.params.first().is_some_and(|param| param.name == "filterId")
+                && text == "filter not found";
+            if !refused && !gone {
+                println!("{} {params}: {answer}", method.name);
+                escaped.insert(method.name);
+            }
+        }
+    }
+    escaped
+}
+
+/// What is asked here is answered, or refused for another reason, while nothing stands against it.
+#[test]
+fn every_method_is_answered_while_nothing_stands_against_it() {
+    let (mut mined, mut client, filters) = world(Identity { max_age: 600, ..Identity::default() });
+    for words in ["s up to block", "still synchronizing", "s old", "blocks on top"] {
+        let refusing = methods().filter(|method| !method.writes()).count();
+        assert!(escapes(&mut mined, &mut client, &filters, &[words]).len() > refusing / 3);
+    }
+    let block = mined.ask(&mut client, "eth_getBlockByNumber", json!(["latest", false]));
+    assert!(block["error"]["message"].as_str().unwrap_or_default().contains("no proof of"), "{block}");
+}
+
+#[test]
+fn no_method_answers_from_a_chain_with_too_little_work() {
+    let (mut mined, mut client, filters) = world(Identity::default());
+    mined.grow(260, 30);
+    mined.grow(1, 7_200);
+    mined.follow_at(&mut client, 60_000);
+    assert!(client.sync().low_work().is_some());
+    assert_eq!(escapes(&mut mined, &mut client, &filters, &["s up to block"]), BTreeSet::new());
+}
+
+#[test]
+fn no_method_answers_before_synchronization() {
+    let (mut mined, _, _) = world(Identity::default());
+    // The second upstream has not been heard yet.
+    let mut client = mined.start_with(2);
+    mined.follow(&mut client);
+    assert!(client.sync().chain().unwrap().head().number == START + 20 && !client.sync().is_synced());
+    // Nor can there be a filter.
+    assert_eq!(escapes(&mut mined, &mut client, &[], &["still synchronizing"]), BTreeSet::new());
+}
+
+#[test]
+fn no_method_answers_from_a_stale_chain() {
+    let (mut mined, mut client, filters) = world(Identity { max_age: 200, ..Identity::default() });
+    let Now { unix, .. } = mined.now();
+    let mut later = |client: &mut Client, seconds: u64| {
+        let now = Now { unix: unix + seconds, millis: 1 };
+        client.sync_next(0, now);
+        mined.ask(client, "eth_getBlockTransactionCountByNumber", json!(["latest"]))["error"].to_string()
+    };
+    assert!(!later(&mut client, 200).contains("s old"));
+    assert!(later(&mut client, 201).contains("201 s old, at most 200 s are accepted (--max-age)"));
+    assert_eq!(escapes(&mut mined, &mut client, &filters, &["s old"]), BTreeSet::new());
+}
+
+/// A height is told, and filters may be installed: they tell nothing of blocks that are too young.
+#[test]
+fn no_method_answers_about_blocks_that_are_too_young() {
+    let (mut mined, mut client, filters) = world(Identity { min_depth: 1_000, ..Identity::default() });
+    let escaped = escapes(&mut mined, &mut client, &filters, &["blocks on top", "is older than block"]);
+    let harmless = [
+        "eth_blockNumber",
+        "eth_getFilterChanges",
+        "eth_getFilterLogs",
+        "eth_newBlockFilter",
+        "eth_newFilter",
+        "eth_subscribe",
+    ];
+    assert_eq!(escaped, BTreeSet::from(harmless));
+    for (index, method) in
+        [(0, "eth_getFilterChanges"), (1, "eth_getFilterChanges"), (1, "eth_getFilterLogs")]
+    {
+        let answer = mined.ask(&mut client, method, json!([filters[index]]));
+        assert_eq!(answer["result"], json!([]), "{answer}");
+    }
+    let answer = mined.ask(&mut client, "eth_getFilterLogs", json!([filters[2]]));
+    assert!(answer["error"]["message"].as_str().unwrap().contains("blocks on top"), "{answer}");
+}
+
+/// Filters tell of each block once it is deep enough.
+#[test]
+fn filters_tell_of_blocks_once_they_are_deep_enough() {
+    let (mut mined, mut client, filters) = world(Identity { min_depth: 3, ..Identity::default() });
+    mined.grow(5, 30);
+    mined.follow_at(&mut client, 60_000);
+    let told = mined.ask(&mut client, "eth_getFilterChanges", json!([filters[0]]));
+    let expected: Vec<B256> = mined.blocks[18..=22].iter().map(|(header, _)| header.hash()).collect();
+    assert_eq!(told["result"], json!(expected));
+}
+
+/// A header that states its own difficulty and is nobody's child that is known.
+fn stranger(mined: &Mined, number: u64) -> SealedHeader {
+    let parent = &mined.blocks[3].0;
+    let header = child(&mined.network, parent);
+    let parent_hash = B256::repeat_byte(0x77);
+    mine(Header {
+        number,
+        parent_hash,
+        difficulty: U256::from(1).into(),
+        timestamp: mined.now().unix,
+        ..header
+    })
+}
+
+fn refusal(mined: &mut Mined, client: &mut Client, method: &str, params: Value) -> String {
+    let answer = mined.ask(client, method, params);
+    assert_eq!(answer["error"]["code"], -32002, "{answer}");
+    answer["error"]["message"].as_str().unwrap().into()
+}
+
+/// Its proof of work is real, of the difficulty that it states itself.
+#[test]
+fn a_block_by_hash_of_a_difficulty_of_its_own_is_refused() {
+    for number in [START - 300, START + 3, START + 21, START + 1_000_000] {
+        let (mut mined, mut client, _) = world(Identity::default());
+        let forged = stranger(&mined, number);
+        mined.side.push(forged.clone());
+        let balance = json!(["0x0000000000000000000000000000000000000001", { "blockHash": forged.hash() }]);
+        let said = refusal(&mut mined, &mut client, "eth_getBalance", balance);
+        assert!(said.contains("verified chain") || said.contains("nobody has its ancestor"), "{said}");
+        refusal(&mut mined, &mut client, "rootlight_verification", json!([forged.hash()]));
+    }
+    // Nor does a known parent help.
+    let (mut mined, mut client, _) = world(Identity::default());
+    let parent = mined.blocks[18].0.clone();
+    let easy = mine(Header { difficulty: U256::from(1).into(), ..child(&mined.network, &parent) });
+    mined.side.push(easy.clone());
+    let said = refusal(&mut mined, &mut client, "eth_getBlockByHash", json!([easy.hash(), false]));
+    assert!(said.contains("difficulty"), "{said}");
+}
+
+/// Blocks off the chain that lead to it are verified, and have no depth.
+#[test]
+fn a_side_block_by_hash_is_connected_and_has_no_depth() {
+    let (mut mined, mut client, _) = world(Identity::default());
+    let branch = mined.fork(4);
+    let tip = branch.last().unwrap();
+    let told = mined.ask(&mut client, "rootlight_verification", json!([tip.hash()]))["result"].clone();
+    assert_eq!((&told["level"], &told["origin"]), (&json!("verified"), &json!("mined")), "{told}");
+    assert_eq!((&told["canonical"], &told["depth"]), (&json!(false), &json!("0x0")), "{told}");
+    assert_eq!(told["workOnTop"], Value::Null);
+    let head = ask(&mut client, "eth_blockNumber", json!([]))["result"].clone();
+    assert_eq!(head, json!(format!("{:#x}", START + 20)), "the head stays where it is");
+    let asked: Vec<&str> = mined.asked.iter().map(|call| call.method).collect();
+    assert_eq!(asked.iter().filter(|method| **method == "eth_getBlockByHash").count(), branch.len());
+
+    let (mut mined, mut client, _) = world(Identity { min_depth: 1, ..Identity::default() });
+    let side = mined.side[0].hash();
+    let said = refusal(&mut mined, &mut client, "eth_getBlockByHash", json!([side, false]));
+    assert!(said.contains("has 0 blocks on top, at least 1"), "{said}");
+}
+
+/// How far an upstream can lead this client.
+#[test]
+fn a_side_block_too_far_from_the_chain_is_refused() {
+    for (blocks, connects) in [(MAX_BRANCH, true), (MAX_BRANCH + 1, false)] {
+        let (mut mined, mut client, _) = world(Identity::default());
+        let mut parent = mined.blocks[2].0.clone();
+        for _ in 0..blocks {
+            let mut header = Header { gas_used: 7, ..child(&mined.network, &parent) };
+            header.difficulty = difficulty::expected(&header, &parent, &mined.network).into();
+            parent = mine(header);
+            mined.side.push(parent.clone());
+        }
+        let told = mined.ask(&mut client, "rootlight_verification", json!([parent.hash()]));
+        assert_eq!(told["result"]["canonical"] == json!(false), connects, "{told}");
+        assert_eq!(told["error"].to_string().contains("within 16 headers"), !connects, "{told}");
+    }
+}
+
+/// A call on a side block sees that block's ancestors, not those of the chain.
+#[test]
+fn a_call_on_a_side_block_reads_its_own_ancestors() {
+    let (mut mined, mut client, _) = world(Identity::default());
+    let branch = mined.fork(4);
+    let tip = branch.last().unwrap();
+    // PUSH the number of the block two below, BLOCKHASH, return it; code of a new contract.
+    let number = u16::try_from(tip.number - 2).unwrap();
+    let code = format!("0x61{number:04x}4060005260206000f3");
+    let call = json!([{ "data": code }, { "blockHash": tip.hash() }]);
+    let answer = mined.ask(&mut client, "eth_call", call);
+    assert_eq!(answer["result"], json!(branch[branch.len() - 3].hash()), "{answer}");
+    let canonical = mined.blocks.iter().find(|(header, _)| header.number == tip.number - 2).unwrap();
+    assert_ne!(answer["result"], json!(canonical.0.hash()));
+}
+
+/// Nobody is asked what is not there to be asked.
+#[test]
+fn a_height_that_is_only_announced_counts_for_little() {
+    let (mut mined, mut client, _) = world(Identity::default());
+    assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false);
+    mined.boast = 1_000_000_000;
+    for round in 1..5_u64 {
+        mined.follow_at(&mut client, round * 1_000_000);
+        // The next height is announced, and what is above our head has not come yet.
+        let now = Now { millis: round * 1_000_000 + 900_000, ..mined.now() };
+        let calls = match client.sync_next(0, now) {
+            crate::light::SyncStep::Fetch(calls) => calls,
+            wait @ crate::light::SyncStep::Wait(_) => panic!("{wait:?}"),
+        };
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+        assert_eq!(client.sync().announced().max(START + 20), START + 20, "round {round}");
+        assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false, "round {round}");
+    }
+    assert!(matches!(first_step(&mut client, "eth_blockNumber", json!([])), Step::Done(_)));
+    assert!(block_json(&mined.blocks[1].0).contains("0x"));
+}
