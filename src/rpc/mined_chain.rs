@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use alloy_primitives::hex;
 use serde_json::{json, value::RawValue, Value};
 
 use super::{Client, Step};
@@ -14,7 +15,7 @@ use crate::{
     light::{
         encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall,
     },
-    types::{uncles_hash, Header, SealedHeader, U256},
+    types::{uncles_hash, Header, HeaderForm, SealedHeader, U256},
 };
 
 pub(super) const START: u64 = 5_000;
@@ -46,6 +47,8 @@ pub(super) struct Mined {
     /// instead of `null`.
     pub(super) bare: bool,
     pub(super) family: Option<(Client, bool)>,
+    /// Whether raw headers may be had by hash.
+    pub(super) raw: bool,
 }
 
 impl Mined {
@@ -60,7 +63,7 @@ impl Mined {
     pub(super) fn from(number: u64, network: Network) -> Self {
         let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
         let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
-        Self { network, blocks, asked, habit, bare: false, family: None }
+        Self { network, blocks, asked, habit, bare: false, family: None, raw: false }
     }
 
     /// The next block by all rules, changed.
@@ -121,6 +124,12 @@ impl Mined {
                     return Err(CallFailure::Rpc { code: -32000, message: "no such uncle".into() });
                 }
                 uncle.to_string()
+            }
+            "rsk_getRawBlockHeaderByHash" if self.raw => {
+                let mut uncles = self.blocks.iter().flat_map(|(_, uncles)| uncles);
+                let uncle = uncles.find(|uncle| params[0] == json!(uncle.hash()));
+                let raw = uncle.map(|uncle| hex::encode_prefixed(uncle.header().encode(HeaderForm::Raw)));
+                json!(raw).to_string()
             }
             _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
         };
