@@ -25,7 +25,7 @@ use crate::{
         keys::{storage_root_key, REMASC_SENDER_KEY},
         Access, AccessKey, Account, StateError, StateReader, TrieState,
     },
-    trie::{Held, Trie},
+    trie::{Held, LoadError, Trie},
     types::{Header, SealedHeader, Transaction, REMASC_ADDRESS},
 };
 
@@ -74,11 +74,15 @@ impl Replay<'_> {
     }
 
     fn run(&self, observer: &mut dyn BlockObserver) -> Need<()> {
-        let held = Held::new(&self.known, self.parent.state_root)
-            .map_err(|_| Stop::Refused(Refusal::UnreadableState { number: self.parent.number }))?;
+        let interrupt = || self.view.interrupted();
+        let held = Held::new(&self.known, self.parent.state_root, &interrupt).map_err(|error| {
+            Stop::Refused(match error {
+                LoadError::Interrupted => Refusal::Interrupted,
+                _ => Refusal::UnreadableState { number: self.parent.number },
+            })
+        })?;
         let ancestors = Ancestors { view: self.view, header: self.header, stop: RefCell::new(None) };
         let mut watch = Watch { inner: observer, keys: BTreeSet::new(), listed: BTreeSet::new() };
-        let interrupt = || self.view.interrupted();
         let mut context = BlockContext::new(self.view.network(), self.header.header().into(), &ancestors);
         context.interrupt = &interrupt;
         let input = BlockInput {
@@ -102,11 +106,8 @@ impl Replay<'_> {
     }
 
     /// What is at hand of the parent's state, as a trie of its own. Its root is another one, and nobody looks at it.
-    fn base(&self, held: &Held) -> Trie {
-        let mut base = Trie::new();
-        for (key, value) in &held.entries {
-            base.put(key, value.clone());
-        }
+    fn base(&self, held: &Held<'_>) -> Trie {
+        let mut base = held.trie().clone();
         // The REMASC transaction's nonce only counts blocks; the body that holds it is verified.
         let count = self.body.transactions().last().map_or(U256::ZERO, |remasc| remasc.nonce.value());
         let counter = Account { nonce: u64::try_from(count).unwrap_or_default(), ..Account::default() };

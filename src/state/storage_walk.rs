@@ -13,19 +13,21 @@ pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
     storage_words_up_to(trie, address, usize::MAX).unwrap_or_default()
 }
 
-/// As [`storage_words`], or `None` where there are more than `limit`.
+/// As [`storage_words`], or `None` where there are more than `limit`, or more keys than so many words have.
 pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
     let prefix = storage_root_key(address);
     let start = prefix.len().saturating_add(BALANCING);
     let mut words = BTreeMap::new();
-    trie.for_each_below(&prefix, &mut |key, value| {
+    // One node more for the account's own value, at the prefix itself.
+    let nodes = limit.saturating_mul(2).saturating_add(1);
+    let whole = trie.for_each_below(&prefix, nodes, &mut |key, value| {
         let slot = key.get(start..).and_then(U256::try_from_be_slice);
         if let (Some(slot), Some(word)) = (slot, U256::try_from_be_slice(value)) {
             words.insert(slot, word);
         }
         words.len() <= limit
     });
-    (words.len() <= limit).then_some(words)
+    whole.then_some(words)
 }
 
 #[cfg(test)]
@@ -54,6 +56,20 @@ mod tests {
         assert!(storage_words(&trie, &other).is_empty());
     }
 
+    /// Any number of keys may end in the same slot: those whose 80 balancing bits differ.
+    #[test]
+    fn keys_of_one_slot_do_not_go_uncounted() {
+        let (mine, mut trie) = (Address::repeat_byte(1), Trie::new());
+        for balancing in 0..9u8 {
+            let mut key = slot_key(&mine, &U256::ZERO);
+            let at = storage_root_key(&mine).len();
+            key[at] = balancing;
+            trie.put(&key, vec![7]);
+        }
+        assert_eq!(storage_words_up_to(&trie, &mine, 7), None);
+        assert_eq!(storage_words_up_to(&trie, &mine, 9).map(|words| words.len()), Some(1));
+    }
+
     #[test]
     fn a_prefix_that_ends_inside_a_path() {
         let mut trie = Trie::new();
@@ -62,7 +78,7 @@ mod tests {
         trie.put(&[1, 9], vec![3]);
         let below = |prefix: &[u8]| {
             let mut keys = Vec::new();
-            trie.for_each_below(prefix, &mut |key, _| {
+            trie.for_each_below(prefix, usize::MAX, &mut |key, _| {
                 keys.push(key.to_vec());
                 true
             });

@@ -1,92 +1,70 @@
 //! All that can be read of a trie of which only some nodes are at hand.
 
-use alloc::vec::Vec;
-use alloy_primitives::{Bytes, B256};
+use alloy_primitives::B256;
 
 use super::bits::Bits;
-use super::node::{parse_node, Child, Node, Value};
-use super::source::{NodeSource, WalkError};
+use super::node::{parse_node, Child};
+use super::persist::{LoadError, Loader};
+use super::source::NodeSource;
+use super::tree::Trie;
 use super::EMPTY_ROOT;
 
 /// What is at hand of a trie.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
-    /// Keys with their values; long values only where they are at hand too.
-    pub entries: Vec<(Vec<u8>, Bytes)>,
-    /// Ways, bit by bit, to nodes that are not at hand.
-    holes: Vec<Vec<bool>>,
+pub struct Held<'a> {
+    source: &'a dyn NodeSource,
+    loader: Loader<'a>,
+    root: B256,
+    trie: Trie,
 }
 
-impl Held {
-    /// Everything that can be reached from a root. Nodes and values have been checked against their hashes before.
+impl<'a> Held<'a> {
+    /// Everything that can be reached from a root. Nodes and values have been checked against their hashes before. A
+    /// node is read once, however often it is repeated; `interrupted` is asked now and then.
     ///
     /// # Errors
-    /// Bytes under a hash that are not a node.
-    pub fn new(src: &dyn NodeSource, root: B256) -> Result<Self, WalkError> {
-        let mut held = Self::default();
-        if root == EMPTY_ROOT {
-            return Ok(held);
-        }
-        let mut open = alloc::vec![(root, Vec::new())];
-        // Each node stands once under its parent, and a way ends after the longest key.
-        while let Some((hash, way)) = open.pop() {
-            let Some(bytes) = src.node(&hash) else {
-                held.holes.push(way);
-                continue;
-            };
-            let bad = |error| WalkError::Bad { hash, error };
-            let node = parse_node(&bytes).map_err(bad)?;
-            let way = held.take(src, way, &node);
-            for (bit, child) in [(false, node.left), (true, node.right)] {
-                let mut below = way.clone();
-                below.push(bit);
-                match child {
-                    None => {}
-                    Some(Child::Hash(hash)) => open.push((*hash, below)),
-                    Some(Child::Embedded(bytes)) => {
-                        held.take(src, below, &parse_node(bytes).map_err(bad)?);
-                    }
-                }
-            }
-        }
-        Ok(held)
+    /// Bytes under a hash that are not a node, keys longer than any, or an interrupt.
+    pub fn new(
+        source: &'a dyn NodeSource,
+        root: B256,
+        interrupted: &'a dyn Fn() -> bool,
+    ) -> Result<Self, LoadError> {
+        let mut loader = Loader::partial(source, interrupted);
+        let trie = loader.load(root)?;
+        Ok(Self { source, loader, root, trie })
     }
 
-    /// Keeps a node's value; the way to its children.
-    fn take(&mut self, src: &dyn NodeSource, mut way: Vec<bool>, node: &Node<'_>) -> Vec<bool> {
-        way.extend(bits(node.path));
-        let value = match node.value {
-            Value::None => None,
-            Value::Inline(bytes) => Some(Bytes::copy_from_slice(bytes)),
-            Value::Long { hash, .. } => src.node(hash),
-        };
-        self.entries.extend(value.map(|value| (packed(&way), value)));
-        way
+    /// All keys whose values are at hand. Its root is another one wherever something is missing.
+    pub fn trie(&self) -> &Trie {
+        &self.trie
     }
 
     /// Whether all keys that begin with this one are known, present or absent.
     pub fn is_whole_below(&self, prefix: &[u8]) -> bool {
-        let prefix: Vec<bool> = bits(Bits::of_key(prefix)).collect();
-        let same = |hole: &&Vec<bool>| hole.iter().zip(&prefix).all(|(a, b)| a == b);
-        !self.holes.iter().any(|hole| same(&hole))
+        let (mut key, mut hash) = (Bits::of_key(prefix), self.root);
+        // Every step uses up a bit of the key.
+        while hash != EMPTY_ROOT && !self.loader.is_whole(&hash) {
+            let Some(bytes) = self.source.node(&hash) else { return false };
+            let Ok(node) = parse_node(&bytes) else { return false };
+            let shared = key.common_prefix(node.path);
+            let Some((bit, rest)) = key.skip(shared).split_first() else { return false };
+            let child = if bit { node.right } else { node.left };
+            match child.filter(|_| shared == node.path.len()) {
+                Some(Child::Hash(next)) => (hash, key) = (*next, rest),
+                // The key leaves the trie here, or ends in a node that is at hand with its parent.
+                Some(Child::Embedded(_)) | None => return true,
+            }
+        }
+        true
     }
-}
-
-fn bits(bits: Bits<'_>) -> impl Iterator<Item = bool> + '_ {
-    (0..bits.len()).filter_map(move |at| bits.get(at))
-}
-
-/// Keys are whole bytes.
-fn packed(way: &[bool]) -> Vec<u8> {
-    way.chunks(8).map(|byte| byte.iter().fold(0u8, |all, bit| (all << 1) | u8::from(*bit))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
 
+    use super::super::persist::tests::{doubled, leaf};
     use super::*;
-    use crate::trie::Trie;
 
     #[test]
     fn what_is_left_of_a_trie_without_some_nodes() {
@@ -96,19 +74,60 @@ mod tests {
         let mut nodes = BTreeMap::new();
         trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
 
-        let mut whole = Held::new(&nodes, trie.root()).unwrap();
-        whole.entries.sort();
+        let whole = Held::new(&nodes, trie.root(), &|| false).unwrap();
         keys.sort();
-        assert_eq!(whole.entries.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>(), keys);
-        assert!(whole.entries.iter().all(|(key, value)| trie.get(key) == Some(value)));
+        assert_eq!(entries(&whole), keys);
+        assert!(keys.iter().all(|key| whole.trie().get(key) == trie.get(key)));
         assert!(whole.is_whole_below(&[]) && whole.is_whole_below(&keys[9]));
 
         let gone = trie.proof(&keys[9]).pop().unwrap();
         nodes.remove(&alloy_primitives::keccak256(&gone));
-        let part = Held::new(&nodes, trie.root()).unwrap();
-        assert!(part.entries.len() < keys.len());
+        let part = Held::new(&nodes, trie.root(), &|| false).unwrap();
+        assert!(entries(&part).len() < keys.len());
         assert!(!part.is_whole_below(&[]) && !part.is_whole_below(&keys[9][..1]));
         assert!(!part.is_whole_below(&keys[9]) && part.is_whole_below(&keys[100]));
-        assert_eq!(Held::new(&BTreeMap::new(), EMPTY_ROOT), Ok(Held::default()));
+        let nothing = BTreeMap::new();
+        assert!(Held::new(&nothing, EMPTY_ROOT, &|| true).unwrap().trie().is_empty());
+        assert!(!Held::new(&nothing, trie.root(), &|| false).unwrap().is_whole_below(&[]));
+        assert!(matches!(Held::new(&nodes, trie.root(), &|| true), Err(LoadError::Interrupted)));
+    }
+
+    fn entries(held: &Held<'_>) -> Vec<Vec<u8>> {
+        let mut keys = Vec::new();
+        held.trie().for_each(&mut |key, _| keys.push(key.to_vec()));
+        keys
+    }
+
+    /// The same subtree in several places, as contracts with the same storage have it, is there in each of them.
+    #[test]
+    fn repeated_subtrees_are_read_in_every_place() {
+        let mut trie = Trie::new();
+        for place in 0..40u8 {
+            (0..20u8).for_each(|slot| trie.put(&[place, slot.wrapping_mul(29), 3], alloc::vec![slot; 60]));
+        }
+        let mut nodes = BTreeMap::new();
+        trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
+        let held = Held::new(&nodes, trie.root(), &|| false).unwrap();
+        assert_eq!(entries(&held).len(), 800);
+        assert_eq!(held.trie().root(), trie.root());
+    }
+
+    /// A state of 24 to 60 levels whose nodes repeat their child has that many bits of keys; it is read at once.
+    #[test]
+    fn states_of_repeated_children_are_read_at_once() {
+        for levels in [24, 60, 400] {
+            let mut nodes = BTreeMap::new();
+            let root = doubled(leaf(), levels, &mut nodes);
+            let looks = core::cell::Cell::new(0);
+            let interrupted = || {
+                looks.set(looks.get() + 1);
+                false
+            };
+            let held = Held::new(&nodes, root, &interrupted).unwrap();
+            assert!(held.is_whole_below(&[7]) && (1..levels + 9).contains(&looks.get()), "{}", looks.get());
+        }
+        let mut nodes = BTreeMap::new();
+        let root = doubled(leaf(), 2_000, &mut nodes);
+        assert!(matches!(Held::new(&nodes, root, &|| false), Err(LoadError::TooDeep(_))));
     }
 }

@@ -2,13 +2,13 @@
 
 use super::bits::BitPath;
 use super::limits::MAX_PATH_BITS;
-use super::node::{parse_node, Child, Value};
+use super::node::{parse_node, Child, Node, Value};
 use super::source::{NodeSource, WalkError};
 use super::tree::Trie;
 use super::tree_node::{Link, Stored, TreeNode};
 use super::EMPTY_ROOT;
 use alloc::collections::BTreeMap;
-use alloc::sync::Arc;
+use alloc::vec::Vec;
 use alloy_primitives::{keccak256, Bytes, B256};
 use thiserror::Error;
 
@@ -30,6 +30,12 @@ pub enum LoadError {
     /// A path longer than any key.
     #[error("{0}: keys of more than {MAX_PATH_BITS} bits")]
     TooDeep(B256),
+    /// A node without a value and without children, which no trie has.
+    #[error("{0}: a node with neither a value nor children")]
+    Empty(B256),
+    /// Reading took longer than allowed.
+    #[error("reading the state was interrupted")]
+    Interrupted,
 }
 
 impl Trie {
@@ -63,17 +69,50 @@ fn add(
     }
 }
 
-/// Reads tries back from a store. Nodes that several versions have are read once and shared. The store is
-/// not trusted: everything is hashed.
+/// Reads tries back from a store. Nodes that stand in several places or versions are read once and shared, so the
+/// work grows with the number of different nodes, however often they are repeated. The store is not trusted:
+/// everything is hashed.
 pub struct Loader<'a> {
     source: &'a dyn NodeSource,
-    nodes: BTreeMap<B256, Arc<TreeNode>>,
+    nodes: BTreeMap<B256, Loaded>,
+    /// Set where nodes may be missing and were hashed before; asked now and then whether to stop.
+    partial: Option<&'a dyn Fn() -> bool>,
 }
+
+/// What was read of a node and everything below it.
+#[derive(Clone, Default)]
+struct Loaded {
+    /// None where nothing of it is at hand.
+    node: Link,
+    /// Bits of the longest key from this node on.
+    height: usize,
+    /// Whether everything below is at hand.
+    whole: bool,
+}
+
+/// A node whose children are being read.
+#[derive(Clone)]
+struct Open {
+    hash: B256,
+    bytes: Bytes,
+    /// How many bits a key may have from this node on.
+    bits: usize,
+}
+
+/// How many nodes are read between two looks at the interrupt.
+const INTERRUPT_EVERY: usize = 256;
 
 impl<'a> Loader<'a> {
     /// A loader that has read nothing yet.
     pub fn new(source: &'a dyn NodeSource) -> Self {
-        Self { source, nodes: BTreeMap::new() }
+        Self { source, nodes: BTreeMap::new(), partial: None }
+    }
+
+    /// A loader for a source which hashed its nodes before and has only some of them; those that are missing are
+    /// read as empty. `interrupted` ends the reading.
+    #[cfg(feature = "local")]
+    pub(super) fn partial(source: &'a dyn NodeSource, interrupted: &'a dyn Fn() -> bool) -> Self {
+        Self { partial: Some(interrupted), ..Self::new(source) }
     }
 
     /// The trie with this root.
@@ -84,62 +123,133 @@ impl<'a> Loader<'a> {
         if root == EMPTY_ROOT {
             return Ok(Trie::new());
         }
-        Ok(Trie { top: Some(self.node(&root, MAX_PATH_BITS)?) })
+        let mut open = Vec::new();
+        self.open(root, MAX_PATH_BITS, &mut open)?;
+        // Depth first; the stack holds at most two nodes per bit of the longest key.
+        while let Some(next) = open.last().cloned() {
+            if self.nodes.contains_key(&next.hash) || self.visit(&next, &mut open)? {
+                open.pop();
+            }
+        }
+        Ok(Trie { top: self.nodes.get(&root).and_then(|loaded| loaded.node.clone()) })
+    }
+
+    /// Whether everything below a node that was read is at hand.
+    #[cfg(feature = "local")]
+    pub(super) fn is_whole(&self, hash: &B256) -> bool {
+        self.nodes.get(hash).is_some_and(|loaded| loaded.whole)
+    }
+
+    /// Puts a node on the stack, unless it was read before.
+    fn open(&mut self, hash: B256, bits: usize, open: &mut Vec<Open>) -> Result<(), LoadError> {
+        if self.nodes.contains_key(&hash) {
+            return Ok(());
+        }
+        match self.bytes(&hash) {
+            Ok(bytes) => open.push(Open { hash, bytes, bits }),
+            Err(LoadError::Walk(WalkError::Missing(_))) if self.partial.is_some() => {
+                self.nodes.insert(hash, Loaded::default());
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn bytes(&self, hash: &B256) -> Result<Bytes, LoadError> {
         let bytes = self.source.node(hash).ok_or(WalkError::Missing(*hash))?;
+        if self.partial.is_some() {
+            return Ok(bytes);
+        }
         match keccak256(&bytes) {
             found if found == *hash => Ok(bytes),
             found => Err(LoadError::Hash { expected: *hash, found }),
         }
     }
 
-    fn node(&mut self, hash: &B256, bits: usize) -> Result<Arc<TreeNode>, LoadError> {
-        if let Some(node) = self.nodes.get(hash) {
-            return Ok(node.clone());
+    /// Builds a node whose children have been read (`true`), or opens those that have not.
+    fn visit(&mut self, at: &Open, open: &mut Vec<Open>) -> Result<bool, LoadError> {
+        let due = self.nodes.len().is_multiple_of(INTERRUPT_EVERY);
+        if due && self.partial.is_some_and(|interrupted| interrupted()) {
+            return Err(LoadError::Interrupted);
         }
-        let node = self.parse(hash, &self.bytes(hash)?, bits)?;
-        self.nodes.insert(*hash, node.clone());
-        Ok(node)
-    }
-
-    fn parse(&mut self, hash: &B256, bytes: &[u8], bits: usize) -> Result<Arc<TreeNode>, LoadError> {
-        let node = parse_node(bytes).map_err(|error| WalkError::Bad { hash: *hash, error })?;
-        let left_over = bits.checked_sub(node.path.len()).ok_or(LoadError::TooDeep(*hash))?;
-        let value = match node.value {
-            Value::None => None,
-            Value::Inline(value) => Some(Stored::new(Bytes::copy_from_slice(value))),
-            Value::Long { hash, len } => Some(self.long_value(*hash, len)?),
-        };
-        let left = self.child(hash, node.left, left_over)?;
-        let right = self.child(hash, node.right, left_over)?;
-        Ok(TreeNode::new(BitPath::of(node.path), value, left, right))
-    }
-
-    fn long_value(&self, hash: B256, len: u32) -> Result<Stored, LoadError> {
-        let bytes = self.bytes(&hash)?;
-        match bytes.len() == len as usize {
-            true => Ok(Stored { bytes, long_hash: Some(hash) }),
-            false => Err(WalkError::ValueLength { hash, expected: len, found: bytes.len() }.into()),
+        let node = parse_node(&at.bytes).map_err(|error| WalkError::Bad { hash: at.hash, error })?;
+        let below = at.bits.checked_sub(node.path.len().saturating_add(1));
+        let before = open.len();
+        for child in [node.left, node.right].into_iter().flatten() {
+            let bits = below.ok_or(LoadError::TooDeep(at.hash))?;
+            if let Child::Hash(hash) = child {
+                self.open(*hash, bits, open)?;
+            }
         }
+        if open.len() > before {
+            return Ok(false);
+        }
+        let loaded = self.build(&at.hash, &node)?;
+        // A child that was read nearer to the root may have longer keys below it than there is room for here.
+        if loaded.height > at.bits {
+            return Err(LoadError::TooDeep(at.hash));
+        }
+        self.nodes.insert(at.hash, loaded);
+        Ok(true)
     }
 
-    fn child(&mut self, parent: &B256, child: Option<Child<'_>>, bits: usize) -> Result<Link, LoadError> {
-        let Some(child) = child else { return Ok(None) };
-        let bits = bits.checked_sub(1).ok_or(LoadError::TooDeep(*parent))?;
+    /// The node with its value and its children, which have been read. `hash` is its own, or its parent's where it
+    /// is embedded there.
+    fn build(&self, hash: &B256, node: &Node<'_>) -> Result<Loaded, LoadError> {
+        let children = [self.child(hash, node.left)?, self.child(hash, node.right)?];
+        let below = || children.iter().flatten();
+        let above = below().map(|child| child.height.saturating_add(1)).max().unwrap_or(0);
+        let height = node.path.len().saturating_add(above);
+        let whole = below().all(|child| child.whole);
+        let value = self.value(node.value)?;
+        let [left, right] = children.map(|child| child.and_then(|child| child.node));
+        if value.is_none() && left.is_none() && right.is_none() {
+            // Where all nodes are at hand this is none that a trie has; elsewhere nothing of it is at hand. Kept, such
+            // nodes would make walks over repeated nodes as long as their number of ways, without a key on them.
+            return match self.partial {
+                Some(_) => Ok(Loaded { node: None, height, whole }),
+                None => Err(LoadError::Empty(*hash)),
+            };
+        }
+        let node = Some(TreeNode::new(BitPath::of(node.path), value, left, right));
+        Ok(Loaded { node, height, whole })
+    }
+
+    fn child(&self, parent: &B256, child: Option<Child<'_>>) -> Result<Option<Loaded>, LoadError> {
         match child {
-            Child::Hash(hash) => self.node(hash, bits).map(Some),
-            Child::Embedded(bytes) => self.parse(parent, bytes, bits).map(Some),
+            None => Ok(None),
+            Some(Child::Hash(hash)) => match self.nodes.get(hash) {
+                Some(loaded) => Ok(Some(loaded.clone())),
+                None => Err(WalkError::Missing(*hash).into()),
+            },
+            Some(Child::Embedded(bytes)) => {
+                let node = parse_node(bytes).map_err(|error| WalkError::Bad { hash: *parent, error })?;
+                // The parser takes no embedded node with children, so this goes one level down.
+                self.build(parent, &node).map(Some)
+            }
+        }
+    }
+
+    fn value(&self, value: Value<'_>) -> Result<Option<Stored>, LoadError> {
+        let (hash, len) = match value {
+            Value::None => return Ok(None),
+            Value::Inline(value) => return Ok(Some(Stored::new(Bytes::copy_from_slice(value)))),
+            Value::Long { hash, len } => (*hash, len),
+        };
+        match self.bytes(&hash) {
+            Ok(bytes) if bytes.len() == len as usize => Ok(Some(Stored { bytes, long_hash: Some(hash) })),
+            Ok(bytes) => Err(WalkError::ValueLength { hash, expected: len, found: bytes.len() }.into()),
+            Err(_) if self.partial.is_some() => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::trie::Bits;
-    use alloc::vec::Vec;
+    use alloc::sync::Arc;
 
     type Nodes = BTreeMap<B256, Bytes>;
 
@@ -215,5 +325,81 @@ mod tests {
         let deep = Trie { top: Some(node) };
         store(&deep, &mut nodes);
         assert!(matches!(Loader::new(&nodes).load(deep.root()), Err(LoadError::TooDeep(_))));
+    }
+
+    /// A node with a short value and no path.
+    pub(in crate::trie) fn leaf() -> TreeNode {
+        let value = Some(Stored::new(Bytes::from_static(&[7; 30])));
+        Arc::into_inner(TreeNode::new(BitPath::default(), value, None, None)).unwrap()
+    }
+
+    /// Nodes that stand below each other by hash: each has the one before as its left and right child.
+    pub(in crate::trie) fn doubled(leaf: TreeNode, levels: usize, nodes: &mut Nodes) -> B256 {
+        let mut hash = keccak256(leaf.to_bytes());
+        nodes.insert(hash, leaf.to_bytes().into());
+        for _ in 0..levels {
+            let child = Some(Child::Hash(&hash));
+            let node = Node {
+                path: Bits::first(&[], 0),
+                left: child,
+                right: child,
+                children_size: 1,
+                value: Value::None,
+            };
+            let bytes = node.to_bytes();
+            hash = keccak256(&bytes);
+            nodes.insert(hash, bytes.into());
+        }
+        hash
+    }
+
+    /// A trie of 60 levels whose nodes repeat their child has 2^60 keys; it is read in 61 steps.
+    #[test]
+    fn repeated_children_are_read_once() {
+        let mut nodes = Nodes::new();
+        let root = doubled(leaf(), 60, &mut nodes);
+        let read = Loader::new(&nodes).load(root).unwrap();
+        assert_eq!(read.get(&[0xa5; 8]), None);
+        assert!(read.children_size() > 1 << 60);
+        let mut seen = 0;
+        let whole = read.for_each_below(&[], 1_000, &mut |_, _| {
+            seen += 1;
+            true
+        });
+        assert!(!whole && seen < 1_000, "a walk over keys ends after so many nodes");
+    }
+
+    /// A node may be read first where keys are short and stand a second time where they get too long.
+    #[test]
+    fn depth_counts_where_a_node_is_read_again() {
+        let mut nodes = Nodes::new();
+        let link = |path: usize, left: &B256, right: &B256, nodes: &mut Nodes| {
+            let zeros = [0; 128];
+            let node = Node {
+                path: Bits::first(&zeros, path),
+                left: Some(Child::Hash(left)),
+                right: Some(Child::Hash(right)),
+                children_size: 1,
+                value: Value::None,
+            };
+            let bytes = node.to_bytes();
+            let hash = keccak256(&bytes);
+            nodes.insert(hash, bytes.into());
+            hash
+        };
+        let value = Some(Stored::new(Bytes::from_static(&[7; 30])));
+        let leaf = TreeNode::new(BitPath::of(Bits::first(&[0; 128], 800)), value, None, None);
+        let leaf = doubled(Arc::into_inner(leaf).unwrap(), 0, &mut nodes);
+        let deep = link(300, &leaf, &leaf, &mut nodes);
+        let root = link(0, &leaf, &deep, &mut nodes);
+        assert!(matches!(Loader::new(&nodes).load(root), Err(LoadError::TooDeep(_))));
+    }
+
+    #[test]
+    fn a_node_without_anything_is_refused() {
+        let empty = TreeNode::new(BitPath::default(), None, None, None);
+        let mut nodes = Nodes::new();
+        let root = doubled(Arc::into_inner(empty).unwrap(), 3, &mut nodes);
+        assert!(matches!(Loader::new(&nodes).load(root), Err(LoadError::Empty(_))));
     }
 }

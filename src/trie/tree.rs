@@ -128,16 +128,21 @@ impl Trie {
 
     /// Hands out every key with its value in ascending order of keys. Keys put here are whole bytes.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &Bytes)) {
-        if let Some(top) = &self.top {
-            each(top, &mut BitPath::default(), &mut |key, value| {
-                visit(key, value);
-                true
-            });
-        }
+        self.for_each_below(&[], usize::MAX, &mut |key, value| {
+            visit(key, value);
+            true
+        });
     }
 
-    /// As [`Self::for_each`], for the keys that begin with `prefix`, until `visit` says `false`.
-    pub fn for_each_below(&self, prefix: &[u8], visit: &mut dyn FnMut(&[u8], &Bytes) -> bool) {
+    /// As [`Self::for_each`], for the keys that begin with `prefix`, until `visit` says `false`; tells whether it
+    /// never did. A trie with `n` such keys has less than `2 * n` nodes there; after `nodes` of them the walk ends as if
+    /// `visit` had ended it, since one that repeats its nodes has any number of ways through them.
+    pub fn for_each_below(
+        &self,
+        prefix: &[u8],
+        mut nodes: usize,
+        visit: &mut dyn FnMut(&[u8], &Bytes) -> bool,
+    ) -> bool {
         let (mut key, mut rest) = (BitPath::default(), Bits::of_key(prefix));
         let mut link = self.top.as_deref();
         while let Some(node) = link {
@@ -145,22 +150,29 @@ impl Trie {
             let shared = rest.common_prefix(path);
             rest = rest.skip(shared);
             let Some((bit, after)) = rest.split_first() else {
-                each(node, &mut key, visit);
-                return;
+                return each(node, &mut key, &mut nodes, visit);
             };
             if shared < path.len() {
-                return;
+                break;
             }
             key.extend(path);
             key.push(bit);
             (link, rest) = (node.child(bit).as_deref(), after);
         }
+        true
     }
 }
 
-/// In-order walk below `node`, with `key` the bits above it, until `visit` says `false`; tells whether it
-/// never did.
-fn each(node: &TreeNode, key: &mut BitPath, visit: &mut dyn FnMut(&[u8], &Bytes) -> bool) -> bool {
+/// In-order walk below `node`, with `key` the bits above it, until `visit` says `false` or `left` nodes were gone
+/// through; tells whether neither happened.
+fn each(
+    node: &TreeNode,
+    key: &mut BitPath,
+    left: &mut usize,
+    visit: &mut dyn FnMut(&[u8], &Bytes) -> bool,
+) -> bool {
+    let Some(less) = left.checked_sub(1) else { return false };
+    *left = less;
     let above = key.bits().len();
     key.extend(node.path.bits());
     if let (Some(value), Some(whole)) = (&node.value, key.whole_bytes()) {
@@ -172,7 +184,7 @@ fn each(node: &TreeNode, key: &mut BitPath, visit: &mut dyn FnMut(&[u8], &Bytes)
         if let Some(child) = node.child(bit) {
             let len = key.bits().len();
             key.push(bit);
-            if !each(child, key, visit) {
+            if !each(child, key, left, visit) {
                 return false;
             }
             key.truncate(len);
