@@ -225,12 +225,7 @@ impl Session {
             let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
             self.exchange.finish(place, counted.outcome);
             if let Some(member) = self.exchange.members.get_mut(place) {
-<<<<<<< ours
-                member.state = State::Finished(counted.outcome);
                 member.level = counted.unproven.then_some("unproven");
-=======
-                member.unproven = counted.unproven;
->>>>>>> theirs
             }
             self.own.sent.extend(counted.sent);
         }
