@@ -83,7 +83,7 @@ export function limited(life, signal, timeout) {
   if (signal?.aborted) abort();
   signal?.addEventListener('abort', abort);
   const words = `not connected within ${timeout} ms`;
-  const timer = timeout === undefined ? undefined : setTimeout(() => life.end(disconnected(words)), Math.min(timeout, LONGEST));
+  const timer = timeout == null ? undefined : setTimeout(() => life.end(disconnected(words)), Math.min(timeout, LONGEST));
   return () => {
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
