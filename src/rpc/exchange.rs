@@ -100,7 +100,6 @@ impl Exchange {
     }
 
     /// Runs each call that is still to be run, in order, as long as `interrupt` allows it; the rest is refused.
-    #[cfg(feature = "local")]
     pub(super) fn run_each(&mut self, interrupt: &dyn Fn() -> bool, mut run: impl FnMut(&Call) -> Outcome) {
         for place in 0..self.members.len() {
             let Some(State::Pending(call)) = self.members.get(place).map(|member| &member.state) else {

@@ -7,10 +7,12 @@ use super::{
     dispatch::Dispatcher,
     envelope::Call,
     error::RpcError,
-    exchange::{Exchange, State},
-    method::{Done, Failure, Method, Pages},
+    exchange::Exchange,
+    method::{Done, Failure, Method},
     session::Reply,
 };
+#[cfg(feature = "local")]
+use super::{exchange::State, method::Pages};
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
 
 /// A message to a local chain, read but not answered.
