@@ -5,7 +5,9 @@ use alloc::sync::Arc;
 use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
-    method::{absent, done, optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param},
+    method::{
+        absent, done, optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param,
+    },
     params::Params,
     raw_transaction, render,
 };
