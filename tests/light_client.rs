@@ -306,7 +306,10 @@ fn a_transaction_is_absent_only_if_both_ways_of_asking_say_so() {
 #[test]
 fn state_from_before_the_unitrie_is_refused() {
     let Some(recording) = recording(20) else { return };
-    let network = Network::from_json(r#"{"name":"old","rules":{"rskip126":6}}"#).unwrap();
+    // The recorded chain begins with the block 0 of all rules.
+    let genesis = Network::regtest().genesis_hash;
+    let file = format!(r#"{{"name":"old","rules":{{"rskip126":6}},"genesisHash":"{genesis}"}}"#);
+    let network = Network::from_json(&file).unwrap();
     let mut harness = Harness::new(&recording, network);
     harness.sync().unwrap();
     let params = serde_json::json!(["0x0000000000000000000000000000000001000006", "0x5"]);

@@ -143,7 +143,8 @@ impl Service for Served {
 
 fn options() -> LightOptions {
     let sync = SyncOptions { poll: 3, retry: 20, longest_retry: 50, ..SyncOptions::default() };
-    LightOptions { sync, ..LightOptions::default() }
+    // Recorded headers are old ones.
+    LightOptions { sync, max_age: 0, ..LightOptions::default() }
 }
 
 fn resume(node: &Arc<Node>, folder: &Path) -> Result<LightService, StoreError> {
