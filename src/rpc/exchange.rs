@@ -174,7 +174,10 @@ pub(super) fn interrupted() -> RpcError {
 /// Says beside the result that nothing proves it.
 fn marked(mut answer: String, level: &str) -> String {
     answer.pop();
-    answer + r#","level":""# + level + r#""}"#
+    answer.push_str(r#","level":""#);
+    answer.push_str(level);
+    answer.push_str(r#""}"#);
+    answer
 }
 
 impl Member {

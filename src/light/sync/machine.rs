@@ -150,7 +150,7 @@ impl Sync {
     /// The highest block that an upstream in good standing announces. Once the head was reached, only those count that
     /// have shown all they announced at their last turn.
     pub fn announced(&self) -> u64 {
-        let counts = |peer: &&Peer| !peer.is_resting() && !(self.synced_once && peer.boasts);
+        let counts = |peer: &&Peer| !(peer.is_resting() || self.synced_once && peer.boasts);
         let healthy = self.peers.iter().filter(counts);
         healthy.filter_map(|peer| peer.announced).max().unwrap_or(0)
     }
