@@ -51,6 +51,7 @@ impl Target {
             }
         }
         let _ = child.kill();
+        let _ = child.wait();
         panic!("{binary} {arguments:?} does not listen");
     }
 
