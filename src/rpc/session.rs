@@ -103,7 +103,7 @@ impl Session {
         }
     }
 
-    /// Whether running the message takes no longer than a few look-ups, see [`Exchange::is_brief`]. What needs the
+    /// Whether running the message takes no longer than a few look-ups. What needs the
     /// filters may wait for others that do.
     pub fn is_brief(&self) -> bool {
         !self.watches() && self.exchange.is_brief(&self.dispatcher)
