@@ -17,7 +17,7 @@ use rootlight::engine::{
 use rootlight::light::BlockRef;
 use rootlight::state::StateReader;
 use rootlight::trie::WalkError;
-use rootlight::types::{json, Receipt};
+use rootlight::types::{json, Receipt, Transaction};
 use serde_json::Value;
 use support::chain::{hash, lines, text};
 use support::{bytes, shared, u64_of};
@@ -181,7 +181,7 @@ impl View for Chain<'_> {
         Ok(Arc::new(VerifiedReceipts::check(header, receipts, self.network()).unwrap()))
     }
 
-    fn locate(&self, _: B256) -> Need<TransactionPlace> {
+    fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         Ok(TransactionPlace::Unknown)
     }
 

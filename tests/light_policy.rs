@@ -212,6 +212,57 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     }
 }
 
+/// A transaction that was sent from here: while its sender's proven nonce does not use it, it is not mined, and nobody is
+/// asked where it is. Once the nonce is used, it is mined or replaced: whoever shows it proves it, and "there is none" is
+/// marked.
+#[test]
+fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
+    let mut dev = dev();
+    let sign = |dev: &mut Dev, value: &str| {
+        let fields = json!([{"from": ALICE, "to": BOB, "value": value, "gas": "0x5208", "gasPrice": "0x3b9aca00",
+            "nonce": "0xf"}]);
+        let signed = dev.get("eth_signTransaction", fields);
+        let signed = signed.get("raw").cloned().unwrap_or(signed);
+        let hash = format!("{}", alloy_primitives::keccak256(support::bytes(signed.as_str().unwrap())));
+        (signed, hash)
+    };
+    let ((first, mined), (second, replaced)) = (sign(&mut dev, "0x1"), sign(&mut dev, "0x2"));
+    let mut light = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    for signed in [&first, &second] {
+        assert!(light.call("eth_sendRawTransaction", &json!([signed])).is_ok());
+    }
+    for hash in [&mined, &replaced] {
+        let receipt = light.send("eth_getTransactionReceipt", &json!([hash]));
+        assert_eq!((&receipt["result"], receipt.get("level")), (&Value::Null, None));
+        let waiting = light.send("eth_getTransactionByHash", &json!([hash]));
+        assert_eq!((&waiting["result"]["hash"], waiting.get("level")), (&json!(hash), None));
+    }
+    // The same with the signed transaction given, which nobody sent from here.
+    let mut other = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    let receipt = other.send("eth_getTransactionReceipt", &json!([mined, first]));
+    assert_eq!((&receipt["result"], receipt.get("level")), (&Value::Null, None), "{receipt}");
+    let error = other.call("eth_getTransactionReceipt", &json!([mined, second])).unwrap_err();
+    assert_eq!(error["code"], -32602, "{error}");
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+        assert_eq!(asked(&mut light, method) + asked(&mut other, method), 0, "{method}");
+    }
+    assert_eq!(dev.get("eth_sendRawTransaction", json!([first])), json!(mined));
+    for upstream in std::iter::once(&mut light.upstream).chain(&mut light.others) {
+        upstream.chain = dev.client.snapshot();
+    }
+    light.sync();
+    let receipt = light.send("eth_getTransactionReceipt", &json!([mined]));
+    assert_eq!((&receipt["result"]["status"], receipt.get("level")), (&json!("0x1"), None));
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+        let answer = light.send(method, &json!([replaced]));
+        assert_eq!(
+            (&answer["result"], &answer["level"]),
+            (&Value::Null, &json!("unproven-absence")),
+            "{method}"
+        );
+    }
+}
+
 /// Signed for chain 30; this is chain 33.
 #[test]
 fn a_transaction_for_another_chain_stays_here() {

@@ -101,6 +101,12 @@ pub struct VerifiedBody {
 }
 
 impl VerifiedBody {
+    /// A body for tests of what is kept of it.
+    #[cfg(test)]
+    pub(crate) const fn of_hashes(block: B256, hashes: Vec<B256>) -> Self {
+        Self { block, transactions: Vec::new(), hashes }
+    }
+
     /// Checks the transactions against the header's root.
     pub fn check(
         header: &VerifiedHeader,

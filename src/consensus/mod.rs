@@ -25,6 +25,8 @@ pub mod custom;
 pub mod difficulty;
 pub mod fallback;
 pub mod fork_choice;
+#[cfg(test)]
+mod fork_choice_test;
 pub mod fork_detection;
 pub mod genesis;
 pub mod genesis_state;

@@ -1,6 +1,7 @@
 //! The view of a light client: the verified header chain and the facts proven so far.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use core::cell::Cell;
 
 use alloy_primitives::Address;
 use alloy_primitives::{Bytes, B256, U256};
@@ -17,10 +18,10 @@ use crate::{
         Candidate, ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
     },
     exec::CallPolicy,
-    light::{BlockRef, Fact, Facts, Known, Location, Pin},
-    state::{StateReader, TrieState},
+    light::{BlockRef, Fact, Facts, Known, Location, Pin, UpstreamState},
+    state::{StateError, StateReader, TrieState},
     trie::{self, WalkError},
-    types::{SealedHeader, EMPTY_UNCLES_HASH},
+    types::{SealedHeader, Transaction, EMPTY_UNCLES_HASH},
 };
 
 /// Blocks one question about logs may look at: each that may have some has to be fetched and proven.
@@ -34,12 +35,19 @@ pub struct LightView<'a> {
     pin: &'a Pin,
     known: Known<'a>,
     interrupt: &'a dyn Fn() -> bool,
+    /// Whether an answer rests on an absence that nobody can prove.
+    unproven: Cell<bool>,
 }
 
 impl<'a> LightView<'a> {
     /// A view of the pinned head over the known facts; `interrupt` says when a run has used up its time.
     pub fn new(pin: &'a Pin, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
-        Self { pin, known, interrupt }
+        Self { pin, known, interrupt, unproven: Cell::new(false) }
+    }
+
+    /// Whether what was read since the last call rests on "there is none" that nobody can prove.
+    pub fn take_unproven(&self) -> bool {
+        self.unproven.take()
     }
 
     /// The chain; every header that leaves this view is read from here.
@@ -61,12 +69,38 @@ impl<'a> LightView<'a> {
         Ok(uncles.headers().iter().all(proven).then(|| below.saturating_add(own)))
     }
 
-    /// What was passed on from here waits, though no upstream shows it.
-    fn sent_from_here(&self, transaction: &B256) -> TransactionPlace {
-        if let Some(sent) = self.known.sent(transaction) {
-            return TransactionPlace::Pending(sent.clone());
+    /// Whether the chain up to the head leaves a transaction's nonce unused, so that it is not mined; `None` where nobody
+    /// proves its sender's nonce.
+    fn is_unused(&self, head: &VerifiedHeader, transaction: &Transaction) -> Need<Option<bool>> {
+        let proves = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
+        let sender = transaction.recover_sender(self.pin.network().chain_id);
+        let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
+        // The head is younger than a host with a depth accepts.
+        if self.min_depth() > 0 || !self.pin.states().iter().any(proves) {
+            return Ok(None);
         }
-        TransactionPlace::Unknown
+        match state.account(&sender) {
+            Ok(account) => {
+                let next = account.map_or(0, |account| account.nonce);
+                Ok(Some(U256::from(next) <= transaction.nonce.value()))
+            }
+            Err(StateError::Missing(key)) => match Fact::State(block_ref(head), key) {
+                fact if self.known.is_refused(&fact) => Ok(None),
+                fact => lacking(fact),
+            },
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Where a transaction is that nobody shows in a block.
+    fn waiting(&self, head: &VerifiedHeader, transaction: &Arc<Transaction>) -> Need<TransactionPlace> {
+        let unused = self.is_unused(head, transaction)?;
+        // With its nonce used it is mined or replaced, and which of both nobody can prove.
+        self.unproven.set(self.unproven.get() || unused != Some(true));
+        Ok(match unused {
+            Some(false) => TransactionPlace::Unknown,
+            _ => TransactionPlace::Pending(transaction.clone()),
+        })
     }
 }
 
@@ -147,7 +181,10 @@ impl View for LightView<'_> {
             return gate::admit(self.pin, chain, header).map(Some);
         }
         match self.known.header(&hash) {
-            Some(None) => Ok(None),
+            Some(None) => {
+                self.unproven.set(true);
+                Ok(None)
+            }
             // One that is known but not connected to the chain is none yet.
             _ => lacking(Fact::Header(hash)),
         }
@@ -211,17 +248,33 @@ impl View for LightView<'_> {
         }
     }
 
-    fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
-        self.chain()?;
-        let block = match self.known.location(&transaction) {
-            None => return lacking(Fact::Location(transaction)),
-            Some(Location::Unknown) => return Ok(self.sent_from_here(&transaction)),
-            Some(Location::Pending(pending)) => return Ok(TransactionPlace::Pending(pending.clone())),
-            Some(Location::Mined(block)) => *block,
+    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
+        let head = self.chain()?.head();
+        let given = given.or_else(|| self.known.sent(&transaction));
+        if let Some(given) = given {
+            // The nonce decides, and nobody has to be asked where it is.
+            if self.is_unused(head, given)? == Some(true) {
+                return Ok(TransactionPlace::Pending(given.clone()));
+            }
+        }
+        let block = match (self.known.location(&transaction), given) {
+            (None, _) => return lacking(Fact::Location(transaction)),
+            (Some(Location::Pending(waiting)), _) | (Some(Location::Unknown), Some(waiting)) => {
+                return self.waiting(head, waiting);
+            }
+            (Some(Location::Unknown), None) => {
+                self.unproven.set(true);
+                return Ok(TransactionPlace::Unknown);
+            }
+            (Some(Location::Mined(block)), _) => *block,
         };
-        let header = match self.header_by_number(block.number)? {
-            Some(header) if header.hash() == block.hash => header,
-            _ => return Err(Stop::Refused(Refusal::Abandoned(block))),
+        let header = match self.header_by_number(block.number) {
+            Ok(Some(header)) if header.hash() == block.hash => header,
+            Err(Stop::Refused(Refusal::TooOld { number, lowest })) => {
+                return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));
+            }
+            Err(other) => return Err(other),
+            Ok(_) => return Err(Stop::Refused(Refusal::Abandoned(block))),
         };
         let body = self.body(&header)?;
         match body.position(&transaction) {

@@ -230,7 +230,7 @@ impl View for LocalView<'_> {
         }
     }
 
-    fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
+    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         if let Some((block, index)) = self.chain().locate(&transaction) {
             if let Some(header) = self.chain().headers().by_hash(&block) {
                 return Ok(TransactionPlace::Mined(header.clone(), index));

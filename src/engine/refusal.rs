@@ -67,6 +67,19 @@ pub enum Refusal {
         /// The block named.
         block: BlockRef,
     },
+    /// An upstream names a block that is too old for its transactions to be proven here.
+    #[error(
+        "Resource unavailable: transaction {transaction} is said to be in block {number}, older than block {lowest}, \
+         the first one held; ask other upstreams, or start from an older checkpoint"
+    )]
+    PlacedTooOld {
+        /// The transaction asked for.
+        transaction: B256,
+        /// The height named.
+        number: u64,
+        /// Height of the oldest header held.
+        lowest: u64,
+    },
     /// The block left the chain while the question was being answered.
     #[error("Resource unavailable: {0} left the chain while it was read; ask again")]
     Abandoned(BlockRef),

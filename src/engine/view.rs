@@ -43,7 +43,8 @@ pub enum Level {
 pub enum TransactionPlace {
     /// In this block of the canonical chain, at this index.
     Mined(VerifiedHeader, usize),
-    /// Waiting, as an upstream says; the transaction itself matches the hash asked for.
+    /// Waiting: its sender's nonce shows that it is not mined yet, or an upstream says so. The transaction itself
+    /// matches the hash asked for.
     Pending(Arc<Transaction>),
     /// No upstream knows it.
     Unknown,
@@ -182,11 +183,12 @@ pub trait View {
     /// Lacking.
     fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>>;
 
-    /// Where a transaction is.
+    /// Where a transaction is. `given` is the transaction itself, where the caller has it: its sender's nonce tells
+    /// whether it is mined.
     ///
     /// # Errors
     /// Lacking.
-    fn locate(&self, transaction: B256) -> Need<TransactionPlace>;
+    fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace>;
 
     /// The state after a block. Reading what is not proven fails with the missing key.
     ///

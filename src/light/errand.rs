@@ -38,7 +38,7 @@ pub struct Errand {
     /// What is fetched.
     pub task: Task,
     others: VecDeque<usize>,
-    /// Said by at least one: there is none.
+    /// Said by at least one: there is none, or it waits.
     absent: Option<FactStore>,
     failures: Vec<AttemptFailure>,
 }
@@ -75,7 +75,11 @@ impl Errand {
         };
         match prove::task(&self.task, pin, known) {
             Ok(facts) if is_absence(&self.task.wanted, &facts) => {
-                self.absent = Some(facts);
+                // A transaction that waits is more than none.
+                let waits = |place: &Location| matches!(place, Location::Pending(_));
+                if self.absent.is_none() || facts.locations.values().any(waits) {
+                    self.absent = Some(facts);
+                }
                 self.next_upstream(pin, known)
             }
             Ok(facts) => {
@@ -84,7 +88,9 @@ impl Errand {
             }
             Err(cause) => {
                 observe(Err(cause.clone()));
-                match self.task.next_attempt(cause, &plan::transactions(&self.task.wanted, known)) {
+                let mut parts = plan::transactions(&self.task.wanted, known);
+                parts.extend(prove::uncle_hashes(&self.task));
+                match self.task.next_attempt(cause, &parts) {
                     Ok(()) => Outcome::Again(Box::new(self)),
                     Err(failure) => {
                         self.failures.extend(failure.attempts);
@@ -109,11 +115,11 @@ impl Errand {
     }
 }
 
-/// "There is none", which no proof can show: all upstreams have to say so.
+/// "There is none" or "it is not mined yet", which no answer can show: all upstreams that are well have to say so.
 fn is_absence(wanted: &Wanted, facts: &FactStore) -> bool {
     match wanted {
         Wanted::One(Fact::Header(hash)) => matches!(facts.headers.get(hash), Some(None)),
-        Wanted::One(Fact::Location(hash)) => matches!(facts.locations.get(hash), Some(Location::Unknown)),
+        Wanted::One(Fact::Location(hash)) => !matches!(facts.locations.get(hash), Some(Location::Mined(_))),
         _ => false,
     }
 }

@@ -41,6 +41,9 @@ pub enum SyncCause {
     /// The answer does not rebuild to the hash it claims.
     #[error("{0}")]
     Decode(String),
+    /// The answer does not rebuild to the hash it claims, for which something that JSON hides may be the reason.
+    #[error("{0} (the JSON form hides part of a header, and the raw form was not to be had)")]
+    Hidden(String),
     /// The answer is another block than the one asked for.
     #[error("asked for block {asked}, got block {got}")]
     OtherBlock {
@@ -73,7 +76,7 @@ impl SyncCause {
             | Self::OtherBlock { .. }
             | Self::Uncles(_)
             | Self::Dishonest(_) => true,
-            Self::Call(_) | Self::Missing | Self::Unlinked => false,
+            Self::Call(_) | Self::Missing | Self::Unlinked | Self::Hidden(_) => false,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     consensus::{Candidate, Network},
-    types::{Header, SealedHeader},
+    types::{json::JsonError, Header, SealedHeader},
 };
 
 /// How often a header is asked for in another form before it counts as not to be had: without transactions, with
@@ -168,6 +168,11 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(text))
 }
 
+/// Raw bytes that are no header say more than an object that may hide part of one.
+fn says_more(cause: &SyncCause, first: &SyncCause) -> bool {
+    matches!((cause, first), (SyncCause::Decode(_), SyncCause::Hidden(_)))
+}
+
 /// Whether this is what the end of a chain looks like.
 fn is_end(cause: &SyncCause) -> bool {
     matches!(cause, SyncCause::Missing | SyncCause::Call(CallFailure::NotRecorded | CallFailure::Rpc { .. }))
@@ -203,7 +208,11 @@ impl Slot {
                 self.form = self.form.saturating_add(1);
                 // The first cause says most: later forms often fail only because they are not served.
                 let first = match core::mem::replace(&mut self.state, SlotState::Wanted(None)) {
-                    SlotState::Wanted(Some(first)) if !is_end(&first) || is_end(&cause) => first,
+                    SlotState::Wanted(Some(first))
+                        if !says_more(&cause, &first) && (!is_end(&first) || is_end(&cause)) =>
+                    {
+                        first
+                    }
                     _ => cause,
                 };
                 self.state = if end || self.form >= FORMS {
@@ -222,11 +231,14 @@ impl Slot {
             Some(Err(failure)) => Err(SyncCause::Call(failure.clone())),
             None => Err(SyncCause::Missing),
         };
-        let decode = |error: &dyn core::fmt::Display| SyncCause::Decode(error.to_string());
         let header = if self.form < 2 {
-            prove::header(text(0)?, None, network).map_err(|e| decode(&e))?
+            prove::header(text(0)?, None, network).map_err(|error| match error {
+                JsonError::Hash { .. } => SyncCause::Hidden(error.to_string()),
+                error => SyncCause::Decode(error.to_string()),
+            })?
         } else {
-            prove::raw_header(text(0)?, text(1)?, network).map_err(|e| decode(&e))?
+            prove::raw_header(text(0)?, text(1)?, network)
+                .map_err(|error| SyncCause::Decode(error.to_string()))?
         };
         if header.number != self.number {
             return Err(SyncCause::OtherBlock { asked: self.number, got: header.number });

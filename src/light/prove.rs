@@ -11,8 +11,8 @@ use super::{
     fact::{BlockRef, Fact},
     pin::Pin,
     store::{FactStore, Known, Location},
-    task::{Cause, Task, Wanted},
-    upstream::CallFailure,
+    task::{Cause, Task, Wanted, MAX_UNCLES, RAW_HEADER, RAW_UNCLES},
+    upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
@@ -29,7 +29,7 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
     let mut facts = FactStore::default();
     match &task.wanted {
         Wanted::One(Fact::Header(hash)) => {
-            let header = unheld_header(first(task)?, *hash, pin.network())?;
+            let header = unheld_header(task, *hash, pin.network())?;
             facts.headers.insert(*hash, header);
         }
         Wanted::One(Fact::Body(block)) => {
@@ -38,10 +38,7 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
         }
         Wanted::One(Fact::Uncles(block, _)) => {
             let header = held(pin, block)?;
-            let uncles = uncle_headers(task, pin.network())?;
-            facts
-                .uncles
-                .insert(block.hash, Arc::new(VerifiedUncles::check(&header, uncles).map_err(refuted)?));
+            facts.uncles.insert(block.hash, Arc::new(uncles(task, &header, pin.network())?));
         }
         Wanted::One(Fact::Receipts(block)) => {
             let receipts = receipts(task, &held(pin, block)?, pin.network())?;
@@ -69,12 +66,15 @@ fn refuted(error: impl core::fmt::Display) -> Cause {
     Cause::Refuted(error.to_string())
 }
 
+fn first_answer(task: &Task) -> Result<&Answer, Cause> {
+    task.answers().next().ok_or(Cause::Call(CallFailure::Malformed("no answer")))
+}
+
 /// The text of the only answer, `null` included.
 fn first(task: &Task) -> Result<&RawValue, Cause> {
-    match task.answers().next() {
-        Some(Ok(raw)) => Ok(raw),
-        Some(Err(failure)) => Err(Cause::Call(failure.clone())),
-        None => Err(Cause::Call(CallFailure::Malformed("no answer"))),
+    match first_answer(task)? {
+        Ok(raw) => Ok(raw),
+        Err(failure) => Err(Cause::Call(failure.clone())),
     }
 }
 
@@ -100,6 +100,15 @@ pub fn quantity(raw: &RawValue) -> Option<u64> {
 /// The field and rule that do not fit.
 pub fn header(text: &str, claimed: Option<B256>, network: &Network) -> Result<SealedHeader, json::JsonError> {
     json::header_from_json(text, claimed, &|number| network.header_shape(number))
+}
+
+/// An object that does not give its hash may be an honest one: it hides how many uncles an uncle states, and shows as many
+/// uncles as there are, whatever the header counts. Any other fault in it is not.
+fn hidden(error: json::JsonError) -> Cause {
+    match error {
+        json::JsonError::Hash { .. } => Cause::Hidden(error.to_string()),
+        error => refuted(error),
+    }
 }
 
 /// Why a raw header cannot be used.
@@ -139,11 +148,15 @@ struct MergedMiningFields {
 
 /// A header that the chain does not hold: the preimage of the hash. What it is worth is seen when it is connected to the
 /// chain.
-fn unheld_header(raw: &RawValue, hash: B256, network: &Network) -> Result<Option<SealedHeader>, Cause> {
+fn unheld_header(task: &Task, hash: B256, network: &Network) -> Result<Option<SealedHeader>, Cause> {
+    if let (RAW_HEADER, [call, ..], Some(object)) = (task.attempt(), task.calls(), task.answers().nth(1)) {
+        return raw_of(call, first_answer(task)?, object, network).map(Some);
+    }
+    let raw = first(task)?;
     if is_null(raw) {
         return Ok(None);
     }
-    header(raw.get(), Some(hash), network).map(Some).map_err(refuted)
+    header(raw.get(), Some(hash), network).map(Some).map_err(hidden)
 }
 
 #[derive(Deserialize)]
@@ -165,14 +178,52 @@ fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<Ve
     VerifiedBody::check(header, transactions.map_err(refuted)?, network).map_err(refuted)
 }
 
-/// The uncle headers of a block, each rebuilt to the hash it claims; the uncles hash is the caller's to check.
+/// The attempt that asks for all places of uncles, used or not.
+const ALL_PLACES: usize = 2;
+
+/// The uncles of a block, as its header commits to them.
 ///
 /// # Errors
-/// [`Cause`].
-pub fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
-    /// The attempt that asks for all places, used or not.
-    const ALL_PLACES: usize = 2;
+/// [`Cause`]; refuted only where no honest upstream would answer so. A list that is not the header's may be shown by
+/// number for a block of another branch, or in part where the header counts too few; a header that JSON does not give
+/// whole may be right all the same.
+pub fn uncles(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<VerifiedUncles, Cause> {
+    let uncles = uncle_headers(task, network)?;
+    let count = uncles.len();
+    VerifiedUncles::check(header, uncles).map_err(|error| {
+        let told = |answer: &Answer| matches!(answer, Ok(_) | Err(CallFailure::NotRecorded));
+        let whole = task.answers().all(told) && count < MAX_UNCLES as usize;
+        match task.attempt() == ALL_PLACES && whole {
+            true => refuted(error),
+            false => Cause::Hidden(error.to_string()),
+        }
+    })
+}
+
+/// The hashes of the uncles that a task's answers show, for asking in another way.
+pub fn uncle_hashes(task: &Task) -> Vec<B256> {
+    #[derive(Deserialize)]
+    struct Shown {
+        hash: B256,
+    }
+    if !matches!(task.wanted, Wanted::One(Fact::Uncles(..))) {
+        return Vec::new();
+    }
+    let shown = task.answers().flatten().filter_map(|raw| serde_json::from_str::<Shown>(raw.get()).ok());
+    shown.take(MAX_UNCLES as usize).map(|shown| shown.hash).collect()
+}
+
+/// The uncle headers of a task's answers, each rebuilt to the hash it claims.
+fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
     let mut uncles = Vec::new();
+    if task.attempt() == RAW_UNCLES {
+        let (raw, objects) = task.calls().split_at(task.calls().len() / 2);
+        for ((call, answer), object) in raw.iter().zip(task.answers()).zip(task.answers().skip(objects.len()))
+        {
+            uncles.push(raw_of(call, answer, object, network)?.into_header());
+        }
+        return Ok(uncles);
+    }
     for answer in task.answers() {
         let raw = match answer {
             Err(_) if task.attempt() == ALL_PLACES => break,
@@ -185,8 +236,7 @@ pub fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Caus
         if is_null(raw) {
             return Err(Cause::Withheld);
         }
-        let uncle = json::header_from_json(raw.get(), None, &|number| network.header_shape(number))
-            .map_err(refuted)?;
+        let uncle = header(raw.get(), None, network).map_err(hidden)?;
         uncles.push(uncle.into_header());
     }
     // The header commits to some, however many it counts.
@@ -194,6 +244,29 @@ pub fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Caus
         return Err(Cause::Withheld);
     }
     Ok(uncles)
+}
+
+/// The text of an answer that is not `null`.
+fn text(answer: &Answer) -> Result<&str, Cause> {
+    match answer {
+        Ok(raw) if is_null(raw) => Err(Cause::Withheld),
+        Ok(raw) => Ok(raw.get()),
+        Err(failure) => Err(Cause::Call(failure.clone())),
+    }
+}
+
+/// A header from its raw form and its object; it must have the hash that the call for the raw form names.
+fn raw_of(
+    call: &UpstreamCall,
+    raw: &Answer,
+    object: &Answer,
+    network: &Network,
+) -> Result<SealedHeader, Cause> {
+    let header = raw_header(text(raw)?, text(object)?, network).map_err(refuted)?;
+    match call.params.contains(&header.hash().to_string()) {
+        true => Ok(header),
+        false => Err(Cause::Refuted("the raw header has another hash than the one asked for".into())),
+    }
 }
 
 fn receipts(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<VerifiedReceipts, Cause> {
@@ -229,13 +302,13 @@ fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
 
 /// Where a transaction is said to be. "Nowhere" needs both ways of asking to say so.
 pub(super) fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Location, Cause> {
-    let absent_before = matches!(task.last_cause(), Some(Cause::Withheld));
+    let absent_before = matches!(task.last_cause(), Some(Cause::Denied));
     let raw = match first(task) {
         Err(Cause::Call(CallFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
         other => other?,
     };
     if is_null(raw) {
-        return if absent_before { Ok(Location::Unknown) } else { Err(Cause::Withheld) };
+        return if absent_before { Ok(Location::Unknown) } else { Err(Cause::Denied) };
     }
     if let Some(place) = json::location_from_json(raw.get()).map_err(refuted)? {
         return Ok(Location::Mined(BlockRef { number: place.block_number, hash: place.block_hash }));

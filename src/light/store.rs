@@ -5,7 +5,7 @@ use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 use alloy_primitives::U256;
 use alloy_primitives::{Address, Bytes, B256};
 
-use super::fact::BlockRef;
+use super::fact::{BlockRef, Fact, Facts};
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
     state::StateKey,
@@ -43,6 +43,8 @@ pub struct FactStore {
     pub(crate) touched: Vec<Touch>,
     /// Transactions that were passed on from here.
     pub(crate) sent: Vec<Sent>,
+    /// Facts that no upstream could prove for the message that is being answered.
+    pub(crate) refused: Facts,
 }
 
 /// What a call to a contract read.
@@ -78,7 +80,8 @@ const GENERATION_ENTRIES: usize = 512;
 const GENERATION_NODES: usize = 100_000;
 
 /// Proven facts of earlier sessions. Two generations: when the young one is full it becomes the old one, and what was
-/// not used since is forgotten. Absence is never kept: what was not there may come.
+/// not used since is forgotten. Absence is never kept: what was not there may come. Where a transaction is, is kept once
+/// the body of that block has shown it.
 #[derive(Debug, Clone, Default)]
 pub struct FactCache {
     young: FactStore,
@@ -127,7 +130,14 @@ impl FactCache {
     /// Keeps what a session has learned.
     pub fn absorb(&mut self, mut learned: FactStore) {
         learned.headers.clear();
-        learned.locations.retain(|_, place| matches!(place, Location::Mined(_)));
+        let mut places = core::mem::take(&mut learned.locations);
+        places.retain(|hash, place| {
+            let Location::Mined(block) = place else { return false };
+            let bodies = [&learned, &self.young, &self.old].map(|store| store.bodies.get(&block.hash));
+            bodies.into_iter().flatten().any(|body| body.position(hash).is_some())
+        });
+        learned.locations = places;
+        learned.refused.clear();
         core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
         self.remember_sent(core::mem::take(&mut learned.sent));
         self.young.merge(learned);
@@ -221,6 +231,11 @@ impl<'a> Known<'a> {
         self.cache.touched.iter().filter(fits).map(|touch| touch.key)
     }
 
+    /// Whether no upstream could prove a fact for the message that is being answered.
+    pub(crate) fn is_refused(&self, fact: &Fact) -> bool {
+        self.own.refused.contains(fact)
+    }
+
     /// A transaction that was passed on from here.
     pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
         let mut all = self.own.sent.iter().chain(&self.cache.sent);
@@ -294,6 +309,10 @@ mod tests {
         let block = BlockRef { number: 1, hash: hash(9) };
         let waiting = Arc::new(Transaction::remasc(1));
         let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
+        let body = VerifiedBody::of_hashes(block.hash, vec![hash(2)]);
+        learned.bodies.insert(block.hash, Arc::new(body));
+        // Nothing shows that this one is where it is said to be.
+        learned.locations.insert(hash(3), Location::Mined(block));
         learned.locations.extend(places.into_iter().enumerate().map(|(at, place)| (hash(at), place)));
         let mut cache = FactCache::new();
         cache.absorb(learned);
@@ -305,6 +324,7 @@ mod tests {
         );
         assert!(known.location(&hash(0)).is_none());
         assert!(known.location(&hash(1)).is_none() && known.location(&hash(2)).is_some());
+        assert!(known.location(&hash(3)).is_none(), "a place that was not proven");
         assert_eq!(known.placed_in(&block), Some(hash(2)));
         assert_eq!(known.placed_in(&BlockRef { number: 1, hash: hash(8) }), None);
     }
@@ -312,20 +332,17 @@ mod tests {
     #[test]
     fn two_generations_are_kept() {
         let mut cache = FactCache::new();
-        let block = BlockRef { number: 1, hash: hash(9) };
+        let body = |at: usize| Arc::new(VerifiedBody::of_hashes(hash(at), Vec::new()));
         for generation in 0..3_usize {
             let mut learned = FactStore::default();
             let range = generation * 600..generation * 600 + 600;
-            learned.locations.extend(range.map(|at| (hash(at), Location::Mined(block))));
+            learned.bodies.extend(range.map(|at| (hash(at), body(at))));
             cache.absorb(learned);
         }
         let own = FactStore::default();
         let known = Known::new(&own, &cache);
-        assert!(known.location(&hash(1_800 - 1)).is_some() && known.location(&hash(600)).is_none());
-        assert_eq!(
-            (GENERATION_ENTRIES, cache.young.locations.len(), cache.old.locations.len()),
-            (512, 0, 600)
-        );
+        assert!(known.body(&hash(1_800 - 1)).is_some() && known.body(&hash(600)).is_none());
+        assert_eq!((GENERATION_ENTRIES, cache.young.bodies.len(), cache.old.bodies.len()), (512, 0, 600));
     }
 
     #[test]

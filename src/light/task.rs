@@ -102,6 +102,12 @@ pub enum Cause {
     /// There is no answer.
     #[error(transparent)]
     Call(#[from] CallFailure),
+    /// `null` where nothing shows whether the fact exists.
+    #[error("the upstream says there is none")]
+    Denied,
+    /// What JSON leaves out of a header cannot be found again; an honest answer may lack it.
+    #[error("{0} (the JSON form hides part of a header, and the raw form was not to be had)")]
+    Hidden(String),
     /// `null` where the fact must exist, since a verified header commits to it.
     #[error("the upstream says there is none, but the header commits to it")]
     Withheld,
@@ -119,10 +125,11 @@ pub enum Cause {
 impl Wanted {
     /// The questions of the given attempt, or `None` when there are no more ways to ask.
     ///
-    /// `transactions` are the hashes of the block's transactions, for receipts.
-    pub fn questions(&self, attempt: usize, transactions: &[B256]) -> Option<Vec<UpstreamCall>> {
+    /// `parts` are the hashes of the block's transactions, for receipts; of its uncles as far as an upstream has shown
+    /// them, for uncles.
+    pub fn questions(&self, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamCall>> {
         match self {
-            Self::One(fact) => fact_questions(fact, attempt, transactions),
+            Self::One(fact) => fact_questions(fact, attempt, parts),
             Self::Proof { block, address, slots } => {
                 let number = format!("{:#x}", block.number);
                 let (method, at) = match attempt {
@@ -155,33 +162,59 @@ impl fmt::Display for Wanted {
     }
 }
 
-fn fact_questions(fact: &Fact, attempt: usize, transactions: &[B256]) -> Option<Vec<UpstreamCall>> {
+/// The last way to ask for uncles: raw, since JSON hides how many uncles an uncle states.
+pub(super) const RAW_UNCLES: usize = 3;
+
+/// The last way to ask for a header by its hash: raw, since JSON hides how many uncles it states.
+pub(super) const RAW_HEADER: usize = 2;
+
+fn raw_by_hash(hash: &B256) -> UpstreamCall {
+    UpstreamCall::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#))
+}
+
+fn fact_questions(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamCall>> {
     let one = |method, params| Some(vec![UpstreamCall::new(method, params)]);
     match (fact, attempt) {
         (Fact::Header(hash), 0) => one("eth_getBlockByHash", format!(r#"["{hash}",true]"#)),
         (Fact::Header(hash), 1) => one("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
+        (Fact::Header(hash), RAW_HEADER) => {
+            let block = UpstreamCall::new("eth_getBlockByHash", format!(r#"["{hash}",true]"#));
+            Some(vec![raw_by_hash(hash), block])
+        }
         (Fact::Body(block), 0) => one("eth_getBlockByNumber", format!(r#"["{:#x}",true]"#, block.number)),
         (Fact::Body(block), 1) => one("eth_getBlockByHash", format!(r#"["{}",true]"#, block.hash)),
         (Fact::Location(hash), 0) => one("eth_getTransactionReceipt", format!(r#"["{hash}"]"#)),
         (Fact::Location(hash), 1) => one("eth_getTransactionByHash", format!(r#"["{hash}"]"#)),
-        (Fact::Uncles(block, count), attempt) => uncle_questions(block, *count, attempt),
+        (Fact::Uncles(block, count), attempt) => uncle_questions(block, *count, attempt, parts),
         (Fact::Receipts(_), attempt) => {
             let method = *["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"].get(attempt)?;
-            Some(
-                transactions.iter().map(|hash| UpstreamCall::new(method, format!(r#"["{hash}"]"#))).collect(),
-            )
+            Some(parts.iter().map(|hash| UpstreamCall::new(method, format!(r#"["{hash}"]"#))).collect())
         }
         (Fact::State(block, key), attempt) => state_questions(block, key, attempt),
         _ => None,
     }
 }
 
-fn uncle_questions(block: &BlockRef, count: u32, attempt: usize) -> Option<Vec<UpstreamCall>> {
+fn uncle_questions(
+    block: &BlockRef,
+    count: u32,
+    attempt: usize,
+    shown: &[B256],
+) -> Option<Vec<UpstreamCall>> {
     let (method, selector, count) = match attempt {
         0 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), count),
         1 => ("eth_getUncleByBlockNumberAndIndex", format!("{:#x}", block.number), count),
         // No rule ties the header's count to the list, so at last all places are asked for.
         2 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), MAX_UNCLES),
+        // Each uncle's raw header, then the object it belongs to, which has the proof that raw headers lack.
+        RAW_UNCLES if !shown.is_empty() => {
+            let (hash, count) = (format!("{}", block.hash), shown.len() as u32);
+            let raw = shown.iter().map(raw_by_hash);
+            let objects = (0..count).map(|index| {
+                UpstreamCall::new("eth_getUncleByBlockHashAndIndex", format!(r#"["{hash}","{index:#x}"]"#))
+            });
+            return Some(raw.chain(objects).collect());
+        }
         _ => return None,
     };
     let indexes = 0..count.min(MAX_UNCLES);
@@ -218,8 +251,8 @@ pub struct Task {
 
 impl Task {
     /// A task at its first attempt.
-    pub fn new(wanted: Wanted, transactions: &[B256]) -> Self {
-        let calls = wanted.questions(0, transactions).unwrap_or_default();
+    pub fn new(wanted: Wanted, parts: &[B256]) -> Self {
+        let calls = wanted.questions(0, parts).unwrap_or_default();
         let answers = calls.iter().map(|_| None).collect();
         Self { wanted, upstream: 0, attempt: 0, calls, answers, failures: Vec::new() }
     }
@@ -268,13 +301,13 @@ impl Task {
     ///
     /// # Errors
     /// [`FactFailure`] when there are no more ways to ask.
-    pub fn next_attempt(&mut self, cause: Cause, transactions: &[B256]) -> Result<(), FactFailure> {
+    pub fn next_attempt(&mut self, cause: Cause, parts: &[B256]) -> Result<(), FactFailure> {
         let method = self.calls.first().map_or("-", |call| call.method);
         // Whoever is silent is not asked in other ways.
         let silent = self.silence().is_some();
         self.failures.push(AttemptFailure { upstream: self.upstream, method, cause });
         self.attempt = self.attempt.saturating_add(1);
-        match self.wanted.questions(self.attempt, transactions) {
+        match self.wanted.questions(self.attempt, parts) {
             Some(calls) if !silent => {
                 self.answers = calls.iter().map(|_| None).collect();
                 self.calls = calls;

@@ -148,6 +148,9 @@ pub enum ParamError {
     /// A raw transaction without gas limit.
     #[error("Missing parameter, gasPrice, gas or value")]
     MissingGas,
+    /// A signed transaction that is not the one named by hash.
+    #[error("invalid argument 1: the signed transaction has the hash {0}")]
+    OtherTransaction(B256),
     /// Bytes that are no transaction.
     #[error("Invalid input: {0}")]
     Transaction(FieldError),

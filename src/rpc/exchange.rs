@@ -41,8 +41,8 @@ pub(super) struct Member {
     pub(super) state: State,
     /// Blocks for whose state a witness was asked for, or what calls like this one read.
     pub(super) helped: Vec<B256>,
-    /// Whether its answer is one that nobody proves, which the host allows: it is marked.
-    pub(super) unproven: bool,
+    /// The level that is told beside its answer, where nothing proves it.
+    pub(super) level: Option<&'static str>,
     /// Whether what earlier calls read was asked for: once, since a guess that fails is not made again.
     pub(super) guessed: bool,
 }
@@ -135,10 +135,10 @@ impl Exchange {
         for member in core::mem::take(&mut self.members) {
             let State::Finished(outcome) = member.state else { continue };
             let Some(mut answer) = write_answer(&member.id, &outcome) else { continue };
-            drop(outcome);
-            if member.unproven {
-                answer = marked(answer);
+            if let (Ok(_), Some(level)) = (&outcome, member.level) {
+                answer = marked(answer, level);
             }
+            drop(outcome);
             if !batch {
                 body = answer;
                 break;
@@ -172,9 +172,11 @@ pub(super) fn interrupted() -> RpcError {
 }
 
 /// Says beside the result that nothing proves it.
-fn marked(mut answer: String) -> String {
+fn marked(mut answer: String, level: &str) -> String {
     answer.pop();
-    answer.push_str(r#","level":"unproven"}"#);
+    answer.push_str(r#","level":""#);
+    answer.push_str(level);
+    answer.push_str(r#""}"#);
     answer
 }
 
@@ -184,6 +186,6 @@ impl Member {
             Ok(call) => State::Pending(call),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state, helped: Vec::new(), unproven: false, guessed: false }
+        Self { id: entry.id, state, helped: Vec::new(), level: None, guessed: false }
     }
 }

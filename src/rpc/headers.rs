@@ -75,7 +75,7 @@ fn raw(header: Option<VerifiedHeader>) -> Result<Done, Failure> {
 
 fn raw_receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let hash = params.hash(0, "transaction hash")?;
-    match view.locate(hash)? {
+    match view.locate(hash, None)? {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
         TransactionPlace::Mined(header, index) => {
             let (_, receipts) = render::body_and_receipts(view, &header)?;

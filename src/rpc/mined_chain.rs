@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use alloy_primitives::hex;
 use serde_json::{json, value::RawValue, Value};
 
 use super::{Client, Step};
@@ -17,7 +18,7 @@ use crate::{
     trie,
     types::{
         json::{BlockParts, RpcBlock, RpcTransactions},
-        uncles_hash, Header, SealedHeader, U256,
+        uncles_hash, Header, HeaderForm, SealedHeader, U256,
     },
 };
 
@@ -54,6 +55,8 @@ pub(super) struct Mined {
     pub(super) side: Vec<SealedHeader>,
     /// Blocks that are announced and not there.
     pub(super) boast: u64,
+    /// Whether raw headers may be had by hash.
+    pub(super) raw: bool,
 }
 
 impl Mined {
@@ -69,7 +72,7 @@ impl Mined {
         let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
         let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
         let (side, boast) = (Vec::new(), 0);
-        Self { network, blocks, asked, habit, bare: false, family: None, side, boast }
+        Self { network, blocks, asked, habit, bare: false, family: None, side, boast, raw: false }
     }
 
     /// The next block by all rules, changed.
@@ -156,6 +159,12 @@ impl Mined {
                     return Err(CallFailure::Rpc { code: -32000, message: "no such uncle".into() });
                 }
                 uncle.to_string()
+            }
+            "rsk_getRawBlockHeaderByHash" if self.raw => {
+                let mut uncles = self.blocks.iter().flat_map(|(_, uncles)| uncles);
+                let uncle = uncles.find(|uncle| params[0] == json!(uncle.hash()));
+                let raw = uncle.map(|uncle| hex::encode_prefixed(uncle.header().encode(HeaderForm::Raw)));
+                json!(raw).to_string()
             }
             _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
         };

@@ -26,6 +26,8 @@ mod method;
 #[cfg(test)]
 mod mined_chain;
 #[cfg(test)]
+mod mined_scenarios_test;
+#[cfg(test)]
 mod mined_sync_test;
 #[cfg(test)]
 mod mined_test;

@@ -28,7 +28,7 @@ use crate::{
     engine::{Filters, LightView, Refusal, Stop},
     light::{
         plan, Answer, AttemptFailure, Cause, Connection, Errand, Fact, FactCache, FactFailure, FactStore,
-        Facts, Known, Observation, Outcome, Pin, Question, Task, Wanted,
+        Facts, Known, Location, Observation, Outcome, Pin, Question, Task, Wanted,
     },
 };
 
@@ -225,7 +225,7 @@ impl Session {
             let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
             self.exchange.finish(place, counted.outcome);
             if let Some(member) = self.exchange.members.get_mut(place) {
-                member.unproven = counted.unproven;
+                member.level = counted.unproven.then_some("unproven");
             }
             self.own.sent.extend(counted.sent);
         }
@@ -253,8 +253,12 @@ impl Session {
                 continue;
             }
             let filters = filters.as_deref_mut();
+            view.take_unproven();
             let outcome = match self.dispatcher.run_with(&view, filters, self.pin.now, call) {
-                Ok(done) => Ok(done.value),
+                Ok(done) => {
+                    member.level = view.take_unproven().then_some("unproven-absence");
+                    Ok(done.value)
+                }
                 Err(Failure::Error(error)) => Err(error),
                 Err(Failure::Stop(Stop::Refused(refusal))) => {
                     let known = Known::new(&self.own, cache);
@@ -327,9 +331,14 @@ impl Session {
         let wanted = errand.task.wanted.clone();
         let asked = errand.questions().next();
         match errand.settle(&self.pin, &Known::new(&self.own, cache), &mut self.observations) {
-            Outcome::Proven(facts, others) => {
+            Outcome::Proven(mut facts, others) => {
                 if let (Wanted::One(Fact::Location(hash)), Some(asked)) = (&wanted, asked) {
-                    self.hints.insert(*hash, (Some(asked), others));
+                    let hint = self.hints.entry(*hash).or_default();
+                    (hint.asked, hint.others) = (Some(asked), others);
+                    // What one says that cannot be refuted here stands against "there is none" of others.
+                    if hint.old && !matches!(facts.locations.get(hash), Some(Location::Mined(_))) {
+                        facts.locations.remove(hash);
+                    }
                 }
                 self.own.merge(facts);
             }
@@ -343,6 +352,7 @@ impl Session {
                         self.fetched.remove(&fact);
                         self.guessed.remove(&fact);
                     } else {
+                        self.own.refused.insert(fact);
                         self.failed.insert(fact, failure.clone());
                     }
                 }
@@ -351,8 +361,19 @@ impl Session {
     }
 }
 
-/// Who said where a transaction is, in answer to what (unless that is told already), and who was not asked.
-type Hints = BTreeMap<B256, (Option<Question>, Vec<usize>)>;
+/// What was said of where transactions are.
+type Hints = BTreeMap<B256, Hint>;
+
+/// Who said where a transaction is.
+#[derive(Debug, Default)]
+struct Hint {
+    /// In answer to what, unless that was held against it.
+    asked: Option<Question>,
+    /// Who was not asked.
+    others: Vec<usize>,
+    /// Whether somebody names a block that is too old to be proven here.
+    old: bool,
+}
 
 /// A refusal that rests on a false hint: the transaction is not where an upstream says. Then others are asked.
 fn misled(
@@ -363,14 +384,16 @@ fn misled(
     seen: &mut Vec<Observation>,
 ) -> Option<Errand> {
     let transaction = match refusal {
-        Refusal::Misplaced { transaction, .. } => *transaction,
+        Refusal::Misplaced { transaction, .. } | Refusal::PlacedTooOld { transaction, .. } => *transaction,
         Refusal::Abandoned(block) => known.placed_in(block)?,
         _ => return None,
     };
     // What is not known here is remembered from an earlier message. Nobody is asked twice: where the others know
     // nothing either, the refusal stands.
-    let (asked, others) =
-        hints.insert(transaction, (None, Vec::new())).unwrap_or_else(|| (None, pin.roster().to_vec()));
+    let others = || Hint { others: pin.roster().to_vec(), ..Hint::default() };
+    let hint = hints.entry(transaction).or_insert_with(others);
+    hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
+    let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
     if let (Some(Question { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
         let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
         seen.push(Observation { upstream, call, outcome });

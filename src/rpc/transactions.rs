@@ -1,10 +1,15 @@
 //! Transactions and receipts.
 
+use alloc::sync::Arc;
+
 use super::{
     blocks::{by_hash, by_selector},
-    method::{absent, done, required, told, verified, Done, Failure, Handler, Method, Pages, Param},
+    error::ParamError,
+    method::{
+        absent, done, optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param,
+    },
     params::Params,
-    render,
+    raw_transaction, render,
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -12,7 +17,7 @@ use crate::{
     types::{json::RpcTransaction, Transaction},
 };
 
-const TRANSACTION: &[Param] = &[required("transactionHash", "HASH")];
+const TRANSACTION: &[Param] = &[required("transactionHash", "HASH"), optional("rawTransaction", "DATA")];
 const HASH_INDEX: &[Param] = &[required("blockHash", "HASH"), required("index", "QUANTITY")];
 const BLOCK_INDEX: &[Param] = &[required("block", "BLOCK"), required("index", "QUANTITY")];
 
@@ -25,7 +30,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         pages: Pages::Any,
-        doc: told("A transaction of the canonical chain, or a pending one."),
+        doc: told("A transaction of the canonical chain, or a pending one. Given signed too, its sender's nonce proves that it is not mined yet."),
         handler: Handler::Read(by_transaction_hash),
     },
     Method {
@@ -58,7 +63,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         pages: Pages::Any,
-        doc: told("The receipt of a mined transaction, proven with all receipts of its block."),
+        doc: told("The receipt of a mined transaction, proven with all receipts of its block. The transaction given signed too, its sender's nonce proves that there is none yet."),
         handler: Handler::Read(receipt),
     },
     Method {
@@ -81,9 +86,23 @@ fn at_index(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>)
     verified(&render::transaction(view, &header, &body, index)?)
 }
 
-fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+/// Where the transaction is that the first parameter names and the second one holds, signed, if it is given.
+fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failure> {
     let hash = params.hash(0, "transaction hash")?;
-    match view.locate(hash)? {
+    let mut given = None;
+    if params.is_given(1) {
+        let (transaction, _) = raw_transaction::decode(&params.data(1)?, view.network().chain_id)?;
+        let found = transaction.hash();
+        if found != hash {
+            return Err(ParamError::OtherTransaction(found).into());
+        }
+        given = Some(Arc::new(transaction));
+    }
+    Ok(view.locate(hash, given.as_ref())?)
+}
+
+fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    match locate(view, params)? {
         TransactionPlace::Unknown => absent(),
         TransactionPlace::Pending(transaction) => pending(view, &transaction),
         TransactionPlace::Mined(header, index) => {
@@ -106,8 +125,7 @@ fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> 
 }
 
 fn receipt(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let hash = params.hash(0, "transaction hash")?;
-    match view.locate(hash)? {
+    match locate(view, params)? {
         TransactionPlace::Unknown | TransactionPlace::Pending(_) => absent(),
         TransactionPlace::Mined(header, index) => {
             let (body, receipts) = render::body_and_receipts(view, &header)?;

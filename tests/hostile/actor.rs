@@ -59,6 +59,10 @@ pub enum Trick {
     WrongReceipts,
     /// Says that transactions are in other blocks.
     WrongPlace,
+    /// Says that mined transactions wait.
+    SaysPending,
+    /// Says that transactions are in block 1.
+    OldPlace,
     /// Has nothing newer than this.
     Behind(u64),
     /// Announces what it does not have.
@@ -154,6 +158,21 @@ impl<'a> Actor<'a> {
             }
             Trick::ShiftedLogs | Trick::OmittedLogs if receipt => self.change_logs(&honest),
             Trick::WrongPlace if receipt => self.misplace(&honest),
+            Trick::SaysPending if receipt => "null".into(),
+            Trick::SaysPending if call.method == "eth_getTransactionByHash" && honest != "null" => {
+                let mut value: Value = serde_json::from_str(&honest).unwrap();
+                for field in ["blockHash", "blockNumber", "transactionIndex"] {
+                    value[field] = Value::Null;
+                }
+                value.to_string()
+            }
+            Trick::OldPlace if receipt => {
+                let block = again("eth_getBlockByNumber", json!(["0x1", true]));
+                let (mut value, block): (Value, Value) =
+                    (serde_json::from_str(&honest).unwrap(), serde_json::from_str(&block).unwrap());
+                (value["blockNumber"], value["blockHash"]) = (block["number"].clone(), block["hash"].clone());
+                value.to_string()
+            }
             Trick::Behind(head) => self.cut(call, &params, *head, honest),
             Trick::Boastful if call.method == "eth_blockNumber" => {
                 format!("\"{:#x}\"", self.trunk.head + 50)

@@ -169,6 +169,89 @@ fn an_absence_needs_everybody() {
     }
 }
 
+/// Neither "there is none" nor "it waits" of one upstream hides a mined transaction that another one shows. Where nobody
+/// else is, the answer says that nobody proves it.
+#[test]
+fn a_word_of_one_upstream_hides_no_mined_transaction() {
+    let Some(recording) = recording(HEAD) else { return };
+    let null = Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+    for trick in [Trick::SaysPending, null] {
+        let actors = vec![Actor::new(&recording, trick.clone()), Actor::new(&recording, Trick::Honest)];
+        let mut world = World::regtest(actors);
+        assert!(world.sync(LIMIT));
+        for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+            let answer = world.send(method, &json!([TRANSACTION]));
+            assert!(answer["result"]["blockHash"].is_string(), "{trick:?} {answer}");
+            assert_eq!(answer.get("level"), None);
+        }
+        let mut alone = World::regtest(vec![Actor::new(&recording, trick.clone())]);
+        assert!(alone.sync(LIMIT));
+        for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+            let answer = alone.send(method, &json!([TRANSACTION]));
+            assert!(answer["result"]["blockHash"].is_null(), "{trick:?} {answer}");
+            assert_eq!(answer["level"], "unproven-absence", "{trick:?} {answer}");
+        }
+    }
+}
+
+/// "It is in block 1", which is too old to be proven, is one upstream's word too: others are asked, and it is not
+/// remembered. Where nobody shows the transaction, it is told; "there is none" of others does not prevail over it.
+#[test]
+fn a_place_too_old_to_be_proven_hides_no_transaction() {
+    let Some(recording) = recording(HEAD) else { return };
+    let null = Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+    let start = 5;
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+        let actors = vec![Actor::new(&recording, Trick::OldPlace), Actor::new(&recording, Trick::Honest)];
+        let mut world = World::regtest_above(start, actors);
+        assert!(world.sync(LIMIT));
+        for _ in 0..2 {
+            let answer = world.call(method, &json!([TRANSACTION])).unwrap();
+            assert!(answer["blockHash"].is_string(), "{answer}");
+        }
+        let demerits = world.client.sync().upstreams().remove(0).record.demerits;
+        assert_eq!(demerits, 0, "an honest upstream may say so");
+        let others = [vec![], vec![Actor::new(&recording, null.clone())]];
+        for others in others {
+            let mut actors = vec![Actor::new(&recording, Trick::OldPlace)];
+            actors.extend(others);
+            let mut world = World::regtest_above(start, actors);
+            assert!(world.sync(LIMIT));
+            let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
+            assert!(error["message"].as_str().unwrap().contains("said to be in block 1"), "{error}");
+        }
+    }
+}
+
+/// "There is none" is marked where nobody can prove it, and not where the chain does.
+#[test]
+fn an_absence_that_nobody_proves_is_marked() {
+    let Some(mut recording) = recording(HEAD) else { return };
+    let unknown = json!([format!("0x{}", "77".repeat(32))]);
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getBlockByHash"] {
+        recording.replace(method, &unknown, &Value::Null);
+    }
+    recording.replace("eth_getBlockByHash", &json!([unknown[0], true]), &Value::Null);
+    let mut world = World::regtest(vec![Actor::new(&recording, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    for (method, params, level) in [
+        ("eth_getTransactionReceipt", unknown.clone(), json!("unproven-absence")),
+        ("eth_getTransactionByHash", unknown.clone(), json!("unproven-absence")),
+        ("eth_getBlockByHash", json!([unknown[0], false]), json!("unproven-absence")),
+        ("rootlight_verification", json!([unknown[0]]), json!("unproven-absence")),
+        ("eth_getBlockByNumber", json!(["0xffff", false]), Value::Null),
+    ] {
+        let answer = world.send(method, &params);
+        assert_eq!((&answer["result"], &answer["level"]), (&Value::Null, &level), "{method} {answer}");
+    }
+    // Asking for what is not there, again and again, costs an honest upstream nothing.
+    for _ in 0..60 {
+        assert_eq!(world.call("eth_getTransactionReceipt", &unknown), Ok(Value::Null));
+    }
+    let record = world.client.sync().upstreams().remove(0).record;
+    assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
+}
+
 /// That there is no such block is no more than what one upstream says, while another has it.
 #[test]
 fn a_block_that_one_upstream_denies_comes_from_another() {

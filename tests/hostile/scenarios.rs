@@ -27,7 +27,7 @@ const LIMIT: u64 = 180_000;
 const QUESTION_LIMIT: u64 = 60_000;
 
 fn trick(random: &mut Random) -> Trick {
-    match random.below(20) {
+    match random.below(24) {
         0 => Trick::Silent,
         1 => Trick::Lossy(random.below(100)),
         2 => Trick::Truncated,
@@ -47,6 +47,12 @@ fn trick(random: &mut Random) -> Trick {
         16 => Trick::WithoutProof,
         17 => Trick::FakeUncles,
         18 => Trick::Flapping,
+        19 => Trick::SaysPending,
+        20 => Trick::OldPlace,
+        21 => Trick::Withhold(&["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"]),
+        22 => {
+            Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash", "eth_getBlockByHash"])
+        }
         _ => Trick::Withhold(&["eth_getTransactionReceipt", "eth_getTransactionByHash"]),
     }
 }
@@ -100,8 +106,11 @@ fn is_true(stage: &Stage, head: u64, question: &(&str, Value), value: &Value, tr
             let below: Vec<&Value> = logs.filter(|log| number(log) <= head).collect();
             value.as_array().is_some_and(|logs| logs.iter().eq(below))
         }
-        // Nobody can prove that there is no such transaction; all upstreams say so.
-        "eth_getTransactionByHash" | "eth_getTransactionReceipt" => value.is_null(),
+        // Up to a head below its block the sender's nonce proves that it is not mined.
+        "eth_getTransactionByHash" | "eth_getTransactionReceipt" => {
+            let block = crate::support::u64_of(truth["blockNumber"].as_str().unwrap());
+            head < block && (value.is_null() || value["blockHash"].is_null())
+        }
         _ => false,
     }
 }
@@ -143,8 +152,12 @@ fn scenario(stage: &Stage, seed: u64, tally: &mut Tally) {
             let good = value == truth || (!honest && is_true(stage, head, question, value, truth));
             assert!(good, "seed {seed}: {tricks:?} {policy:?} {method} {params}: {value}");
             tally.answers += 1;
-        } else if answer.get("result").is_some() {
-            let allowed = answer["level"] == "unproven" && policy != Unproven::Refuse;
+        } else if let Some(value) = answer.get("result") {
+            // Where nobody shows a transaction, all that were asked deny it.
+            let transaction = method.starts_with("eth_getTransaction");
+            let absent = answer["level"] == "unproven-absence" && transaction && !honest;
+            let gone = absent && (value.is_null() || value["blockHash"].is_null());
+            let allowed = gone || (answer["level"] == "unproven" && policy != Unproven::Refuse);
             assert!(allowed, "seed {seed}: {tricks:?} {policy:?} {method} {params}: {answer}");
             tally.unproven += 1;
         }

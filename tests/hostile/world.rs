@@ -39,18 +39,38 @@ impl<'a> World<'a> {
         Self::with_identity(network, checkpoint, actors, Identity { min_depth, ..Identity::default() })
     }
 
+    /// From a later block of the recorded development chain, without what is below it.
+    pub fn regtest_above(number: u64, actors: Vec<Actor<'a>>) -> Self {
+        let block =
+            UpstreamCall::new("eth_getBlockByNumber", json!([format!("{number:#x}"), true]).to_string());
+        let block: Value = serde_json::from_str(&actors[0].trunk.answer(&block).unwrap()).unwrap();
+        let hash = block["hash"].as_str().unwrap().parse().unwrap();
+        let checkpoint = Checkpoint { number, hash, total_difficulty: None };
+        let options = SyncOptions { below: 0, ..SyncOptions::default() };
+        Self::with_options(Network::regtest(), checkpoint, actors, Identity::default(), options)
+    }
+
     fn with_identity(
         network: Network,
         checkpoint: Checkpoint,
         actors: Vec<Actor<'a>>,
         identity: Identity,
     ) -> Self {
+        Self::with_options(network, checkpoint, actors, identity, SyncOptions::default())
+    }
+
+    fn with_options(
+        network: Network,
+        checkpoint: Checkpoint,
+        actors: Vec<Actor<'a>>,
+        identity: Identity,
+        options: SyncOptions,
+    ) -> Self {
         let identity = Identity {
             version: "Rootlight/test".into(),
             upstreams: (0..actors.len()).map(|index| format!("actor {index}")).collect(),
             ..identity
         };
-        let options = SyncOptions::default();
         let client = Client::with_upstreams(Arc::new(network), checkpoint, identity, options);
         let due = actors.iter().map(|_| (0, None)).collect();
         Self { client, actors, now: 0, epoch: 0, due }

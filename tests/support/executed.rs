@@ -14,7 +14,7 @@ use rootlight::light::BlockRef;
 use rootlight::rpc::{Dispatcher, LocalMessage};
 use rootlight::state::StateReader;
 use rootlight::trie::{Trie, WalkError};
-use rootlight::types::Receipt;
+use rootlight::types::{Receipt, Transaction};
 use serde_json::{json, Value};
 
 use super::recording::{genesis_state, Branch, Recording};
@@ -160,7 +160,7 @@ impl View for At<'_> {
         Ok(Arc::new(VerifiedReceipts::check(header, receipts, self.network()).unwrap()))
     }
 
-    fn locate(&self, transaction: B256) -> Need<TransactionPlace> {
+    fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         Ok(match self.0.places.get(&transaction) {
             Some((number, index)) => TransactionPlace::Mined(self.0.headers[*number].clone(), *index),
             None => TransactionPlace::Unknown,

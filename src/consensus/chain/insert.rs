@@ -4,7 +4,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::entry::{no_uncles, Entry, Proven};
-use super::view::uncle_work_between;
 use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 use crate::consensus::fork_choice::{replaces, Contender};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
@@ -144,19 +143,12 @@ impl HeaderChain {
     pub(super) fn reconsider(&mut self, tip: &Arc<Entry>) -> Option<Reorganisation> {
         let head = self.view.head.clone();
         let ancestor = self.view.common_ancestor(tip, &head)?.clone();
-        let uncles = (uncle_work_between(&ancestor, tip), uncle_work_between(&ancestor, &head));
-        // Uncle proofs count in both branches or in neither.
-        let (tip_uncles, head_uncles) = match uncles {
-            (Some(tip), Some(head)) => (tip, head),
-            _ => (U256::ZERO, U256::ZERO),
-        };
-        let contender = |entry: &Entry, uncles: U256| Contender {
-            work: entry.work.saturating_sub(ancestor.work).saturating_add(uncles),
+        let contender = |entry: &Entry| Contender {
+            work: self.view.work_between(&ancestor, entry),
             paid_fees: entry.header.paid_fees,
             hash: entry.hash(),
         };
-        replaces(&contender(tip, tip_uncles), &contender(&head, head_uncles))
-            .then(|| self.switch(&ancestor, tip))
+        replaces(&contender(tip), &contender(&head)).then(|| self.switch(&ancestor, tip))
     }
 
     fn switch(&mut self, ancestor: &Arc<Entry>, tip: &Arc<Entry>) -> Reorganisation {

@@ -125,11 +125,11 @@ impl ChainView {
         self.entries.get(hash).filter(|entry| known(entry.number()))
     }
 
-    /// Work on top of a canonical block: header difficulties, and uncles' where all of them are proven.
+    /// Work on top of a canonical block: header difficulties, and those of uncles that are proven.
     #[must_use]
     pub fn work_above(&self, number: u64) -> Option<U256> {
         let below = self.weighed(self.canonical.get(&number)?)?;
-        Some(work_between(below, &self.head))
+        Some(self.work_between(below, &self.head))
     }
 
     /// Blocks on top of a canonical block.
@@ -164,7 +164,15 @@ impl ChainView {
     }
 
     pub(super) fn ancestor_entry<'a>(&'a self, from: &'a Arc<Entry>, number: u64) -> Option<&'a Arc<Entry>> {
-        let mut at = from;
+        if from.number() == number {
+            return Some(from);
+        }
+        self.ancestor_of(from, number)
+    }
+
+    /// The ancestor of an entry at a lower height.
+    fn ancestor_of(&self, from: &Entry, number: u64) -> Option<&Arc<Entry>> {
+        let mut at = self.entries.get(&from.hash())?;
         while at.number() > number {
             // A canonical block's ancestors are canonical.
             if self.is_canonical(at.number(), &at.hash()) {
@@ -207,20 +215,28 @@ impl ChainView {
         path.reverse();
         path
     }
-}
 
-/// Work of `tip` above its ancestor `below`; with uncles where all of them are proven.
-fn work_between(below: &Entry, tip: &Entry) -> U256 {
-    let headers = tip.work.saturating_sub(below.work);
-    uncle_work_between(below, tip).map_or(headers, |uncles| headers.saturating_add(uncles))
-}
-
-/// Uncle work of `tip` above its ancestor `below`, if all of it is proven.
-pub(super) fn uncle_work_between(below: &Entry, tip: &Entry) -> Option<U256> {
-    if tip.proven.above > below.number() {
-        return None;
+    /// Work of `tip` above its ancestor `below`: of all headers, and of those uncles that are proven. It is a lower
+    /// bound where some are not. Such sums add up along a branch, so all branches stand in one order, whichever two of
+    /// them are compared; nobody takes work from one branch by withholding something of another.
+    pub(super) fn work_between(&self, below: &Entry, tip: &Entry) -> U256 {
+        tip.work.saturating_sub(below.work).saturating_add(self.uncle_work_between(below, tip))
     }
-    // Both sums start at the same block then, or at `below` itself, whose own sum is zero.
-    let before = if below.proven.above == tip.proven.above { below.proven.work } else { U256::ZERO };
-    Some(tip.proven.work.saturating_sub(before))
+
+    /// Proven uncle work of `tip` above its ancestor `below`, stretch by stretch between blocks without proven uncles.
+    fn uncle_work_between(&self, below: &Entry, tip: &Entry) -> U256 {
+        let (mut work, mut at) = (U256::ZERO, tip);
+        while at.number() > below.number() {
+            if at.proven.above <= below.number() {
+                // The stretch goes on below; it contains `below`, or `below` is the block without proven uncles.
+                return work.saturating_add(at.proven.work.saturating_sub(below.proven.work));
+            }
+            work = work.saturating_add(at.proven.work);
+            // On from the parent of the block without proven uncles.
+            let next = at.proven.above.saturating_sub(1);
+            let Some(parent) = self.ancestor_of(at, next) else { break };
+            at = parent;
+        }
+        work
+    }
 }

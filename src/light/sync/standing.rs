@@ -196,6 +196,8 @@ impl Sync {
                     }
                     continue;
                 }
+                // "There is none" is no offence where nothing says that there is one.
+                Err(Cause::Denied) => continue,
                 Err(Cause::NoAbsence(_)) => {
                     peer.can.absence = Some(false);
                     continue;

@@ -8,12 +8,12 @@ use super::{
     standing::LEASE_POLL,
 };
 use crate::{
-    consensus::{VerifiedHeader, VerifiedUncles},
+    consensus::{ChainError, UncleError, VerifiedHeader, VerifiedUncles},
     light::{
         fact::{BlockRef, Fact},
         fault::{SyncCause, SyncFault},
         prove,
-        record::{LIE, REFUTED, SILENT},
+        record::{LIE, SILENT},
         task::{Cause, FactFailure, Task, Wanted, METHOD_NOT_FOUND},
         upstream::{Answer, CallFailure, UpstreamCall},
     },
@@ -29,7 +29,8 @@ impl Sync {
         if self.peers.get(upstream).is_some_and(|peer| peer.no_uncles) {
             self.backlog.refuse_all(upstream);
         }
-        let blocks = self.backlog.take(upstream, MOST_BLOCKS);
+        let height = self.peers.get(upstream).and_then(|peer| peer.announced).unwrap_or(u64::MAX);
+        let blocks = self.backlog.take(upstream, height, MOST_BLOCKS);
         let wanted = blocks.into_iter().map(|(block, count)| Wanted::One(Fact::Uncles(block, count)));
         wanted.map(|wanted| Task::new(wanted, &[])).collect()
     }
@@ -67,6 +68,7 @@ impl Sync {
             if let Some(failure) = task.silence() {
                 return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
             }
+            let shown = prove::uncle_hashes(&task);
             match self.committed(&task, &block) {
                 Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
                 Err(cause) if is_unknown(&cause) && task.last_cause().is_some_and(is_unknown) => {
@@ -76,7 +78,7 @@ impl Sync {
                         peer.no_uncles = true;
                     }
                 }
-                Err(cause) => match task.next_attempt(cause, &[]) {
+                Err(cause) => match task.next_attempt(cause, &shown) {
                     Ok(()) => tasks.push(task),
                     Err(failure) => self.refuse_uncles(upstream, &block, &failure)?,
                 },
@@ -93,7 +95,7 @@ impl Sync {
         failure: &FactFailure,
     ) -> Result<(), SyncFault> {
         self.backlog.refuse(block, upstream);
-        if failure.attempts.iter().all(|attempt| is_withheld(&attempt.cause)) {
+        if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
             return Ok(());
         }
         Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
@@ -101,11 +103,10 @@ impl Sync {
 
     /// The uncles of a task's answers, as the block's header commits to them.
     fn committed(&self, task: &Task, block: &BlockRef) -> Result<Vec<Header>, Cause> {
-        let uncles = prove::uncle_headers(task, &self.network)?;
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
         let header = header.ok_or(Cause::Withheld)?;
-        let checked = VerifiedUncles::check(header, uncles.clone());
-        checked.map(|_| uncles).map_err(|error| Cause::Refuted(format!("{error}")))
+        let uncles = prove::uncles(task, header, &self.network)?;
+        Ok(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
 
     /// Uncles that came with the header of a block that has some.
@@ -126,22 +127,22 @@ impl Sync {
 
     /// Attaches what is there, oldest block first: a block's uncles must not repeat those of the blocks before it.
     pub(super) fn attach_ready(&mut self) {
-        let healthy = self.healthy();
+        let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.announced);
+        let healthy = self.healthy().into_iter().map(|peer| (peer, height(peer).unwrap_or(u64::MAX)));
+        let healthy: Vec<(usize, u64)> = healthy.collect();
         while let Some((block, upstream, uncles)) = self.backlog.next_ready(&healthy) {
             let Some(chain) = &mut self.chain else { return };
-            // Not countable (too close to the checkpoint) or against the rules: their work does not count.
-            match chain.attach_uncles(&block.hash, uncles, Some(self.now.unix)) {
-                Ok(moved) => self.touch(moved.map_or(block.number, |change| {
-                    block.number.min(change.ancestor.number.saturating_add(1))
-                })),
-                Err(error) if error.is_misbehaviour() => {
-                    let params = format!(r#"["{}",false]"#, block.hash);
-                    self.note(
-                        upstream,
-                        UpstreamCall::new("eth_getBlockByHash", params),
-                        format!("{error}"),
-                        REFUTED,
-                    );
+            // Not countable (too close to the checkpoint) or against the rules, their work does not count. Whoever showed
+            // them showed what the header commits to: a rule that they break is its miner's fault.
+            match chain.attach_uncles(&block.hash, uncles.clone(), Some(self.now.unix)) {
+                Ok(moved) => {
+                    self.backlog.attached();
+                    self.touch(moved.map_or(block.number, |change| {
+                        block.number.min(change.ancestor.number.saturating_add(1))
+                    }));
+                }
+                Err(ChainError::Uncles { error: UncleError::EarlierUncles { .. }, .. }) => {
+                    self.backlog.wait(block, upstream, uncles);
                 }
                 Err(_) => {}
             }
@@ -152,9 +153,4 @@ impl Sync {
 /// Whether the upstream has no such method.
 fn is_unknown(cause: &Cause) -> bool {
     matches!(cause, Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
-}
-
-/// Whether the upstream merely has nothing to give, rather than giving something wrong.
-fn is_withheld(cause: &Cause) -> bool {
-    matches!(cause, Cause::Withheld | Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded))
 }

@@ -145,7 +145,7 @@ fn tracer(given: Option<&RawValue>) -> Result<String, ParamError> {
 fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let hash = params.hash(0, "transaction hash")?;
     let options = Options::read(params)?;
-    let TransactionPlace::Mined(header, index) = view.locate(hash)? else { return absent() };
+    let TransactionPlace::Mined(header, index) = view.locate(hash, None)? else { return absent() };
     let traces = traces(view, &header, options.tracer(), Some(index))?;
     match traces.first() {
         Some(trace) => verified(&shown(trace, options)?),

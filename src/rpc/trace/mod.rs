@@ -95,7 +95,7 @@ fn of_transaction(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<Option<(VerifiedHeader, Vec<TransactionTrace>)>, Failure> {
-    match view.locate(params.hash(0, "transaction hash")?)? {
+    match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionPlace::Mined(header, index) => {
             let traces = traces(view, &header, CALLS, Some(index))?;
             Ok(Some((header, traces)))

@@ -1,0 +1,245 @@
+//! Fork choice where uncles are withheld, late or shown to some only: what is proven counts for the branch that it belongs
+//! to, whatever is missing of another one.
+
+use std::collections::BTreeMap;
+
+use super::chain::{ChainError, Change, HeaderChain};
+use super::network::Network;
+use super::rule::Rule;
+use super::testing::{chain, child, easy_network, mine};
+use super::uncles::UncleError;
+use super::verified::Candidate;
+use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
+
+const START: u64 = 5_000;
+
+/// A block with its uncles, which not everybody shows.
+#[derive(Clone)]
+struct Block {
+    header: SealedHeader,
+    uncles: Vec<Header>,
+}
+
+impl Block {
+    fn work(&self) -> U256 {
+        self.header.difficulty.value()
+    }
+
+    fn uncle_work(&self) -> U256 {
+        self.uncles.iter().map(|uncle| uncle.difficulty.value()).fold(U256::ZERO, |sum, work| sum + work)
+    }
+}
+
+/// Blocks from the checkpoint's child on.
+struct Branch {
+    network: Network,
+    start: SealedHeader,
+    blocks: Vec<Block>,
+}
+
+impl Branch {
+    fn new() -> Self {
+        let network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
+        let start = chain(network.clone(), START).head().sealed().clone();
+        Self { network, start, blocks: Vec::new() }
+    }
+
+    fn fork(&self) -> Self {
+        Self { network: self.network.clone(), start: self.start.clone(), blocks: self.blocks.clone() }
+    }
+
+    fn tip(&self) -> &SealedHeader {
+        self.blocks.last().map_or(&self.start, |block| &block.header)
+    }
+
+    /// A sibling of the tip, which a later block may have as its uncle.
+    fn sibling(&self, gas_used: u64) -> Header {
+        let parent = self.blocks.iter().rev().nth(1).map_or(&self.start, |block| &block.header);
+        mine(Header { gas_used, ..child(&self.network, parent) }).into_header()
+    }
+
+    /// Mines a block with these uncles; `mark` tells branches apart.
+    fn grow(&mut self, mark: u64, uncles: Vec<Header>) {
+        let parent = self.tip();
+        let mut header = Header { gas_used: mark, ..child(&self.network, parent) };
+        header.uncles_hash = uncles_hash(&uncles);
+        header.uncle_count = uncles.len() as u32;
+        header.difficulty = super::difficulty::expected(&header, parent, &self.network).into();
+        self.blocks.push(Block { header: mine(header), uncles });
+    }
+
+    /// Header difficulties from a place on, and uncles'.
+    fn work(&self, from: usize) -> (U256, U256) {
+        let sum = |of: fn(&Block) -> U256| self.blocks[from..].iter().map(of).fold(U256::ZERO, |a, b| a + b);
+        (sum(Block::work), sum(Block::uncle_work))
+    }
+}
+
+/// A client that is shown headers and lists of uncles in some order. Lists that rest on earlier ones wait for them.
+struct Watcher {
+    chain: HeaderChain,
+    waiting: BTreeMap<(u64, B256), Vec<Header>>,
+}
+
+impl Watcher {
+    fn new(branch: &Branch) -> Self {
+        let chain = chain(branch.network.clone(), START);
+        assert_eq!(chain.head().hash(), branch.start.hash());
+        Self { chain, waiting: BTreeMap::new() }
+    }
+
+    fn header(&mut self, block: &Block) -> Change {
+        self.chain.insert(Candidate::from(block.header.clone()), None).unwrap().change
+    }
+
+    fn uncles(&mut self, block: &Block) {
+        self.waiting.insert((block.header.number, block.header.hash()), block.uncles.clone());
+        loop {
+            let before = self.waiting.len();
+            let chain = &mut self.chain;
+            self.waiting.retain(|(_, hash), uncles| match chain.attach_uncles(hash, uncles.clone(), None) {
+                Ok(_) => false,
+                Err(ChainError::Uncles { error: UncleError::EarlierUncles { .. }, .. }) => true,
+                Err(other) => panic!("{other}"),
+            });
+            if self.waiting.len() == before || self.waiting.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn head(&self) -> B256 {
+        self.chain.head().hash()
+    }
+}
+
+/// The first block of the second branch commits to uncles that nobody can show, which once set aside the uncles of the
+/// first branch too. The second branch must show more work than all that is proven of the first, uncles included.
+#[test]
+fn an_unprovable_list_of_uncles_takes_nothing_from_the_other_branch() {
+    let mut trunk = Branch::new();
+    (0..8).for_each(|_| trunk.grow(0, Vec::new()));
+    let mut honest = trunk.fork();
+    for gas in 0..4 {
+        let uncles = vec![honest.sibling(100 + gas), honest.sibling(200 + gas)];
+        honest.grow(1, uncles);
+    }
+    let mut attack = trunk.fork();
+    let hidden = attack.sibling(300);
+    attack.grow(2, vec![hidden]);
+
+    let mut client = Watcher::new(&trunk);
+    for block in &honest.blocks {
+        client.header(block);
+    }
+    honest.blocks[8..].iter().for_each(|block| client.uncles(block));
+    assert_eq!(client.head(), honest.tip().hash());
+    let (headers, uncles) = honest.work(8);
+    assert!(uncles > headers, "most of the honest work is that of uncles");
+    let mut shown = 8;
+    while attack.work(8).0 <= headers + uncles {
+        for block in &attack.blocks[shown..] {
+            assert_eq!(
+                client.header(block),
+                Change::Side,
+                "{:?} against {headers} + {uncles}",
+                attack.work(8)
+            );
+        }
+        shown = attack.blocks.len();
+        attack.grow(2, Vec::new());
+    }
+    assert!(matches!(client.header(attack.blocks.last().unwrap()), Change::Reorganised(_)));
+    // What it hides would only have helped it.
+    client.uncles(&attack.blocks[8]);
+    assert_eq!(client.head(), attack.tip().hash());
+}
+
+/// A small generator, so that a seed says everything.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound.max(1)
+    }
+}
+
+/// Three branches of some blocks with up to two uncles each, above a common block; some are much longer.
+fn branches(random: &mut Random) -> Vec<Branch> {
+    let mut trunk = Branch::new();
+    (0..8).for_each(|_| trunk.grow(0, Vec::new()));
+    let grown = (1..=3).map(|mark| {
+        let mut branch = trunk.fork();
+        let more = if random.below(4) == 0 { 12 } else { 0 };
+        for block in 0..(2 + random.below(4) + more) as u64 {
+            let uncles = (0..random.below(3) as u64).map(|n| branch.sibling(1_000 * mark + 10 * block + n));
+            let uncles = uncles.collect();
+            branch.grow(mark, uncles);
+        }
+        branch
+    });
+    grown.collect()
+}
+
+/// Honest clients which learn headers and uncles in different orders, from upstreams that show different parts of them,
+/// are on the heaviest branch by what each has seen; they agree where the difference is more than what is hidden; and
+/// once all have seen the same, all have the same head, or one of several with the same work.
+#[test]
+fn clients_that_see_different_uncles_converge() {
+    let (mut agreed_early, mut differed) = (0, 0);
+    for seed in 0..60 {
+        let mut random = Random(seed);
+        let branches = branches(&mut random);
+        let lists: Vec<(usize, &Block)> = branches
+            .iter()
+            .enumerate()
+            .flat_map(|(of, branch)| branch.blocks[8..].iter().map(move |block| (of, block)))
+            .filter(|(_, block)| !block.uncles.is_empty())
+            .collect();
+        let mut clients: Vec<Watcher> = (0..4).map(|_| Watcher::new(&branches[0])).collect();
+        let mut hidden: Vec<Vec<(usize, &Block)>> = Vec::new();
+        for client in &mut clients {
+            // Headers of all branches, interleaved; about half of the lists in any order.
+            let mut next = [0; 3];
+            while next.iter().zip(&branches).any(|(next, branch)| *next < branch.blocks.len()) {
+                let of = random.below(3);
+                if let Some(block) = branches[of].blocks.get(next[of]) {
+                    client.header(block);
+                    next[of] += 1;
+                }
+            }
+            let mut order = lists.clone();
+            (0..order.len()).for_each(|at| order.swap(at, random.below(lists.len())));
+            let later = order.split_off(order.len() / 2);
+            order.iter().for_each(|(_, block)| client.uncles(block));
+            hidden.push(later);
+        }
+        let of_head = |client: &Watcher| {
+            branches.iter().position(|branch| branch.tip().hash() == client.head()).expect("a tip")
+        };
+        let heads: Vec<usize> = clients.iter().map(of_head).collect();
+        // By headers alone ahead of what any other can have: all agree, whatever they have seen.
+        let full: Vec<U256> = branches.iter().map(|branch| branch.work(8).0 + branch.work(8).1).collect();
+        let ahead =
+            (0..3).find(|of| (0..3).all(|other| other == *of || branches[*of].work(8).0 > full[other]));
+        if let Some(ahead) = ahead {
+            assert!(heads.iter().all(|head| *head == ahead), "seed {seed}: {heads:?}, {ahead} is ahead");
+            agreed_early += 1;
+        }
+        differed += usize::from(heads.windows(2).any(|pair| pair[0] != pair[1]));
+        for (client, hidden) in clients.iter_mut().zip(&mut hidden) {
+            while !hidden.is_empty() {
+                let (_, block) = hidden.swap_remove(random.below(hidden.len()));
+                client.uncles(block);
+            }
+            assert!(client.waiting.is_empty());
+        }
+        let most = full.iter().max().unwrap();
+        let heaviest: Vec<usize> = (0..3).filter(|of| full[*of] == *most).collect();
+        for client in &clients {
+            assert!(heaviest.contains(&of_head(client)), "seed {seed}: {full:?}, head {}", of_head(client));
+        }
+    }
+    assert!(agreed_early > 3 && differed > 10, "{agreed_early} {differed}");
+}

@@ -1,0 +1,143 @@
+//! Chains of miners drawn from seeds: inflated counts of uncles, withheld uncles, blocks whose uncles nobody can show, and
+//! difficulty that was let fall. A failure prints the seed; `ROOTLIGHT_SEED` runs that one alone, `ROOTLIGHT_SCENARIOS`
+//! sets how many are run.
+
+use serde_json::{json, Value};
+
+use super::mined_chain::{ask, Mined, PROMISED};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, mine},
+    },
+    types::{uncles_hash, Header, SealedHeader, U256},
+};
+
+const SCENARIOS: u64 = 40;
+
+/// A small generator, so that a seed says everything.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % bound.max(1)
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+/// What one miner does to be believed more than his work is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Trick {
+    /// Nothing.
+    Honest,
+    /// States more uncles than there are.
+    InflatedCounts,
+    /// Shows no uncles.
+    WithheldUncles,
+    /// Lets difficulty fall by slow blocks.
+    LowWork,
+}
+
+/// A chain, and the work of its uncles that a client can see.
+struct Drawn {
+    mined: Mined,
+    uncles: U256,
+    /// Whether every list of uncles can be seen.
+    whole: bool,
+}
+
+fn sibling(mined: &Mined, mark: u64) -> SealedHeader {
+    let parent = &mined.blocks[mined.blocks.len() - 2].0;
+    let mut uncle = Header { gas_used: mark, ..child(&mined.network, parent) };
+    uncle.difficulty = difficulty::expected(&uncle, parent, &mined.network).into();
+    mine(uncle)
+}
+
+fn draw(random: &mut Random, trick: Trick) -> Drawn {
+    let mut drawn = Drawn { mined: Mined::new(), uncles: U256::ZERO, whole: true };
+    drawn.mined.grow(9, 14);
+    let (blocks, seconds) = match trick {
+        Trick::LowWork => (260 + random.below(40), 90 + random.below(60)),
+        _ => (10 + random.below(40), 14 + random.below(16)),
+    };
+    for mark in 1..=blocks {
+        let mined = &mut drawn.mined;
+        match random.below(10) {
+            0..=2 if trick != Trick::LowWork => {
+                let uncle = sibling(mined, mark);
+                let count = if trick == Trick::InflatedCounts { 1 + random.below(1 << 20) as u32 } else { 1 };
+                drawn.uncles += uncle.difficulty.value();
+                drawn.whole &= trick != Trick::WithheldUncles;
+                mined.adopt(count, uncle);
+            }
+            3 if trick == Trick::InflatedCounts => {
+                let none = mined.next(|header| header.uncle_count = random.below(1 << 28) as u32);
+                mined.blocks.push((none, Vec::new()));
+            }
+            4 if trick == Trick::WithheldUncles && random.chance(30) => {
+                // A list that is no list of headers at all.
+                let hidden = uncles_hash(&[Header { gas_used: mark, ..mined.head().header().clone() }]);
+                let next = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, hidden));
+                drawn.whole = false;
+                mined.blocks.push((next, Vec::new()));
+            }
+            _ => mined.grow(1, seconds),
+        }
+    }
+    if trick == Trick::WithheldUncles {
+        (drawn.mined.bare, drawn.uncles) = (true, U256::ZERO);
+    }
+    drawn
+}
+
+fn scenario(seed: u64) -> Trick {
+    let mut random = Random(seed);
+    let trick = match random.below(8) {
+        0 | 1 => Trick::Honest,
+        2..=4 => Trick::InflatedCounts,
+        5 | 6 => Trick::WithheldUncles,
+        _ => Trick::LowWork,
+    };
+    let Drawn { mut mined, uncles, whole } = draw(&mut random, trick);
+    let mut client = mined.client();
+    let chain = client.sync().chain().unwrap();
+    let (head, from) = (mined.head().hash(), chain.view().base().number);
+    assert_eq!(chain.head().hash(), head, "seed {seed}: {trick:?}");
+    // Exactly the work that is there: no more for a count, no less for a list that is missing.
+    let headers: U256 = mined.blocks[1..].iter().map(|(header, _)| header.difficulty.value()).sum();
+    assert_eq!(chain.view().work_above(from), Some(headers + uncles), "seed {seed}: {trick:?}");
+    let total = whole.then(|| U256::from(1_000) + headers + uncles);
+    assert_eq!(chain.total_difficulty(&head), total, "seed {seed}: {trick:?}");
+    let record = client.sync().upstreams().remove(0).record;
+    assert_eq!(record.lies, 0, "seed {seed}: {trick:?}: {:?}", record.evidence);
+    let low = trick == Trick::LowWork && mined.head().difficulty.value() < U256::from(PROMISED / 2);
+    for method in ["eth_blockNumber", "rootlight_verification"] {
+        let answer = ask(&mut client, method, json!([]));
+        let refused = answer["error"]["code"] == -32002;
+        assert!(!low || refused, "seed {seed}: {trick:?}: {answer}");
+        assert!(trick == Trick::LowWork || !refused, "seed {seed}: {trick:?}: {answer}");
+        assert_eq!(answer.get("level"), None::<&Value>, "seed {seed}: {trick:?}");
+    }
+    trick
+}
+
+/// Work counts once it is proven, whatever a miner states, and too little of it gives no answer.
+#[test]
+fn what_miners_state_adds_no_work() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seeds = match number("ROOTLIGHT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS).min(2_000),
+    };
+    let several = seeds.end - seeds.start > 20;
+    let drawn: Vec<Trick> = seeds.map(scenario).collect();
+    let all = [Trick::Honest, Trick::InflatedCounts, Trick::WithheldUncles, Trick::LowWork];
+    assert!(!several || all.iter().all(|trick| drawn.contains(trick)), "{drawn:?}");
+}
