@@ -6,7 +6,7 @@ use core::ops::Deref;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
-use super::rules::{verify_standalone, RuleError};
+use super::rules::{verify_standalone, Check, RuleError};
 use crate::types::{Header, HeaderError, SealedHeader, B256};
 
 /// A header to be checked: with its hash and its hash for merged mining, both computed from it. It is shared from the
@@ -87,6 +87,8 @@ pub struct Evidence {
     pub origin: Origin,
     /// What of its fork detection data was compared.
     pub fork_detection: ForkDetection,
+    /// Whether its proof of work was checked.
+    pub work: bool,
 }
 
 /// A header that was checked; only this layer makes one. Cloning is cheap.
@@ -102,7 +104,8 @@ impl VerifiedHeader {
     }
 
     pub(super) fn shared(header: Arc<SealedHeader>, origin: Origin, fork_detection: ForkDetection) -> Self {
-        Self { header, evidence: Evidence { origin, fork_detection } }
+        let work = !matches!(origin, Origin::Trusted | Origin::HashLinked);
+        Self { header, evidence: Evidence { origin, fork_detection, work } }
     }
 
     /// A header off the chain that was asked for by its hash: it must carry its own proof of work and keep the rules
@@ -134,8 +137,24 @@ impl VerifiedHeader {
 
     /// The same header, its proof of work checked.
     pub(super) fn with_seal(&self, seal: Seal) -> Self {
-        let evidence = Evidence { origin: Origin::Mined(seal), ..self.evidence };
+        let evidence = Evidence { origin: Origin::Mined(seal), work: true, ..self.evidence };
         Self { header: self.header.clone(), evidence }
+    }
+
+    /// The same header with its proof of work looked at. A header that is believed for its hash may come with any Merkle
+    /// proof and coinbase: its hash does not cover them (RSKIP-92).
+    pub(super) fn with_work_looked_at(mut self, network: &Network) -> Self {
+        let candidate = Candidate::from(self.sealed().clone());
+        self.evidence.work = Check::new(&candidate, network, None).mined().is_ok();
+        self
+    }
+
+    /// Whether its merged-mining fields are what they claim: its proof of work was checked, or it is a genesis block,
+    /// which has none.
+    #[must_use]
+    pub fn shows_work(&self) -> bool {
+        let none = self.header.merkle_proof.is_empty() && self.header.coinbase_tx.is_empty();
+        self.evidence.work || (self.header.number == 0 && none)
     }
 
     /// What was checked.

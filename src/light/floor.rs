@@ -48,11 +48,13 @@ pub(super) struct Floor {
     /// The checkpoint's difficulty.
     promised: Option<U256>,
     low: Option<LowWork>,
+    /// The highest header in memory whose work is not proven, as of the last look.
+    unproven: Option<u64>,
 }
 
 impl Floor {
     pub(super) fn new(percent: u64) -> Self {
-        Self { percent, line: VecDeque::new(), promised: None, low: None }
+        Self { percent, line: VecDeque::new(), promised: None, low: None, unproven: None }
     }
 
     /// The newest stretch below the floor, until a day of sufficient work has passed since.
@@ -65,6 +67,12 @@ impl Floor {
         let head = chain.head();
         if self.percent == 0 || !has_floor(network, head) {
             return;
+        }
+        let unproven = chain.unproven().filter(|number| *number >= chain.lowest());
+        if unproven != self.unproven {
+            // More is proven now: everything in memory is looked at again.
+            (self.unproven, self.low) = (unproven, None);
+            self.line.clear();
         }
         while self.line.back().is_some_and(|last| !chain.is_canonical(last.number, &last.hash)) {
             self.line.pop_back();
@@ -90,17 +98,21 @@ impl Floor {
         // Once the checkpoint's own header is no longer kept, the last judgement by it stays in force.
         if let Some(promised) = promised.or(self.promised) {
             self.promised = Some(promised);
-            self.low = self.look_back(promised).or(self.low);
+            self.low = self.look_back(promised, chain.head().number).or(self.low);
         }
     }
 
-    /// The first stretch ending at the newest block that shows too little.
-    fn look_back(&self, promised: U256) -> Option<LowWork> {
+    /// The first stretch ending at the newest block that shows too little. One that begins among headers whose work is not
+    /// proven yet is judged at the head only, by what is proven of it: that is what answers rest on.
+    fn look_back(&self, promised: U256, head: u64) -> Option<LowWork> {
         let end = self.line.back()?;
         STRETCHES.into_iter().find_map(|seconds| {
             let begin = end.time.checked_sub(seconds)?;
             let after = self.line.partition_point(|point| point.time <= begin);
             let before = self.line.get(after.checked_sub(1)?)?;
+            if end.number < head && self.unproven.is_some_and(|unproven| before.number < unproven) {
+                return None;
+            }
             let work = end.work.saturating_sub(before.work);
             let promised = promised.saturating_mul(U256::from(seconds / SPACING));
             let percent = work.saturating_mul(U256::from(100)).checked_div(promised).unwrap_or(U256::MAX);

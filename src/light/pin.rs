@@ -93,6 +93,7 @@ pub struct Pin {
     low_work: Option<LowWork>,
     states: Vec<UpstreamState>,
     age: Option<u64>,
+    to_prove: u64,
 }
 
 /// A head older than this many seconds is stale: on mainnet one block in some ten thousand takes longer.
@@ -121,6 +122,7 @@ impl Pin {
             low_work: sync.low_work().copied(),
             states: sync.upstreams(),
             age: age(sync),
+            to_prove: sync.unproven().map_or(0, |number| number.saturating_sub(sync.start())),
         }
     }
 
@@ -142,6 +144,11 @@ impl Pin {
     /// A stretch of the chain with less work than the floor asks for.
     pub fn low_work(&self) -> Option<&LowWork> {
         self.low_work.as_ref()
+    }
+
+    /// Headers of an earlier run whose proofs of work are still to be checked in this one.
+    pub fn to_prove(&self) -> u64 {
+        self.to_prove
     }
 
     /// Every upstream's standing.

@@ -107,6 +107,14 @@ impl Client {
         self.sync.keep_again(page);
     }
 
+    /// Proves some more of what was taken back; see [`Sync::prove_kept`].
+    ///
+    /// # Errors
+    /// What was kept does not hold; the client starts from the checkpoint then.
+    pub fn prove_kept(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
+        self.sync.prove_kept(read)
+    }
+
     /// What is to be kept; see [`Sync::export`].
     pub fn export(&mut self) -> alloc::vec::Vec<Page> {
         self.sync.export()

@@ -15,6 +15,8 @@ pub mod envelope;
 mod error;
 mod exchange;
 mod filters;
+#[cfg(test)]
+mod forged_test;
 #[cfg(all(test, feature = "local"))]
 mod gate_test;
 mod headers;

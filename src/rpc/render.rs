@@ -31,7 +31,8 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
     if header.is_pending() {
         return Ok(RpcBlock::pending(header, parts));
     }
-    Ok(RpcBlock::new(header, parts))
+    let block = RpcBlock::new(header, parts);
+    Ok(if header.shows_work() { block } else { block.without_proof() })
 }
 
 /// An uncle: a block without transactions; its size is that of the header alone, as the reference shows an uncle

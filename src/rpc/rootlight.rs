@@ -82,6 +82,8 @@ struct SyncStatus {
     stale: Option<u64>,
     low_work: Option<LowWork>,
     uncles_complete: bool,
+    /// Headers of an earlier run whose proofs of work are still to be checked; until then their work counts for nothing.
+    headers_to_prove: u64,
     fault: Option<String>,
 }
 
@@ -109,6 +111,7 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
                 stale: None,
                 low_work: None,
                 uncles_complete: true,
+                headers_to_prove: 0,
                 fault: None,
             }
         }
@@ -132,6 +135,7 @@ fn light_status(pin: &Pin) -> SyncStatus {
             percent: low.percent,
         }),
         uncles_complete: pin.is_settled(),
+        headers_to_prove: pin.to_prove(),
         fault: pin.fault().map(|fault| format!("{fault}")),
     }
 }

@@ -171,6 +171,18 @@ impl HeaderStore {
         Ok(())
     }
 
+    /// The page of a number, as it was written.
+    ///
+    /// # Errors
+    /// [`KeptFault::Unreadable`].
+    pub fn page(&self, index: u64) -> Result<Option<Vec<u8>>, KeptFault> {
+        let read = || -> Result<Option<Vec<u8>>, redb::Error> {
+            let pages = self.database.begin_read()?.open_table(PAGES)?;
+            Ok(pages.get(index)?.map(|page| page.value().to_vec()))
+        };
+        read().map_err(|error| KeptFault::Unreadable { index, reason: error.to_string() })
+    }
+
     /// Writes pages and forgets those above the last, all or nothing.
     ///
     /// # Errors

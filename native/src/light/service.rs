@@ -144,13 +144,14 @@ impl LightService {
     fn launch(client: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
         let client = Arc::new(client);
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
-        let syncing = upstreams
+        let mut syncing: Vec<_> = upstreams
             .iter()
             .enumerate()
             .map(|(index, upstream)| {
                 tokio::spawn(sync::run(client.clone(), index, upstream.clone(), log.clone()))
             })
             .collect();
+        syncing.push(tokio::spawn(sync::prove_kept(client.clone())));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
         Self { client, upstreams, options, runs: Runs::for_this_machine(), brief, syncing }

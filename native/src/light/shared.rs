@@ -83,6 +83,24 @@ impl Shared {
         }
     }
 
+    /// Proves some more of the headers that were read back; whether there are more. What does not hold is forgotten, and
+    /// synchronization starts from the checkpoint.
+    pub(super) fn prove_kept(&self) -> bool {
+        // As in `save`: the store before the chain.
+        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sync = self.sync.write().unwrap_or_else(PoisonError::into_inner);
+        let mut read = |index| store.as_ref().map_or(Ok(None), |store| store.page(index));
+        match sync.prove_kept(&mut read) {
+            Ok(more) => more,
+            Err(fault) => {
+                warn!("what was kept does not hold: {fault}: not used, starting from the checkpoint");
+                drop(sync);
+                self.changed();
+                false
+            }
+        }
+    }
+
     /// An upstream says that there is something new.
     pub(super) fn sync_hint(&self, upstream: usize) {
         self.sync.write().unwrap_or_else(PoisonError::into_inner).hint(upstream);

@@ -19,6 +19,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// Longest sleep, so that what other upstreams made possible is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1_000);
 
+/// Pause between two steps of proving what was read back: a step takes some milliseconds.
+const PROVE_PAUSE: Duration = Duration::from_millis(1);
+
 /// Least time between two hints taken from one upstream, so that it cannot keep this client busy.
 const HINT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -61,6 +64,18 @@ pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstr
                 }
             }
         }
+    }
+}
+
+/// Checks the proofs of work of headers that were read back, beside everything else.
+pub(super) async fn prove_kept(client: Arc<Shared>) {
+    loop {
+        let shared = client.clone();
+        if !tokio::task::spawn_blocking(move || shared.prove_kept()).await.unwrap_or(false) {
+            return;
+        }
+        // Others take the lock now.
+        tokio::time::sleep(PROVE_PAUSE).await;
     }
 }
 

@@ -15,6 +15,9 @@ use crate::host::{moment, sleep, Budget, Deadline, Share, Upstream};
 /// Longest sleep of a loop in milliseconds, so that what other upstreams made possible is noticed.
 const LONGEST_SLEEP: f64 = 1_000.0;
 
+/// Pause between two steps of proving kept headers, in seconds.
+const PROVE_PAUSE: f64 = 0.02;
+
 /// Pause between two looks at whether the head is reached, in milliseconds.
 const LOOK: f64 = 10.0;
 
@@ -140,6 +143,8 @@ impl Driver {
             let questions = outbox.questions(self.client.borrow().cache(), moment());
             let again = outbox.reminders(upstream.ask(&questions, true, &share).await);
             upstream.ask(&again, true, &share).await;
+            // Of kept headers, those in memory are proven in small steps.
+            let proving = self.client.borrow_mut().prove_kept(&mut |_| Ok(None)).unwrap_or(false);
             let step = self.client.borrow_mut().sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {

@@ -143,12 +143,14 @@ impl HeaderChain {
     pub(super) fn reconsider(&mut self, tip: &Arc<Entry>) -> Option<Reorganisation> {
         let head = self.view.head.clone();
         let ancestor = self.view.common_ancestor(tip, &head)?.clone();
-        let contender = |entry: &Entry| Contender {
-            work: self.view.work_between(&ancestor, entry),
+        // Of what was read back only what is proven counts.
+        let from = self.view.proven_from(&ancestor).clone();
+        let contender = |from: &Entry, entry: &Entry| Contender {
+            work: self.view.work_between(from, entry),
             paid_fees: entry.header.paid_fees,
             hash: entry.hash(),
         };
-        replaces(&contender(tip), &contender(&head)).then(|| self.switch(&ancestor, tip))
+        replaces(&contender(&ancestor, tip), &contender(&from, &head)).then(|| self.switch(&ancestor, tip))
     }
 
     fn switch(&mut self, ancestor: &Arc<Entry>, tip: &Arc<Entry>) -> Reorganisation {
@@ -163,6 +165,7 @@ impl HeaderChain {
             self.side.remove(&(entry.work, entry.hash()));
         }
         self.view.head = tip.clone();
+        self.abandon_unproven(ancestor, &removed);
         let headers = |entries: Vec<Arc<Entry>>| entries.into_iter().map(|e| e.header.clone()).collect();
         Reorganisation { ancestor: ancestor.header.clone(), removed: headers(removed), added: headers(added) }
     }
@@ -194,7 +197,7 @@ impl HeaderChain {
     }
 
     /// Takes a header off its parent's list of children.
-    fn unlink(&mut self, hash: &B256) {
+    pub(super) fn unlink(&mut self, hash: &B256) {
         let parent = self.view.entries.get(hash).map(|entry| entry.parent());
         let Some(parent) = parent else { return };
         if let Some(mut siblings) = self.children.get(&parent).cloned() {
@@ -204,7 +207,7 @@ impl HeaderChain {
     }
 
     /// Drops a header off the canonical chain and everything above it; gives their hashes.
-    fn drop_branch(&mut self, root: B256) -> Vec<B256> {
+    pub(super) fn drop_branch(&mut self, root: B256) -> Vec<B256> {
         let mut waiting = alloc::vec![root];
         let mut dropped = Vec::new();
         while let Some(hash) = waiting.pop() {

@@ -216,6 +216,7 @@ impl HeaderChain {
     fn start(network: Arc<Network>, header: SealedHeader, total_difficulty: Option<U256>) -> Self {
         let (number, hash) = (header.number, header.hash());
         let header = VerifiedHeader::new(header, Origin::Trusted, ForkDetection::NotRequired);
+        let header = header.with_work_looked_at(&network);
         let entry = Arc::new(Entry::unchecked(header));
         let mut view = ChainView {
             network,
@@ -224,6 +225,7 @@ impl HeaderChain {
             entries: Default::default(),
             canonical: Default::default(),
             lowest: number,
+            unproven: None,
         };
         view.entries.insert(hash, entry);
         view.canonical.insert(number, hash);
@@ -300,6 +302,7 @@ impl HeaderChain {
             found: header.hash(),
         };
         let verified = lowest.parent_from(header).ok_or(not_the_parent.clone())?;
+        let verified = verified.with_work_looked_at(&self.view.network);
         let (number, hash, child) = (verified.number, verified.hash(), lowest.hash());
         if number.checked_add(1) != Some(lowest.number) {
             return Err(not_the_parent);

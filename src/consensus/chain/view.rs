@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::entry::{skip_height, Entry};
+use super::restore::Unproven;
 use crate::consensus::fork_detection::UNCLE_BLOCKS;
 use crate::consensus::network::Network;
 use crate::consensus::persistent::Map;
@@ -34,6 +35,8 @@ pub struct ChainView {
     pub(super) canonical: Map<u64, B256>,
     /// Lowest canonical number whose header is kept.
     pub(super) lowest: u64,
+    /// How far down what was read back is proven.
+    pub(super) unproven: Option<Unproven>,
 }
 
 impl ChainView {
@@ -107,16 +110,23 @@ impl ChainView {
     #[must_use]
     pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
         let entry = self.entries.get(hash).filter(|entry| entry.number() >= self.base.number)?;
-        if entry.proven.above > self.base.number {
+        let unproven = self.unproven.is_some() && entry.number() > self.base.number;
+        if unproven || entry.proven.above > self.base.number {
             return None;
         }
         self.base.total_difficulty?.checked_add(entry.work)?.checked_add(entry.proven.work)
     }
 
-    /// Sum of the header difficulties above the base up to a block: what is proven without uncles.
+    /// Sum of the proven header difficulties above the base up to a block, without uncles. Not known off the heaviest
+    /// chain while headers that were read back are not proven.
     #[must_use]
     pub fn header_work(&self, hash: &B256) -> Option<U256> {
-        self.weighed(hash).map(|entry| entry.work)
+        let entry = self.weighed(hash)?;
+        match &self.unproven {
+            None => Some(entry.work),
+            Some(_) if !self.is_canonical(entry.number(), hash) => None,
+            Some(unproven) => Some(entry.work.saturating_sub(unproven.work)),
+        }
     }
 
     /// A header whose work above the base is known: not one that was dropped and added again.
@@ -129,7 +139,14 @@ impl ChainView {
     #[must_use]
     pub fn work_above(&self, number: u64) -> Option<U256> {
         let below = self.weighed(self.canonical.get(&number)?)?;
-        Some(self.work_between(below, &self.head))
+        Some(self.work_between(self.proven_from(below), &self.head))
+    }
+
+    /// Where the proven work of the heaviest chain above one of its headers begins: there, or at the highest header that
+    /// was read back and is not proven.
+    pub(super) fn proven_from<'a>(&'a self, below: &'a Arc<Entry>) -> &'a Arc<Entry> {
+        let unproven = self.unproven.filter(|unproven| unproven.number > below.number());
+        unproven.and_then(|unproven| self.entries.get(&unproven.hash)).unwrap_or(below)
     }
 
     /// Blocks on top of a canonical block.

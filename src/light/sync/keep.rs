@@ -6,7 +6,9 @@
 //! numbered values.
 //!
 //! Nothing read back is believed as such. The hash of a page finds damage; links by hash from the checkpoint to the
-//! newest header, all header rules on the way and the proofs of work of the last [`REPROVEN`] headers decide.
+//! newest header and all header rules on the way decide at once, and the proofs of work from the newest header down: of the
+//! last [`REPROVEN`] before anything is answered, of the rest step by step ([`Sync::prove_kept`]). Until a header's proof is
+//! checked its work counts for nothing.
 
 use alloc::{string::String, vec::Vec};
 use core::cmp::Ordering;
@@ -17,6 +19,7 @@ use thiserror::Error;
 use super::{
     below::Below,
     machine::{Sync, FORK_WINDOW},
+    peer::Phase,
 };
 use crate::{
     consensus::{ChainError, ChainView, HeaderChain},
@@ -160,9 +163,6 @@ impl Sync {
     /// The first thing in the page that does not hold.
     pub fn restore_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
         let outcome = self.take_back_page(restoring, bytes);
-        if let Some(chain) = &self.chain {
-            self.floor.follow(chain.view(), &self.network);
-        }
         restoring.next = restoring.next.saturating_add(1);
         outcome
     }
@@ -174,18 +174,71 @@ impl Sync {
     /// A proof of work does not hold, or the checkpoint's header was not among the pages.
     pub fn restored(&mut self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
         let outcome = match &mut self.chain {
-            Some(chain) => chain.prove_recent(REPROVEN).map_err(KeptFault::from),
+            Some(chain) => chain.prove(REPROVEN).map_err(KeptFault::from),
             None if restoring.next == 0 => return Ok(None),
             None => Err(KeptFault::Gap(self.checkpoint.number)),
         };
         match outcome {
-            Ok(()) => self.resumed = self.chain.as_ref().map(|chain| chain.head().number),
+            Ok(_) => self.resumed = self.chain.as_ref().map(|chain| chain.head().number),
             Err(fault) => {
                 self.forget();
                 return Err(fault);
             }
         }
+        self.judge_work();
         Ok(self.resumed)
+    }
+
+    /// Proves some more of the headers that were taken back, newest first, until it says that nothing is left to do: in
+    /// small steps of some milliseconds, so that answers go on meanwhile. `read` gives the pages of those that are not in
+    /// memory any more; without them these stay unproven.
+    ///
+    /// # Errors
+    /// What was kept does not hold. All of it is forgotten, and the machine starts from the checkpoint.
+    pub fn prove_kept(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
+        let outcome = self.prove_some(read);
+        match &outcome {
+            Ok(_) => self.judge_work(),
+            Err(_) => {
+                self.forget();
+                (self.synced_once, self.resumed, self.lease) = (false, None, None);
+                for peer in &mut self.peers {
+                    // What is on its way belongs to the old chain.
+                    (peer.at_end, peer.at) = (false, None);
+                    if !peer.is_resting() {
+                        peer.phase = Phase::Idle(0);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn prove_some(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
+        let Some(chain) = &mut self.chain else { return Ok(false) };
+        if chain.prove(PAGE_HEADERS as usize)? {
+            return Ok(true);
+        }
+        let Some(number) = chain.view().unproven() else { return Ok(false) };
+        let index = number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
+        let Some(bytes) = read(index)? else { return Ok(false) };
+        for (header, uncles) in self.read_page(index, &bytes)?.into_iter().rev() {
+            let header = header.into_header();
+            if let Some(chain) =
+                self.chain.as_mut().filter(|chain| chain.view().unproven() == Some(header.number))
+            {
+                chain.prove_kept(header, &uncles)?;
+            }
+        }
+        match self.unproven() {
+            Some(left) if left == number => Err(KeptFault::Gap(number)),
+            left => Ok(left.is_some()),
+        }
+    }
+
+    /// The highest header that was taken back and is not proven yet.
+    pub fn unproven(&self) -> Option<u64> {
+        self.chain.as_ref()?.view().unproven()
     }
 
     /// Forgets what was taken back.
@@ -245,8 +298,21 @@ impl Sync {
             chain.prepend(header)?;
         }
         self.below.start(number, self.options.below);
+        // The floor takes the checkpoint's promise from here: later the header may not be in memory any more.
+        self.floor.follow(chain.view(), &self.network);
         self.chain = Some(chain);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Sync {
+    /// The pages of a chain, whoever made it.
+    pub(crate) fn pages_of(checkpoint: crate::consensus::Checkpoint, chain: HeaderChain) -> Vec<Vec<u8>> {
+        let mut sync = Self::new(chain.view().network().clone(), checkpoint);
+        (sync.chain, sync.synced_once) = (Some(chain), true);
+        sync.touch(0);
+        sync.export().into_iter().map(|page| page.bytes).collect()
     }
 }
 

@@ -257,11 +257,15 @@ impl Sync {
     /// What follows from any progress: uncles in order, the work floor, whether the head is reached.
     fn settle(&mut self) {
         self.attach_ready();
-        if let Some(chain) = &self.chain {
-            self.floor.follow(chain.view(), &self.network);
-        }
+        self.judge_work();
         if !self.synced_once {
             self.synced_once = self.chain.is_some() && self.all_seen();
+        }
+    }
+
+    pub(super) fn judge_work(&mut self) {
+        if let Some(chain) = &self.chain {
+            self.floor.follow(chain.view(), &self.network);
         }
     }
 

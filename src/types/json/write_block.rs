@@ -94,9 +94,9 @@ pub struct RpcBlock {
     /// Bitcoin block header.
     pub bitcoin_merged_mining_header: Data,
     /// Midstate and tail of the Bitcoin coinbase.
-    pub bitcoin_merged_mining_coinbase_transaction: Data,
+    pub bitcoin_merged_mining_coinbase_transaction: Option<Data>,
     /// Merkle branch of the coinbase.
-    pub bitcoin_merged_mining_merkle_proof: Data,
+    pub bitcoin_merged_mining_merkle_proof: Option<Data>,
     /// What the coinbase commits to; null where the coinbase lacks its fork-detection data.
     #[serde(serialize_with = "write::hash_or_null")]
     pub hash_for_merged_mining: Option<B256>,
@@ -119,6 +119,15 @@ impl RpcBlock {
         block.logs_bloom = Some(header.logs_bloom);
         block.nonce = Some(Data::from(alloc::vec![0; 8]));
         block
+    }
+
+    /// The same without what the block's hash does not cover of its merged mining (RSKIP-92).
+    #[must_use]
+    pub fn without_proof(mut self) -> Self {
+        self.bitcoin_merged_mining_coinbase_transaction = None;
+        self.bitcoin_merged_mining_merkle_proof = None;
+        self.hash_for_merged_mining = None;
+        self
     }
 
     /// Shows an uncle, without transactions. Where its own uncles are not known, `uncles` and the
@@ -169,8 +178,8 @@ impl RpcBlock {
             uncles: parts.uncles.map(|uncles| uncles.iter().map(SealedHeader::hash).collect()),
             minimum_gas_price: header.minimum_gas_price.value().into(),
             bitcoin_merged_mining_header: Data(header.bitcoin_header.clone()),
-            bitcoin_merged_mining_coinbase_transaction: Data(header.coinbase_tx.clone()),
-            bitcoin_merged_mining_merkle_proof: Data(header.merkle_proof.clone()),
+            bitcoin_merged_mining_coinbase_transaction: Some(Data(header.coinbase_tx.clone())),
+            bitcoin_merged_mining_merkle_proof: Some(Data(header.merkle_proof.clone())),
             hash_for_merged_mining: shown_mining_hash(header),
             paid_fees: header.paid_fees.into(),
             cumulative_difficulty: cumulative.map(Quantity),

@@ -1,0 +1,222 @@
+//! Stores of headers that somebody else has written: what they state counts when it is proven.
+
+use serde_json::json;
+
+use super::mined_chain::{ask, family, Mined, PROMISED, START};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, header, mine},
+        ChainError, Checkpoint, HeaderChain, Rule,
+    },
+    light::{Identity, KeptFault, Sync, REPROVEN},
+    rpc::Client,
+    types::{Header, SealedHeader, U256},
+};
+
+/// Headers of the forged store that show no work.
+const FREE: usize = 1_100;
+
+/// The trusted start of a chain.
+fn checkpoint(mined: &Mined) -> Checkpoint {
+    let total_difficulty = Some(U256::from(1_000));
+    Checkpoint { number: START, hash: mined.blocks[0].0.hash(), total_difficulty }
+}
+
+/// A store with all of these headers, whether they show any work or not.
+fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec<u8>> {
+    let (network, base) = (mined.network.clone().into(), mined.blocks[0].0.clone());
+    let chain = HeaderChain::from_checkpoint(network, &checkpoint(mined), base).unwrap();
+    let mut chain = chain.with_window(u64::MAX);
+    for (header, uncles) in blocks {
+        chain.insert_linked(header.clone()).unwrap();
+        let uncles = uncles.iter().map(|uncle| uncle.header().clone()).collect();
+        chain.attach_uncles(&header.hash(), uncles, None).unwrap();
+    }
+    Sync::pages_of(checkpoint(mined), chain)
+}
+
+fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, KeptFault>) {
+    let mut client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..Identity::default() });
+    let outcome = client.restore(&mut |index| Ok(pages.get(index as usize).cloned()));
+    (client, outcome)
+}
+
+/// Proves until there is no more to do.
+fn prove_all(client: &mut Client, pages: &[Vec<u8>]) -> Result<usize, KeptFault> {
+    for steps in 0..10_000 {
+        if !client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()))? {
+            return Ok(steps);
+        }
+    }
+    panic!("no end");
+}
+
+/// A header with the difficulty that the rules ask for, and no work.
+fn unmined(mined: &Mined, parent: &SealedHeader, change: impl FnOnce(&mut Header)) -> SealedHeader {
+    let mut header = Header { gas_used: 5, ..child(&mined.network, parent) };
+    change(&mut header);
+    let easy = mine(Header { difficulty: U256::from(1).into(), ..header.clone() });
+    Header {
+        difficulty: difficulty::expected(&header, parent, &mined.network).into(),
+        bitcoin_header: easy.bitcoin_header.clone(),
+        merkle_proof: easy.merkle_proof.clone(),
+        coinbase_tx: easy.coinbase_tx.clone(),
+        ..header
+    }
+    .seal()
+}
+
+/// Difficulty rises for nothing, falls for nothing by absurd counts of uncles, and is mined where it is low.
+fn forged(mined: &Mined) -> Vec<(SealedHeader, Vec<SealedHeader>)> {
+    let mut parent = mined.blocks[0].0.clone();
+    let mut blocks = Vec::new();
+    let mut add = |block: SealedHeader| {
+        blocks.push((block.clone(), Vec::new()));
+        block
+    };
+    for step in 0..FREE as u32 {
+        let time = parent.timestamp + 1;
+        // 14 times as much in 32 bits is negative, and so are its sums.
+        let uncles = if step < 300 { 0 } else { 1 << 28 };
+        parent =
+            add(unmined(mined, &parent, |header| (header.timestamp, header.uncle_count) = (time, uncles)));
+    }
+    assert!(parent.difficulty.value() < U256::from(PROMISED / 2), "{:?}", parent.difficulty);
+    for _ in 0..REPROVEN {
+        let mut header = child(&mined.network, &parent);
+        header.timestamp = parent.timestamp + 30;
+        header.difficulty = difficulty::expected(&header, &parent, &mined.network).into();
+        parent = add(mine(header));
+    }
+    blocks
+}
+
+fn work<'a>(blocks: impl IntoIterator<Item = &'a (SealedHeader, Vec<SealedHeader>)>) -> U256 {
+    blocks.into_iter().map(|(header, _)| header.difficulty.value()).sum()
+}
+
+#[test]
+fn a_forged_store_counts_as_much_as_it_proves() {
+    let mut honest = Mined::new();
+    let forged = forged(&honest);
+    honest.grow(1_600, 14);
+    let (claimed, shown) = (work(&forged), work(&forged[FREE..]));
+    let true_work = work(&honest.blocks[1..]);
+    assert!(shown < true_work && true_work < claimed, "{shown} {true_work} {claimed}");
+    let pages = pages(&honest, &forged);
+
+    let (mut client, outcome) = restored(&honest, &pages);
+    let head = forged.last().unwrap().0.hash();
+    assert_eq!(outcome, Ok(Some(START + (FREE + REPROVEN) as u64)));
+    let chain = client.sync().chain().unwrap();
+    assert_eq!((chain.head().hash(), chain.view().header_work(&head)), (head, Some(shown)));
+    assert_eq!(chain.total_difficulty(&head), None);
+    assert_eq!(chain.view().work_above(START), Some(shown));
+    assert!(client.sync().low_work().is_some(), "judged by what is proven");
+    assert_eq!(ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["headersToProve"], FREE);
+
+    honest.follow(&mut client);
+    let chain = client.sync().chain().unwrap();
+    assert_eq!(chain.head().hash(), honest.head().hash());
+    assert_eq!(chain.total_difficulty(&honest.head().hash()), Some(U256::from(1_000) + true_work));
+    assert!(chain.by_hash(&head).is_none() && client.sync().unproven().is_none());
+    assert!(client.sync().low_work().is_none());
+}
+
+/// The proofs are checked from the newest header down, and none is there.
+#[test]
+fn a_forged_store_is_found_out_behind() {
+    let mut honest = Mined::new();
+    let pages = pages(&honest, &forged(&honest));
+    let (mut client, _) = restored(&honest, &pages);
+    let fault = prove_all(&mut client, &pages).unwrap_err();
+    assert!(
+        matches!(fault, KeptFault::Chain(ChainError::Rule { number, .. }) if number == START + FREE as u64),
+        "{fault}"
+    );
+    assert!(client.sync().chain().is_none() && !client.sync().is_synced());
+    honest.grow(5, 30);
+    honest.follow(&mut client);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), honest.head().hash());
+}
+
+/// Uncles that come from a store keep every rule, their proof of work included, before they count.
+#[test]
+fn uncles_of_a_store_show_their_work() {
+    let (mut mined, uncle) = family();
+    let parent = mined.blocks[9].0.clone();
+    for (uncle, holds) in [(uncle, true), (unmined(&mined, &parent, |_| {}), false)] {
+        mined.blocks.truncate(11);
+        mined.adopt(1, uncle);
+        let (client, outcome) = restored(&mined, &pages(&mined, &mined.blocks[1..]));
+        assert_eq!(outcome.is_ok(), holds, "{outcome:?}");
+        let uncles = matches!(outcome, Err(KeptFault::Chain(ChainError::Uncles { .. })));
+        assert_eq!(uncles, !holds);
+        assert_eq!(client.sync().chain().is_some(), holds);
+    }
+}
+
+/// A longer chain than memory holds is proven to its beginning, page by page; only then is its total difficulty told.
+#[test]
+fn a_long_store_is_proven_to_its_beginning() {
+    let mut mined = Mined::under(&[(Rule::Rskip92, 0)]);
+    mined.blocks[0].0 = mine(header(&mined.network, START));
+    mined.grow(9_000, 30);
+    let mut pages = pages(&mined, &mined.blocks[1..]);
+    let (mut client, outcome) = restored(&mined, &pages);
+    assert_eq!(outcome, Ok(Some(START + 9_000)));
+    assert_eq!(client.sync().unproven(), Some(START + 9_000 - REPROVEN as u64));
+    let head = mined.head().hash();
+    assert_eq!(client.sync().chain().unwrap().total_difficulty(&head), None);
+    let steps = prove_all(&mut client, &pages).unwrap();
+    assert!(steps >= 6_000 / 64, "in small steps: {steps}");
+    let chain = client.sync().chain().unwrap();
+    assert_eq!(client.sync().unproven(), None);
+    let total = U256::from(1_000) + work(&mined.blocks[1..]);
+    assert_eq!(chain.total_difficulty(&head), Some(total));
+
+    // The proof of one header that is not in memory any more.
+    let mut blocks = mined.blocks[1..].to_vec();
+    let (broken, _) = &mut blocks[100];
+    let hash = broken.hash();
+    *broken = Header { coinbase_tx: vec![0; 100].into(), ..broken.header().clone() }.seal();
+    assert_eq!(broken.hash(), hash, "which the hash does not cover");
+    pages = self::pages(&mined, &blocks);
+    let (mut client, outcome) = restored(&mined, &pages);
+    assert!(outcome.is_ok());
+    let fault = prove_all(&mut client, &pages).unwrap_err();
+    assert!(
+        matches!(fault, KeptFault::Chain(ChainError::Rule { number, .. }) if number == START + 101),
+        "{fault}"
+    );
+}
+
+/// A header that is believed for its hash may come with any coinbase and Merkle proof (RSKIP-92): they are shown when
+/// they were checked.
+#[test]
+fn merged_mining_is_shown_where_it_was_checked() {
+    const FIELDS: [&str; 3] =
+        ["bitcoinMergedMiningCoinbaseTransaction", "bitcoinMergedMiningMerkleProof", "hashForMergedMining"];
+    for honest in [true, false] {
+        let mut mined = Mined::new();
+        let transactions_root = crate::trie::EMPTY_ROOT;
+        let base = Header { difficulty: PROMISED.into(), transactions_root, ..header(&mined.network, START) };
+        mined.blocks[0].0 = mine(base);
+        mined.grow(2, 30);
+        let base = mined.blocks[0].0.clone();
+        if !honest {
+            let coinbase_tx = [&base.coinbase_tx[..], &[0; 64]].concat().into();
+            mined.blocks[0].0 = Header { coinbase_tx, ..base.header().clone() }.seal();
+            assert_eq!(mined.blocks[0].0.hash(), base.hash(), "not covered");
+        }
+        let mut client = mined.client();
+        let block = ask(&mut client, "eth_getBlockByNumber", json!([format!("{START:#x}"), false]));
+        let block = &block["result"];
+        assert_eq!(block["hash"], json!(base.hash()), "{block}");
+        assert!(block["bitcoinMergedMiningHeader"].is_string(), "the hash covers it");
+        for field in FIELDS {
+            assert_eq!(block[field].is_string(), honest, "{field} {block}");
+        }
+    }
+}
