@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::types::{Address, HeaderShape, HeaderVersion, B256, U256};
+use crate::types::{sorted, Address, HeaderShape, HeaderVersion, B256, U256};
 
 use super::rule::{Fork, Rule, RuleSet};
 
@@ -189,9 +189,8 @@ impl Network {
 
 /// Rule sets by starting height.
 fn eras(activations: &[u64]) -> Vec<(u64, RuleSet)> {
-    let mut starts: Vec<u64> = activations.iter().copied().filter(|height| *height != NEVER).collect();
-    starts.push(0);
-    starts.sort_unstable();
+    let starts = activations.iter().copied().filter(|height| *height != NEVER);
+    let mut starts = sorted(starts.chain([0]));
     starts.dedup();
     let rules_at = |height: u64| {
         let active = Rule::ALL.iter().zip(activations).filter(|(_, start)| **start <= height);

@@ -18,7 +18,7 @@ use crate::{
         Candidate, ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
     },
     exec::CallPolicy,
-    light::{BlockRef, Fact, Facts, Known, Location, Pin, UpstreamState},
+    light::{facts, BlockRef, Fact, Known, Location, Pin, UpstreamState},
     state::{StateError, StateReader, TrieState},
     trie::{self, WalkError},
     types::{SealedHeader, Transaction, EMPTY_UNCLES_HASH},
@@ -115,7 +115,7 @@ fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
 }
 
 fn lacking<T>(fact: Fact) -> Need<T> {
-    Err(Stop::Lacking(Facts::from([fact])))
+    Err(Stop::Lacking(facts([fact])))
 }
 
 fn block_ref(header: &VerifiedHeader) -> BlockRef {

@@ -136,7 +136,7 @@ pub(super) fn extcodecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult
 /// CODECOPY: of the whole code, header included.
 pub(super) fn codecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let depth = step.interpreter.input.depth();
-    let Some(code) = step.host.chain.headed_codes.get(&depth).cloned() else {
+    let Some(code) = step.host.chain.headed_codes.get(depth).cloned().flatten() else {
         return system::codecopy(step);
     };
     let [memory_offset, code_offset, len] = pop(step.interpreter)?;

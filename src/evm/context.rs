@@ -63,8 +63,8 @@ pub struct RunContext<'a> {
     pub(super) abort: Option<Abort>,
     /// A native contract failed under the rules before RSKIP-197: its caller fails too.
     pub(super) fail_caller: bool,
-    /// Running codes that start with a code header, by call depth.
-    pub(super) headed_codes: BTreeMap<usize, Bytes>,
+    /// Running codes that start with a code header; the index is the call depth.
+    pub(super) headed_codes: Vec<Option<Bytes>>,
 }
 
 impl<'a> RunContext<'a> {
@@ -86,7 +86,7 @@ impl<'a> RunContext<'a> {
             inner_creations: 0,
             abort: None,
             fail_caller: false,
-            headed_codes: BTreeMap::new(),
+            headed_codes: Vec::new(),
         }
     }
 

@@ -79,10 +79,10 @@ impl<S: EvmState> Machine<'_, S> {
             FrameData::Create(frame) => Some(frame.created_address),
             FrameData::Call(_) => None,
         };
-        match skip_header(&mut opened.interpreter.bytecode) {
-            Some(code) => self.evm.ctx.chain.headed_codes.insert(depth, code),
-            None => self.evm.ctx.chain.headed_codes.remove(&depth),
-        };
+        let whole_code = skip_header(&mut opened.interpreter.bytecode);
+        let codes = &mut self.evm.ctx.chain.headed_codes;
+        codes.resize(depth, None);
+        codes.push(whole_code);
         // A contract created by a transaction starts with nonce 0, one created by a contract with
         // 1 (RSKIP-125).
         if let Some(address) = created {

@@ -3,10 +3,7 @@
 //! A list that nobody shows now is given up, so that it holds up no other, and asked for again of whoever comes later or
 //! reaches that height later: clients that have seen the same lists are to have the same head.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    vec::Vec,
-};
+use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::fact::BlockRef;
 use crate::{consensus::VerifiedHeader, types::Header};
@@ -27,7 +24,7 @@ struct Entry {
     count: u32,
     state: State,
     /// Upstreams that had none to give.
-    tried: BTreeSet<usize>,
+    tried: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -38,6 +35,14 @@ enum State {
     Ready(usize, Vec<Header>),
 }
 
+impl Entry {
+    fn try_in_vain(&mut self, upstream: usize) {
+        if !self.tried.contains(&upstream) {
+            self.tried.push(upstream);
+        }
+    }
+}
+
 impl Backlog {
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
@@ -45,7 +50,7 @@ impl Backlog {
 
     pub(super) fn add(&mut self, header: &VerifiedHeader) {
         let block = BlockRef { number: header.number, hash: header.hash() };
-        let entry = Entry { count: header.uncle_count, state: State::Wanted, tried: BTreeSet::new() };
+        let entry = Entry { count: header.uncle_count, state: State::Wanted, tried: Vec::new() };
         self.blocks.entry(block).or_insert(entry);
     }
 
@@ -87,7 +92,7 @@ impl Backlog {
     pub(super) fn refuse(&mut self, block: &BlockRef, upstream: usize) {
         if let Some(entry) = self.blocks.get_mut(block) {
             entry.state = State::Wanted;
-            entry.tried.insert(upstream);
+            entry.try_in_vain(upstream);
         }
     }
 
@@ -95,9 +100,7 @@ impl Backlog {
     pub(super) fn refuse_all(&mut self, upstream: usize) {
         let all = self.blocks.values_mut().chain(self.given_up.values_mut());
         let open = all.filter(|entry| matches!(entry.state, State::Wanted));
-        open.for_each(|entry| {
-            entry.tried.insert(upstream);
-        });
+        open.for_each(|entry| entry.try_in_vain(upstream));
     }
 
     /// The next block in order whose uncles are there; blocks that every upstream was asked about in vain which is well
@@ -128,7 +131,7 @@ impl Backlog {
 
     /// These uncles cannot be judged before those of an older block are there.
     pub(super) fn wait(&mut self, block: BlockRef, upstream: usize, uncles: Vec<Header>) {
-        let entry = Entry { count: 0, state: State::Ready(upstream, uncles), tried: BTreeSet::new() };
+        let entry = Entry { count: 0, state: State::Ready(upstream, uncles), tried: Vec::new() };
         self.give_up(block, entry);
     }
 

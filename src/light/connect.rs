@@ -6,7 +6,7 @@
 use alloc::{format, vec::Vec};
 
 use super::{pin::Pin, store::Known, task::Cause};
-use crate::types::B256;
+use crate::types::{SealedHeader, B256};
 
 /// Most headers between a block that is asked for by hash and the held chain. Each costs a question; real forks are a few
 /// blocks long, and uncles reach 7 generations back.
@@ -44,7 +44,7 @@ impl Pin {
                     header.number
                 ));
             }
-            branch.push(header.clone());
+            branch.push(SealedHeader::clone(header));
             at = header.parent_hash;
         }
         match chain.add_branch(branch.into_iter().rev(), Some(self.now)) {

@@ -1,6 +1,6 @@
 //! A task on its way through the upstreams: the best first, the next when one fails, all of them for an absence.
 
-use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, string::ToString, sync::Arc, vec::Vec};
 
 use super::{
     fact::Fact,
@@ -76,7 +76,7 @@ impl Errand {
         match prove::task(&self.task, pin, known) {
             Ok(facts) if is_absence(&self.task.wanted, &facts) => {
                 // A transaction that waits is more than none.
-                let waits = |place: &Location| matches!(place, Location::Pending(_));
+                let waits = |place: &Arc<Location>| matches!(**place, Location::Pending(_));
                 if self.absent.is_none() || facts.locations.values().any(waits) {
                     self.absent = Some(facts);
                 }
@@ -119,7 +119,7 @@ impl Errand {
 fn is_absence(wanted: &Wanted, facts: &FactStore) -> bool {
     match wanted {
         Wanted::One(Fact::Header(hash)) => matches!(facts.headers.get(hash), Some(None)),
-        Wanted::One(Fact::Location(hash)) => !matches!(facts.locations.get(hash), Some(Location::Mined(_))),
+        Wanted::One(Fact::Location(hash)) => !facts.is_mined(hash),
         _ => false,
     }
 }

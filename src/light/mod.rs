@@ -31,6 +31,7 @@ pub use clock::Now;
 pub(crate) use connect::Connection;
 pub use connect::MAX_BRANCH;
 pub use errand::{Errand, Outcome, Question};
+pub(crate) use fact::facts;
 pub use fact::{BlockRef, Fact, Facts};
 pub use fault::{SyncCause, SyncFault};
 pub use floor::LowWork;

@@ -1,6 +1,6 @@
 //! From what is lacking to tasks: facts that one question answers go together.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, U256};
 
@@ -16,15 +16,15 @@ pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
 /// Tasks that fetch all of `lacking`.
 pub fn tasks(lacking: &Facts, known: &Known<'_>) -> Vec<Task> {
-    let mut proofs: BTreeMap<(BlockRef, Address), Vec<U256>> = BTreeMap::new();
+    let mut proofs = Proofs::new();
     let mut wanted = Vec::new();
     for fact in lacking {
         match fact {
             Fact::State(block, StateKey::Account(address)) => {
-                proofs.entry((*block, *address)).or_default();
+                wants(&mut proofs, *block, *address, None);
             }
             Fact::State(block, StateKey::Storage(address, slot)) => {
-                proofs.entry((*block, *address)).or_default().push(*slot)
+                wants(&mut proofs, *block, *address, Some(*slot));
             }
             other => wanted.push(Wanted::One(*other)),
         }
@@ -45,6 +45,21 @@ pub fn tasks(lacking: &Facts, known: &Known<'_>) -> Vec<Task> {
             Task::new(wanted, &transactions)
         })
         .collect()
+}
+
+/// Accounts to be proven with slots, in the order of blocks and addresses.
+type Proofs = Vec<((BlockRef, Address), Vec<U256>)>;
+
+/// Adds an account, and a slot of it, to the proofs wanted.
+fn wants(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U256>) {
+    let place = proofs.binary_search_by_key(&(block, address), |(key, _)| *key);
+    let place = place.unwrap_or_else(|place| {
+        proofs.insert(place, ((block, address), Vec::new()));
+        place
+    });
+    if let Some((_, slots)) = proofs.get_mut(place) {
+        slots.extend(slot);
+    }
 }
 
 /// The hashes of the transactions that receipts are wanted of.

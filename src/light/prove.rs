@@ -30,7 +30,7 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
     match &task.wanted {
         Wanted::One(Fact::Header(hash)) => {
             let header = unheld_header(task, *hash, pin.network())?;
-            facts.headers.insert(*hash, header);
+            facts.headers.insert(*hash, header.map(Arc::new));
         }
         Wanted::One(Fact::Body(block)) => {
             let body = body(first(task)?, &held(pin, block)?, pin.network())?;
@@ -45,7 +45,8 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
         Wanted::One(Fact::Location(hash)) => {
-            facts.locations.insert(*hash, location(task, *hash, pin.network().chain_id)?);
+            let place = location(task, *hash, pin.network().chain_id)?;
+            facts.locations.insert(*hash, Arc::new(place));
         }
         Wanted::One(Fact::State(block, key)) => {
             let root = held(pin, block)?.state_root;

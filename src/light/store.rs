@@ -24,11 +24,12 @@ pub enum Location {
     Unknown,
 }
 
-/// Proven facts by what they are about. Values are shared, so moving them between sessions and cache is cheap.
+/// Proven facts by what they are about. Values are shared, so moving them between sessions and cache is cheap, and maps
+/// of all kinds run the same code.
 #[derive(Debug, Clone, Default)]
 pub struct FactStore {
     /// Headers off the held chain; `None` where the upstreams know no such block.
-    pub(crate) headers: BTreeMap<B256, Option<SealedHeader>>,
+    pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
     /// Bodies by block hash.
     pub(crate) bodies: BTreeMap<B256, Arc<VerifiedBody>>,
     /// Uncles by block hash.
@@ -36,7 +37,7 @@ pub struct FactStore {
     /// Receipts by block hash.
     pub(crate) receipts: BTreeMap<B256, Arc<VerifiedReceipts>>,
     /// Places of transactions by hash.
-    pub(crate) locations: BTreeMap<B256, Location>,
+    pub(crate) locations: BTreeMap<B256, Arc<Location>>,
     /// Trie nodes, long values and codes by their own hash: what is found under a hash is what the hash says.
     pub(crate) nodes: ProvenNodes,
     /// What runs of calls to a contract lacked, oldest first.
@@ -109,6 +110,11 @@ impl FactStore {
         self.sent.iter().map(|sent| &sent.transaction)
     }
 
+    /// Whether a transaction is said to be in a block.
+    pub(crate) fn is_mined(&self, transaction: &B256) -> bool {
+        self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
+    }
+
     fn is_full(&self) -> bool {
         let largest = [
             self.headers.len(),
@@ -132,7 +138,7 @@ impl FactCache {
         learned.headers.clear();
         let mut places = core::mem::take(&mut learned.locations);
         places.retain(|hash, place| {
-            let Location::Mined(block) = place else { return false };
+            let Location::Mined(block) = &**place else { return false };
             let bodies = [&learned, &self.young, &self.old].map(|store| store.bodies.get(&block.hash));
             bodies.into_iter().flatten().any(|body| body.position(hash).is_some())
         });
@@ -206,7 +212,7 @@ impl<'a> Known<'a> {
     }
 
     /// A header by its hash, which proves nothing but the hash: `Some(None)` when it is known to be unknown.
-    pub fn header(&self, hash: &B256) -> Option<&'a Option<SealedHeader>> {
+    pub fn header(&self, hash: &B256) -> Option<&'a Option<Arc<SealedHeader>>> {
         self.stores().into_iter().find_map(|s| s.headers.get(hash))
     }
 
@@ -258,12 +264,14 @@ impl<'a> Known<'a> {
     /// A transaction that is said to be in this block.
     pub fn placed_in(&self, block: &BlockRef) -> Option<B256> {
         let mut places = self.stores().into_iter().flat_map(|s| s.locations.iter());
-        places.find(|(_, place)| matches!(place, Location::Mined(at) if at == block)).map(|(hash, _)| *hash)
+        places
+            .find(|(_, place)| matches!(&***place, Location::Mined(at) if at == block))
+            .map(|(hash, _)| *hash)
     }
 
     /// The place of a transaction.
     pub fn location(&self, transaction: &B256) -> Option<&'a Location> {
-        self.stores().into_iter().find_map(|s| s.locations.get(transaction))
+        self.stores().into_iter().find_map(|s| s.locations.get(transaction)).map(|place| &**place)
     }
 }
 
@@ -305,15 +313,15 @@ mod tests {
     fn only_what_stays_true_is_kept() {
         let mut learned = FactStore::default();
         let header = chain(easy_network(&[], &[]), 7).head().sealed().clone();
-        learned.headers.extend([(hash(1), None), (hash(2), Some(header))]);
+        learned.headers.extend([(hash(1), None), (hash(2), Some(Arc::new(header)))]);
         let block = BlockRef { number: 1, hash: hash(9) };
         let waiting = Arc::new(Transaction::remasc(1));
         let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
         let body = VerifiedBody::of_hashes(block.hash, vec![hash(2)]);
         learned.bodies.insert(block.hash, Arc::new(body));
         // Nothing shows that this one is where it is said to be.
-        learned.locations.insert(hash(3), Location::Mined(block));
-        learned.locations.extend(places.into_iter().enumerate().map(|(at, place)| (hash(at), place)));
+        learned.locations.insert(hash(3), Location::Mined(block).into());
+        learned.locations.extend(places.into_iter().enumerate().map(|(at, place)| (hash(at), place.into())));
         let mut cache = FactCache::new();
         cache.absorb(learned);
         let own = FactStore::default();

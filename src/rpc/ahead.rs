@@ -8,7 +8,7 @@ use alloy_primitives::{keccak256, Address, B256};
 
 use super::{envelope::Call, message::CallObject};
 use crate::{
-    light::{BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted},
+    light::{facts, BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted},
     state::{StateKey, StateReader as _, TrieState},
 };
 
@@ -99,7 +99,7 @@ impl<'a> Ahead<'a> {
             (Some(state), StateKey::Storage(address, slot)) => state.storage(address, slot).is_err(),
             _ => true,
         };
-        known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)).collect()
+        facts(known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)))
     }
 
     /// Notes what a proof shows of it, for later calls; codes are kept by their hash anyway.

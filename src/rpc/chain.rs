@@ -1,9 +1,9 @@
 //! `web3_*`, `net_*` and the chain-level `eth_*` methods.
 
-use alloc::{format, string::String};
+use alloc::{format, string::String, vec::Vec};
 
 use alloy_primitives::{keccak256, U256};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     method::{done, required, told, verified, Done, Failure, Handler, Method, Pages},
@@ -200,7 +200,20 @@ pub(super) fn sync_status(progress: Option<SyncProgress>) -> Result<Done, Failur
 
 fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let names = table::methods().flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
-    let modules: alloc::collections::BTreeMap<&str, &str> =
-        names.filter_map(|name| name.split_once('_')).map(|(namespace, _)| (namespace, "1.0")).collect();
-    done(&modules, Level::Local)
+    let mut namespaces: Vec<&'static str> = Vec::new();
+    for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
+        if let Err(place) = namespaces.binary_search(&namespace) {
+            namespaces.insert(place, namespace);
+        }
+    }
+    done(&Versions(namespaces), Level::Local)
+}
+
+/// Namespaces of methods, each with its version.
+struct Versions(Vec<&'static str>);
+
+impl Serialize for Versions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|namespace| (namespace, "1.0")))
+    }
 }

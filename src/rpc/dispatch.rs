@@ -31,14 +31,13 @@ impl Default for Dispatcher {
 impl Dispatcher {
     /// A dispatcher over the whole table.
     pub fn new() -> Self {
-        let mut index: Vec<(&'static str, &'static Method)> = table::methods()
-            .flat_map(|method| {
-                core::iter::once(method.name)
-                    .chain(method.aliases.iter().copied())
-                    .map(move |name| (name, method))
-            })
-            .collect();
-        index.sort_unstable_by_key(|(name, _)| *name);
+        let mut index: Vec<(&'static str, &'static Method)> = Vec::new();
+        for method in table::methods() {
+            for name in core::iter::once(method.name).chain(method.aliases.iter().copied()) {
+                let place = index.partition_point(|(before, _)| *before < name);
+                index.insert(place, (name, method));
+            }
+        }
         Self { index, notifies: false }
     }
 

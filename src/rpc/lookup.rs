@@ -1,12 +1,10 @@
 //! From parameters to a proven block, with the reference's words when there is none.
 
-use alloc::collections::BTreeSet;
-
 use super::{error::RpcError, method::Failure, params::BlockSelector};
 use crate::{
     consensus::VerifiedHeader,
     engine::{resolve, BlockId, Refusal, Resolved, Stop, View},
-    light::{BlockRef, Fact},
+    light::{facts, BlockRef, Fact},
     state::{StateError, StateKey},
 };
 
@@ -60,13 +58,13 @@ pub(super) fn require(view: &dyn View, selector: &BlockSelector) -> Result<Verif
 /// Turns what a state read lacks into facts of the block.
 pub(super) fn state_failure(header: &VerifiedHeader, error: StateError) -> Failure {
     match error {
-        StateError::Missing(key) => lacking_state(header, BTreeSet::from([key])),
+        StateError::Missing(key) => lacking_state(header, [key]),
         corrupt => Failure::Stop(Stop::Refused(Refusal::CorruptState(corrupt))),
     }
 }
 
 /// Turns missing pieces of state into facts of the block.
-pub(super) fn lacking_state(header: &VerifiedHeader, keys: BTreeSet<StateKey>) -> Failure {
+pub(super) fn lacking_state(header: &VerifiedHeader, keys: impl IntoIterator<Item = StateKey>) -> Failure {
     let block = BlockRef { number: header.number, hash: header.hash() };
-    Failure::Stop(Stop::Lacking(keys.into_iter().map(|key| Fact::State(block, key)).collect()))
+    Failure::Stop(Stop::Lacking(facts(keys.into_iter().map(|key| Fact::State(block, key)))))
 }

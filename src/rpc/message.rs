@@ -6,6 +6,7 @@ use alloy_primitives::{Address, U256};
 use serde::Deserialize;
 
 use super::{
+    entries::Entries,
     error::ParamError,
     method::Failure,
     params::{parse_address, parse_data, parse_number, Params},
@@ -93,9 +94,9 @@ struct OverrideObject {
     #[serde(default)]
     code: Option<String>,
     #[serde(default)]
-    state: Option<BTreeMap<String, String>>,
+    state: Option<Entries<String>>,
     #[serde(default)]
-    state_diff: Option<BTreeMap<String, String>>,
+    state_diff: Option<Entries<String>>,
     #[serde(default)]
     move_precompile_to_address: Option<String>,
 }
@@ -123,8 +124,12 @@ impl OverrideObject {
     }
 }
 
-fn slot_map(slots: &BTreeMap<String, String>) -> Result<BTreeMap<U256, U256>, ParamError> {
-    slots.iter().map(|(slot, value)| Ok((hex_word(slot)?, hex_word(value)?))).collect()
+fn slot_map(slots: &Entries<String>) -> Result<BTreeMap<U256, U256>, ParamError> {
+    let mut words = BTreeMap::new();
+    for (slot, value) in &slots.0 {
+        words.insert(hex_word(slot)?, hex_word(value)?);
+    }
+    Ok(words)
 }
 
 /// Up to 32 bytes in hex, `0x` optional.
@@ -134,10 +139,9 @@ fn hex_word(text: &str) -> Result<U256, ParamError> {
 
 /// The overrides in the third parameter.
 pub(super) fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
-    let given: BTreeMap<String, OverrideObject> =
-        params.object(2, "a map of addresses to overrides")?.unwrap_or_default();
+    let given: Option<Entries<OverrideObject>> = params.object(2, "a map of addresses to overrides")?;
     let mut accounts = BTreeMap::new();
-    for (address, object) in &given {
+    for (address, object) in given.iter().flat_map(|given| &given.0) {
         let address = parse_address(address)?;
         accounts.insert(address, object.account(address)?);
     }

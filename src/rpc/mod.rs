@@ -11,6 +11,7 @@ mod debug;
 #[cfg(feature = "local")]
 mod dev;
 mod dispatch;
+mod entries;
 pub mod envelope;
 mod error;
 mod exchange;

@@ -7,12 +7,7 @@
 //! ```
 //! All calls of a message see the same head.
 
-use alloc::{
-    collections::{BTreeMap, BTreeSet},
-    string::String,
-    sync::Arc,
-    vec::Vec,
-};
+use alloc::{collections::BTreeSet, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
@@ -28,7 +23,7 @@ use crate::{
     engine::{Filters, LightView, Refusal, Stop},
     light::{
         plan, Answer, AttemptFailure, Cause, Connection, Errand, Fact, FactCache, FactFailure, FactStore,
-        Facts, Known, Location, Observation, Outcome, Pin, Question, Task, Wanted,
+        Facts, Known, Observation, Outcome, Pin, Question, Task, Wanted,
     },
 };
 
@@ -73,7 +68,7 @@ pub struct Session {
     observations: Vec<Observation>,
     hints: Hints,
     fetched: BTreeSet<Fact>,
-    failed: BTreeMap<Fact, FactFailure>,
+    failed: Failures,
     /// What to fetch beside what runs lack, since earlier runs read it.
     ahead: Facts,
     /// What was fetched for that reason alone.
@@ -95,7 +90,7 @@ impl Session {
             observations: Vec::new(),
             hints: Hints::new(),
             fetched: BTreeSet::new(),
-            failed: BTreeMap::new(),
+            failed: Failures::new(),
             ahead: Facts::new(),
             guessed: Facts::new(),
             polls: Vec::new(),
@@ -159,12 +154,12 @@ impl Session {
         let known = Known::new(&self.own, cache);
         for fact in &self.fetched {
             let Fact::Header(wanted) = *fact else { continue };
-            if self.failed.contains_key(fact) || !matches!(known.header(&wanted), Some(Some(_))) {
+            if failure(&self.failed, fact).is_some() || !matches!(known.header(&wanted), Some(Some(_))) {
                 continue;
             }
             let refusal = match self.pin.connect(wanted, &known) {
                 Connection::Held => continue,
-                Connection::Needs(next) => match self.failed.get(&Fact::Header(next)) {
+                Connection::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
                     Some(failure) => failure.clone(),
                     None => {
                         let wanted = Wanted::One(Fact::Header(next));
@@ -180,7 +175,7 @@ impl Session {
                     FactFailure { wanted: alloc::format!("{fact}"), attempts }
                 }
             };
-            self.failed.insert(*fact, refusal);
+            self.failed.push((*fact, refusal));
         }
     }
 
@@ -306,15 +301,16 @@ impl Session {
             };
             self.exchange.finish(place, outcome);
         }
-        self.own.touched.append(&mut touched);
+        self.own.touched.extend(touched);
         lacking
     }
 
     fn start_tasks(&mut self, lacking: &Facts, cache: &FactCache) {
         self.fetched.extend(lacking.iter().copied());
         let mut wanted = lacking.clone();
-        self.guessed.extend(self.ahead.iter().filter(|fact| !lacking.contains(fact)).copied());
-        wanted.append(&mut self.ahead);
+        let ahead = core::mem::take(&mut self.ahead);
+        self.guessed.extend(ahead.iter().filter(|fact| !lacking.contains(fact)).copied());
+        wanted.extend(ahead);
         for task in plan::tasks(&wanted, &Known::new(&self.own, cache)) {
             let errand = Errand::new(task, &self.pin.roster);
             // A task without a question (receipts of a block without transactions) is complete as it is.
@@ -332,11 +328,16 @@ impl Session {
         let asked = errand.questions().next();
         match errand.settle(&self.pin, &Known::new(&self.own, cache), &mut self.observations) {
             Outcome::Proven(mut facts, others) => {
-                if let (Wanted::One(Fact::Location(hash)), Some(asked)) = (&wanted, asked) {
-                    let hint = self.hints.entry(*hash).or_default();
+                let about = match (&wanted, asked) {
+                    (Wanted::One(Fact::Location(hash)), Some(asked)) => {
+                        hint(&mut self.hints, *hash, Hint::default).map(|hint| (hash, asked, hint))
+                    }
+                    _ => None,
+                };
+                if let Some((hash, asked, hint)) = about {
                     (hint.asked, hint.others) = (Some(asked), others);
                     // What one says that cannot be refuted here stands against "there is none" of others.
-                    if hint.old && !matches!(facts.locations.get(hash), Some(Location::Mined(_))) {
+                    if hint.old && !facts.is_mined(hash) {
                         facts.locations.remove(hash);
                     }
                 }
@@ -353,7 +354,7 @@ impl Session {
                         self.guessed.remove(&fact);
                     } else {
                         self.own.refused.insert(fact);
-                        self.failed.insert(fact, failure.clone());
+                        self.failed.push((fact, failure.clone()));
                     }
                 }
             }
@@ -361,8 +362,16 @@ impl Session {
     }
 }
 
-/// What was said of where transactions are.
-type Hints = BTreeMap<B256, Hint>;
+/// Facts that could not be proven, and why.
+type Failures = Vec<(Fact, FactFailure)>;
+
+/// Why a fact could not be proven, if it was tried.
+fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Option<&'a FactFailure> {
+    failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
+}
+
+/// What was said of where transactions are, by transaction hash.
+type Hints = Vec<(B256, Hint)>;
 
 /// Who said where a transaction is.
 #[derive(Debug, Default)]
@@ -373,6 +382,14 @@ struct Hint {
     others: Vec<usize>,
     /// Whether somebody names a block that is too old to be proven here.
     old: bool,
+}
+
+/// The hint about a transaction, which is `new` where there is none yet.
+fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Option<&mut Hint> {
+    if hints.iter().all(|(hash, _)| *hash != transaction) {
+        hints.push((transaction, new()));
+    }
+    hints.iter_mut().find(|(hash, _)| *hash == transaction).map(|(_, hint)| hint)
 }
 
 /// A refusal that rests on a false hint: the transaction is not where an upstream says. Then others are asked.
@@ -391,7 +408,7 @@ fn misled(
     // What is not known here is remembered from an earlier message. Nobody is asked twice: where the others know
     // nothing either, the refusal stands.
     let others = || Hint { others: pin.roster().to_vec(), ..Hint::default() };
-    let hint = hints.entry(transaction).or_insert_with(others);
+    let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
     if let (Some(Question { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
@@ -408,11 +425,12 @@ fn misled(
 /// Why fetching these facts is pointless, if it is.
 fn obstacle(
     facts: &Facts,
-    failed: &BTreeMap<Fact, FactFailure>,
+    failed: &[(Fact, FactFailure)],
     fetched: &BTreeSet<Fact>,
     rounds: usize,
 ) -> Option<Refusal> {
-    if let Some(failure) = facts.iter().find_map(|fact| failed.get(fact)) {
+    let failed = failed.iter().filter(|(fact, _)| facts.contains(fact));
+    if let Some((_, failure)) = failed.min_by_key(|(fact, _)| *fact) {
         return Some(Refusal::Unproven(failure.clone()));
     }
     if facts.len() > MAX_FACTS {
@@ -492,8 +510,7 @@ mod tests {
     #[test]
     fn what_was_fetched_and_is_still_lacking_is_an_obstacle() {
         let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
-        let refused =
-            |fetched: &[Fact]| obstacle(&facts, &BTreeMap::new(), &fetched.iter().copied().collect(), 0);
+        let refused = |fetched: &[Fact]| obstacle(&facts, &[], &fetched.iter().copied().collect(), 0);
         assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
         let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
         assert!(refusal.as_ref().is_some_and(|words| words.contains("leaves it open")), "{refusal:?}");

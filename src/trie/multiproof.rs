@@ -9,7 +9,8 @@ use super::proof_error::ProofError;
 use super::source::NodeSource;
 use super::wrap::unwrap_node;
 use super::EMPTY_ROOT;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{btree_map::Entry, BTreeMap};
+use alloc::vec::Vec;
 use alloy_primitives::{keccak256, Bytes, B256};
 
 /// Nodes and long values by their hash. Bytes only get in here through [`verify_multiproof`], so each
@@ -102,7 +103,7 @@ pub fn connected(
     let mut open = alloc::vec![root];
     // Each node is gone through once, and opens two more at most.
     while let Some(hash) = open.pop() {
-        let Some(listed) = given.nodes.get_mut(&hash).filter(|listed| !listed.used) else { continue };
+        let Some(listed) = given.listed(&hash).filter(|listed| !listed.used) else { continue };
         listed.used = true;
         let node = parse_node(listed.bytes)?;
         given.reach(node.value);
@@ -113,7 +114,7 @@ pub fn connected(
             }
         }
     }
-    given.nodes.retain(|_, listed| listed.used);
+    given.nodes.retain(|listed| listed.used);
     let mut proven = ProvenNodes::new();
     given.take_used(&mut proven)?;
     for value in long_values {
@@ -128,6 +129,7 @@ pub fn connected(
 
 /// A listed node.
 struct Listed<'a> {
+    hash: B256,
     index: usize,
     bytes: &'a [u8],
     used: bool,
@@ -135,8 +137,11 @@ struct Listed<'a> {
 
 /// The listed nodes by their hash, and what the keys have reached.
 struct Given<'a> {
-    nodes: BTreeMap<B256, Listed<'a>>,
-    embedded: BTreeSet<&'a [u8]>,
+    nodes: Vec<Listed<'a>>,
+    /// Places in `nodes`.
+    by_hash: BTreeMap<B256, u32>,
+    embedded: Vec<&'a [u8]>,
+    /// Lengths of long values.
     values: BTreeMap<B256, u32>,
 }
 
@@ -147,13 +152,17 @@ impl<'a> Given<'a> {
             let (count, max) = (nodes.len(), MAX_MULTIPROOF_NODES);
             return Err(ProofError::TooManyNodes { count, max });
         }
-        let mut by_hash = BTreeMap::new();
+        let (mut listed, mut by_hash) = (Vec::with_capacity(nodes.len()), BTreeMap::new());
         for (index, node) in nodes.iter().enumerate() {
             let bytes = unwrap_node(node.as_ref())?;
-            let listed = Listed { index, bytes, used: false };
-            by_hash.entry(keccak256(bytes)).or_insert(listed);
+            let hash = keccak256(bytes);
+            if let Entry::Vacant(vacant) = by_hash.entry(hash) {
+                // There are at most MAX_MULTIPROOF_NODES.
+                vacant.insert(listed.len() as u32);
+                listed.push(Listed { hash, index, bytes, used: false });
+            }
         }
-        Ok(Self { nodes: by_hash, embedded: BTreeSet::new(), values: BTreeMap::new() })
+        Ok(Self { nodes: listed, by_hash, embedded: Vec::new(), values: BTreeMap::new() })
     }
 
     /// Follows a key to its end and marks what it needs.
@@ -167,7 +176,7 @@ impl<'a> Given<'a> {
         let mut key = Bits::of_key(key);
         let mut hash = root;
         loop {
-            let listed = self.nodes.get_mut(&hash).ok_or(ProofError::Missing { hash })?;
+            let listed = self.listed(&hash).ok_or(ProofError::Missing { hash })?;
             listed.used = true;
             match parse_node(listed.bytes)?.step(key) {
                 Step::Leaves => return Ok(()),
@@ -177,7 +186,7 @@ impl<'a> Given<'a> {
                 }
                 Step::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
                 Step::Goes(Child::Embedded(bytes), rest) => {
-                    self.embedded.insert(bytes);
+                    self.embedded.push(bytes);
                     if let Step::Ends(value) = parse_node(bytes)?.step(rest) {
                         self.reach(value);
                     }
@@ -185,6 +194,11 @@ impl<'a> Given<'a> {
                 }
             }
         }
+    }
+
+    fn listed(&mut self, hash: &B256) -> Option<&mut Listed<'a>> {
+        let place = *self.by_hash.get(hash)?;
+        self.nodes.get_mut(place as usize)
     }
 
     fn reach(&mut self, value: Value<'_>) {
@@ -196,10 +210,14 @@ impl<'a> Given<'a> {
     /// Hands over the nodes that were reached. A node that was not must be the copy of an embedded one
     /// that was.
     fn take_used(&mut self, proven: &mut ProvenNodes) -> Result<(), ProofError> {
-        for (hash, listed) in &self.nodes {
+        let mut embedded = BTreeMap::new();
+        if self.nodes.iter().any(|listed| !listed.used) {
+            embedded.extend(self.embedded.iter().map(|bytes| (keccak256(bytes), 0)));
+        }
+        for listed in &self.nodes {
             if listed.used {
-                proven.insert(*hash, Bytes::copy_from_slice(listed.bytes))?;
-            } else if !self.embedded.contains(listed.bytes) {
+                proven.insert(listed.hash, Bytes::copy_from_slice(listed.bytes))?;
+            } else if !embedded.contains_key(&listed.hash) {
                 return Err(ProofError::UnusedNode { index: listed.index });
             }
         }

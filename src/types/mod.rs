@@ -15,6 +15,7 @@ pub mod number;
 pub mod receipt;
 pub mod rlp;
 mod sender;
+mod sorted;
 pub mod transaction;
 
 pub use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
@@ -27,4 +28,5 @@ pub use header::{
 pub use number::{RawUint, SignedUint};
 pub use receipt::{Log, Receipt};
 pub use sender::SenderError;
+pub(crate) use sorted::sorted;
 pub use transaction::{Transaction, REMASC_ADDRESS};

@@ -1,6 +1,6 @@
 //! Headers that one reader needs beside those that the chain keeps.
 
-use alloc::{collections::BTreeSet, sync::Arc};
+use alloc::sync::Arc;
 
 use super::{entry::Entry, ChainError, ChainView, HeaderChain};
 use crate::{
@@ -22,7 +22,7 @@ impl ChainView {
         headers: impl IntoIterator<Item = SealedHeader>,
         now: Option<u64>,
     ) -> Result<(), ChainError> {
-        let (children, side) = (Default::default(), BTreeSet::new());
+        let (children, side) = Default::default();
         let view = self.clone();
         let (window, side_limit) = (u64::MAX, usize::MAX);
         let mut chain = HeaderChain { view, children, side, window, side_limit, stale_contexts: false };

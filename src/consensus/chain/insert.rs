@@ -66,7 +66,7 @@ impl HeaderChain {
             self.view.head = entry;
             Change::Extended
         } else {
-            self.side.insert((entry.work, hash));
+            self.side.insert(entry.work, hash);
             self.reconsider(&entry).map_or(Change::Side, |reorganisation| {
                 if reorganisation.removed.is_empty() {
                     Change::Extended
@@ -158,11 +158,11 @@ impl HeaderChain {
         let added = self.view.path(ancestor, tip);
         for entry in &removed {
             self.view.canonical.remove(&entry.number());
-            self.side.insert((entry.work, entry.hash()));
+            self.side.insert(entry.work, entry.hash());
         }
         for entry in &added {
             self.view.canonical.insert(entry.number(), entry.hash());
-            self.side.remove(&(entry.work, entry.hash()));
+            self.side.remove(entry.work, entry.hash());
         }
         self.view.head = tip.clone();
         self.abandon_unproven(ancestor, &removed);
@@ -191,7 +191,7 @@ impl HeaderChain {
 
     /// Drops the header off the canonical chain that has the least work, and all that is above it; gives their hashes.
     pub fn drop_lightest_branch(&mut self) -> Vec<B256> {
-        let Some((_, lightest)) = self.side.first().copied() else { return Vec::new() };
+        let Some(lightest) = self.side.lightest() else { return Vec::new() };
         self.unlink(&lightest);
         self.drop_branch(lightest)
     }
@@ -214,7 +214,7 @@ impl HeaderChain {
             dropped.push(hash);
             waiting.extend(self.take_children(&hash));
             if let Some(work) = self.view.entries.get(&hash).map(|entry| entry.work) {
-                self.side.remove(&(work, hash));
+                self.side.remove(work, hash);
             }
             self.view.entries.remove(&hash);
         }

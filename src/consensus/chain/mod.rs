@@ -6,16 +6,17 @@ mod branch;
 mod entry;
 mod insert;
 mod restore;
+mod side;
 mod uncles;
 mod view;
 
-use alloc::collections::BTreeSet;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use thiserror::Error;
 
 use self::entry::{skip_height, Entry};
+use self::side::SideHeaders;
 pub use self::view::{Base, ChainView};
 use super::checkpoint::Checkpoint;
 use super::fork_detection::ForkDetection;
@@ -180,7 +181,7 @@ pub struct HeaderChain {
     /// Children of each kept header.
     children: Map<B256, Arc<Vec<B256>>>,
     /// Headers off the canonical chain, by work and hash.
-    side: BTreeSet<(U256, B256)>,
+    side: SideHeaders,
     window: u64,
     side_limit: usize,
     /// Ancestors were added below headers whose fork contexts do not know them yet.
@@ -229,7 +230,7 @@ impl HeaderChain {
         };
         view.entries.insert(hash, entry);
         view.canonical.insert(number, hash);
-        let (children, side) = (Map::default(), BTreeSet::new());
+        let (children, side) = (Map::default(), SideHeaders::default());
         Self {
             view,
             children,

@@ -134,8 +134,7 @@ impl HeaderChain {
     /// Compares every other branch with the head again.
     fn reconsider_all(&mut self) -> Option<Reorganisation> {
         let old_head = self.view.head.clone();
-        let tips: Vec<B256> =
-            self.side.iter().map(|(_, hash)| *hash).filter(|hash| self.is_tip(hash)).collect();
+        let tips: Vec<B256> = self.side.hashes().filter(|hash| self.is_tip(hash)).collect();
         let mut moved = false;
         for hash in tips {
             let Some(tip) = self.view.entries.get(&hash).cloned() else { continue };

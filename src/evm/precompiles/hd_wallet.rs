@@ -12,6 +12,7 @@ use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
 use super::abi::{bytes_result, decode, Arg, Kind};
 use super::bitcoin::{base58check, from_base58check, hash160, multisig};
 use super::sha512::{self, sha512};
+use crate::types::sorted;
 
 /// Most levels of a derivation path.
 const MAX_LEVELS: usize = 10;
@@ -81,9 +82,8 @@ fn multisig_hash(required: &Arg<'_>, keys: &[&[u8]]) -> Option<[u8; 20]> {
     if required == 0 || !(2..=15).contains(&keys.len()) || required > keys.len() {
         return None;
     }
-    let mut compressed = keys.iter().map(|key| compress(key)).collect::<Option<Vec<_>>>()?;
-    compressed.sort_unstable();
-    Some(hash160(&multisig(required, &compressed)))
+    let compressed = keys.iter().map(|key| compress(key)).collect::<Option<Vec<_>>>()?;
+    Some(hash160(&multisig(required, &sorted(compressed))))
 }
 
 /// A key of 33 or 65 bytes in 33 bytes. The hybrid form (first byte 6 or 7) is read as well.

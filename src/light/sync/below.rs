@@ -1,7 +1,7 @@
 //! Ancestors of the checkpoint, believed by hash links from it down: fork detection data of the first blocks above
 //! commit to them.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::vec::Vec;
 
 use super::{
     machine::Sync,
@@ -23,7 +23,7 @@ pub(super) struct Below {
     /// The highest block still wanted, and the lowest.
     wanted: Option<(u64, u64)>,
     taken: Option<usize>,
-    refused: BTreeSet<usize>,
+    refused: Vec<usize>,
 }
 
 impl Below {
@@ -46,7 +46,9 @@ impl Below {
 
     /// This upstream does not have them.
     pub(super) fn refuse(&mut self, upstream: usize) {
-        self.refused.insert(upstream);
+        if !self.refused.contains(&upstream) {
+            self.refused.push(upstream);
+        }
     }
 
     pub(super) fn forget_refusals(&mut self) {

@@ -15,6 +15,7 @@ use crate::{
         task::{Cause, METHOD_NOT_FOUND},
         upstream::{CallFailure, UpstreamCall},
     },
+    types::sorted,
 };
 
 /// A chain this many blocks ahead of ours is fetched by one upstream at a time.
@@ -105,8 +106,8 @@ impl Sync {
         if !order.iter().all(lied) {
             order.retain(|index| !lied(index));
         }
-        order.sort_by_key(|index| (rests(index), standing(index)));
-        order
+        let order = sorted(order.into_iter().map(|index| (rests(&index), standing(&index), index)));
+        order.into_iter().map(|(_, _, index)| index).collect()
     }
 
     /// Every upstream's standing, in the host's order.

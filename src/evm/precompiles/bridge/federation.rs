@@ -12,6 +12,7 @@ use super::address;
 use super::constants::{Bitcoin, Constants, Key, TEST_EARLY_KEYS};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::rlp::{self, Reader};
+use crate::types::sorted;
 
 /// Plain multisignature.
 pub(super) const STANDARD: u64 = 1000;
@@ -107,8 +108,7 @@ impl Federation {
                 Some(_) => Member::decode(member)?,
             });
         }
-        members.sort_unstable();
-        Some(Self { members, created, block, format: version.unwrap_or(STANDARD) })
+        Some(Self { members: sorted(members), created, block, format: version.unwrap_or(STANDARD) })
     }
 
     /// Bytes of its cell (since RSKIP-123).

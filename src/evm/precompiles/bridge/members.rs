@@ -14,6 +14,7 @@ use super::session::{Bridge, Done};
 use super::Refusal;
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
+use crate::types::sorted;
 
 /// What getters of numbers answer where there is no such federation.
 const NO_FEDERATION: i64 = -1;
@@ -53,8 +54,7 @@ impl Bridge<'_> {
                 Member { btc: key, rsk: key, mst: key }
             });
         }
-        members.sort_unstable();
-        Some(members)
+        Some(sorted(members))
     }
 
     fn federation(&mut self, which: Which) -> Option<Federation> {
