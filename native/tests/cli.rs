@@ -38,6 +38,21 @@ fn mistakes_are_2_on_stderr() {
 }
 
 #[test]
+fn a_start_by_work_is_refused_where_it_proves_nothing() {
+    let light = ["light", "--upstream", "http://127.0.0.1:9", "--checkpoint", "work"];
+    for (more, words) in [
+        (&["--network", "testnet"][..], "work is nearly free; give a checkpoint, NUMBER:HASH"),
+        (&["--network", "regtest"], "its blocks may have any time"),
+        (&["--min-work", "0"], "--checkpoint work needs a floor of work: --min-work above 0"),
+    ] {
+        let output = run(&[&light[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
 fn failures_are_1() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

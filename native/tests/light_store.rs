@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use rootlight::consensus::{Candidate, Checkpoint, Network};
+use rootlight::consensus::{Candidate, Checkpoint, Network, WorkStart};
 use rootlight::light::{encode_headers, SyncOptions};
 use rootlight::types::HeaderForm;
-use rootlight_native::light::{LightOptions, LightService, FILE, SET_ASIDE};
+use rootlight_native::light::{LightOptions, LightService, Start, FILE, SET_ASIDE};
 use rootlight_native::service::{Answer, Caller, Service};
 use rootlight_native::store::StoreError;
 use rootlight_native::upstream::{self, Call, CallResult, Upstream};
@@ -186,6 +186,37 @@ async fn close(service: LightService, folder: &Path) {
         assert!(since.elapsed() < Duration::from_secs(30), "still open");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// A restart by work believes nothing that an earlier run has kept, and leaves it as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_by_work_reads_and_writes_no_store() {
+    let Some(headers) = headers() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::new(headers.clone(), 1_199, 0);
+    let trusting = resume(&node, folder.path()).unwrap();
+    assert_eq!(head(&trusting).await.0, node.number(1_199));
+    close(trusting, folder.path()).await;
+    let kept = std::fs::read(folder.path().join(FILE)).unwrap();
+    let mut network = Network::mainnet();
+    let difficulty = "1000000000000000000000".parse().unwrap();
+    network.work_start = Some(WorkStart { difficulty, from: node.number(0), headers: 1_000 });
+    let start = Start::Work(network.work_start.unwrap());
+    let upstreams: Vec<Arc<dyn Upstream>> = vec![node.clone()];
+    let service = LightService::resume(network, start, upstreams, options(), folder.path()).unwrap();
+    service.settled(Duration::from_secs(60)).await;
+    // The same headers, of eleven hours of 2022, are no start by work.
+    assert!(!service.is_synced());
+    let error = ask(&service, "eth_blockNumber", json!([])).await["error"].clone();
+    let words = error["message"].as_str().unwrap_or_else(|| panic!("{error}"));
+    assert!(words.contains("no block for") || words.contains(" s old"), "{words}");
+    let status = ask(&service, "rootlight_syncStatus", json!([])).await["result"].clone();
+    assert_eq!((&status["start"], &status["synced"]), (&json!("work"), &json!(false)));
+    drop(service);
+    assert_eq!(std::fs::read(folder.path().join(FILE)).unwrap(), kept);
+    // The store serves the checkpoint that it is about as before.
+    let trusting = resume(&node, folder.path()).unwrap();
+    assert_eq!(head(&trusting).await.0, node.number(1_199));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -85,7 +85,7 @@ test('a chain that shows less work than is asked for answers nothing', { skip },
   };
   try {
     assert.equal(await newest(), rawHeader(headers.at(-1).rlp));
-    await assert.rejects(newest(1_000), /% of the work that the checkpoint promises/);
+    await assert.rejects(newest(1_000), /% of the work expected of honest miners/);
   } finally {
     await upstream.close();
   }

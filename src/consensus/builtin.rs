@@ -2,7 +2,7 @@
 
 use alloy_primitives::{address, b256, hex};
 
-use super::network::{Network, NetworkSpec, Params, NEVER};
+use super::network::{Network, NetworkSpec, Params, WorkStart, NEVER, WORK_START_HEADERS};
 use super::rule::{Fork, Rule};
 use crate::types::{B256, U256};
 
@@ -20,6 +20,14 @@ pub const REGTEST_GENESIS: B256 = b256!("8ea789fabef0dd4946ed53f001e7b6f8a8d0c22
 pub const MAINNET_KNOWN_UNTIL: u64 = 10_500_000;
 /// The same for the test network.
 pub const TESTNET_KNOWN_UNTIL: u64 = 9_500_000;
+
+/// Mainnet's start by work alone. Difficulty: 4e21 is half of the 7.45e21 of block 9,000,000 (June 2026; it was 1.36e22 half
+/// a year before), so that it may fall by half before this needs an update. From: the newest built-in checkpoint.
+const MAINNET_WORK_START: WorkStart = WorkStart {
+    difficulty: U256::from_limbs([0xd726_b717_7a80_0000, 216, 0, 0]),
+    from: 9_000_000,
+    headers: WORK_START_HEADERS,
+};
 
 /// Heights of mainnet's hard forks.
 const MAINNET_FORKS: &[(Fork, u64)] = &[
@@ -134,7 +142,7 @@ impl Network {
     /// The production network, chain id 30.
     #[must_use]
     pub fn mainnet() -> Self {
-        Self::new(&NetworkSpec {
+        let mut network = Self::new(&NetworkSpec {
             name: "mainnet",
             chain_id: 30,
             genesis_hash: MAINNET_GENESIS,
@@ -155,7 +163,9 @@ impl Network {
             known_until: Some(MAINNET_KNOWN_UNTIL),
             forks: MAINNET_FORKS,
             overrides: &[(Rule::Rskip536, 8_804_200)],
-        })
+        });
+        network.work_start = Some(MAINNET_WORK_START);
+        network
     }
 
     /// The public test network, chain id 31.

@@ -1,6 +1,9 @@
 //! Blocks that are believed because their hash is known beforehand.
 
+use alloc::string::String;
+
 use alloy_primitives::b256;
+use thiserror::Error;
 
 use crate::types::{B256, U256};
 
@@ -77,5 +80,67 @@ pub fn built_in(network: &str) -> &'static [Checkpoint] {
         "mainnet" => MAINNET,
         "testnet" => TESTNET,
         _ => &[],
+    }
+}
+
+/// Longest age of a built-in checkpoint, in seconds: a year. Above an older one lie more than 1.3 million headers, work has
+/// long been another than its difficulty promises, and the rules are known for about as long.
+pub const MAX_AGE: u64 = 365 * 86_400;
+
+/// When the newest built-in checkpoint of a network was mined, in seconds since 1970; of testnet's, a block shortly before.
+const fn newest_time(network: &str) -> u64 {
+    match network.as_bytes() {
+        b"mainnet" => 1_782_788_355,
+        b"testnet" => 1_772_204_131,
+        _ => u64::MAX,
+    }
+}
+
+/// The newest built-in checkpoint of a network is older than [`MAX_AGE`].
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "the newest built-in checkpoint of {network}, block {number}, is {days} days old, more than {} are not accepted: \
+     update, or give a newer checkpoint, NUMBER:HASH",
+    MAX_AGE / 86_400
+)]
+pub struct OldCheckpoint {
+    /// The network.
+    pub network: String,
+    /// The checkpoint's height.
+    pub number: u64,
+    /// Its age in days.
+    pub days: u64,
+}
+
+/// The newest built-in checkpoint of a network, if it has any; `now` is in seconds since 1970.
+///
+/// # Errors
+/// It is too old.
+pub fn newest(network: &str, now: u64) -> Result<Option<Checkpoint>, OldCheckpoint> {
+    let Some(newest) = built_in(network).last().copied() else { return Ok(None) };
+    let age = now.saturating_sub(newest_time(network));
+    if age > MAX_AGE {
+        return Err(OldCheckpoint { network: network.into(), number: newest.number, days: age / 86_400 });
+    }
+    Ok(Some(newest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_built_in_checkpoint_is_taken_for_a_year() {
+        for network in ["mainnet", "testnet"] {
+            let mined = newest_time(network);
+            let known = built_in(network).last().copied();
+            assert!(known.is_some());
+            assert_eq!(newest(network, mined + MAX_AGE), Ok(known));
+            let old = newest(network, mined + MAX_AGE + 1).unwrap_err();
+            assert_eq!((old.number, old.days), (known.unwrap().number, 365));
+            let words = alloc::format!("{old}");
+            assert!(words.contains("update, or give a newer checkpoint, NUMBER:HASH"), "{words}");
+        }
+        assert_eq!(newest("regtest", u64::MAX), Ok(None));
     }
 }

@@ -12,13 +12,15 @@
 //!   "rules": { "rskip351": 100 },
 //!   "genesisHash": "0x8ea7...",
 //!   "genesis": { "alloc": {}, "difficulty": "0x0000000001" },
-//!   "knownUntil": 1000000
+//!   "knownUntil": 1000000,
+//!   "workStart": { "difficulty": "0x2386f26fc10000", "from": 100, "headers": 5760 }
 //! }
 //! ```
 //! `base` is a built-in network's name (default `regtest`). `hardforks` and `rules` take the reference's configuration
 //! names and heights, -1 for never; a rule named in `rules` has that height, one whose hard fork is named in
 //! `hardforks` that fork's, any other the base's. On `regtest` block 0 is the reference's own allocation with the native
-//! contracts of these rules, unless `genesis` or `genesisHash` says otherwise. Numbers may be JSON integers or decimal or `0x` strings. `genesis` is
+//! contracts of these rules, unless `genesis` or `genesisHash` says otherwise. Numbers may be JSON integers or decimal or `0x` strings. `workStart` is
+//! what a start by work alone is judged by ([`WorkStart`]; `from` left out is the newest hard fork). `genesis` is
 //! the reference's allocation file; with it the hash of block 0 is computed, and `genesisHash`, if given, must be that
 //! hash.
 
@@ -33,7 +35,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::genesis::{Genesis, GenesisError};
-use super::network::{Network, NetworkSpec, Params, NEVER};
+use super::network::{Network, NetworkSpec, Params, WorkStart, NEVER, WORK_START_HEADERS};
 use super::rule::{Fork, Rule};
 use crate::types::{Address, B256, U256};
 
@@ -93,6 +95,29 @@ struct File<'a> {
     genesis: Option<Box<RawValue>>,
     #[serde(default)]
     known_until: Option<u64>,
+    #[serde(borrow, default)]
+    work_start: Option<WorkFile<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WorkFile<'a> {
+    #[serde(borrow)]
+    difficulty: &'a RawValue,
+    #[serde(default)]
+    from: Option<u64>,
+    #[serde(default)]
+    headers: Option<u64>,
+}
+
+impl WorkFile<'_> {
+    fn read(&self, network: &Network) -> Result<WorkStart, NetworkFileError> {
+        Ok(WorkStart {
+            difficulty: number("workStart.difficulty", self.difficulty.get())?,
+            from: self.from.unwrap_or_else(|| network.newest_fork()),
+            headers: self.headers.unwrap_or(WORK_START_HEADERS),
+        })
+    }
 }
 
 impl Network {
@@ -122,6 +147,10 @@ impl Network {
             forks: &[],
             overrides: &heights,
         });
+        network.work_start = match &file.work_start {
+            Some(own) => Some(own.read(&network)?),
+            None => base.work_start,
+        };
         if stated.is_none() && base_name == "regtest" {
             network.genesis_hash = Genesis::regtest().header(&network).hash();
         }

@@ -51,7 +51,7 @@ pub use checkpoint::Checkpoint;
 pub use custom::NetworkFileError;
 pub use fork_detection::ForkDetection;
 pub use genesis::{AllocatedContract, Allocation, Genesis, GenesisError};
-pub use network::{Network, NetworkSpec, Params, MAX_UNCLES};
+pub use network::{Network, NetworkSpec, Params, WorkStart, WorkStartError, MAX_UNCLES, WORK_START_HEADERS};
 pub use pow::{verify_merged_mining, PowError, Seal};
 pub use rule::{Fork, Rule, RuleSet};
 pub use rules::{verify_child, verify_standalone, RuleError};

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use thiserror::Error;
+
 use crate::types::{sorted, Address, HeaderShape, HeaderVersion, B256, U256};
 
 use super::rule::{Fork, Rule, RuleSet};
@@ -83,10 +85,50 @@ pub struct Network {
     pub params: Params,
     /// The last block number whose rules this table is known to cover; a later one needs an update.
     pub known_until: Option<u64>,
+    /// What a start by work alone is judged by; none where work proves no start, or too little is known of it.
+    pub work_start: Option<WorkStart>,
     /// Activation height per rule, `NEVER` where there is none; indexed by the rule.
     activations: Vec<u64>,
     /// Heights at which the rule set changes, ascending, with the set from there on; the first is height 0.
     eras: Vec<(u64, RuleSet)>,
+}
+
+/// What is known beforehand of a network's work, for a start without a trusted block. Nothing in it comes from an
+/// upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkStart {
+    /// Least difficulty of the block that a chain is started at. It also takes the place of a checkpoint's difficulty as
+    /// what the work floor promises.
+    pub difficulty: U256,
+    /// Lowest block to start at: not below the newest hard fork, since older rules ask for less work.
+    pub from: u64,
+    /// Headers between that block and the upstream's head; their blocks must take a day at least.
+    pub headers: u64,
+}
+
+/// Usual number of headers in a start by work alone: those of two days, and of a whole one at the 14 seconds that
+/// difficulty aims at.
+pub const WORK_START_HEADERS: u64 = 5_760;
+
+/// Why a network has no start by work alone.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WorkStartError {
+    /// Without RSKIP-97 anybody can afford the work.
+    #[error(
+        "{0}: no start by work alone: difficulty falls to the minimum after ten minutes without a block (no RSKIP-97), \
+         so work is nearly free; give a checkpoint, NUMBER:HASH"
+    )]
+    CheapWork(String),
+    /// Without rules for times there are no stretches of time in which to look for work.
+    #[error("{0}: no start by work alone: its blocks may have any time; give a checkpoint, NUMBER:HASH")]
+    FreeTimes(String),
+    /// Nothing is known of the network's difficulty.
+    #[error(
+        "{0}: no start by work alone: the least difficulty of its blocks is not known (\"workStart\" in a network file); \
+         give a checkpoint, NUMBER:HASH"
+    )]
+    Unknown(String),
 }
 
 /// What a network is built from.
@@ -124,6 +166,7 @@ impl Network {
             genesis_hash: spec.genesis_hash,
             params: spec.params.clone(),
             known_until: spec.known_until,
+            work_start: None,
             eras: eras(&activations),
             activations,
         }
@@ -178,6 +221,27 @@ impl Network {
         } else {
             self.params.minimum_difficulty
         }
+    }
+
+    /// The highest block at which rules change.
+    #[must_use]
+    pub fn newest_fork(&self) -> u64 {
+        self.eras.last().map_or(0, |(height, _)| *height)
+    }
+
+    /// What a start by work alone is judged by.
+    ///
+    /// # Errors
+    /// Work on this network proves no start.
+    pub fn start_by_work(&self) -> Result<WorkStart, WorkStartError> {
+        let name = || self.name.clone();
+        if self.params.future_bound == 0 {
+            return Err(WorkStartError::FreeTimes(name()));
+        }
+        if self.activation(Rule::Rskip97).is_none() {
+            return Err(WorkStartError::CheapWork(name()));
+        }
+        self.work_start.ok_or_else(|| WorkStartError::Unknown(name()))
     }
 
     /// Whether block number `number` lies beyond the rules this table covers.

@@ -33,7 +33,7 @@ pub enum Refusal {
     },
     /// The chain shows less work than honest miners would: it may be an attacker's.
     #[error(
-        "Resource unavailable: the {} s up to block {} show {} % of the work that the checkpoint promises; \
+        "Resource unavailable: the {} s up to block {} show {} % of the work expected of honest miners; \
          ask other upstreams, or start from a newer checkpoint",
         .0.seconds, .0.number, .0.percent
     )]

@@ -58,6 +58,9 @@ pub enum SyncCause {
     /// The headers do not link to any verified header down to the checkpoint.
     #[error("no link to a verified header: the upstream follows another chain, or withholds part of it")]
     Unlinked,
+    /// In a start by work, its chain shows too little of it.
+    #[error("no start by work with this upstream's chain: {0}")]
+    TooLittleWork(String),
     /// The uncles do not verify.
     #[error("{0}")]
     Uncles(String),
@@ -76,7 +79,9 @@ impl SyncCause {
             | Self::OtherBlock { .. }
             | Self::Uncles(_)
             | Self::Dishonest(_) => true,
-            Self::Call(_) | Self::Missing | Self::Unlinked | Self::Hidden(_) => false,
+            Self::Call(_) | Self::Missing | Self::Unlinked | Self::TooLittleWork(_) | Self::Hidden(_) => {
+                false
+            }
         }
     }
 }

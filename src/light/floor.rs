@@ -24,7 +24,7 @@ pub struct LowWork {
     pub number: u64,
     /// Length in seconds.
     pub seconds: u64,
-    /// Proven work in percent of what the checkpoint promises.
+    /// Proven work in percent of what the checkpoint promises, or the network's least difficulty in a start by work.
     pub percent: u64,
     hash: B256,
     time: u64,
@@ -44,8 +44,10 @@ struct Point {
 #[derive(Debug)]
 pub(super) struct Floor {
     percent: u64,
+    /// What is promised whatever the chain's first header states.
+    fixed: Option<U256>,
     line: VecDeque<Point>,
-    /// The checkpoint's difficulty.
+    /// The checkpoint's difficulty, or what takes its place.
     promised: Option<U256>,
     low: Option<LowWork>,
     /// The highest header in memory whose work is not proven, as of the last look.
@@ -53,8 +55,8 @@ pub(super) struct Floor {
 }
 
 impl Floor {
-    pub(super) fn new(percent: u64) -> Self {
-        Self { percent, line: VecDeque::new(), promised: None, low: None, unproven: None }
+    pub(super) fn new(percent: u64, fixed: Option<U256>) -> Self {
+        Self { percent, fixed, line: VecDeque::new(), promised: None, low: None, unproven: None }
     }
 
     /// The newest stretch below the floor, until a day of sufficient work has passed since.
@@ -94,18 +96,25 @@ impl Floor {
         if self.line.len() > MAX_POINTS {
             self.line.pop_front();
         }
-        let promised = chain.by_number(chain.base().number).map(|base| base.difficulty.value());
+        let stated = || chain.by_number(chain.base().number).map(|base| base.difficulty.value());
         // Once the checkpoint's own header is no longer kept, the last judgement by it stays in force.
-        if let Some(promised) = promised.or(self.promised) {
+        if let Some(promised) = self.fixed.or_else(stated).or(self.promised) {
             self.promised = Some(promised);
-            self.low = self.look_back(promised, chain.head().number).or(self.low);
+            let newest = self.line.back().copied();
+            self.low = newest.and_then(|end| self.look_back(end, promised, chain.head().number)).or(self.low);
         }
     }
 
-    /// The first stretch ending at the newest block that shows too little. One that begins among headers whose work is not
+    /// The first stretch that shows too little among those that end now, by this clock in seconds.
+    pub(super) fn until(&self, now: u64) -> Option<LowWork> {
+        let newest = self.line.back()?;
+        let end = Point { time: newest.time.max(now), ..*newest };
+        self.look_back(end, self.promised?, newest.number)
+    }
+
+    /// The first stretch ending at the newest block, or at a later time, that shows too little. One that begins among headers whose work is not
     /// proven yet is judged at the head only, by what is proven of it: that is what answers rest on.
-    fn look_back(&self, promised: U256, head: u64) -> Option<LowWork> {
-        let end = self.line.back()?;
+    fn look_back(&self, end: Point, promised: U256, head: u64) -> Option<LowWork> {
         STRETCHES.into_iter().find_map(|seconds| {
             let begin = end.time.checked_sub(seconds)?;
             let after = self.line.partition_point(|point| point.time <= begin);
@@ -156,7 +165,7 @@ mod tests {
     }
 
     fn judged(chain: &HeaderChain) -> Option<LowWork> {
-        let mut floor = Floor::new(50);
+        let mut floor = Floor::new(50, None);
         floor.follow(chain.view(), chain.view().network());
         floor.low().copied()
     }
@@ -200,7 +209,7 @@ mod tests {
         let mut chain = chain(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]), 10);
         extend(&mut chain, 250, 30);
         extend(&mut chain, 1, 7_200);
-        let mut floor = Floor::new(50);
+        let mut floor = Floor::new(50, None);
         let mut low = |chain: &HeaderChain| {
             floor.follow(chain.view(), chain.view().network());
             floor.low().map(|low| low.number)
@@ -224,7 +233,7 @@ mod tests {
         let mut chain = chain(easy_network(&[], &[]), 10);
         extend(&mut chain, 300, 30);
         let (network, fork) = (chain.view().network().clone(), chain.head().sealed().clone());
-        let mut floor = Floor::new(50);
+        let mut floor = Floor::new(50, None);
         extend(&mut chain, 1, 7_200);
         floor.follow(chain.view(), &network);
         assert!(floor.low().is_some());
@@ -256,7 +265,7 @@ mod tests {
     #[test]
     fn the_line_that_is_looked_back_at_has_an_end() {
         let mut chain = chain(easy_network(&[], &[]), 10);
-        let mut floor = Floor::new(50);
+        let mut floor = Floor::new(50, None);
         floor.follow(chain.view(), chain.view().network());
         let first = floor.line[0];
         floor.line = (0..MAX_POINTS).map(|_| first).collect();
@@ -269,7 +278,7 @@ mod tests {
     fn a_floor_of_zero_asks_for_nothing() {
         let mut chain = chain(easy_network(&[], &[]), 10);
         extend(&mut chain, 3, 7_200);
-        let mut floor = Floor::new(0);
+        let mut floor = Floor::new(0, None);
         floor.follow(chain.view(), chain.view().network());
         assert_eq!(floor.low(), None);
     }

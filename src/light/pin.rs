@@ -83,6 +83,7 @@ pub struct Pin {
     pub(crate) settled: bool,
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
+    pub(crate) by_work: bool,
     pub(crate) announced: u64,
     /// The host's clock in seconds since 1970.
     pub(crate) now: u64,
@@ -114,6 +115,7 @@ impl Pin {
             settled: sync.is_settled(),
             fault: sync.fault().cloned(),
             start: sync.start(),
+            by_work: sync.is_by_work(),
             announced: sync.announced(),
             now: sync.now().unix,
             roster: sync.roster(),
@@ -131,7 +133,12 @@ impl Pin {
         &self.network
     }
 
-    /// The trusted start.
+    /// Whether the start is believed for its work alone, rather than for its hash.
+    pub fn is_by_work(&self) -> bool {
+        self.by_work
+    }
+
+    /// The block that the chain starts at: trusted, or believed for the work above it.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }

@@ -9,7 +9,7 @@ use super::{
     session::{Session, Step},
 };
 use crate::{
-    consensus::{Checkpoint, Network},
+    consensus::{Checkpoint, Network, WorkStart},
     engine::Filters,
     light::{
         Answer, FactCache, Identity, KeptFault, Now, Page, Pin, ReadPage, Restoring, Sync, SyncOptions,
@@ -50,6 +50,13 @@ impl Client {
     ) -> Self {
         let upstreams = identity.upstreams.len();
         let sync = Sync::with_upstreams(network.clone(), checkpoint, upstreams, options);
+        Self { sync, ..Self::new(network, checkpoint, identity) }
+    }
+
+    /// A client that trusts no block; see [`Sync::by_work`].
+    pub fn by_work(network: Arc<Network>, work: WorkStart, identity: Identity, options: SyncOptions) -> Self {
+        let sync = Sync::by_work(network.clone(), work, identity.upstreams.len(), options);
+        let checkpoint = *sync.checkpoint();
         Self { sync, ..Self::new(network, checkpoint, identity) }
     }
 

@@ -43,6 +43,8 @@ pub(super) struct Member {
     pub(super) helped: Vec<B256>,
     /// The level that is told beside its answer, where nothing proves it.
     pub(super) level: Option<&'static str>,
+    /// Whether it rests on a chain that no trusted block leads to.
+    pub(super) by_work: bool,
     /// Whether what earlier calls read was asked for: once, since a guess that fails is not made again.
     pub(super) guessed: bool,
 }
@@ -135,8 +137,11 @@ impl Exchange {
         for member in core::mem::take(&mut self.members) {
             let State::Finished(outcome) = member.state else { continue };
             let Some(mut answer) = write_answer(&member.id, &outcome) else { continue };
-            if let (Ok(_), Some(level)) = (&outcome, member.level) {
-                answer = marked(answer, level);
+            if outcome.is_ok() {
+                let start = member.by_work.then_some("work");
+                for (name, text) in [("level", member.level), ("start", start)] {
+                    answer = marked(answer, name, text);
+                }
             }
             drop(outcome);
             if !batch {
@@ -171,12 +176,13 @@ pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
 }
 
-/// Says beside the result that nothing proves it.
-fn marked(mut answer: String, level: &str) -> String {
+/// Says something beside the result: that nothing proves it, or that no trusted block leads to it.
+fn marked(mut answer: String, name: &str, text: Option<&str>) -> String {
+    let Some(text) = text else { return answer };
     answer.pop();
-    answer.push_str(r#","level":""#);
-    answer.push_str(level);
-    answer.push_str(r#""}"#);
+    for part in [",\"", name, "\":\"", text, "\"}"] {
+        answer.push_str(part);
+    }
     answer
 }
 
@@ -186,6 +192,6 @@ impl Member {
             Ok(call) => State::Pending(call),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state, helped: Vec::new(), level: None, guessed: false }
+        Self { id: entry.id, state, helped: Vec::new(), level: None, by_work: false, guessed: false }
     }
 }

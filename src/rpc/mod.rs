@@ -46,6 +46,8 @@ mod table;
 mod trace;
 mod transactions;
 mod witness;
+#[cfg(test)]
+mod work_start_test;
 
 pub use client::Client;
 pub use dispatch::Dispatcher;

@@ -49,7 +49,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         pages: Pages::Any,
-        doc: told("The block that is trusted, from which everything else is proven."),
+        doc: told(
+            "The block from which everything else is proven: trusted, or believed for the work above it.",
+        ),
         handler: Handler::Read(checkpoint),
     },
     Method {
@@ -82,6 +84,10 @@ struct SyncStatus {
     stale: Option<u64>,
     low_work: Option<LowWork>,
     uncles_complete: bool,
+    /// `checkpoint`, or `work` where no block is trusted; null on a local chain.
+    start: Option<&'static str>,
+    /// After a start by work: work that it takes at least to make up the whole chain shown.
+    attack_cost: Option<U256>,
     /// Headers of an earlier run whose proofs of work are still to be checked; until then their work counts for nothing.
     headers_to_prove: u64,
     fault: Option<String>,
@@ -111,6 +117,8 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
                 stale: None,
                 low_work: None,
                 uncles_complete: true,
+                start: None,
+                attack_cost: None,
                 headers_to_prove: 0,
                 fault: None,
             }
@@ -135,9 +143,25 @@ fn light_status(pin: &Pin) -> SyncStatus {
             percent: low.percent,
         }),
         uncles_complete: pin.is_settled(),
+        start: Some(start_of(pin)),
+        attack_cost: attack_cost(pin, 0),
         headers_to_prove: pin.to_prove(),
         fault: pin.fault().map(|fault| format!("{fault}")),
     }
+}
+
+/// What the chain starts from.
+fn start_of(pin: &Pin) -> &'static str {
+    if pin.is_by_work() {
+        "work"
+    } else {
+        "checkpoint"
+    }
+}
+
+/// What it takes at least to make up a canonical block and all above it, in difficulty, where no block is trusted.
+fn attack_cost(pin: &Pin, number: u64) -> Option<U256> {
+    pin.chain().filter(|_| pin.is_by_work())?.work_from(number)
 }
 
 #[derive(Serialize)]
@@ -243,6 +267,10 @@ struct Verification {
     work_on_top: Option<U256>,
     /// Header work proven since the checkpoint: a lower bound of what the total difficulty grew by.
     header_work: Option<U256>,
+    /// What the chain starts from: `checkpoint`, or `work` where no block is trusted; null on a local chain.
+    start: Option<&'static str>,
+    /// After a start by work: header work that whoever made up this block and all above it has mined at least.
+    attack_cost: Option<U256>,
     fork_detection_complete: bool,
     uncles_proven: bool,
 }
@@ -263,6 +291,7 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
         // On a test network whose difficulty drops after ten minutes, work is nearly free.
         Origin::Mined(_) if view.cheap_work() => ("verified (testnet work)", "mined"),
         Origin::Mined(_) => ("verified", "mined"),
+        Origin::Trusted if view.light().is_some_and(Pin::is_by_work) => ("verified", "work"),
         Origin::Trusted => ("verified", "checkpoint"),
         Origin::HashLinked => ("verified", "hash link"),
         _ => ("local", "built here"),
@@ -276,6 +305,8 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
         depth: quantity(depth),
         work_on_top: chain.filter(|_| canonical).and_then(|chain| chain.work_above(block.number)),
         header_work: chain.and_then(|chain| chain.header_work(&block.hash)),
+        start: view.light().map(start_of),
+        attack_cost: view.light().filter(|_| canonical).and_then(|pin| attack_cost(pin, block.number)),
         fork_detection_complete: header.evidence().fork_detection.is_complete(),
         uncles_proven: chain.is_some_and(|chain| chain.uncles(&block.hash).is_some()),
     })

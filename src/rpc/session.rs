@@ -20,7 +20,7 @@ use super::{
     method::Failure,
 };
 use crate::{
-    engine::{Filters, LightView, Refusal, Stop},
+    engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
         plan, Answer, AttemptFailure, Cause, Connection, Errand, Fact, FactCache, FactFailure, FactStore,
         Facts, Known, Observation, Outcome, Pin, Question, Task, Wanted,
@@ -252,6 +252,7 @@ impl Session {
             let outcome = match self.dispatcher.run_with(&view, filters, self.pin.now, call) {
                 Ok(done) => {
                     member.level = view.take_unproven().then_some("unproven-absence");
+                    member.by_work = self.pin.is_by_work() && done.level != Level::Local;
                     Ok(done.value)
                 }
                 Err(Failure::Error(error)) => Err(error),

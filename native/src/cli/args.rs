@@ -156,8 +156,9 @@ pub struct LightArgs {
     /// which check each other and stand in for each other
     #[arg(long, value_name = "URL|replay:PATH", required = true)]
     pub upstream: Vec<String>,
-    /// Block to start from, which is trusted; "none" is genesis [default: the newest built-in one]
-    #[arg(long, value_name = "NUMBER:HASH[:TD]|none")]
+    /// Block to start from, which is trusted; "none" is genesis; "work" trusts no block and starts from the
+    /// heaviest chain of recent headers that upstreams prove [default: the newest built-in one, for a year]
+    #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
     pub checkpoint: Option<String>,
     /// Refuse answers about blocks with fewer blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -169,8 +170,8 @@ pub struct LightArgs {
     /// alike, or trust the best one; taken ones are marked "level":"unproven"
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
     pub unproven: Unproven,
-    /// Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the
-    /// chain must show; 0 asks for none
+    /// Least share, in percent, that every 2, 6 and 24 hours of the chain must show of the work which the
+    /// checkpoint promises, or with "work" the network's least difficulty; 0 asks for none
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     pub min_work: u64,
     /// Keep verified headers in this folder, and go on from there; what is found damaged or of another

@@ -1,7 +1,7 @@
 //! `rootlight light`.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rootlight::consensus::Network;
 use rootlight::light::{SyncOptions, Unproven};
@@ -10,7 +10,7 @@ use tracing::info;
 use super::args::LightArgs;
 use super::serving::stop_signal;
 use super::{runtime, verify, CommandError};
-use crate::light::{start_checkpoint, LightOptions, LightService};
+use crate::light::{start, LightOptions, LightService, Start};
 use crate::server::Server;
 use crate::upstream::{self, HttpConfig, OpenError, SharedUpstream};
 
@@ -55,15 +55,24 @@ fn serve(
     upstreams: Vec<SharedUpstream>,
     options: LightOptions,
 ) -> Result<(), CommandError> {
-    let checkpoint = start_checkpoint(args.checkpoint.as_deref(), &network)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let start = start(args.checkpoint.as_deref(), &network, args.min_work, now)
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     runtime()?.block_on(async {
         let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name()).collect();
         info!("network {} (chain id {}), upstream {}", network.name, network.chain_id, names.join(", "));
-        info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
+        match &start {
+            Start::At(checkpoint) => {
+                info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
+            }
+            Start::Work(work) => info!(
+                "starting by work alone, no block is trusted: {} headers of difficulty {} and more",
+                work.headers, work.difficulty
+            ),
+        }
         let service = match &args.data_dir {
-            None => LightService::start(network, checkpoint, upstreams, options),
-            Some(folder) => LightService::resume(network, checkpoint, upstreams, options, folder)
+            None => LightService::start(network, start, upstreams, options),
+            Some(folder) => LightService::resume(network, start, upstreams, options, folder)
                 .map_err(CommandError::failed)?,
         };
         let service = Arc::new(service);

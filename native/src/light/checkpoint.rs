@@ -1,6 +1,7 @@
-//! `--checkpoint NUMBER:HASH[:TD]|none`.
+//! `--checkpoint NUMBER:HASH[:TD]|none|work`.
 
-use rootlight::consensus::{checkpoint, Checkpoint, Network};
+use rootlight::consensus::checkpoint::{self, OldCheckpoint};
+use rootlight::consensus::{Checkpoint, Network, WorkStart, WorkStartError};
 use rootlight::types::{B256, U256};
 
 /// Why a checkpoint argument is refused.
@@ -19,6 +20,30 @@ pub enum CheckpointError {
     /// The third part.
     #[error("checkpoint total difficulty {0:?} is not a number")]
     TotalDifficulty(String),
+    /// The newest built-in checkpoint is too old.
+    #[error(transparent)]
+    Old(#[from] OldCheckpoint),
+    /// Work proves no start on this network.
+    #[error(transparent)]
+    NoWork(#[from] WorkStartError),
+    /// Without a floor nothing is asked of the work.
+    #[error("--checkpoint work needs a floor of work: --min-work above 0")]
+    NoFloor,
+}
+
+/// Where a light client starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// At a block that is trusted.
+    At(Checkpoint),
+    /// At a block that the work above it speaks for; none is trusted.
+    Work(WorkStart),
+}
+
+impl From<Checkpoint> for Start {
+    fn from(checkpoint: Checkpoint) -> Self {
+        Self::At(checkpoint)
+    }
 }
 
 /// Reads a checkpoint; numbers are decimal or `0x` hex.
@@ -43,17 +68,38 @@ pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
     Ok(Checkpoint { number, hash, total_difficulty })
 }
 
-/// Where to start: the argument, the genesis for `none`, or the newest built-in checkpoint.
+/// Where to start: the argument, the genesis for `none`, what upstreams prove for `work`, or the newest built-in
+/// checkpoint, which must not be too old. `now` is in seconds since 1970, `min_work` the floor of work in percent.
+pub fn start(
+    argument: Option<&str>,
+    network: &Network,
+    min_work: u64,
+    now: u64,
+) -> Result<Start, CheckpointError> {
+    let newest = || checkpoint::newest(&network.name, now);
+    Ok(match argument {
+        Some("work") if min_work == 0 => return Err(CheckpointError::NoFloor),
+        Some("work") => Start::Work(network.start_by_work()?),
+        None => Start::At(newest()?.unwrap_or_else(|| genesis(network))),
+        Some(_) => Start::At(start_checkpoint(argument, network)?),
+    })
+}
+
+/// A block to start from: the argument, the genesis for `none`, or the newest built-in checkpoint whatever its age.
 pub fn start_checkpoint(argument: Option<&str>, network: &Network) -> Result<Checkpoint, CheckpointError> {
-    let genesis = || {
-        let known = checkpoint::built_in(&network.name).iter().find(|known| known.number == 0);
-        known.copied().unwrap_or(Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None })
-    };
     match argument {
-        Some("none") => Ok(genesis()),
+        Some("none") => Ok(genesis(network)),
         Some(text) => parse_checkpoint(text),
-        None => Ok(checkpoint::built_in(&network.name).last().copied().unwrap_or_else(genesis)),
+        None => {
+            let newest = checkpoint::built_in(&network.name).last().copied();
+            Ok(newest.unwrap_or_else(|| genesis(network)))
+        }
     }
+}
+
+fn genesis(network: &Network) -> Checkpoint {
+    let known = checkpoint::built_in(&network.name).iter().find(|known| known.number == 0);
+    known.copied().unwrap_or(Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None })
 }
 
 #[cfg(test)]
@@ -87,5 +133,23 @@ mod tests {
         assert!(start_checkpoint(None, &mainnet).unwrap().number >= 9_000_000);
         let regtest = Network::regtest();
         assert_eq!(start_checkpoint(None, &regtest).unwrap().hash, regtest.genesis_hash);
+    }
+    #[test]
+    fn work_and_age() {
+        let (mainnet, testnet) = (Network::mainnet(), Network::testnet());
+        let now = 1_795_000_000;
+        assert!(matches!(start(Some("work"), &mainnet, 50, now), Ok(Start::Work(_))));
+        assert_eq!(start(Some("work"), &mainnet, 0, now), Err(CheckpointError::NoFloor));
+        let refused = start(Some("work"), &testnet, 50, now).unwrap_err().to_string();
+        assert!(refused.contains("nearly free"), "{refused}");
+        assert!(matches!(start(None, &mainnet, 50, now), Ok(Start::At(block)) if block.number >= 9_000_000));
+        let later = now + 2 * 365 * 86_400;
+        assert!(matches!(start(None, &mainnet, 50, later), Err(CheckpointError::Old(_))));
+        // One's own is taken whatever its age, and genesis where nothing is built in.
+        let own = format!("9000000:0x{}", "ab".repeat(32));
+        assert!(matches!(start(Some(&own), &mainnet, 50, later), Ok(Start::At(_))));
+        assert!(
+            matches!(start(None, &Network::regtest(), 50, later), Ok(Start::At(block)) if block.number == 0)
+        );
     }
 }

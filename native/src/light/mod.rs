@@ -7,6 +7,6 @@ mod service;
 mod shared;
 mod sync;
 
-pub use checkpoint::{parse_checkpoint, start_checkpoint, CheckpointError};
+pub use checkpoint::{parse_checkpoint, start, start_checkpoint, CheckpointError, Start};
 pub use kept::{HeaderStore, FILE, SET_ASIDE};
 pub use service::{LightOptions, LightService};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use alloy_primitives::B256;
 use axum::body::Bytes;
 use futures::future::BoxFuture;
-use rootlight::consensus::{Checkpoint, Network};
+use rootlight::consensus::Network;
 use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
 use rootlight::light::{Identity, SyncOptions, Unproven, MAX_AGE};
@@ -15,6 +15,7 @@ use rootlight::rpc::{Session, Step};
 use tokio::sync::{watch, Semaphore};
 use tracing::warn;
 
+use super::checkpoint::Start;
 use super::convert::{ask_each, Fetched};
 use super::{
     shared::Shared,
@@ -100,33 +101,34 @@ impl LightService {
     #[must_use]
     pub fn start(
         network: Network,
-        checkpoint: Checkpoint,
+        start: impl Into<Start>,
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
     ) -> Self {
-        let client = Self::client(network, checkpoint, &upstreams, &options);
+        let client = Self::client(network, start.into(), &upstreams, &options);
         Self::launch(client, upstreams, options)
     }
 
-    /// Like [`Self::start`], but goes on from the verified headers kept in a folder, and keeps those to come.
+    /// Like [`Self::start`], but goes on from the verified headers kept in a folder, and keeps those to come. A start by
+    /// work keeps none.
     ///
     /// # Errors
     /// The folder cannot be used. Damaged or foreign contents are no error: they are set aside.
     pub fn resume(
         network: Network,
-        checkpoint: Checkpoint,
+        start: impl Into<Start>,
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
         folder: &Path,
     ) -> Result<Self, StoreError> {
-        let mut client = Self::client(network, checkpoint, &upstreams, &options);
+        let mut client = Self::client(network, start.into(), &upstreams, &options);
         client.keep_in(folder)?;
         Ok(Self::launch(client, upstreams, options))
     }
 
     fn client(
         network: Network,
-        checkpoint: Checkpoint,
+        start: Start,
         upstreams: &[SharedUpstream],
         options: &LightOptions,
     ) -> Shared {
@@ -138,7 +140,7 @@ impl LightService {
             max_age: options.max_age,
             unproven: options.unproven,
         };
-        Shared::new(network, checkpoint, identity, options.sync, secret())
+        Shared::new(network, start, identity, options.sync, secret())
     }
 
     fn launch(client: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
@@ -174,6 +176,19 @@ impl LightService {
             }
         };
         let _ = tokio::time::timeout(limit, settled).await;
+    }
+
+    /// The head's number, and the hash of the block of this number on the verified chain.
+    ///
+    /// # Errors
+    /// Why no head is reached, in words.
+    pub fn canonical(&self, number: u64) -> Result<(u64, Option<B256>), String> {
+        let sync = self.client.sync();
+        match (sync.chain().filter(|_| sync.is_synced()), sync.fault()) {
+            (Some(chain), _) => Ok((chain.head().number, chain.view().hash_at(number))),
+            (None, Some(fault)) => Err(fault.to_string()),
+            (None, None) => Err("its head was not reached in time".into()),
+        }
     }
 
     fn faulty(&self) -> bool {

@@ -9,15 +9,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use alloy_primitives::B256;
-use rootlight::consensus::{Checkpoint, Network};
+use rootlight::consensus::Network;
 use rootlight::engine::Filters;
 use rootlight::light::{
     Answer, FactCache, FactStore, Identity, Now, Outbox, Pin, Sync, SyncOptions, SyncStep, UpstreamCall,
 };
 use rootlight::rpc::{Dispatcher, Session, Step};
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{info, warn};
 
+use super::checkpoint::Start;
 use super::kept::HeaderStore;
 use crate::store::StoreError;
 
@@ -43,13 +44,17 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(
         network: Network,
-        checkpoint: Checkpoint,
+        start: Start,
         identity: Identity,
         options: SyncOptions,
         secret: B256,
     ) -> Self {
         let upstreams = identity.upstreams.len();
-        let sync = Sync::with_upstreams(Arc::new(network), checkpoint, upstreams, options);
+        let network = Arc::new(network);
+        let sync = match start {
+            Start::At(checkpoint) => Sync::with_upstreams(network, checkpoint, upstreams, options),
+            Start::Work(work) => Sync::by_work(network, work, upstreams, options),
+        };
         Self {
             sync: RwLock::new(sync),
             cache: RwLock::new(FactCache::new()),
@@ -63,9 +68,14 @@ impl Shared {
         }
     }
 
-    /// Takes back what an earlier run has kept in this folder, and keeps what comes from now on.
+    /// Takes back what an earlier run has kept in this folder, and keeps what comes from now on. A start by work neither
+    /// reads nor writes: whoever can write to the folder would choose where it starts.
     pub(super) fn keep_in(&mut self, folder: &Path) -> Result<(), StoreError> {
         let sync = self.sync.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if sync.is_by_work() {
+            info!("{}: no headers are kept: each start by work is made anew", folder.display());
+            return Ok(());
+        }
         let store = HeaderStore::open(folder, sync)?;
         self.store = Mutex::new(Some(store));
         Ok(())
@@ -203,8 +213,8 @@ mod tests {
 
     fn shared() -> Shared {
         let network = Network::regtest();
-        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        Shared::new(network, checkpoint, Identity::default(), SyncOptions::default(), B256::ZERO)
+        let genesis = crate::light::start_checkpoint(Some("none"), &network).unwrap();
+        Shared::new(network, genesis.into(), Identity::default(), SyncOptions::default(), B256::ZERO)
     }
 
     fn finish(shared: &Shared) {

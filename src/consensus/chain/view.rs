@@ -129,6 +129,19 @@ impl ChainView {
         }
     }
 
+    /// Proven difficulty of the headers from a canonical block on up to the head: what whoever made that block up has
+    /// mined at least. Of the base and the blocks below it, that of all headers above the base.
+    #[must_use]
+    pub fn work_from(&self, number: u64) -> Option<U256> {
+        let all = self.header_work(&self.head.hash())?;
+        if number <= self.base.number {
+            return Some(all);
+        }
+        let header = self.by_number(number)?;
+        let below = self.header_work(&header.hash())?.saturating_sub(header.difficulty.value());
+        Some(all.saturating_sub(below))
+    }
+
     /// A header whose work above the base is known: not one that was dropped and added again.
     fn weighed(&self, hash: &B256) -> Option<&Arc<Entry>> {
         let known = |number: u64| number >= self.lowest || number <= self.base.number;

@@ -16,7 +16,7 @@ use crate::{
         task::Task,
         upstream::{Answer, CallFailure},
     },
-    types::{Header, B256, EMPTY_UNCLES_HASH},
+    types::{Header, SealedHeader, B256, EMPTY_UNCLES_HASH},
 };
 
 /// Windows answered faster than this (milliseconds) grow; those slower than twice of it shrink.
@@ -131,7 +131,14 @@ impl Sync {
         let (found, missing) = window.into_headers();
         let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
         let found = found.into_iter().next().ok_or(SyncFault { number, cause })?.header.into_header();
-        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, found)
+        self.start_at(found)?;
+        Ok(Phase::Height)
+    }
+
+    /// Starts the chain at the checkpoint's header.
+    pub(super) fn start_at(&mut self, header: SealedHeader) -> Result<(), SyncFault> {
+        let number = self.checkpoint.number;
+        let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)
             .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
         if self.chain.is_none() {
             self.below.start(number, self.options.below);
@@ -139,7 +146,7 @@ impl Sync {
             // Whatever was kept before goes: pages are written from the first on.
             self.touch(0);
         }
-        Ok(Phase::Height)
+        Ok(())
     }
 
     fn feed_above(

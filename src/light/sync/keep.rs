@@ -82,6 +82,9 @@ pub enum KeptFault {
     /// The headers are not the checkpoint's chain.
     #[error(transparent)]
     Chain(#[from] ChainError),
+    /// A start by work is made of what upstreams show in this run.
+    #[error("a start by work takes nothing back")]
+    ByWork,
     /// There is no header of the checkpoint before those of later blocks.
     #[error("block {0} without those before it")]
     Gap(u64),
@@ -118,7 +121,8 @@ impl Sync {
     /// The pages that changed since the last call; none while few headers came and more are on their way. A page's
     /// number ends what was kept: those above the last one are to be forgotten.
     pub fn export(&mut self) -> Vec<Page> {
-        let Some(chain) = &self.chain else { return Vec::new() };
+        // A start by work is made anew each time.
+        let Some(chain) = self.chain.as_ref().filter(|_| !self.is_by_work()) else { return Vec::new() };
         let (view, first) = (chain.view(), self.first_kept());
         let head = view.head().number;
         let Some(from) = self.unsaved else { return Vec::new() };
@@ -245,10 +249,14 @@ impl Sync {
     fn forget(&mut self) {
         (self.chain, self.unsaved) = (None, None);
         (self.below, self.backlog) = (Below::default(), Backlog::default());
-        self.floor = Floor::new(self.options.work_floor);
+        self.floor = Floor::new(self.options.work_floor, self.options.promised);
     }
 
     fn take_back_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
+        if self.is_by_work() {
+            // Whoever wrote them would choose the start.
+            return Err(KeptFault::ByWork);
+        }
         for (header, uncles) in self.read_page(restoring.next, bytes)? {
             let (header, below) = (header.into_header(), &mut restoring.below);
             match header.number.cmp(&self.checkpoint.number) {

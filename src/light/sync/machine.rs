@@ -7,7 +7,7 @@ use super::{
     standing::Lease,
 };
 use crate::{
-    consensus::{Checkpoint, HeaderChain, Network},
+    consensus::{Checkpoint, HeaderChain, Network, WorkStart},
     light::{
         backlog::Backlog,
         clock::Now,
@@ -17,6 +17,7 @@ use crate::{
         meter::{Meter, Progress},
         upstream::{Answer, UpstreamCall},
     },
+    types::U256,
 };
 
 /// Headers of the first window: the reference's own batch limit.
@@ -38,6 +39,8 @@ pub struct SyncOptions {
     pub batch: usize,
     /// Headers below the checkpoint to fetch by hash links.
     pub below: u64,
+    /// What takes the place of the checkpoint's difficulty as a promise of work.
+    pub promised: Option<U256>,
     /// Share of the work that the checkpoint's difficulty promises which every stretch of time must show, in percent;
     /// 0 asks for none.
     pub work_floor: u64,
@@ -51,6 +54,7 @@ impl Default for SyncOptions {
             longest_retry: 600_000,
             batch: 200,
             below: FORK_WINDOW,
+            promised: None,
             work_floor: 50,
         }
     }
@@ -71,6 +75,8 @@ pub struct Sync {
     pub(super) network: Arc<Network>,
     pub(super) checkpoint: Checkpoint,
     pub(super) options: SyncOptions,
+    /// What the start is judged by where no block is trusted. The checkpoint is the block that it was made at then.
+    pub(super) work: Option<WorkStart>,
     pub(super) chain: Option<HeaderChain>,
     pub(super) peers: Vec<Peer>,
     pub(super) backlog: Backlog,
@@ -107,6 +113,7 @@ impl Sync {
             network,
             checkpoint,
             options,
+            work: None,
             chain: None,
             peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
             backlog: Backlog::default(),
@@ -115,7 +122,7 @@ impl Sync {
             synced_once: false,
             first_end: None,
             meter: Meter::default(),
-            floor: Floor::new(options.work_floor),
+            floor: Floor::new(options.work_floor, options.promised),
             now: Now::default(),
             unsaved: None,
             resumed: None,
@@ -185,9 +192,11 @@ impl Sync {
             let phase = self.begin(upstream);
             self.set_phase(upstream, phase);
         }
+        self.elect();
         let Some(peer) = self.peers.get_mut(upstream) else { return SyncStep::Wait(self.options.poll) };
         peer.asked = now.millis;
         match &peer.phase {
+            Phase::Propose => self.next_of_candidate(upstream),
             Phase::Height => SyncStep::Fetch(alloc::vec![UpstreamCall::new("eth_blockNumber", "[]".into())]),
             Phase::Work(work) => SyncStep::Fetch(work.questions()),
             Phase::Idle(due) | Phase::Resting(due, _) => SyncStep::Wait(due.saturating_sub(now.millis)),
@@ -197,6 +206,7 @@ impl Sync {
     /// The first thing to ask an upstream at its turn.
     fn begin(&self, upstream: usize) -> Phase {
         match self.chain {
+            _ if self.proposes(upstream) => Phase::Propose,
             Some(_) => Phase::Height,
             None => {
                 let window = HeaderWindow::single(self.checkpoint.number).in_binary(self.binary(upstream));
@@ -245,6 +255,7 @@ impl Sync {
         let next = match phase {
             Phase::Height => self.feed_height(upstream, &answers),
             Phase::Work(work) => self.feed_work(upstream, work, answers, elapsed),
+            Phase::Propose => self.feed_candidate(upstream, answers),
             same @ (Phase::Idle(_) | Phase::Resting(..)) => Ok(same),
         };
         match next {
@@ -256,6 +267,7 @@ impl Sync {
 
     /// What follows from any progress: uncles in order, the work floor, whether the head is reached.
     fn settle(&mut self) {
+        self.elect();
         self.attach_ready();
         self.judge_work();
         if !self.synced_once {

@@ -7,6 +7,7 @@
 //! Every header is verified before it is kept. What an upstream does wrong stops its own machine, never the others.
 
 mod below;
+mod elect;
 mod headers;
 mod keep;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 
-use super::{machine::DEFAULT_BATCH, standing::Capabilities};
+use super::{elect::Candidate, machine::DEFAULT_BATCH, standing::Capabilities};
 use crate::light::{
     fault::SyncFault, header_window::HeaderWindow, record::Record, task::Task, upstream::UpstreamCall,
 };
@@ -33,6 +33,12 @@ pub(super) struct Peer {
     pub(super) rewind: u64,
     /// Headers per window: grows while answers come fast, shrinks when they fail.
     pub(super) window: usize,
+    /// What it proposes to start at, in a start by work.
+    pub(super) candidate: Candidate,
+    /// When its proposal came further, on the clock for pauses.
+    pub(super) moved: u64,
+    /// Its headers do not link to the block that was started at: it follows another chain.
+    pub(super) apart: bool,
     /// When its questions were handed out, on the clock for pauses.
     pub(super) asked: u64,
 }
@@ -44,6 +50,8 @@ pub(super) enum Phase {
     Idle(u64),
     /// Ask for the upstream's height.
     Height,
+    /// Ask for what a start by work needs.
+    Propose,
     /// Headers, uncles of earlier blocks, or both.
     Work(Work),
     /// It failed: left alone until then.
@@ -82,6 +90,9 @@ impl Peer {
             at: None,
             rewind: FIRST_REWIND,
             window: DEFAULT_BATCH,
+            candidate: Candidate::default(),
+            moved: 0,
+            apart: false,
             asked: 0,
         }
     }

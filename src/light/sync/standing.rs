@@ -3,6 +3,7 @@
 use alloc::{format, vec::Vec};
 
 use super::{
+    elect::NEXT_PROPOSAL,
     machine::Sync,
     peer::{Peer, Phase},
 };
@@ -28,7 +29,7 @@ const LEASE: u64 = 10_000;
 pub(super) const LEASE_POLL: u64 = 500;
 
 /// How long slow upstreams can keep the client from calling itself synchronized, in milliseconds.
-const PATIENCE: u64 = 30_000;
+pub(super) const PATIENCE: u64 = 30_000;
 
 /// How many blocks an upstream may be behind the best and still be asked first.
 const LAG: u64 = 2;
@@ -140,11 +141,16 @@ impl Sync {
             SyncCause::Call(CallFailure::Busy { seconds: Some(seconds) }) => seconds.saturating_mul(1_000),
             _ => 0,
         };
+        let by_work = self.is_by_work();
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         (peer.at_end, peer.boasts) = (false, true);
         let doublings = peer.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
         // Others can do without a liar for long; one that is needed is tried again soon.
+        // What an upstream of another chain proposes in a start by work is thousands of headers: now and then only.
+        let light = matches!(fault.cause, SyncCause::TooLittleWork(_)) || by_work && peer.apart;
+        let pause = if light { pause.max(NEXT_PROPOSAL) } else { pause };
+        peer.apart |= matches!(fault.cause, SyncCause::Unlinked);
         let pause = if lie && self.peers.len() > 1 { self.options.longest_retry } else { pause.max(asked) };
         let until = self.now.plus(pause.min(self.options.longest_retry));
         self.set_phase(upstream, Phase::Resting(until, fault));

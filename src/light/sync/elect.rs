@@ -1,0 +1,330 @@
+//! A start by work alone: no block is trusted.
+//!
+//! Each upstream proposes a block some thousand below its head to start at, its candidate, and shows the headers above. A
+//! machine of its own checks them by every header rule, as above a checkpoint. What the candidate itself states counts
+//! for nothing: its difficulty must reach the network's built-in minimum, the headers above it must show the floor of
+//! that minimum in every stretch of time up to this clock, without long gaps, and their proofs of work are what
+//! candidates are compared by. A chain made up from the candidate on costs whoever shows it the work of all its headers;
+//! to win against an honest upstream, more than honest miners spent on their newest headers.
+//!
+//! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own again,
+//! which wins by the same comparison: whoever was late or withheld at the start loses nothing.
+
+use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
+
+use super::{
+    below::Below,
+    machine::{Sync, SyncOptions, SyncStep},
+    peer::{Peer, Phase},
+    standing::{LEASE_POLL, PATIENCE},
+};
+use crate::{
+    consensus::{ChainView, Checkpoint, Network, VerifiedHeader, WorkStart},
+    light::{
+        backlog::Backlog,
+        clock::Now,
+        fault::{SyncCause, SyncFault},
+        floor::Floor,
+        header_window::{HeaderWindow, WindowError},
+        prove,
+        upstream::{Answer, UpstreamCall},
+    },
+    types::{EMPTY_UNCLES_HASH, U256},
+};
+
+/// Seconds that the blocks above a candidate must take: the longest stretch of the work floor.
+const LEAST_SPAN: u64 = 86_400;
+
+/// Longest time without a block, in seconds, up to this clock: at a block every 30 s honest miners leave no such gap in
+/// 10^26 blocks.
+const LONGEST_GAP: u64 = 1_800;
+
+/// Longest wait for candidates that still come, once there is one, in milliseconds.
+const LONGEST_WAIT: u64 = 300_000;
+
+/// Pause before an upstream may propose again what was judged too light, in milliseconds: it costs thousands of headers.
+pub(super) const NEXT_PROPOSAL: u64 = 60_000;
+
+/// How far an upstream's proposal is.
+#[derive(Debug, Default)]
+pub(super) enum Candidate {
+    /// Its height is wanted.
+    #[default]
+    Height,
+    /// The block's own header is wanted.
+    Block(HeaderWindow),
+    /// The headers above it are wanted.
+    Headers(Box<Sync>),
+    /// They are enough.
+    Judged(Box<Sync>),
+}
+
+impl Candidate {
+    fn next(&mut self, now: Now) -> SyncStep {
+        match self {
+            Self::Height => SyncStep::Fetch(alloc::vec![UpstreamCall::new("eth_blockNumber", "[]".into())]),
+            Self::Block(window) => SyncStep::Fetch(window.questions()),
+            Self::Headers(sync) => sync.next(0, now),
+            Self::Judged(_) => SyncStep::Wait(LEASE_POLL),
+        }
+    }
+}
+
+impl Sync {
+    /// A machine that starts by work alone, judged by what [`Network::start_by_work`] gives. A floor of 0 percent counts as
+    /// 1: without one there is nothing to believe.
+    pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
+        let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
+        let options = SyncOptions { promised, work_floor, ..options };
+        let nothing = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        Self { work: Some(work), ..Self::with_upstreams(network, nothing, upstreams, options) }
+    }
+
+    /// Whether the start is believed for its work alone.
+    pub fn is_by_work(&self) -> bool {
+        self.rule().is_some()
+    }
+
+    /// What the start is judged by, if no block is trusted.
+    fn rule(&self) -> Option<WorkStart> {
+        // Without the feature everything behind this goes from the program.
+        self.work.filter(|_| cfg!(feature = "work-start"))
+    }
+
+    /// Whether an upstream is to propose a start rather than to go on from the one that there is.
+    pub(super) fn proposes(&self, upstream: usize) -> bool {
+        let apart = || self.peers.get(upstream).is_some_and(|peer| peer.apart);
+        self.is_by_work() && (self.chain.is_none() || apart())
+    }
+
+    pub(super) fn next_of_candidate(&mut self, upstream: usize) -> SyncStep {
+        let now = self.now;
+        let peer = self.peers.get_mut(upstream).filter(|_| self.work.is_some());
+        peer.map_or(SyncStep::Wait(LEASE_POLL), |peer| peer.candidate.next(now))
+    }
+
+    pub(super) fn feed_candidate(
+        &mut self,
+        upstream: usize,
+        answers: Vec<Answer>,
+    ) -> Result<Phase, SyncFault> {
+        let (Some(rule), now) = (self.rule(), self.now.millis) else { return Ok(Phase::Height) };
+        let Some(peer) = self.peers.get_mut(upstream) else { return Ok(Phase::Height) };
+        peer.moved = now;
+        let next = match core::mem::take(&mut peer.candidate) {
+            Candidate::Height => self.propose(upstream, &answers, &rule)?,
+            Candidate::Block(window) => self.start_candidate(upstream, window, answers)?,
+            Candidate::Headers(sync) => self.feed_above_candidate(upstream, sync, answers, &rule)?,
+            judged @ Candidate::Judged(_) => judged,
+        };
+        match next {
+            Candidate::Judged(sync) if self.chain.is_some() => self.compare(upstream, *sync, &rule),
+            next => {
+                if let Some(peer) = self.peers.get_mut(upstream) {
+                    peer.candidate = next;
+                }
+                Ok(Phase::Propose)
+            }
+        }
+    }
+
+    /// The block to start at follows from the height that the upstream announces.
+    fn propose(
+        &mut self,
+        upstream: usize,
+        answers: &[Answer],
+        rule: &WorkStart,
+    ) -> Result<Candidate, SyncFault> {
+        let cause = match answers.first() {
+            Some(Ok(raw)) => match prove::quantity(raw) {
+                Some(height) => {
+                    if let Some(peer) = self.peers.get_mut(upstream) {
+                        peer.announced = Some(height);
+                    }
+                    if let Some(number) = height.checked_sub(rule.headers).filter(|n| *n >= rule.from) {
+                        let window = HeaderWindow::single(number).in_binary(self.binary(upstream));
+                        return Ok(Candidate::Block(window));
+                    }
+                    SyncCause::TooLittleWork(format!(
+                        "it ends at block {height}, {} headers above block {} or a later one are asked for",
+                        rule.headers, rule.from
+                    ))
+                }
+                None => SyncCause::BadHeight,
+            },
+            Some(Err(failure)) => SyncCause::Call(failure.clone()),
+            None => SyncCause::Missing,
+        };
+        Err(SyncFault { number: self.head_number(), cause })
+    }
+
+    /// A machine for the headers above a candidate, which it takes for a checkpoint.
+    fn start_candidate(
+        &mut self,
+        upstream: usize,
+        mut window: HeaderWindow,
+        answers: Vec<Answer>,
+    ) -> Result<Candidate, SyncFault> {
+        let (number, binary) = (window.first(), window.is_binary());
+        let taken = window.take(answers, &self.network);
+        if binary {
+            self.learn_binary(upstream, window.was_binary());
+        }
+        if let Err(WindowError::AskAgain) = taken {
+            return Ok(Candidate::Block(window));
+        }
+        let (found, missing) = window.into_headers();
+        let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
+        let found = found.into_iter().next().ok_or(SyncFault { number, cause })?.header.into_header();
+        let checkpoint = Checkpoint { number, hash: found.hash(), total_difficulty: None };
+        let mut sync = Self::with_upstreams(self.network.clone(), checkpoint, 1, self.options);
+        sync.start_at(found)?;
+        Ok(Candidate::Headers(Box::new(sync)))
+    }
+
+    fn feed_above_candidate(
+        &mut self,
+        upstream: usize,
+        mut sync: Box<Sync>,
+        answers: Vec<Answer>,
+        rule: &WorkStart,
+    ) -> Result<Candidate, SyncFault> {
+        sync.feed(0, answers, self.now);
+        if let Some(fault) = sync.fault().cloned() {
+            if let (SyncCause::Call(_), Some(peer)) = (&fault.cause, self.peers.get_mut(upstream)) {
+                // Nothing wrong was said: it goes on after the pause.
+                sync.poll();
+                peer.candidate = Candidate::Headers(sync);
+            }
+            return Err(fault);
+        }
+        if !sync.is_synced() {
+            return Ok(Candidate::Headers(sync));
+        }
+        match judge(&sync, rule, self.now.unix) {
+            Ok(()) => Ok(Candidate::Judged(sync)),
+            Err(reason) => {
+                Err(SyncFault { number: sync.head_number(), cause: SyncCause::TooLittleWork(reason) })
+            }
+        }
+    }
+
+    /// Starts from the heaviest candidate, once all are there, or others have kept us waiting for too long.
+    pub(super) fn elect(&mut self) {
+        let Some(rule) = self.rule().filter(|_| self.chain.is_none()) else { return };
+        let work = |peer: &Peer| match &peer.candidate {
+            Candidate::Judged(sync) => Some(recent_work(sync.chain()?.view(), rule.headers)),
+            _ => None,
+        };
+        let mut heaviest: Option<(U256, usize)> = None;
+        for (index, peer) in self.peers.iter().enumerate() {
+            let Some(own) = work(peer) else { continue };
+            if heaviest.is_none_or(|(most, _)| own > most) {
+                heaviest = Some((own, index));
+            }
+        }
+        let Some((_, winner)) = heaviest else { return };
+        let (now, since) = (self.now.millis, *self.first_end.get_or_insert(self.now.millis));
+        let wanted = |peer: &Peer| match &peer.candidate {
+            Candidate::Judged(_) => false,
+            Candidate::Height if peer.is_resting() => false,
+            _ => {
+                let patience = since.max(peer.moved).saturating_add(PATIENCE);
+                now <= patience && now <= since.saturating_add(LONGEST_WAIT)
+            }
+        };
+        if self.peers.iter().any(wanted) {
+            return;
+        }
+        let candidate = self.peers.get_mut(winner).map(|peer| core::mem::take(&mut peer.candidate));
+        if let Some(Candidate::Judged(sync)) = candidate {
+            self.adopt(*sync);
+        }
+    }
+
+    /// A candidate beside the chain that there is: the same one after all, or the heavier of two.
+    fn compare(&mut self, upstream: usize, sync: Sync, rule: &WorkStart) -> Result<Phase, SyncFault> {
+        let number = sync.checkpoint.number;
+        let apart = SyncFault { number, cause: SyncCause::Unlinked };
+        let (Some(ours), Some(other)) = (&self.chain, &sync.chain) else { return Err(apart) };
+        let (ours, other) = (ours.view(), other.view());
+        let holds = |a: &ChainView, b: &ChainView| a.is_canonical(b.base().number, &b.base().hash);
+        if holds(ours, other) || holds(other, ours) {
+            if let Some(peer) = self.peers.get_mut(upstream) {
+                peer.apart = false;
+            }
+            return Ok(Phase::Height);
+        }
+        if recent_work(other, rule.headers) <= recent_work(ours, rule.headers) {
+            return Err(apart);
+        }
+        self.adopt(sync);
+        Ok(Phase::Height)
+    }
+
+    /// Goes on from a candidate's chain. Whatever was on its way belongs to another one.
+    fn adopt(&mut self, sync: Sync) {
+        (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
+        (self.below, self.backlog) = (Below::default(), Backlog::default());
+        self.floor = Floor::new(self.options.work_floor, self.options.promised);
+        (self.lease, self.first_end, self.synced_once) = (None, None, false);
+        self.below.start(self.checkpoint.number, self.options.below);
+        if let Some(chain) = &self.chain {
+            let view = chain.view();
+            let open = |header: &&VerifiedHeader| {
+                header.uncles_hash != EMPTY_UNCLES_HASH && view.uncles(&header.hash()).is_none()
+            };
+            let above = view.base().number.saturating_add(1)..=view.head().number;
+            above.filter_map(|number| view.by_number(number)).filter(open).for_each(|h| self.backlog.add(h));
+        }
+        for peer in &mut self.peers {
+            (peer.candidate, peer.apart, peer.at_end, peer.at) = (Candidate::Height, false, false, None);
+            if !peer.is_resting() {
+                peer.phase = Phase::Idle(0);
+            }
+        }
+        self.judge_work();
+    }
+}
+
+/// Proven work of the newest headers of a chain.
+fn recent_work(view: &ChainView, headers: u64) -> U256 {
+    let work =
+        |number: u64| view.hash_at(number).and_then(|hash| view.header_work(&hash)).unwrap_or_default();
+    let head = view.head().number;
+    work(head).saturating_sub(work(head.saturating_sub(headers).max(view.base().number)))
+}
+
+/// Whether a chain may be started at the block that its machine takes for a checkpoint; the reason in words if not.
+fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
+    let Some(chain) = sync.chain() else { return Err("it has no headers".into()) };
+    let (view, base) = (chain.view(), chain.view().base().number);
+    let Some(first) = view.by_number(base) else { return Err(format!("it lacks block {base}")) };
+    let difficulty = first.difficulty.value();
+    if difficulty < rule.difficulty {
+        let least = rule.difficulty;
+        return Err(format!("block {base} has difficulty {difficulty}, at least {least} is asked for"));
+    }
+    if now.saturating_sub(first.timestamp) < LEAST_SPAN {
+        return Err(format!("the blocks from {base} on take less than a day"));
+    }
+    let mut time = first.timestamp;
+    for header in (base..=view.head().number).filter_map(|number| view.by_number(number)) {
+        let gap = header.timestamp.saturating_sub(time);
+        if gap > LONGEST_GAP {
+            return Err(format!("there is no block for {gap} s before block {}", header.number));
+        }
+        time = time.max(header.timestamp);
+    }
+    let age = now.saturating_sub(time);
+    if age > LONGEST_GAP {
+        return Err(format!("its newest block {} is {age} s old", view.head().number));
+    }
+    match sync.floor.until(now).or(sync.floor.low().copied()) {
+        Some(low) => Err(format!(
+            "the {} s up to block {} show {} % of the work expected",
+            low.seconds, low.number, low.percent
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,398 @@
+//! A client that trusts no block: what it takes for a start, from whom, and what it says of it.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::{json, Value};
+
+use super::mined_chain::{ask, Mined, PROMISED, START};
+use crate::{
+    consensus::{testing::easy_network, Checkpoint, Network, Rule, WorkStart, WorkStartError},
+    light::{CallFailure, Identity, KeptFault, Now, Sync, SyncOptions, SyncStep},
+    rpc::Client,
+    types::{SealedHeader, U256},
+};
+
+/// Headers above the block that a chain is started at: a day and some minutes at 100 s per block.
+const HEADERS: usize = 880;
+
+/// Difficulty that the network is known to have.
+const LEAST: u64 = 300;
+
+/// Seconds between blocks.
+const SPACING: u64 = 100;
+
+fn network() -> Network {
+    let mut network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
+    let start = WorkStart { difficulty: U256::from(LEAST), from: START, headers: HEADERS as u64 };
+    network.work_start = Some(start);
+    network
+}
+
+fn upstream() -> Mined {
+    Mined::from(START, network())
+}
+
+/// Adds blocks that keep about the difficulty of the last: each states six uncles, which makes 98 s the spacing aimed at.
+fn grow(mined: &mut Mined, blocks: usize) {
+    for index in 0..blocks {
+        let seconds = if index % 2 == 0 { SPACING - 3 } else { SPACING + 3 };
+        let next = mined.next(|header| {
+            header.uncle_count = 6;
+            header.timestamp = header.timestamp - 14 + seconds;
+        });
+        mined.blocks.push((next, Vec::new()));
+    }
+}
+
+/// An honest chain that is longer than what is asked for.
+fn honest() -> Mined {
+    static BLOCKS: OnceLock<Vec<SealedHeader>> = OnceLock::new();
+    let blocks = BLOCKS.get_or_init(|| {
+        let mut mined = upstream();
+        grow(&mut mined, HEADERS + 60);
+        mined.blocks.into_iter().map(|(header, _)| header).collect()
+    });
+    let mut mined = upstream();
+    mined.blocks = blocks.iter().map(|header| (header.clone(), Vec::new())).collect();
+    mined
+}
+
+/// A chain as long as the honest one and of its times, of another first block and of two thirds of its difficulty.
+fn light() -> Mined {
+    static BLOCKS: OnceLock<Vec<SealedHeader>> = OnceLock::new();
+    let blocks = BLOCKS.get_or_init(|| {
+        let mut mined = upstream();
+        let first = crate::types::Header {
+            difficulty: (PROMISED * 2 / 3).into(),
+            gas_used: 5,
+            ..crate::consensus::testing::header(&network(), START)
+        };
+        mined.blocks[0].0 = crate::consensus::testing::mine(first);
+        grow(&mut mined, HEADERS + 60);
+        mined.blocks.into_iter().map(|(header, _)| header).collect()
+    });
+    let mut mined = upstream();
+    mined.blocks = blocks.iter().map(|header| (header.clone(), Vec::new())).collect();
+    mined
+}
+
+fn client(upstreams: usize) -> Client {
+    let identity = Identity { upstreams: vec!["somebody".into(); upstreams], ..Identity::default() };
+    started(network(), identity, SyncOptions::default())
+}
+
+fn started(network: Network, identity: Identity, options: SyncOptions) -> Client {
+    let work = network.start_by_work().unwrap();
+    Client::by_work(Arc::new(network), work, identity, options)
+}
+
+/// What an upstream does with a question.
+enum Way<'a> {
+    Answers(&'a mut Mined),
+    /// It takes the question and never answers.
+    Silent,
+    /// The connection fails.
+    Fails,
+}
+
+/// Runs the client from one moment to another, both in milliseconds, at the time of the latest block.
+fn run(client: &mut Client, ways: &mut [Way<'_>], unix: u64, from: u64, to: u64) {
+    let mut millis = from;
+    while millis < to {
+        let now = Now { unix: unix + (millis - from) / 1_000, millis };
+        for (index, way) in ways.iter_mut().enumerate() {
+            for _ in 0..50 {
+                let SyncStep::Fetch(calls) = client.sync_next(index, now) else { break };
+                let answers = match way {
+                    Way::Answers(mined) => calls.iter().map(|call| mined.answer(call)).collect(),
+                    Way::Fails => calls.iter().map(|_| Err(CallFailure::Transport("down".into()))).collect(),
+                    Way::Silent => break,
+                };
+                client.sync_feed(index, answers, now);
+            }
+        }
+        millis += 500;
+    }
+}
+
+fn start_with(mined: &mut Mined) -> Client {
+    let mut client = client(1);
+    let unix = mined.now().unix;
+    run(&mut client, &mut [Way::Answers(mined)], unix, 0, 2_000);
+    client
+}
+
+fn sum(mined: &Mined, newest: usize) -> U256 {
+    mined.blocks.iter().rev().take(newest).map(|(header, _)| header.difficulty.value()).sum()
+}
+
+/// Nothing is answered, and the reason is this one.
+fn refused_for(client: &mut Client, reason: &str) {
+    assert!(client.sync().chain().is_none() && !client.sync().is_synced());
+    let fault = client.sync().fault().map(|fault| fault.to_string()).unwrap_or_default();
+    assert!(fault.contains(reason), "{fault}");
+    let error = &ask(client, "eth_blockNumber", json!([]))["error"];
+    assert_eq!(error["code"], -32002, "{error}");
+}
+
+#[test]
+fn a_chain_of_enough_work_starts_and_says_so() {
+    let mut mined = honest();
+    let mut client = start_with(&mut mined);
+    let head = mined.head().clone();
+    let anchor = head.number - HEADERS as u64;
+    assert_eq!(client.sync().checkpoint().number, anchor);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), head.hash());
+    let height = ask(&mut client, "eth_blockNumber", json!([]));
+    assert_eq!(
+        (&height["result"], &height["start"]),
+        (&json!(format!("{:#x}", head.number)), &json!("work"))
+    );
+    // What no block is needed for says nothing of the start.
+    assert_eq!(ask(&mut client, "eth_chainId", json!([])).get("start"), None);
+    let status = ask(&mut client, "rootlight_syncStatus", json!([]))["result"].clone();
+    assert_eq!((&status["start"], &status["synced"]), (&json!("work"), &json!(true)));
+    let cost = |value: &Value| value["attackCost"].as_str().unwrap().parse::<U256>().unwrap();
+    assert_eq!(cost(&status), sum(&mined, HEADERS));
+    for (number, headers) in
+        [(head.number, 1), (head.number - 9, 10), (anchor + 1, HEADERS), (anchor, HEADERS)]
+    {
+        let proof = ask(&mut client, "rootlight_verification", json!([format!("{number:#x}")]));
+        assert_eq!(proof["start"], "work");
+        let proof = &proof["result"];
+        assert_eq!((&proof["start"], cost(proof)), (&json!("work"), sum(&mined, headers)), "block {number}");
+    }
+    let origin =
+        ask(&mut client, "rootlight_verification", json!([format!("{anchor:#x}")]))["result"].clone();
+    assert_eq!(origin["origin"], "work", "its hash was nobody's word");
+    // The chain goes on as from a checkpoint.
+    grow(&mut mined, 3);
+    let unix = mined.now().unix;
+    run(&mut client, &mut [Way::Answers(&mut mined)], unix, 60_000, 70_000);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
+}
+
+#[test]
+fn a_start_from_a_checkpoint_says_that() {
+    let mut mined = Mined::new();
+    mined.grow(5, 30);
+    let mut client = mined.client();
+    let proof = ask(&mut client, "rootlight_verification", json!([]));
+    assert_eq!(proof.get("start"), None);
+    let proof = &proof["result"];
+    assert_eq!((&proof["start"], &proof["attackCost"]), (&json!("checkpoint"), &Value::Null));
+}
+
+#[test]
+fn nothing_is_answered_before_the_headers_are_there() {
+    let mut mined = honest();
+    let mut client = client(1);
+    let now = mined.now();
+    for _ in 0..6 {
+        let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("nothing is asked") };
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+        assert!(!client.sync().is_synced());
+        let words = ask(&mut client, "eth_blockNumber", json!([]))["error"]["message"].to_string();
+        assert!(words.contains("still synchronizing"), "{words}");
+    }
+}
+
+/// The first block's own statement counts for nothing.
+#[test]
+fn a_first_block_of_low_difficulty_is_refused() {
+    let mut mined = upstream();
+    mined.blocks[0].0 = crate::consensus::testing::mine(crate::types::Header {
+        difficulty: (LEAST - 1).into(),
+        ..mined.blocks[0].0.header().clone()
+    });
+    grow(&mut mined, HEADERS);
+    let mut client = start_with(&mut mined);
+    refused_for(&mut client, "has difficulty 299, at least 300 is asked for");
+    assert_eq!(client.sync().upstreams()[0].record.lies, 0, "nobody is a liar for it");
+}
+
+/// Difficulty that was let fall by slow blocks shows too little work, whatever the first block states.
+#[test]
+fn a_chain_of_slow_blocks_is_refused() {
+    let mut mined = upstream();
+    mined.grow(HEADERS, 300);
+    let mut client = start_with(&mut mined);
+    refused_for(&mut client, "% of the work expected");
+}
+
+#[test]
+fn an_old_chain_is_refused_and_one_fresh_block_does_not_help() {
+    let mut mined = honest();
+    let unix = mined.now().unix + 1_801;
+    let mut old = client(1);
+    run(&mut old, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    refused_for(&mut old, "s old");
+    let fresh = mined.next(|header| header.timestamp = unix);
+    mined.blocks.push((fresh, Vec::new()));
+    let mut client = start_with(&mut mined);
+    refused_for(&mut client, "there is no block for 1801 s before block");
+}
+
+/// Within the gap that is accepted the hours up to this clock show enough; a chain that lacks some of them does not.
+#[test]
+fn work_is_asked_for_up_to_this_clock() {
+    let mut mined = honest();
+    let unix = mined.now().unix + 1_700;
+    let mut good = client(1);
+    run(&mut good, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    assert!(good.sync().is_synced());
+    // 800 * 30 / 100 per 30 s is 80 % of the difficulty that the network is known to have; 99 % are asked for.
+    let options = SyncOptions { work_floor: 79, ..SyncOptions::default() };
+    let identity = Identity { upstreams: vec!["somebody".into()], ..Identity::default() };
+    let mut strict = started(network(), identity, options);
+    run(&mut strict, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    refused_for(&mut strict, "the 7200 s up to block");
+}
+
+#[test]
+fn a_chain_that_is_too_short_is_refused() {
+    let mut mined = upstream();
+    grow(&mut mined, HEADERS - 1);
+    let mut client = start_with(&mut mined);
+    refused_for(&mut client, "880 headers above block 5000 or a later one are asked for");
+}
+
+/// Blocks in quick succession make up the number, not the day.
+#[test]
+fn blocks_of_less_than_a_day_are_refused() {
+    let mut mined = upstream();
+    mined.grow(HEADERS, 14);
+    let mut client = start_with(&mut mined);
+    refused_for(&mut client, "take less than a day");
+}
+
+#[test]
+fn the_heavier_of_two_chains_wins_whoever_shows_it() {
+    for honest_first in [true, false] {
+        let (mut honest, mut light) = (honest(), light());
+        assert!(sum(&light, HEADERS) < sum(&honest, HEADERS));
+        let (unix, head) = (honest.now().unix, honest.head().hash());
+        let mut client = client(2);
+        let mut ways = [Way::Answers(&mut honest), Way::Answers(&mut light)];
+        if !honest_first {
+            ways.reverse();
+        }
+        run(&mut client, &mut ways, unix, 0, 20_000);
+        assert!(client.sync().is_synced());
+        assert_eq!(client.sync().chain().unwrap().head().hash(), head);
+        let other = &client.sync().upstreams()[usize::from(honest_first)];
+        let (_, fault) = other.resting.as_ref().expect("it follows another chain");
+        assert!(fault.to_string().contains("no link to a verified header"), "{fault}");
+        assert_eq!(other.record.lies, 0, "that is no lie");
+    }
+}
+
+/// Upstreams of one chain at different heights propose different blocks and agree.
+#[test]
+fn upstreams_at_different_heights_share_a_start() {
+    let (mut ahead, mut behind) = (honest(), honest());
+    behind.blocks.truncate(behind.blocks.len() - 2);
+    let (unix, head) = (ahead.now().unix, ahead.head().hash());
+    let mut client = client(2);
+    run(&mut client, &mut [Way::Answers(&mut behind), Way::Answers(&mut ahead)], unix, 0, 10_000);
+    assert!(client.sync().is_synced());
+    assert_eq!(client.sync().chain().unwrap().head().hash(), head);
+    assert!(client.sync().upstreams().iter().all(|state| state.resting.is_none()));
+}
+
+/// Whoever keeps its headers back holds nobody up for long, and shows them in vain only if they are lighter.
+#[test]
+fn a_late_chain_wins_if_it_is_heavier() {
+    for late_is_heavier in [true, false] {
+        let (mut early, mut late) = if late_is_heavier { (light(), honest()) } else { (honest(), light()) };
+        let (unix, first, second) = (early.now().unix, early.head().hash(), late.head().hash());
+        let mut client = client(2);
+        let mut ways = [Way::Answers(&mut early), Way::Silent];
+        run(&mut client, &mut ways, unix, 0, 29_000);
+        assert!(!client.sync().is_synced(), "the other is waited for");
+        run(&mut client, &mut ways, unix, 29_000, 70_000);
+        assert!(client.sync().is_synced());
+        assert_eq!(client.sync().chain().unwrap().head().hash(), first);
+        let mut ways = [Way::Answers(&mut early), Way::Answers(&mut late)];
+        // Its answer to the question of then, and what follows from it.
+        run(&mut client, &mut ways, unix, 70_000, 200_000);
+        let head = client.sync().chain().unwrap().head().hash();
+        assert_eq!(head, if late_is_heavier { second } else { first });
+        assert!(client.sync().is_synced());
+        let height = ask(&mut client, "eth_blockNumber", json!([]));
+        assert_eq!(height["start"], "work");
+        // A lighter chain is looked at again only after a pause.
+        let asked = late.windows().count();
+        assert!(late_is_heavier || asked < 60, "{asked} windows");
+    }
+}
+
+/// A failing connection loses nothing of what was shown.
+#[test]
+fn a_proposal_goes_on_after_a_failure() {
+    let mut mined = honest();
+    let (mut client, now) = (client(1), mined.now());
+    let first = mined.head().number - HEADERS as u64 + 1;
+    while !mined.windows().any(|(number, _)| number > first) {
+        let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("nothing is asked") };
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+    }
+    let shown = mined.windows().count();
+    run(&mut client, &mut [Way::Fails], now.unix, 0, 3_000);
+    assert!(client.sync().fault().is_some());
+    run(&mut client, &mut [Way::Answers(&mut mined)], now.unix, 20_000, 30_000);
+    assert!(client.sync().is_synced());
+    assert!(mined.windows().skip(shown).all(|(number, _)| number != first), "nothing is asked for twice");
+}
+
+#[test]
+fn a_chain_beyond_the_rules_known_asks_for_an_update() {
+    let mut mined = honest();
+    let mut known = network();
+    known.known_until = Some(mined.head().number - 5);
+    let identity = Identity { upstreams: vec!["somebody".into()], ..Identity::default() };
+    let mut client = started(known, identity, SyncOptions::default());
+    let unix = mined.now().unix;
+    run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    refused_for(&mut client, "update needed");
+    let state = &client.sync().upstreams()[0];
+    assert!(state.record.evidence.is_empty() && state.record.demerits == 0, "nobody is to blame: {state:?}");
+}
+
+#[test]
+fn where_work_is_cheap_or_unknown_it_is_no_start() {
+    let refused = |network: Network| network.start_by_work().unwrap_err();
+    let words = refused(Network::testnet()).to_string();
+    assert!(words.contains("testnet: ") && words.contains("nearly free"), "{words}");
+    assert!(matches!(refused(Network::testnet2()), WorkStartError::CheapWork(_)));
+    assert!(matches!(refused(Network::regtest()), WorkStartError::FreeTimes(_)));
+    let mut unknown = network();
+    unknown.work_start = None;
+    assert!(matches!(refused(unknown), WorkStartError::Unknown(_)));
+    let mainnet = Network::mainnet().start_by_work().unwrap();
+    assert!(mainnet.from >= Network::mainnet().newest_fork());
+    assert_eq!(mainnet.difficulty, U256::from(4_000) * U256::from(10).pow(U256::from(18)));
+}
+
+/// A store is written by whoever can write to the disk: a start by work neither reads nor writes one.
+#[test]
+fn nothing_is_kept_and_nothing_taken_back() {
+    let mut mined = honest();
+    let mut first = start_with(&mut mined);
+    assert!(first.sync().is_synced() && first.export().is_empty());
+    let base = mined.blocks[0].0.clone();
+    let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
+    let chain =
+        crate::consensus::HeaderChain::from_checkpoint(Arc::new(network()), &checkpoint, base).unwrap();
+    let pages = Sync::pages_of(checkpoint, chain);
+    assert!(!pages.is_empty());
+    let mut second = client(1);
+    let taken = second.restore(&mut |index| Ok(pages.get(index as usize).cloned()));
+    assert_eq!(taken, Err(KeptFault::ByWork));
+    assert!(second.sync().chain().is_none() && !second.sync().is_synced());
+    let unix = mined.now().unix;
+    run(&mut second, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    assert!(second.sync().is_synced(), "it starts from what upstreams show");
+}
