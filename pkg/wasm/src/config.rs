@@ -7,6 +7,8 @@ use rootlight::consensus::{checkpoint, Checkpoint, Network};
 use rootlight::light::{SyncOptions, Unproven, MAX_AGE};
 use serde::Deserialize;
 
+use crate::host::moment;
+
 /// Milliseconds between two looks for new blocks: a block comes every 25 to 30 seconds.
 const POLL: u64 = 10_000;
 
@@ -74,7 +76,7 @@ impl Config {
             .ok_or_else(|| format!("network: '{}' is not known", options.network))?;
         let checkpoint = match options.checkpoint {
             Some(checkpoint) => checkpoint.read()?,
-            None => newest(&network),
+            None => newest(&network)?,
         };
         let unproven = options.unproven.map_or(Ok(Unproven::default()), str::parse);
         Ok(Self {
@@ -108,8 +110,9 @@ impl Config {
     }
 }
 
-/// The newest built-in checkpoint, or genesis.
-fn newest(network: &Network) -> Checkpoint {
+/// The newest built-in checkpoint, or genesis; the reason in words where it is too old.
+fn newest(network: &Network) -> Result<Checkpoint, String> {
+    let newest = checkpoint::newest(&network.name, moment().unix).map_err(|e| format!("checkpoint: {e}"))?;
     let genesis = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-    checkpoint::built_in(&network.name).last().copied().unwrap_or(genesis)
+    Ok(newest.unwrap_or(genesis))
 }

@@ -147,10 +147,12 @@ impl Sync {
         let doublings = peer.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
         // Others can do without a liar for long; one that is needed is tried again soon.
-        // What an upstream of another chain proposes in a start by work is thousands of headers: now and then only.
-        let light = matches!(fault.cause, SyncCause::TooLittleWork(_)) || by_work && peer.apart;
-        let pause = if light { pause.max(NEXT_PROPOSAL) } else { pause };
-        peer.apart |= matches!(fault.cause, SyncCause::Unlinked);
+        // What an upstream proposes in a start by work is thousands of headers: now and then only.
+        let unlinked = matches!(fault.cause, SyncCause::Unlinked);
+        let proposed = by_work && unlinked && self.now.millis < peer.moved.saturating_add(NEXT_PROPOSAL);
+        let light = matches!(fault.cause, SyncCause::TooLittleWork(_));
+        let pause = if proposed || light { pause.max(NEXT_PROPOSAL) } else { pause };
+        peer.apart |= unlinked;
         let pause = if lie && self.peers.len() > 1 { self.options.longest_retry } else { pause.max(asked) };
         let until = self.now.plus(pause.min(self.options.longest_retry));
         self.set_phase(upstream, Phase::Resting(until, fault));
