@@ -11,14 +11,14 @@ use super::transaction::Transaction;
 /// Uncles hash of a block without uncles: keccak of the empty list.
 pub const EMPTY_UNCLES_HASH: B256 = b256!("1dcc4de8dec75d7aab85b567b6ccd41ad312451b948a7413f0a142fd40d49347");
 
-/// The transactions of a block, REMASC's last.
+/// The transactions of a block; the REMASC transaction is the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BlockBody {
-    /// In block order.
+    /// Transactions in block order.
     pub transactions: Vec<Transaction>,
 }
 
-/// A whole block as it was decoded; nothing in it is checked against the header.
+/// A decoded block. Nothing in it has been checked against the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The header with all mining fields.
@@ -30,7 +30,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Decodes the list of full header, transactions and uncles.
+    /// Decodes a block: the RLP list of the full header, the transactions and the uncles.
     pub fn decode(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
         let mut reader = Reader::list(rlp, "block")?;
         let header = Header::decode(reader.next_raw("block.header")?, shape_of)?;
@@ -44,7 +44,7 @@ impl Block {
         Ok(Self { header, body: BlockBody { transactions }, uncles })
     }
 
-    /// The block's own encoding; its length is the `size` of JSON-RPC.
+    /// Encodes the block as RLP. The length of the encoding is the `size` field of JSON-RPC blocks.
     pub fn encode(&self) -> Vec<u8> {
         encode_block(&self.header, &self.body.transactions, &self.uncles)
     }
@@ -61,7 +61,7 @@ pub fn encode_block(header: &Header, transactions: &[Transaction], uncles: &[Hea
     out
 }
 
-/// Bytes that a block takes: the `size` of JSON-RPC.
+/// Length of a block's RLP in bytes: the `size` field of JSON-RPC blocks.
 pub fn block_len<'a>(
     header: &Header,
     transactions: impl IntoIterator<Item = &'a Transaction>,
@@ -75,7 +75,7 @@ pub fn block_len<'a>(
     list_len(parts.into_iter().fold(0, sum)) as u64
 }
 
-/// Decodes a list of full headers.
+/// Decodes the RLP list of full uncle headers.
 pub fn decode_uncles(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Vec<Header>, HeaderError> {
     read_uncles(Reader::list(rlp, "uncles")?, shape_of)
 }
@@ -91,13 +91,13 @@ fn read_uncles(
     Ok(uncles)
 }
 
-/// The list of full headers.
+/// Encodes the RLP list of full uncle headers.
 pub fn encode_uncles(uncles: &[Header]) -> Vec<u8> {
     let items: Vec<Vec<u8>> = uncles.iter().map(|u| u.encode(HeaderForm::Full)).collect();
     list_of(items.iter().map(Vec::as_slice))
 }
 
-/// What the header commits to: keccak of the list of full uncle headers.
+/// The uncles hash of a header: keccak-256 of the RLP list of full uncle headers.
 pub fn uncles_hash(uncles: &[Header]) -> B256 {
     if uncles.is_empty() {
         return EMPTY_UNCLES_HASH;

@@ -1,4 +1,4 @@
-//! What can be wrong with one field: shared by the RLP and JSON readers of this layer.
+//! Errors of single fields, shared by the RLP and JSON readers of this layer.
 
 use thiserror::Error;
 
@@ -29,15 +29,15 @@ pub enum FieldRule {
     /// Bytes follow the last item.
     #[error("{0} bytes after the end")]
     Trailing(usize),
-    /// A list has another number of items than the object has fields.
+    /// The list has a different number of items than the object has fields.
     #[error("{found} items, expected {expected}")]
     Items {
-        /// Items the object has.
+        /// Number of items the object has.
         expected: usize,
-        /// Items in the input.
+        /// Number of items in the input.
         found: usize,
     },
-    /// The field has a fixed length.
+    /// A field of fixed length has another length.
     #[error("{found} bytes, expected {expected}")]
     Length {
         /// Bytes the field has.
@@ -45,7 +45,7 @@ pub enum FieldRule {
         /// Bytes in the input.
         found: usize,
     },
-    /// The field is longer than it may be.
+    /// The field is longer than its limit.
     #[error("{found} bytes, at most {limit}")]
     TooLong {
         /// Most bytes the field may have.
@@ -56,7 +56,7 @@ pub enum FieldRule {
     /// The number does not fit.
     #[error("number of more than {0} bits")]
     TooLarge(u32),
-    /// The number is not in its only allowed byte form.
+    /// The number has leading zero bytes where its encoding allows none.
     #[error("number not in its shortest form")]
     NotMinimal,
     /// The signed number is below zero.
@@ -73,7 +73,7 @@ pub enum FieldRule {
         /// The value in the input.
         found: u64,
     },
-    /// Two fields that must agree do not.
+    /// Two fields that must agree differ.
     #[error("does not agree with {0}")]
     Disagrees(&'static str),
     /// The JSON field is absent or null.

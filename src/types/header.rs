@@ -9,21 +9,21 @@ use thiserror::Error;
 use super::error::FieldError;
 use super::number::{RawUint, SignedUint};
 
-/// What precedes the merged-mining hash in a Bitcoin coinbase.
+/// The tag before the merged-mining hash in a Bitcoin coinbase.
 pub const MERGED_MINING_TAG: &[u8; 9] = b"RSKBLOCK:";
 /// Bytes of fork-detection data at the end of the hash for merged mining (RSKIP-110).
 pub const FORK_DETECTION_LEN: usize = 12;
-/// Bytes of the header's own hash that stand before the fork-detection data or the UMM root.
+/// Number of leading bytes of the mining base hash that the coinbase repeats and the UMM hash covers.
 pub(super) const MINING_PREFIX_LEN: usize = 20;
 
 /// Header layout versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HeaderVersion {
-    /// The bloom stands in the hashed list.
+    /// The hashed list contains the bloom.
     V0,
-    /// The hashed list holds a hash of bloom and sublist edges instead (RSKIP-351).
+    /// The hashed list contains a hash of bloom and sublist edges instead (RSKIP-351).
     V1,
-    /// As version 1, with the base event (RSKIP-535).
+    /// As version 1; the hash also covers the base event (RSKIP-535).
     V2,
 }
 
@@ -38,26 +38,26 @@ impl HeaderVersion {
     }
 }
 
-/// How the rules at a height lay a header out. Made by the network parameters, passed in here.
+/// Layout of a header under the rules at its height. The network parameters create it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeaderShape {
     /// Layout version.
     pub version: HeaderVersion,
-    /// The UMM root field exists (RSKIP-UMM active, not genesis).
+    /// Whether the UMM root field exists (RSKIP-UMM active, not genesis).
     pub umm_root: bool,
-    /// The sublist edges field exists (RSKIP-144 and RSKIP-351 active).
+    /// Whether the sublist edges field exists (RSKIP-144 and RSKIP-351 active).
     pub edges: bool,
-    /// Merkle proof and coinbase are part of the block hash (RSKIP-92 not active).
+    /// Whether Merkle proof and coinbase are part of the block hash (RSKIP-92 not active).
     pub hash_covers_proof: bool,
-    /// The hash for merged mining ends in fork-detection data (RSKIP-110 active, number >= 449).
+    /// Whether the hash for merged mining ends in fork-detection data (RSKIP-110 active, number >= 449).
     pub fork_detection: bool,
-    /// A version 2 header may come without its base event (testnet heights 7,604,200 to
-    /// 7,799,999): it counts as empty.
+    /// Whether a version 2 header may lack its base event, which then counts as empty (testnet heights
+    /// 7,604,200 to 7,799,999).
     pub base_event_optional: bool,
 }
 
 impl HeaderShape {
-    /// Items of the uncompressed list before the mining fields.
+    /// Number of items of the uncompressed list before the mining fields.
     pub const fn base_items(&self) -> usize {
         let extension = match self.version {
             HeaderVersion::V0 => 0usize,
@@ -71,28 +71,28 @@ impl HeaderShape {
 /// The encodings of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HeaderForm {
-    /// All fields: block bodies, uncle lists, the block's `size`.
+    /// All fields: used in block bodies, in uncle lists and for the block's `size`.
     Full,
-    /// What `rsk_getRawBlockHeaderBy*` answers: no Merkle proof and coinbase from RSKIP-92 on.
+    /// The answer of `rsk_getRawBlockHeaderBy*`: without Merkle proof and coinbase from RSKIP-92 on.
     Raw,
-    /// Peer-to-peer form: all mining fields, the extension hashed (versions 1 and 2).
+    /// Peer-to-peer form: all mining fields; versions 1 and 2 have a hash in place of the extension.
     Compressed,
     /// Preimage of the block hash.
     Hash,
-    /// Preimage of the merged-mining base hash: no mining fields.
+    /// Preimage of the merged-mining base hash: without mining fields.
     MergedMining,
 }
 
-/// A header, every field as raw as its hash needs it.
+/// A block header. Fields keep the byte form that is hashed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Layout rules at this height.
+    /// Layout of the header at this height.
     pub shape: HeaderShape,
     /// Hash of the parent header.
     pub parent_hash: B256,
     /// Keccak-256 of the RLP list of full uncle headers.
     pub uncles_hash: B256,
-    /// Fee receiver; the empty string is `None`.
+    /// Fee receiver; `None` is encoded as the empty string.
     pub coinbase: Option<Address>,
     /// Root of the state trie after the block.
     pub state_root: B256,
@@ -106,31 +106,31 @@ pub struct Header {
     pub difficulty: SignedUint,
     /// Block number (at most 2^63 - 1).
     pub number: u64,
-    /// Block gas limit in the bytes it was written in.
+    /// Block gas limit in the byte form received.
     pub gas_limit: RawUint,
     /// Gas used by all transactions (at most 2^63 - 1).
     pub gas_used: u64,
     /// Unix time in seconds (at most 2^63 - 1).
     pub timestamp: u64,
-    /// Free bytes of the miner; the length rule is not checked here.
+    /// Extra data chosen by the miner. Decoding does not check the length rule.
     pub extra_data: Bytes,
     /// Fees paid by all transactions, in wei.
     pub paid_fees: U256,
     /// Lowest gas price accepted in the block, in wei.
     pub minimum_gas_price: SignedUint,
-    /// Number of uncles as the miner states it (at most 2^31 - 1).
+    /// Number of uncles as stated by the miner (at most 2^31 - 1).
     pub uncle_count: u32,
     /// Root of umbrella merged mining (RSKIP-UMM): empty or 20 bytes.
     pub umm_root: Bytes,
     /// Ends of the parallel transaction sublists (RSKIP-144).
     pub edges: Vec<u16>,
-    /// Bridge event of the block (RSKIP-535), empty if none; the length rule is not checked here.
+    /// Bridge event of the block (RSKIP-535), or empty. Decoding does not check the length rule.
     pub base_event: Bytes,
     /// Bitcoin block header: 80 bytes (genesis and fallback-mined headers differ).
     pub bitcoin_header: Bytes,
-    /// Merkle branch of the coinbase; empty if unknown.
+    /// Merkle branch of the coinbase; empty if not known.
     pub merkle_proof: Bytes,
-    /// SHA-256 midstate (40 bytes) and tail of the coinbase transaction; empty if unknown.
+    /// SHA-256 midstate (40 bytes) and tail of the coinbase transaction; empty if not known.
     pub coinbase_tx: Bytes,
 }
 
@@ -139,37 +139,37 @@ pub struct Header {
 pub struct HeaderHashes {
     /// The block hash.
     pub hash: B256,
-    /// The base of the hash for merged mining, the UMM step included.
+    /// The mining base hash, after the UMM step.
     pub mining_base: B256,
 }
 
-/// Why bytes are not a header, or why a header has no hash for merged mining.
+/// Why bytes do not decode as a header, or why a header has no hash for merged mining.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderError {
     /// A field breaks a rule.
     #[error(transparent)]
     Field(#[from] FieldError),
-    /// No form of a header at this height has that many items.
+    /// No form of a header at this height has this number of items.
     #[error("header {number}: {found} items, expected {base} without or {} with mining fields", base.saturating_add(3))]
     Items {
-        /// Block number in the input.
+        /// Block number stated in the input.
         number: u64,
-        /// Items found.
+        /// Number of items in the input.
         found: usize,
-        /// Items of a header at this height without mining fields.
+        /// Number of items of a header at this height without mining fields.
         base: usize,
     },
-    /// The mining fields are all empty, which is written by leaving them out.
+    /// All mining fields are empty. Such a header is encoded without them.
     #[error("header {0}: empty mining fields")]
     EmptyMiningFields(u64),
-    /// The coinbase holds no complete tag with fork-detection data (RSKIP-110).
+    /// The coinbase contains no complete tag with fork-detection data (RSKIP-110).
     #[error("header {0}: no fork-detection data in the coinbase")]
     NoForkDetectionData(u64),
 }
 
 impl Header {
-    /// Whether any mining field is there; a header without them is still to be mined.
+    /// Whether any mining field is present. A header without mining fields has not been mined yet.
     pub fn has_mining_fields(&self) -> bool {
         !(self.bitcoin_header.is_empty() && self.merkle_proof.is_empty() && self.coinbase_tx.is_empty())
     }
@@ -179,13 +179,13 @@ impl Header {
         keccak256(self.encode(HeaderForm::Hash))
     }
 
-    /// The base of the hash for merged mining: keccak of the header without mining fields, with
-    /// the UMM root mixed in where there is one.
+    /// The base of the hash for merged mining: keccak-256 of the header without mining fields, combined with
+    /// the UMM root if there is one.
     pub fn mining_base_hash(&self) -> B256 {
         self.mix_umm_root(keccak256(self.encode(HeaderForm::MergedMining)))
     }
 
-    /// Both hashes for the price of one encoding.
+    /// Computes both hashes from one encoding.
     pub fn hashes(&self) -> HeaderHashes {
         let mut list = self.encode_base(true);
         let bare = keccak256(list.as_list());
@@ -198,7 +198,7 @@ impl Header {
         HeaderHashes { hash, mining_base: self.mix_umm_root(bare) }
     }
 
-    /// RSKIP-UMM: keccak of the first 20 bytes of the hash and the UMM root.
+    /// RSKIP-UMM: keccak-256 of the first 20 bytes of the hash followed by the UMM root.
     pub(super) fn mix_umm_root(&self, bare: B256) -> B256 {
         if self.umm_root.is_empty() {
             return bare;
@@ -214,7 +214,7 @@ impl Header {
         self.complete_mining_hash(self.mining_base_hash())
     }
 
-    /// [`Self::hash_for_merged_mining`] from an already computed [`HeaderHashes::mining_base`].
+    /// Computes [`Self::hash_for_merged_mining`] from a known [`HeaderHashes::mining_base`].
     pub fn complete_mining_hash(&self, mining_base: B256) -> Result<B256, HeaderError> {
         if !self.shape.fork_detection {
             return Ok(mining_base);
@@ -224,7 +224,7 @@ impl Header {
         Ok(with_fork_detection(&mining_base, &data))
     }
 
-    /// The fork-detection data that the coinbase carries, if this header has any (RSKIP-110).
+    /// The fork-detection data in the coinbase (RSKIP-110). `None` if the header has none.
     pub fn fork_detection_data(&self) -> Option<[u8; FORK_DETECTION_LEN]> {
         if !self.shape.fork_detection {
             return None;
@@ -232,13 +232,13 @@ impl Header {
         find_fork_detection(&self.coinbase_tx, &self.mining_base_hash())
     }
 
-    /// Computes the hash and keeps it beside the header.
+    /// Computes the block hash and stores it with the header.
     pub fn seal(self) -> SealedHeader {
         let hash = self.hash();
         SealedHeader { header: self, hash }
     }
 
-    /// As [`Self::seal`], and gives the merged-mining base hash with it.
+    /// As [`Self::seal`], but also returns the mining base hash.
     pub fn seal_with_mining_base(self) -> (SealedHeader, B256) {
         let HeaderHashes { hash, mining_base } = self.hashes();
         (SealedHeader { header: self, hash }, mining_base)
@@ -252,12 +252,13 @@ pub fn with_fork_detection(mining_base: &B256, data: &[u8; FORK_DETECTION_LEN]) 
     out
 }
 
-/// The bytes of the hash that the coinbase repeats whatever the fork-detection data are.
+/// The bytes of the hash that the coinbase repeats before the fork-detection data.
 fn mining_prefix(hash: &B256) -> &[u8] {
     hash.as_slice().split_at(MINING_PREFIX_LEN).0
 }
 
-/// The 12 bytes after the last tag with this hash; the whole field is searched, midstate included.
+/// The 12 bytes after the last tag that is followed by this hash. The search covers the whole field, the
+/// midstate included.
 fn find_fork_detection(coinbase: &[u8], mining_base: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
     const TAG: usize = MERGED_MINING_TAG.len();
     let prefix = mining_prefix(mining_base);
@@ -265,14 +266,14 @@ fn find_fork_detection(coinbase: &[u8], mining_base: &B256) -> Option<[u8; FORK_
         .windows(TAG + MINING_PREFIX_LEN)
         .rposition(|window| {
             let (tag, hash) = window.split_at(TAG);
-            // The first byte alone decides nearly always.
+            // The first byte alone rules out nearly every window.
             tag.first() == MERGED_MINING_TAG.first() && tag == MERGED_MINING_TAG && hash == prefix
         })?
         .checked_add(TAG + MINING_PREFIX_LEN)?;
     coinbase.get(start..)?.first_chunk::<FORK_DETECTION_LEN>().copied()
 }
 
-/// A header with its hash; only computing the hash makes one.
+/// A header with its hash. It can only be created by computing the hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SealedHeader {
     header: Header,
@@ -290,12 +291,12 @@ impl SealedHeader {
         &self.header
     }
 
-    /// Gives the header back.
+    /// Returns the header without its hash.
     pub fn into_header(self) -> Header {
         self.header
     }
 
-    /// For the decoder, which hashes the bytes it reads.
+    /// Creates the pair from a hash that the decoder computed from the bytes it read.
     pub(super) const fn from_parts(header: Header, hash: B256) -> Self {
         Self { header, hash }
     }

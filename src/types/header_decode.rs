@@ -1,4 +1,4 @@
-//! Reading headers: the full, raw-RPC and unmined forms, uncompressed.
+//! RLP decoding of headers in the full, raw-RPC and unmined forms. None of them is compressed.
 
 use alloc::vec::Vec;
 
@@ -9,35 +9,35 @@ use super::header::{Header, HeaderError, HeaderShape, HeaderVersion, SealedHeade
 use super::number::{RawUint, SignedUint};
 use super::rlp::{fixed, uint, uint63, ListBuf, Reader};
 
-/// Most items a header can have: version 2 with all mining fields.
+/// Most items of a header: version 2 with all mining fields.
 const MAX_ITEMS: usize = 23;
-/// Items every header has.
+/// Fewest items of a header.
 const MIN_ITEMS: usize = 16;
-/// Where the block number stands.
+/// Position of the block number.
 const NUMBER_ITEM: usize = 8;
-/// Length of a UMM root that is not empty.
+/// Length of a non-empty UMM root.
 const UMM_ROOT_LEN: usize = 20;
 
 impl Header {
-    /// Decodes a header with three mining fields (full), one (what `rsk_getRawBlockHeaderBy*`
-    /// gives from RSKIP-92 on) or none (not mined yet).
+    /// Decodes a header with three mining fields (full), one (the form of `rsk_getRawBlockHeaderBy*` from
+    /// RSKIP-92 on) or none (not mined yet).
     ///
-    /// Encoding the result in the same form gives the input back, except that a missing base
-    /// event (see [`HeaderShape::base_event_optional`]) is written as an empty one.
+    /// Encoding the result in the same form returns the input, except that a missing base event (see
+    /// [`HeaderShape::base_event_optional`]) is written as an empty one.
     pub fn decode(rlp: &[u8], shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Self, HeaderError> {
         let items = Items::split(payload(rlp)?)?;
         let layout = Layout::of(&items, shape_of)?;
         read_fields(&items, &layout)
     }
 
-    /// As [`Self::decode`], with the block hash and the merged-mining base hash computed from the
-    /// bytes just read where that is possible.
+    /// As [`Self::decode`], but also returns the block hash and the mining base hash. For version 0 both are
+    /// computed from the input bytes without encoding the header again.
     pub fn decode_sealed(
         rlp: &[u8],
         shape_of: &dyn Fn(u64) -> HeaderShape,
     ) -> Result<(SealedHeader, B256), HeaderError> {
-        // The hashes need the items in one place with room for another list header before them. Reading the fields from
-        // there too is faster than reading them where they came from, which is seldom in the nearest cache.
+        // Hashing needs the items in one buffer with room for another list header before them. Reading the
+        // fields from this copy is also faster than from `rlp`, which is seldom in the nearest cache.
         let mut list = ListBuf::of_payload(payload(rlp)?);
         let items = Items::split(list.payload())?;
         let layout = Layout::of(&items, shape_of)?;
@@ -45,7 +45,7 @@ impl Header {
         if layout.shape.version != HeaderVersion::V0 {
             return Ok(header.seal_with_mining_base());
         }
-        // Version 0: the preimages of both hashes are prefixes of what was read.
+        // In version 0 the preimages of both hashes are prefixes of the input.
         let base_end = items.end_of(layout.base);
         let hashed_mining = if layout.shape.hash_covers_proof { 3 } else { 1 };
         let hash_end = items.end_of(layout.base.saturating_add(hashed_mining.min(layout.mining)));
@@ -59,12 +59,12 @@ impl Header {
 /// The string items of the list, not yet interpreted.
 struct Items<'a> {
     strings: [&'a [u8]; MAX_ITEMS],
-    /// Where in the payload each item ends.
+    /// End of each item in the payload.
     ends: [usize; MAX_ITEMS],
     count: usize,
 }
 
-/// What is inside the header's list.
+/// The payload of the header's list.
 fn payload(rlp: &[u8]) -> Result<&[u8], FieldError> {
     Reader::list(rlp, "header").map(|list| list.rest())
 }
@@ -82,7 +82,7 @@ impl<'a> Items<'a> {
             count = count.saturating_add(1);
         }
         if !reader.is_empty() || count < MIN_ITEMS {
-            // Too many items are not counted: their number says nothing more.
+            // The exact number of surplus items is not needed.
             let found = if reader.is_empty() { count } else { MAX_ITEMS.saturating_add(1) };
             let rule = FieldRule::Items { expected: MIN_ITEMS, found };
             return Err(FieldError::new("header", rule).into());
@@ -94,13 +94,13 @@ impl<'a> Items<'a> {
         self.strings.get(index).copied().unwrap_or(&[])
     }
 
-    /// Where the first `count` items end.
+    /// The position in the payload at which the first `count` items end.
     fn end_of(&self, count: usize) -> usize {
         count.checked_sub(1).and_then(|i| self.ends.get(i)).copied().unwrap_or(0)
     }
 }
 
-/// Field names by position, for errors of the list structure; the tail depends on the version.
+/// Field names by position, for errors of the list structure. Later fields depend on the version.
 const ITEM_NAMES: [&str; MIN_ITEMS] = [
     "header.parentHash",
     "header.sha3Uncles",
@@ -120,15 +120,15 @@ const ITEM_NAMES: [&str; MIN_ITEMS] = [
     "header.uncleCount",
 ];
 
-/// Which items are there at this height.
+/// The items that are present at this height.
 struct Layout {
     shape: HeaderShape,
     number: u64,
-    /// Items before the mining fields.
+    /// Number of items before the mining fields.
     base: usize,
-    /// Mining fields: 0, 1 or 3.
+    /// Number of mining fields: 0, 1 or 3.
     mining: usize,
-    /// Whether the base event item is there.
+    /// Whether the base event item is present.
     base_event: bool,
 }
 
@@ -144,7 +144,8 @@ impl Layout {
             (Some(3), _) => (base, 3, v2),
             (Some(0), _) => (base, 0, v2),
             (Some(1), _) if !shape.hash_covers_proof => (base, 1, v2),
-            // One item short. The raw-RPC form is not meant: the node writes the empty event.
+            // One item short: the base event is missing. The raw-RPC form cannot lack it, because nodes write
+            // an empty event there.
             (Some(2), true) => (base.saturating_sub(1), 3, false),
             (None, true) if items.count.saturating_add(1) == base => (items.count, 0, false),
             _ => return Err(HeaderError::Items { number, found: items.count, base }),
@@ -157,14 +158,14 @@ impl Layout {
     }
 }
 
-/// Interprets the items.
+/// Converts the items into the fields of a header.
 fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError> {
     let hash = |i: usize| -> Result<B256, FieldError> {
         fixed::<32>(items.get(i), ITEM_NAMES.get(i).copied().unwrap_or("header.item")).map(B256::from)
     };
     let Tail { umm_root, edges, base_event, mining } = Tail::read(items, layout)?;
     let [bitcoin_header, merkle_proof, coinbase_tx] = mining;
-    // Genesis files give the difficulty in any number of bytes, and it is hashed like that.
+    // Genesis files give the difficulty with any number of leading zero bytes, which are hashed.
     let genesis = layout.number == 0;
     Ok(Header {
         shape: layout.shape,
@@ -193,7 +194,7 @@ fn read_fields(items: &Items<'_>, layout: &Layout) -> Result<Header, HeaderError
     })
 }
 
-/// An address or the empty string.
+/// Converts an address; the empty string is `None`.
 pub(super) fn optional_address(bytes: &[u8], field: &'static str) -> Result<Option<Address>, FieldError> {
     if bytes.is_empty() {
         return Ok(None);
@@ -203,7 +204,7 @@ pub(super) fn optional_address(bytes: &[u8], field: &'static str) -> Result<Opti
 
 fn uncle_count(bytes: &[u8]) -> Result<u32, FieldError> {
     let count = uint63(bytes, "header.uncleCount")?;
-    // The reference reads it as a signed 32-bit integer.
+    // The reference node reads the count as a signed 32-bit integer.
     match i32::try_from(count) {
         Ok(count) => Ok(count.unsigned_abs()),
         Err(_) => Err(FieldError::new("header.uncleCount", FieldRule::TooLarge(31))),
@@ -253,7 +254,7 @@ fn version(bytes: &[u8], expected: HeaderVersion) -> Result<(), FieldError> {
     Ok(())
 }
 
-/// Little-endian 16-bit values.
+/// Reads the edges as little-endian 16-bit values.
 fn edges(bytes: &[u8]) -> Result<Vec<u16>, FieldError> {
     let pairs = bytes.chunks_exact(2);
     if !pairs.remainder().is_empty() {

@@ -1,4 +1,4 @@
-//! Writing headers.
+//! RLP encoding of headers.
 
 use alloc::vec::Vec;
 
@@ -7,11 +7,11 @@ use alloy_primitives::{keccak256, B256};
 use super::header::{Header, HeaderForm, HeaderVersion};
 use super::rlp::{put_str, put_u256, put_u64, ListBuf};
 
-/// Bytes of a header apart from extra data, edges, base event and mining fields.
+/// Estimated bytes of a header without extra data, edges, base event and mining fields.
 const BASE_ESTIMATE: usize = 640;
 
 impl Header {
-    /// The header in the given form.
+    /// Encodes the header in the given form.
     pub fn encode(&self, form: HeaderForm) -> Vec<u8> {
         let (compressed, mining, proof) = match form {
             HeaderForm::Full => (false, true, true),
@@ -27,7 +27,7 @@ impl Header {
         list.into_list()
     }
 
-    /// All items before the mining fields.
+    /// Encodes all items before the mining fields.
     pub(super) fn encode_base(&self, compressed: bool) -> ListBuf {
         let mut list = ListBuf::with_capacity(self.size_estimate());
         let out = list.items();
@@ -67,7 +67,7 @@ impl Header {
         list
     }
 
-    /// Bitcoin header and, where asked for, Merkle proof and coinbase.
+    /// Appends the Bitcoin header and, if `proof` is set, the Merkle proof and the coinbase.
     pub(super) fn put_mining_fields(&self, out: &mut Vec<u8>, proof: bool) {
         put_str(out, &self.bitcoin_header);
         if proof {
@@ -76,7 +76,7 @@ impl Header {
         }
     }
 
-    /// What stands in the bloom's place in hashes: the list of version and extension hash.
+    /// The item that replaces the bloom in hash preimages: the list of version and extension hash.
     fn compressed_extension(&self) -> Vec<u8> {
         let mut list = ListBuf::with_capacity(34);
         put_str(list.items(), &[self.shape.version.byte()]);
@@ -84,8 +84,8 @@ impl Header {
         list.into_list()
     }
 
-    /// Keccak of bloom hash, base event and edges. The reference puts the base event before the
-    /// edges here, against the text of RSKIP-535 and against the order in the full header.
+    /// Keccak-256 of the list of bloom hash, base event and edges. The reference node puts the base event
+    /// before the edges here, contrary to the text of RSKIP-535 and to the order in the full header.
     fn extension_hash(&self) -> B256 {
         let mut list = ListBuf::with_capacity(64);
         let out = list.items();

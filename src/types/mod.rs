@@ -1,8 +1,7 @@
 //! Headers, uncles, transactions, receipts and logs: their fields, RLP, hashes and JSON.
 //!
-//! Nothing here knows a network or a height: how a header is laid out comes in as a
-//! [`HeaderShape`], chain ids as numbers. What decodes is exactly what re-encodes: every
-//! decoder accepts only the bytes its encoder would write.
+//! This layer knows no network and no height: callers pass the header layout as a [`HeaderShape`] and chain
+//! ids as numbers. Decoding is strict: every decoder accepts only the bytes that its encoder would write.
 
 pub mod block;
 pub mod bloom;

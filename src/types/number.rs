@@ -1,4 +1,4 @@
-//! Numbers whose byte form is part of a hash: the same value may be written in several ways.
+//! Numbers whose byte form is hashed. The same value can have several byte forms.
 
 use alloc::vec::Vec;
 use alloy_primitives::U256;
@@ -6,14 +6,14 @@ use alloy_primitives::U256;
 use super::error::{FieldError, FieldRule};
 use super::rlp;
 
-/// An unsigned number that keeps the number of bytes it was written in.
+/// An unsigned number that keeps the length of its byte form.
 ///
-/// Gas limits of headers and transactions and transaction nonces are hashed as the bytes that
-/// were received, leading zeros included. Length 0 is the empty string (value 0).
+/// Gas limits of headers and transactions, and transaction nonces, are hashed as the bytes received, leading
+/// zeros included. Length 0 is the empty string (value 0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RawUint {
     value: U256,
-    /// Bytes of the written form, never fewer than the value needs.
+    /// Length of the byte form, never shorter than the value needs.
     len: u32,
 }
 
@@ -23,20 +23,20 @@ impl RawUint {
         Self { value, len: byte_len(&value) }
     }
 
-    /// The shortest two's-complement form, as Java's `BigInteger.toByteArray`: one leading zero
-    /// byte where the top bit is set, zero as the byte 00.
+    /// The shortest two's-complement form, as Java's `BigInteger.toByteArray` writes it: one leading zero
+    /// byte if the top bit is set, and the byte 00 for zero.
     pub fn signed_minimal(value: U256) -> Self {
-        // 8 bits make 2 bytes, 7 make 1, none makes 1.
+        // A value of 8 bits takes 2 bytes, one of 7 bits takes 1, zero takes 1.
         let len = (value.bit_len() as u32 / 8).saturating_add(1);
         Self { value, len }
     }
 
-    /// The value in exactly `len` bytes, or in as many as it needs.
+    /// The value in `len` bytes, or in as many as it needs if that is more.
     pub fn padded(value: U256, len: u32) -> Self {
         Self { value, len: len.max(byte_len(&value)) }
     }
 
-    /// Big-endian bytes as they are.
+    /// Reads big-endian bytes and keeps their number, leading zeros included.
     pub fn from_be_slice(bytes: &[u8], field: &'static str) -> Result<Self, FieldError> {
         let too_large = FieldError::new(field, FieldRule::TooLarge(256));
         let len = u32::try_from(bytes.len()).map_err(|_| too_large.clone())?;
@@ -49,24 +49,25 @@ impl RawUint {
         self.value
     }
 
-    /// Bytes of the written form.
+    /// Length of the byte form.
     pub const fn len(&self) -> u32 {
         self.len
     }
 
-    /// Whether it is written as the empty string.
+    /// Whether the byte form is the empty string.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Appends the RLP string item.
+    /// Appends the number as an RLP string.
     pub fn put(&self, out: &mut Vec<u8>) {
         let bytes = self.value.to_be_bytes::<32>();
         let len = self.len as usize;
         match bytes.len().checked_sub(len).and_then(|start| bytes.get(start..)) {
             Some(tail) => rlp::put_str(out, tail),
             None => {
-                // Longer than 32 bytes: zeros in front. `len` came from bytes that were there.
+                // Longer than 32 bytes: pad with zeros. The input had `len` bytes, so the allocation is
+                // bounded.
                 let mut long = alloc::vec![0; len.saturating_sub(bytes.len())];
                 long.extend_from_slice(&bytes);
                 rlp::put_str(out, &long);
@@ -75,20 +76,20 @@ impl RawUint {
     }
 }
 
-/// Bytes of the value without leading zeros.
+/// Length of the value in bytes without leading zeros.
 fn byte_len(value: &U256) -> u32 {
     value.byte_len() as u32
 }
 
 /// A non-negative number in two's complement (header difficulty and minimum gas price).
 ///
-/// Tells "absent" (the empty string, read as zero) from zero (the byte 00): both hash
-/// differently, and an absent minimum gas price is refused by the header rules.
+/// An absent number (the empty string, read as zero) is distinct from zero (the byte 00): the two hash
+/// differently, and the header rules refuse an absent minimum gas price.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct SignedUint(RawUint);
 
 impl SignedUint {
-    /// The empty string.
+    /// The absent number: the empty string.
     pub const ABSENT: Self = Self(RawUint { value: U256::ZERO, len: 0 });
 
     /// The shortest form of a value.
@@ -96,7 +97,7 @@ impl SignedUint {
         Self(RawUint::signed_minimal(value))
     }
 
-    /// A form with more leading zero bytes than needed (genesis difficulty only).
+    /// A form with more leading zero bytes than needed (only the genesis difficulty has one).
     pub fn padded(value: U256, len: u32) -> Self {
         Self(RawUint::padded(value, len.max(Self::new(value).0.len)))
     }
@@ -124,7 +125,7 @@ impl SignedUint {
         self.0.len == 0
     }
 
-    /// Appends the RLP string item.
+    /// Appends the number as an RLP string.
     pub fn put(&self, out: &mut Vec<u8>) {
         self.0.put(out);
     }

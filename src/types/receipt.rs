@@ -11,23 +11,23 @@ use super::rlp::{fixed, put_list, put_str, put_u64, uint63, ListBuf, Reader};
 /// A log entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
-    /// The contract that wrote it.
+    /// The contract that wrote the log.
     pub address: Address,
     /// Indexed words.
     pub topics: Vec<B256>,
-    /// Free bytes.
+    /// Data of the log, not indexed.
     pub data: Bytes,
 }
 
-/// A transaction receipt, as the receipts trie holds it.
+/// A transaction receipt as the receipts trie stores it.
 ///
-/// The encoding has two more places for the outcome (post-transaction state and status); both
-/// are written from [`Self::success`] at every height, as the byte 01 or the empty string.
+/// The encoding states the outcome twice, as post-transaction state and as status. Both are written from
+/// [`Self::success`] at every height, as the byte 01 or the empty string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     /// Whether the transaction succeeded.
     pub success: bool,
-    /// Gas used up to and including this transaction; per sublist from RSKIP-144 on.
+    /// Gas used up to and including this transaction, counted per sublist from RSKIP-144 on.
     pub cumulative_gas_used: u64,
     /// Bloom of the logs.
     pub logs_bloom: Bloom,
@@ -65,13 +65,13 @@ impl Log {
 }
 
 impl Receipt {
-    /// A receipt with the bloom of its logs.
+    /// Creates a receipt; the bloom is computed from the logs.
     pub fn new(success: bool, cumulative_gas_used: u64, gas_used: u64, logs: Vec<Log>) -> Self {
         let logs_bloom = bloom::logs_bloom(&logs);
         Self { success, cumulative_gas_used, logs_bloom, logs, gas_used }
     }
 
-    /// The encoding that the receipts trie commits to.
+    /// Encodes the receipt as the receipts trie commits to it.
     pub fn encode(&self) -> Vec<u8> {
         let status: &[u8] = if self.success { &[1] } else { &[] };
         let mut logs = Vec::new();
@@ -89,7 +89,7 @@ impl Receipt {
         list.into_list()
     }
 
-    /// Decodes a receipt; encoding it gives the input back.
+    /// Decodes a receipt. Encoding the result returns the input.
     pub fn decode(rlp: &[u8]) -> Result<Self, FieldError> {
         let mut reader = Reader::list(rlp, "receipt")?;
         let post_state = outcome(reader.next_str("receipt.root")?, "receipt.root")?;
@@ -110,13 +110,13 @@ impl Receipt {
         Ok(Self { success, cumulative_gas_used, logs_bloom: Bloom::from(bloom), logs, gas_used })
     }
 
-    /// Whether the bloom is the one of the logs.
+    /// Whether the bloom equals the bloom of the logs.
     pub fn bloom_matches(&self) -> bool {
         self.logs_bloom == bloom::logs_bloom(&self.logs)
     }
 }
 
-/// The byte 01 (success) or the empty string (failure).
+/// Reads an outcome: the byte 01 is success, the empty string failure.
 fn outcome(bytes: &[u8], field: &'static str) -> Result<bool, FieldError> {
     match bytes {
         [] => Ok(false),

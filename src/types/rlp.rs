@@ -1,4 +1,4 @@
-//! Strict RLP: a reader that accepts only shortest forms, and a list buffer for hashing.
+//! Strict RLP: a reader that accepts only shortest forms, and a buffer for lists that are hashed.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -7,22 +7,22 @@ use alloy_rlp::{Encodable, Header};
 
 use super::error::{FieldError, FieldRule};
 
-/// Room for the longest RLP list header: one byte and eight bytes of length.
+/// Most bytes of an RLP list header: one byte and eight bytes of length.
 const LIST_HEADER_MAX: usize = 9;
 
-/// Reads RLP items one after another; lengths and single bytes must be in shortest form.
+/// Reads RLP items one after another. Lengths and single bytes must be in their shortest form.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the items of a payload.
+    /// Starts reading the items of a list's payload.
     pub const fn new(payload: &'a [u8]) -> Self {
         Self { rest: payload }
     }
 
-    /// Opens `input` as exactly one list and reads its items.
+    /// Reads `input` as exactly one list and returns a reader of its items.
     pub fn list(input: &'a [u8], field: &'static str) -> Result<Self, FieldError> {
         let mut outer = Self::new(input);
         let inner = outer.next_list(field)?;
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
         Ok(inner)
     }
 
-    /// The next item, which must be a string.
+    /// Reads the next item, which must be a string.
     pub fn next_str(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
         if let Some((string, rest)) = short_string(self.rest) {
             self.rest = rest;
@@ -39,24 +39,24 @@ impl<'a> Reader<'a> {
         self.other_str(field)
     }
 
-    /// Long strings, and the reason why anything else is refused.
+    /// Reads a long string, or returns the error of any other item.
     #[cold]
     fn other_str(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
         Header::decode_bytes(&mut self.rest, false).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))
     }
 
-    /// The next item, which must be a list.
+    /// Reads the next item, which must be a list.
     pub fn next_list(&mut self, field: &'static str) -> Result<Self, FieldError> {
         Header::decode_bytes(&mut self.rest, true)
             .map(Self::new)
             .map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))
     }
 
-    /// The next item, list or string, with its own RLP header.
+    /// Reads the next item, a list or a string, and returns it with its RLP header.
     pub fn next_raw(&mut self, field: &'static str) -> Result<&'a [u8], FieldError> {
         let start = self.rest;
         let header = Header::decode(&mut self.rest).map_err(|e| FieldError::new(field, FieldRule::Rlp(e)))?;
-        // `decode` has checked that the payload is there.
+        // `decode` has checked that the input holds the whole payload.
         self.rest = self.rest.get(header.payload_length..).unwrap_or(&[]);
         Ok(start.get(..start.len().saturating_sub(self.rest.len())).unwrap_or(&[]))
     }
@@ -66,17 +66,17 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// What has not been read yet.
+    /// The bytes not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes not read yet.
     pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// Succeeds if nothing is left.
+    /// Fails if bytes are left.
     pub fn finish(self, field: &'static str) -> Result<(), FieldError> {
         if self.rest.is_empty() {
             Ok(())
@@ -86,15 +86,15 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The first item and what follows it, if it is a well-formed string of at most 255 bytes. Headers are made of these,
-/// and the general decoder takes ten times as long.
+/// Splits off the first item if it is a well-formed string of at most 255 bytes. Nearly all items of a header
+/// are, and the general decoder takes ten times as long.
 fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, after) = bytes.split_first()?;
     match first {
         0..=0x7f => bytes.split_at_checked(1),
         0x80..=0xb7 => {
             let (string, rest) = after.split_at_checked(usize::from(first.saturating_sub(0x80)))?;
-            // A byte below 0x80 stands for itself.
+            // A single byte below 0x80 is its own encoding, so this form of it is not the shortest.
             let shortest = !matches!(string, [0..=0x7f]);
             shortest.then_some((string, rest))
         }
@@ -107,14 +107,14 @@ fn short_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// A string item of exactly `N` bytes.
+/// Converts a string item of exactly `N` bytes.
 pub fn fixed<const N: usize>(bytes: &[u8], field: &'static str) -> Result<[u8; N], FieldError> {
     bytes
         .try_into()
         .map_err(|_| FieldError::new(field, FieldRule::Length { expected: N, found: bytes.len() }))
 }
 
-/// An unsigned number without leading zeros, zero as the empty string.
+/// Converts an unsigned number without leading zeros; zero is the empty string.
 pub fn uint(bytes: &[u8], field: &'static str) -> Result<U256, FieldError> {
     if bytes.first() == Some(&0) {
         return Err(FieldError::new(field, FieldRule::NotMinimal));
@@ -143,85 +143,86 @@ pub fn put_str(out: &mut Vec<u8>, bytes: &[u8]) {
     bytes.encode(out);
 }
 
-/// Appends an unsigned number without leading zeros, zero as the empty string.
+/// Appends an unsigned number without leading zeros; zero is the empty string.
 pub fn put_u64(out: &mut Vec<u8>, value: u64) {
     value.encode(out);
 }
 
-/// Appends an unsigned number without leading zeros, zero as the empty string.
+/// Appends an unsigned number without leading zeros; zero is the empty string.
 pub fn put_u256(out: &mut Vec<u8>, value: &U256) {
     put_str(out, trim(&value.to_be_bytes::<32>()));
 }
 
-/// Big-endian bytes without leading zeros.
+/// Strips the leading zeros of a big-endian number.
 pub fn trim(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|b| **b == 0).count();
     bytes.get(zeros..).unwrap_or(&[])
 }
 
-/// Bytes that a list takes, its header included.
+/// Length of a list in bytes, its header included.
 pub fn list_len(payload_length: usize) -> usize {
     Header { list: true, payload_length }.length_with_payload()
 }
 
-/// Appends a list of the given payload.
+/// Appends a list with the given payload.
 pub fn put_list(out: &mut Vec<u8>, payload: &[u8]) {
     Header { list: true, payload_length: payload.len() }.encode(out);
     out.extend_from_slice(payload);
 }
 
-/// A list under construction that can be looked at, extended and looked at again, so that two
-/// hashes over a growing list need one buffer.
+/// A list under construction that can be hashed, extended and hashed again, so that two hashes over a growing
+/// list share one buffer.
 #[derive(Debug)]
 pub struct ListBuf {
-    /// `LIST_HEADER_MAX` bytes of room for the header, then the payload.
+    /// `LIST_HEADER_MAX` bytes reserved for the list header, then the payload.
     buf: Vec<u8>,
 }
 
 impl ListBuf {
-    /// An empty list with room for `capacity` payload bytes.
+    /// Creates an empty list with room for `capacity` payload bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut buf = Vec::with_capacity(capacity.saturating_add(LIST_HEADER_MAX));
         buf.resize(LIST_HEADER_MAX, 0);
         Self { buf }
     }
 
-    /// A list of items that are encoded already.
+    /// Creates a list from the encodings of its items.
     pub fn of_payload(payload: &[u8]) -> Self {
         let mut list = Self::with_capacity(payload.len());
         list.buf.extend_from_slice(payload);
         list
     }
 
-    /// The items so far.
+    /// The encoded items so far.
     pub fn payload(&self) -> &[u8] {
         self.buf.get(LIST_HEADER_MAX..).unwrap_or(&[])
     }
 
-    /// The list of the first `len` payload bytes, with its header.
+    /// The list of the first `len` payload bytes, with its RLP header.
     pub fn prefix(&mut self, len: usize) -> &[u8] {
         let start = self.write_header(len);
         self.buf.get(start..LIST_HEADER_MAX.saturating_add(len)).unwrap_or(&[])
     }
 
-    /// Where items are appended.
+    /// The buffer to which callers append items.
     pub fn items(&mut self) -> &mut Vec<u8> {
         &mut self.buf
     }
 
-    /// The list so far, with its header.
+    /// The list so far, with its RLP header.
     pub fn as_list(&mut self) -> &[u8] {
         self.prefix(self.payload().len())
     }
 
-    /// The finished list.
+    /// Finishes the list and returns it.
     pub fn into_list(mut self) -> Vec<u8> {
         let start = self.write_header(self.payload().len());
         self.buf.drain(..start);
         self.buf
     }
 
-    /// Writes the header for so many payload bytes right before them and returns where it starts.
+    /// Writes the header of a list of `payload_length` bytes right before the payload and returns the
+    /// position of its first byte.
     fn write_header(&mut self, payload_length: usize) -> usize {
         let header = Header { list: true, payload_length };
         let start = LIST_HEADER_MAX.saturating_sub(header.length());
@@ -232,7 +233,7 @@ impl ListBuf {
     }
 }
 
-/// The list of already encoded items.
+/// Encodes the list of already encoded items.
 pub fn list_of<'a>(items: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut list = ListBuf { buf: vec![0; LIST_HEADER_MAX] };
     for item in items {
@@ -246,7 +247,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A string's header of a chosen kind before some bytes: right, one off, or anything.
+    /// Strings with headers of a chosen kind: right, wrong by one, or arbitrary.
     fn items() -> impl Strategy<Value = Vec<u8>> {
         let header = prop_oneof![
             any::<u8>().prop_map(|first| vec![first]),
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_shows_its_beginnings() {
+    fn a_list_buffer_returns_the_list_of_a_prefix_of_its_payload() {
         let mut list = ListBuf::of_payload(&[0x61; 60]);
         assert_eq!(list.prefix(2), [0xc2, 0x61, 0x61]);
         assert_eq!(list.prefix(60)[..3], [0xf8, 60, 0x61]);

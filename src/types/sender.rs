@@ -5,17 +5,17 @@ use thiserror::Error;
 
 use super::transaction::Transaction;
 
-/// Half the order of secp256k1, rounded down; `s` must be strictly below.
+/// Half the order of secp256k1, rounded down. The signature rules require a smaller `s`.
 const HALF_ORDER: U256 = uint!(0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0_U256);
 
 /// Why a transaction has no valid sender.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SenderError {
-    /// `v` is none of 27, 28 and 35/36 + 2 * chain id.
+    /// `v` is not 27, 28 or 35/36 + 2 * chain id.
     #[error("transaction.v: {0} is not a signature's v")]
     V(u8),
-    /// Signed for another chain.
+    /// The transaction was signed for another chain.
     #[error("transaction.v: chain id {found}, expected {expected}")]
     ChainId {
         /// The network's chain id.
@@ -26,14 +26,14 @@ pub enum SenderError {
     /// `s` is half the group order or more.
     #[error("transaction.s: not in the lower half of the group order")]
     HighS,
-    /// `r` or `s` is out of range or belongs to no point of the curve.
+    /// `r` or `s` is out of range, or no curve point belongs to them.
     #[error("transaction.r: no public key has this signature")]
     NoKey,
 }
 
 impl Transaction {
-    /// The sender of a transaction of the network with this chain id. A transaction without
-    /// chain id is valid on every network; the REMASC transaction comes from the zero address.
+    /// Recovers the sender of a transaction on the network with this chain id. A transaction without chain id
+    /// is valid on every network. The sender of the REMASC transaction is the zero address.
     pub fn recover_sender(&self, chain_id: u64) -> Result<Address, SenderError> {
         if self.is_remasc() {
             return Ok(Address::ZERO);
@@ -54,28 +54,27 @@ impl Transaction {
 }
 
 impl Transaction {
-    /// The public key (x and y, 64 bytes) that signed a transaction, whatever else is wrong with the
-    /// signature; nothing for REMASC's.
+    /// Recovers the public key (x and y, 64 bytes) that signed the transaction, without checking the chain id
+    /// or the range of `s`. `None` for the REMASC transaction.
     pub fn recover_public_key(&self) -> Option<[u8; 64]> {
         recover(&self.signing_hash(), &self.r, &self.s, self.y_is_odd()?)
     }
 }
 
-/// The public key (x and y, 64 bytes) that made a signature.
+/// Recovers the public key (x and y, 64 bytes) that made a signature.
 #[cfg(not(feature = "secp256k1-c"))]
 fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     recover_k256(hash, r, s, odd)
 }
 
-/// The public key (x and y, 64 bytes) that made a signature.
+/// Recovers the public key (x and y, 64 bytes) that made a signature.
 #[cfg(feature = "secp256k1-c")]
 fn recover(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     recover_c(hash, r, s, odd)
 }
 
-/// SEC 1 section 4.1.6: the key is (s * R - z * G) / r, R being the point with x = r. The library's
-/// own function verifies the signature with that key once more, which cannot fail and doubles the
-/// time.
+/// SEC 1 section 4.1.6: the key is (s * R - z * G) / r, where R is the point with x = r. The library's own
+/// function also verifies the signature with the recovered key, which always succeeds and doubles the time.
 #[cfg(any(test, not(feature = "secp256k1-c")))]
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 fn recover_k256(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
@@ -115,8 +114,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_at_infinity_is_no_key() {
-        // R is the generator itself and s equals the hash: s * R - z * G is nothing.
+    fn a_signature_whose_key_is_at_infinity_is_refused() {
+        // R is the generator and s equals the hash, so s * R - z * G is the point at infinity.
         let x = uint!(0x79be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798_U256);
         let s = U256::from(12_345);
         assert_eq!(recover(&B256::from(s), &x, &s, false), None);
@@ -149,7 +148,7 @@ mod agreement {
             let expected = public.as_bytes().last_chunk::<64>().copied();
             prop_assert_eq!(recover_c(&hash, &r, &s, y), expected);
             prop_assert_eq!(recover_k256(&hash, &r, &s, y), expected);
-            // Signatures nobody made: another y, another r, another s.
+            // Invalid signatures: another y, another r, another s.
             prop_assert_eq!(recover_c(&hash, &r, &s, odd), recover_k256(&hash, &r, &s, odd));
             let bit = U256::from(1) << flip;
             prop_assert_eq!(recover_c(&hash, &(r ^ bit), &s, y), recover_k256(&hash, &(r ^ bit), &s, y));

@@ -12,36 +12,36 @@ use super::rlp::{put_str, put_u256, put_u64, trim, uint, ListBuf, Reader};
 /// The contract that distributes fees; the last transaction of every block calls it.
 pub const REMASC_ADDRESS: Address = address!("0000000000000000000000000000000001000008");
 
-/// `v` of a signature without chain id, for an even y; 28 for an odd one.
+/// `v` of a signature without chain id and with an even y. An odd y has 28.
 const UNPROTECTED_V: u8 = 27;
-/// `v` of chain id 0 with EIP-155, which does not exist: chain ids start at 1.
+/// `v` of an EIP-155 signature with chain id 0 and an even y. Chain ids start at 1.
 const PROTECTED_V: u8 = 35;
 
-/// A transaction, every field as raw as its hash needs it.
+/// A transaction. Fields keep the byte form that is hashed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transaction {
-    /// Sender's nonce in the bytes it was written in; zero is the empty string.
+    /// Sender's nonce in the byte form received; zero is the empty string.
     pub nonce: RawUint,
-    /// Wei per gas: absent (empty string), zero (byte 00) or without leading zeros.
+    /// Gas price in wei: absent (empty string), zero (byte 00) or without leading zeros.
     pub gas_price: RawUint,
-    /// Gas limit in the bytes it was written in.
+    /// Gas limit in the byte form received.
     pub gas_limit: RawUint,
     /// Receiver; `None` creates a contract.
     pub to: Option<Address>,
-    /// Wei sent along.
+    /// Value transferred, in wei.
     pub value: U256,
     /// Call data or init code.
     pub data: Bytes,
     /// Recovery id: 27/28, or 35/36 + 2 * chain id; 0 if not signed.
     pub v: u8,
-    /// Signature.
+    /// `r` of the signature.
     pub r: U256,
-    /// Signature.
+    /// `s` of the signature.
     pub s: U256,
 }
 
 impl Transaction {
-    /// The REMASC transaction of a block: not signed, from the zero address.
+    /// The REMASC transaction of a block: unsigned, sent by the zero address.
     pub fn remasc(block_number: u64) -> Self {
         let zero_byte = RawUint::signed_minimal(U256::ZERO);
         Self {
@@ -57,12 +57,12 @@ impl Transaction {
         }
     }
 
-    /// Decodes a transaction; encoding it gives the input back.
+    /// Decodes a transaction. Encoding the result returns the input.
     pub fn decode(rlp: &[u8]) -> Result<Self, FieldError> {
         let mut tx = Reader::list(rlp, "transaction")?;
         let nonce = raw(&mut tx, "transaction.nonce")?;
         if nonce.len() == 1 && nonce.value().is_zero() {
-            // The reference writes a single zero byte as the empty string.
+            // The reference node writes a single zero byte as the empty string.
             return Err(FieldError::new("transaction.nonce", FieldRule::NotMinimal));
         }
         let decoded = Self {
@@ -80,7 +80,7 @@ impl Transaction {
         Ok(decoded)
     }
 
-    /// The encoding that is hashed, sent and held in the transactions trie.
+    /// Encodes the transaction as it is hashed, sent and stored in the transactions trie.
     pub fn encode(&self) -> Vec<u8> {
         let mut list = self.unsigned();
         let v = [self.v];
@@ -95,7 +95,7 @@ impl Transaction {
         keccak256(self.encode())
     }
 
-    /// What the sender signed, for the chain id that `v` names.
+    /// The hash that the sender signed, for the chain id that `v` states.
     pub fn signing_hash(&self) -> B256 {
         let mut list = self.unsigned();
         if let Some(chain_id) = self.chain_id() {
@@ -106,9 +106,9 @@ impl Transaction {
         keccak256(list.as_list())
     }
 
-    /// The first six fields.
+    /// Encodes the first six fields.
     fn unsigned(&self) -> ListBuf {
-        // Six numbers and an address take at most 32 bytes each.
+        // Five numbers and an address take at most 33 bytes each.
         let mut list = ListBuf::with_capacity(self.data.len().saturating_add(256));
         let out = list.items();
         self.nonce.put(out);
@@ -120,8 +120,7 @@ impl Transaction {
         list
     }
 
-    /// The chain id named by `v` (EIP-155); `None` for 27 and 28, and for a `v` that no
-    /// signature has.
+    /// The chain id stated by `v` (EIP-155). `None` for 27 and 28, and for values that no signature has.
     pub fn chain_id(&self) -> Option<u64> {
         match self.v.checked_sub(PROTECTED_V)? / 2 {
             0 => None,
@@ -129,7 +128,7 @@ impl Transaction {
         }
     }
 
-    /// Whether y of the signature's point is odd; `None` if `v` is not one of a signature.
+    /// Whether the y coordinate of the signature's point is odd. `None` if no signature has this `v`.
     pub fn y_is_odd(&self) -> Option<bool> {
         match self.v {
             UNPROTECTED_V => Some(false),
@@ -138,8 +137,8 @@ impl Transaction {
         }
     }
 
-    /// Whether this is a block's fee distribution. The position (last of its block) is the
-    /// caller's to check.
+    /// Whether this transaction has the form of a REMASC transaction. The caller checks that it is the last
+    /// one of its block.
     pub fn is_remasc(&self) -> bool {
         self.to == Some(REMASC_ADDRESS)
             && self.data.is_empty()
@@ -151,7 +150,7 @@ impl Transaction {
             && self.gas_price.value().is_zero()
     }
 
-    /// The address of the contract that this transaction creates, if it creates one.
+    /// The address of the contract that this transaction creates. `None` if it is not a creation.
     pub fn contract_address(&self, sender: &Address) -> Option<Address> {
         if self.to.is_some() {
             return None;
@@ -167,7 +166,7 @@ fn raw(reader: &mut Reader<'_>, field: &'static str) -> Result<RawUint, FieldErr
     RawUint::from_be_slice(reader.next_str(field)?, field)
 }
 
-/// Empty, the byte 00, or a number without leading zeros.
+/// Reads a gas price: empty, the byte 00, or a number without leading zeros.
 fn gas_price(bytes: &[u8]) -> Result<RawUint, FieldError> {
     let field = "transaction.gasPrice";
     if bytes.len() > 1 && bytes.first() == Some(&0) {
@@ -176,7 +175,7 @@ fn gas_price(bytes: &[u8]) -> Result<RawUint, FieldError> {
     RawUint::from_be_slice(bytes, field)
 }
 
-/// One byte, zero as the empty string.
+/// Reads `v`: one byte, or the empty string for zero.
 fn signature_v(bytes: &[u8]) -> Result<u8, FieldError> {
     let field = "transaction.v";
     match bytes {

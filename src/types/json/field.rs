@@ -1,4 +1,4 @@
-//! One JSON value as raw text, read as what the field should be.
+//! One JSON value as raw text, and its conversions to the types of fields.
 
 use alloc::vec::Vec;
 
@@ -9,15 +9,15 @@ use serde_json::value::RawValue;
 use super::error::JsonError;
 use crate::types::error::{FieldError, FieldRule};
 
-/// Most bytes of one variable field of a header. No header rule allows nearly as many; the limit
-/// keeps the repeated hashing of candidates short.
+/// Most bytes of one variable-length field of a header. The header rules allow far fewer; the limit bounds
+/// the cost of hashing each candidate encoding.
 pub(super) const MAX_HEADER_FIELD_BYTES: usize = 64 * 1024;
-/// Digits of the largest 256-bit number in decimal.
+/// Decimal digits of the largest 256-bit number.
 const MAX_DECIMAL_DIGITS: usize = 78;
-/// Digits of the largest 256-bit number in hex.
+/// Hex digits of the largest 256-bit number.
 const MAX_HEX_DIGITS: usize = 64;
 
-/// A value that may be missing (null counts as missing).
+/// The raw text of a value. A missing value and null are `None`.
 pub(super) type Slot<'a> = Option<&'a RawValue>;
 
 /// Parses an object whose fields are [`Slot`]s.
@@ -25,7 +25,7 @@ pub(super) fn object<'a, T: Deserialize<'a>>(json: &'a str, name: &'static str) 
     serde_json::from_str(json).map_err(|e| JsonError::from_serde(name, &e))
 }
 
-/// A field with its name, for errors.
+/// A field with its name, which errors state.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     name: &'static str,
@@ -41,7 +41,7 @@ impl<'a> Field<'a> {
         FieldError::new(self.name, rule)
     }
 
-    /// Whether the field is there and not null.
+    /// Whether the field is present and not null.
     pub(super) const fn is_present(&self) -> bool {
         self.text.is_some()
     }
@@ -50,18 +50,19 @@ impl<'a> Field<'a> {
         self.text.ok_or(self.error(FieldRule::Missing))
     }
 
-    /// The inside of a string; hex and decimals need no escapes, so none are undone.
+    /// The text between the quotes, or `None` if the value is not a string. Hex and decimal digits need no
+    /// escapes, so escapes are not decoded.
     fn string(&self) -> Result<Option<&'a str>, FieldError> {
         let text = self.text()?;
         Ok(text.strip_prefix('"').and_then(|t| t.strip_suffix('"')))
     }
 
-    /// A number: bare or quoted, decimal or 0x-hex.
+    /// Reads a number: bare or quoted, decimal or 0x-hex.
     pub(super) fn uint(&self) -> Result<U256, FieldError> {
         let bare = self.text()?;
         let digits = self.string()?.unwrap_or(bare);
         let (digits, radix, limit) = match digits.strip_prefix("0x") {
-            // JSON itself has no bare hex numbers.
+            // JSON has no bare hex numbers, so this one was quoted.
             Some(hex) => (hex, 16, MAX_HEX_DIGITS),
             None => (digits, 10, MAX_DECIMAL_DIGITS),
         };
@@ -80,7 +81,7 @@ impl<'a> Field<'a> {
         U256::from_str_radix(digits, radix).map_err(|_| too_large())
     }
 
-    /// A number of at most 63 bits (the reference's signed 64-bit integers).
+    /// Reads a number of at most 63 bits (the reference node's signed 64-bit integers).
     pub(super) fn uint63(&self) -> Result<u64, FieldError> {
         let value = self.uint()?;
         match i64::try_from(value) {
@@ -89,7 +90,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// 0x and an even number of hex digits.
+    /// Reads `0x` and an even number of hex digits, at most `limit` bytes.
     pub(super) fn data(&self, limit: usize) -> Result<Bytes, FieldError> {
         let text = self.string()?.unwrap_or("");
         if !text.starts_with("0x") {
@@ -102,7 +103,7 @@ impl<'a> Field<'a> {
         hex::decode(text).map(Bytes::from).map_err(|_| self.error(FieldRule::NotHex))
     }
 
-    /// [`Self::data`], empty where the field is missing.
+    /// As [`Self::data`], but empty if the field is missing.
     pub(super) fn data_or_empty(&self, limit: usize) -> Result<Bytes, FieldError> {
         if self.is_present() {
             self.data(limit)
@@ -111,7 +112,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// 0x and exactly `N` bytes.
+    /// Reads `0x` and exactly `N` bytes.
     pub(super) fn fixed<const N: usize>(&self) -> Result<[u8; N], FieldError> {
         let text = self.string()?.unwrap_or("");
         if !text.starts_with("0x") {
@@ -126,17 +127,17 @@ impl<'a> Field<'a> {
         Ok(out)
     }
 
-    /// A 32-byte hash.
+    /// Reads a 32-byte hash.
     pub(super) fn hash(&self) -> Result<B256, FieldError> {
         self.fixed::<32>().map(B256::from)
     }
 
-    /// An address.
+    /// Reads an address.
     pub(super) fn address(&self) -> Result<Address, FieldError> {
         self.fixed::<20>().map(Address::from)
     }
 
-    /// An address, or nothing: missing, `0x`, and the `0x00` of older nodes.
+    /// Reads an address. A missing field, `0x`, and the `0x00` of older nodes are `None`.
     pub(super) fn optional_address(&self) -> Result<Option<Address>, FieldError> {
         match self.text {
             None | Some("\"0x\"" | "\"0x00\"") => Ok(None),
@@ -144,7 +145,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The elements of an array; none where the field is missing.
+    /// The elements of an array; empty if the field is missing.
     pub(super) fn elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
         let Some(text) = self.text else { return Ok(Vec::new()) };
         let items: Vec<Slot<'a>> =
@@ -152,7 +153,7 @@ impl<'a> Field<'a> {
         Ok(items.into_iter().map(|item| Field::new(self.name, item)).collect())
     }
 
-    /// The elements of an array that must be there.
+    /// The elements of an array; an error if the field is missing.
     pub(super) fn required_elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
         self.text()?;
         self.elements()

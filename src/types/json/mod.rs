@@ -1,11 +1,11 @@
-//! The JSON of nodes: hostile input, and our own answers.
+//! JSON of the RPC interface: untrusted input from upstreams and our own answers.
 //!
-//! Reading: objects are split into named fields kept as raw text, so that numbers of any size
-//! and in any notation stay exact and unknown fields cost nothing. What a node hides (the raw
-//! bytes of numbers, an uncle's own uncle count, an old node's `v`) is tried out until the hash
-//! is the claimed one.
+//! Reading: an object is split into named fields kept as raw text, so that numbers of any size and notation
+//! stay exact and unknown fields cost nothing. The JSON does not show everything that is hashed (the byte
+//! form of numbers, an uncle's own uncle count, the full `v` on old nodes). The readers try the possible
+//! values until the hash equals the claimed one.
 //!
-//! Writing: objects built from decoded parts, with the reference's field order and formats.
+//! Writing: objects are built from decoded parts, with the field order and formats of the reference node.
 
 mod error;
 mod field;

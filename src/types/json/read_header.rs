@@ -1,4 +1,4 @@
-//! Headers and blocks from `eth_getBlockBy*` and `eth_getUncleBy*`.
+//! Headers and blocks from the JSON of `eth_getBlockBy*` and `eth_getUncleBy*`.
 
 use alloc::vec::Vec;
 
@@ -13,11 +13,11 @@ use crate::types::header::{Header, HeaderShape, HeaderVersion, SealedHeader};
 use crate::types::number::{RawUint, SignedUint};
 use crate::types::transaction::Transaction;
 
-/// An uncle is shown without its own uncles, and a block has at most this many.
+/// Most uncles of a block. The JSON of an uncle does not list its own uncles, so their number is tried.
 const MAX_HIDDEN_UNCLES: u32 = 10;
-/// Bytes of the difficulty in the genesis files of the public networks, leading zeros included.
+/// Length of the difficulty in the genesis files of the public networks, leading zeros included.
 const GENESIS_DIFFICULTY_BYTES: u32 = 5;
-/// Most bytes of an unusual genesis difficulty that are tried.
+/// Longest form of the genesis difficulty that is tried.
 const MAX_GENESIS_DIFFICULTY_BYTES: u32 = 32;
 
 #[derive(Deserialize)]
@@ -75,8 +75,8 @@ struct RawBlock<'a> {
     size: Slot<'a>,
 }
 
-/// A block as a node shows it. Only the header is tied to the claimed hash; the rest is for the
-/// caller to check against the header.
+/// A block as a node shows it. Only the header is checked, against the claimed hash; the caller checks the
+/// rest against the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonBlock {
     /// The header.
@@ -91,7 +91,7 @@ pub struct JsonBlock {
     pub size: Option<u64>,
 }
 
-/// The two ways of listing transactions.
+/// The transactions of a block in one of two forms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonTransactions {
     /// Hashes only.
@@ -101,7 +101,7 @@ pub enum JsonTransactions {
 }
 
 impl JsonTransactions {
-    /// The transactions if they are whole; a block without any counts as such.
+    /// The whole transactions. `None` if the block lists hashes only; an empty list counts as whole.
     pub fn into_full(self) -> Option<Vec<Transaction>> {
         match self {
             Self::Full(transactions) => Some(transactions),
@@ -109,7 +109,7 @@ impl JsonTransactions {
         }
     }
 
-    /// The hashes in either form.
+    /// The transaction hashes, in either form.
     pub fn hashes(&self) -> Vec<B256> {
         match self {
             Self::Hashes(hashes) => hashes.clone(),
@@ -120,10 +120,10 @@ impl JsonTransactions {
 
 /// Rebuilds a header (of a block or an uncle) from its JSON.
 ///
-/// `claimed` is the hash it must have; without it, the JSON's own `hash` field is taken. What
-/// the JSON hides is tried out: the byte forms of gas limit, zero minimum gas price and genesis
-/// difficulty, and, where no uncles are listed, an uncle's own uncle count. A UMM root that is
-/// not empty is never shown and cannot be found this way.
+/// `claimed` is the hash the header must have; without it, the `hash` field of the JSON is used. The possible
+/// values of what the JSON does not show are tried: the byte forms of gas limit, zero minimum gas price and
+/// genesis difficulty, and, if no uncles are listed, the uncle count. The JSON never shows a UMM root, so a
+/// header with a non-empty one cannot be rebuilt.
 pub fn header_from_json(
     json: &str,
     claimed: Option<B256>,
@@ -133,7 +133,7 @@ pub fn header_from_json(
     raw.header(claimed, shape_of)
 }
 
-/// Rebuilds a block from its JSON; `chain_id` helps with transactions from old nodes (see
+/// Rebuilds a block from its JSON. `chain_id` is used for transactions from old nodes (see
 /// [`transaction_from_json`]).
 pub fn block_from_json(
     json: &str,
@@ -146,7 +146,8 @@ pub fn block_from_json(
     raw.block(header, chain_id)
 }
 
-/// Reads a block whose header is known already (from its raw encoding), because its JSON may hide too much of it.
+/// Reads a block whose header is already known from its raw encoding. Its JSON may not show enough to rebuild
+/// the header.
 pub fn block_with_header(json: &str, header: SealedHeader, chain_id: u64) -> Result<JsonBlock, JsonError> {
     let raw: RawBlock<'_> = object(json, "block")?;
     raw.block(header, chain_id)
@@ -178,7 +179,7 @@ impl RawBlock<'_> {
         Candidates::of(&header, self).search(header, claimed)
     }
 
-    /// The header with the likeliest form of everything hidden.
+    /// The header with the most likely byte form of each field.
     fn fields(&self, shape_of: &dyn Fn(u64) -> HeaderShape) -> Result<Header, JsonError> {
         let number = Field::new("block.number", self.number).uint63()?;
         let shape = shape_of(number);
@@ -240,7 +241,7 @@ impl RawBlock<'_> {
         }
     }
 
-    /// Sublist ends; the reference prints its signed 16-bit values.
+    /// The sublist edges; the reference node prints them as signed 16-bit values.
     fn edges(&self) -> Result<Vec<u16>, FieldError> {
         let field = Field::new("block.rskPteEdges", self.rsk_pte_edges);
         let items = field.elements()?;
@@ -276,7 +277,7 @@ impl RawBlock<'_> {
     }
 }
 
-/// The fee receiver: an address, or `0x` for the empty one.
+/// The fee receiver: an address, or `0x` for none.
 fn miner(field: Field<'_>) -> Result<Option<alloy_primitives::Address>, FieldError> {
     if field.is_present() && field.json()? == "\"0x\"" {
         return Ok(None);
@@ -284,7 +285,7 @@ fn miner(field: Field<'_>) -> Result<Option<alloy_primitives::Address>, FieldErr
     field.address().map(Some)
 }
 
-/// What the JSON leaves open.
+/// The possible values of what the JSON does not show.
 struct Candidates {
     uncle_counts: core::ops::RangeInclusive<u32>,
     gas_limits: Vec<RawUint>,
@@ -295,7 +296,7 @@ struct Candidates {
 impl Candidates {
     fn of(header: &Header, raw: &RawBlock<'_>) -> Self {
         let listed = header.uncle_count;
-        // Only uncles that are shown as blocks hide theirs; genesis is none.
+        // Only the JSON of an uncle hides its uncle count, and genesis cannot be an uncle.
         let last = if listed == 0 && header.number != 0 { MAX_HIDDEN_UNCLES } else { listed };
         let mut gas_limits = alloc::vec![header.gas_limit];
         let unsigned = RawUint::minimal(header.gas_limit.value());

@@ -36,11 +36,10 @@ struct RawLog<'a> {
     topics: Slot<'a>,
 }
 
-/// Rebuilds a receipt from its JSON. A receipt has no hash of its own in the JSON: whether it is
-/// the right one shows only against the receipts root. Where the bloom is not shown, it is the
-/// one of the logs.
+/// Rebuilds a receipt from its JSON. The JSON states no hash of the receipt, so only the receipts root can
+/// show whether it is right. If the JSON has no bloom, the bloom is computed from the logs.
 ///
-/// Older nodes show empty log data as `0x00`, which is also how one zero byte looks; see
+/// Older nodes show empty log data as `0x00`, as they show a single zero byte; see
 /// [`Receipt::read_zero_byte_data_as_empty`].
 pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
     let raw: RawReceipt<'_> = object(json, "receipt")?;
@@ -61,7 +60,7 @@ pub fn receipt_from_json(json: &str) -> Result<Receipt, JsonError> {
     })
 }
 
-/// Rebuilds a log from its JSON; where it was written is left to the caller.
+/// Rebuilds a log from its JSON. The caller reads the log's location.
 pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
     let raw: RawLog<'_> = object(json, "log")?;
     let topics: Result<Vec<_>, FieldError> =
@@ -73,7 +72,7 @@ pub fn log_from_json(json: &str) -> Result<Log, JsonError> {
     })
 }
 
-/// 1 or 0.
+/// Reads a status: 1 is success, 0 failure.
 fn success(field: Field<'_>) -> Result<bool, FieldError> {
     match u64::try_from(field.uint()?) {
         Ok(0) => Ok(false),
@@ -86,8 +85,8 @@ fn success(field: Field<'_>) -> Result<bool, FieldError> {
 }
 
 impl Receipt {
-    /// Takes every log whose data is one zero byte for one without data, and says whether there
-    /// was any: the second thing to try on an older node's JSON.
+    /// Replaces log data of one zero byte by empty data, and returns whether any log changed. Callers try
+    /// this if a receipt from an older node does not match the receipts root.
     pub fn read_zero_byte_data_as_empty(&mut self) -> bool {
         let mut changed = false;
         for log in &mut self.logs {

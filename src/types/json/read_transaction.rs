@@ -50,10 +50,10 @@ struct RawLocation<'a> {
 
 /// Rebuilds a transaction from its JSON.
 ///
-/// `claimed` is the hash it must have; without it, the JSON's own `hash` field is taken. What
-/// the JSON hides is tried out: `v` shown as 27 or 28 (or 0 or 1) though `chain_id` was signed,
-/// a gas price or gas limit of zero written as the byte 00 or the empty string, and one leading
-/// zero byte before gas limit and nonce.
+/// `claimed` is the hash the transaction must have; without it, the `hash` field of the JSON is used. The
+/// possible encodings of the fields are tried: `v` shown as 27 or 28 (or 0 or 1) although `chain_id` was
+/// signed, a gas price or gas limit of zero written as the byte 00 or the empty string, and one leading zero
+/// byte before gas limit and nonce.
 pub fn transaction_from_json(
     json: &str,
     claimed: Option<B256>,
@@ -68,7 +68,8 @@ pub fn transaction_from_json(
     search(tx, claimed, chain_id)
 }
 
-/// Where the JSON of a transaction or receipt says that it is; `None` while it is pending.
+/// The location stated in the JSON of a transaction or receipt. `None` if the JSON names no block, as for a
+/// pending transaction.
 pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
     let raw: RawLocation<'_> = object(json, "transaction")?;
     let block = Field::new("transaction.blockHash", raw.block_hash);
@@ -85,7 +86,7 @@ pub fn location_from_json(json: &str) -> Result<Option<Location>, JsonError> {
 impl RawTransaction<'_> {
     fn fields(&self) -> Result<Transaction, JsonError> {
         let number = |name, slot| Field::new(name, slot).uint();
-        // Old nodes show the REMASC transaction's signature as null.
+        // Old nodes show the signature of the REMASC transaction as null.
         let optional = |name, slot: Slot<'_>| {
             let field = Field::new(name, slot);
             if field.is_present() {
@@ -110,7 +111,7 @@ impl RawTransaction<'_> {
     }
 }
 
-/// The usual form: zero as the byte 00, else no leading zeros.
+/// The usual byte form: the byte 00 for zero, otherwise no leading zeros.
 fn gas_price(value: U256) -> RawUint {
     if value.is_zero() {
         RawUint::signed_minimal(value)
@@ -123,7 +124,7 @@ fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transacti
     let vs = v_candidates(&tx, chain_id);
     let prices = with_other(tx.gas_price, RawUint::minimal(tx.gas_price.value()));
     let limits = leading_zero(tx.gas_limit);
-    // A nonce of zero is the empty string always.
+    // A nonce of zero is always the empty string.
     let nonces = if tx.nonce.is_empty() { alloc::vec![tx.nonce] } else { leading_zero(tx.nonce) };
     let mut tried = 0usize;
     for v in vs {
@@ -145,7 +146,7 @@ fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transacti
     Err(JsonError::Hash { object: "transaction", claimed, tried })
 }
 
-/// The `v` shown, then the one with the chain id that an older node leaves out.
+/// The `v` shown, then the possible values with the chain id that an older node does not show.
 fn v_candidates(tx: &Transaction, chain_id: u64) -> Vec<u8> {
     let mut out = alloc::vec![tx.v];
     let odd = match tx.v {
@@ -164,7 +165,7 @@ fn v_candidates(tx: &Transaction, chain_id: u64) -> Vec<u8> {
     out
 }
 
-/// The number as it is, then with one leading zero byte (zero: as the byte 00).
+/// The number as it is, then with one leading zero byte (for zero, the byte 00).
 fn leading_zero(number: RawUint) -> Vec<RawUint> {
     let longer = RawUint::padded(number.value(), number.len().saturating_add(1));
     alloc::vec![number, longer]

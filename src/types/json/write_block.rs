@@ -1,4 +1,4 @@
-//! Blocks and uncles of answers.
+//! JSON of blocks and uncles.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use super::write_transaction::RpcTransaction;
 use crate::types::block::EMPTY_UNCLES_HASH;
 use crate::types::header::{Header, HeaderVersion, SealedHeader};
 
-/// The transactions of a block in the form that was asked for.
+/// The transactions of a block in the form that the request asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum RpcTransactions {
@@ -20,18 +20,16 @@ pub enum RpcTransactions {
     Full(Vec<RpcTransaction>),
 }
 
-/// What a block's answer is made of beside the header.
+/// The parts of a block's JSON besides the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockParts<'a> {
     /// The transactions.
     pub transactions: RpcTransactions,
-    /// The uncles; `None` if they are not known, which leaves `uncles` and
-    /// `cumulativeDifficulty` null.
+    /// The uncles. `None` if they are not known; `uncles` and `cumulativeDifficulty` are then null.
     pub uncles: Option<&'a [SealedHeader]>,
-    /// Total difficulty; `None` gives null.
+    /// Total difficulty; null if `None`.
     pub total_difficulty: Option<U256>,
-    /// Length of the block's RLP in bytes (see [`crate::types::block::block_len`]); `None` gives
-    /// null.
+    /// Length of the block's RLP in bytes (see [`crate::types::block::block_len`]); null if `None`.
     pub size: Option<u64>,
 }
 
@@ -47,7 +45,7 @@ pub struct RpcBlock {
     /// Hash of the parent.
     #[serde(serialize_with = "write::hash")]
     pub parent_hash: B256,
-    /// Zeros: there is no Ethash seal; clients expect the field.
+    /// Zeros. Rootstock has no Ethash seal, but clients expect the field.
     #[serde(serialize_with = "write::hash")]
     pub mix_hash: B256,
     /// Eight zero bytes; null while pending.
@@ -74,7 +72,7 @@ pub struct RpcBlock {
     pub difficulty: Quantity,
     /// Sum of the cumulative difficulties up to this block.
     pub total_difficulty: Option<Quantity>,
-    /// Free bytes of the miner.
+    /// Extra data chosen by the miner.
     pub extra_data: Data,
     /// Length of the block's RLP in bytes.
     pub size: Option<Quantity>,
@@ -97,21 +95,21 @@ pub struct RpcBlock {
     pub bitcoin_merged_mining_coinbase_transaction: Option<Data>,
     /// Merkle branch of the coinbase.
     pub bitcoin_merged_mining_merkle_proof: Option<Data>,
-    /// What the coinbase commits to; null where the coinbase lacks its fork-detection data.
+    /// The hash that the coinbase commits to; null if the coinbase has no fork-detection data.
     #[serde(serialize_with = "write::hash_or_null")]
     pub hash_for_merged_mining: Option<B256>,
     /// Fees paid by all transactions, in wei.
     pub paid_fees: Quantity,
-    /// Difficulty of the block and its uncles.
+    /// Sum of the difficulties of the block and its uncles.
     pub cumulative_difficulty: Option<Quantity>,
-    /// Sublist ends as signed 16-bit numbers; null before RSKIP-144.
+    /// Sublist edges as signed 16-bit numbers; null before RSKIP-144.
     pub rsk_pte_edges: Option<Vec<i16>>,
     /// Bridge event; null if empty.
     pub base_event: Option<Data>,
 }
 
 impl RpcBlock {
-    /// Shows a block of the chain.
+    /// Builds the JSON object of a block of the chain.
     pub fn new(header: &SealedHeader, parts: BlockParts<'_>) -> Self {
         let mut block = Self::unnumbered(header, parts);
         block.number = Some(header.number.into());
@@ -121,7 +119,7 @@ impl RpcBlock {
         block
     }
 
-    /// The same without what the block's hash does not cover of its merged mining (RSKIP-92).
+    /// Removes the merged-mining fields that the block hash does not cover (RSKIP-92).
     #[must_use]
     pub fn without_proof(mut self) -> Self {
         self.bitcoin_merged_mining_coinbase_transaction = None;
@@ -130,8 +128,9 @@ impl RpcBlock {
         self
     }
 
-    /// Shows an uncle, without transactions. Where its own uncles are not known, `uncles` and the
-    /// cumulative difficulty, which counts them, are null, unless the header says that there are none.
+    /// Builds the JSON object of an uncle, without transactions. If the uncle's own uncles are not known,
+    /// `uncles` and `cumulativeDifficulty`, which includes them, are null unless the header commits to an
+    /// empty list.
     pub fn uncle(
         header: &SealedHeader,
         own_uncles: Option<&[SealedHeader]>,
@@ -144,7 +143,7 @@ impl RpcBlock {
         Self::new(header, parts)
     }
 
-    /// Shows the block being built: number, hash, nonce and bloom are null.
+    /// Builds the JSON object of the pending block: number, hash, nonce and bloom are null.
     pub fn pending(header: &Header, parts: BlockParts<'_>) -> Self {
         Self::unnumbered(header, parts)
     }
@@ -189,7 +188,7 @@ impl RpcBlock {
     }
 }
 
-/// The hash for merged mining; of a block not mined yet, the part that is known.
+/// The hash for merged mining, or the mining base hash if the block is not mined yet.
 fn shown_mining_hash(header: &Header) -> Option<B256> {
     if header.has_mining_fields() {
         header.hash_for_merged_mining().ok()

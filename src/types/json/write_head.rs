@@ -1,4 +1,4 @@
-//! Headers in notifications.
+//! JSON of headers in subscription notifications.
 
 use alloy_primitives::{Address, Bloom, B256};
 use serde::Serialize;
@@ -9,13 +9,13 @@ use super::{
 };
 use crate::types::SealedHeader;
 
-/// A header as `newHeads` shows it: the reference's fields in its order, without the Bridge event.
+/// A header as `newHeads` shows it: the fields of the reference node in its order, without the Bridge event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RpcHead {
     /// Block difficulty.
     pub difficulty: Quantity,
-    /// Free bytes of the miner.
+    /// Extra data chosen by the miner.
     pub extra_data: Data,
     /// Block gas limit.
     pub gas_limit: Quantity,
@@ -52,7 +52,7 @@ pub struct RpcHead {
 }
 
 impl RpcHead {
-    /// Shows a header.
+    /// Builds the JSON object of a header.
     pub fn new(header: &SealedHeader) -> Self {
         Self {
             difficulty: header.difficulty.value().into(),

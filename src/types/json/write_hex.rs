@@ -1,11 +1,11 @@
-//! Hex strings of answers.
+//! Hex strings in answers.
 
 use alloc::vec::Vec;
 
 use alloy_primitives::{hex, Address, Bloom, Bytes, B256, U256};
 use serde::{Serialize, Serializer};
 
-/// A number: 0x and hex digits without leading zeros, zero as `0x0`.
+/// A number: `0x` and hex digits without leading zeros; zero is `0x0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Quantity(pub U256);
 
@@ -27,7 +27,7 @@ impl Serialize for Quantity {
     }
 }
 
-/// Bytes: 0x and two hex digits each.
+/// Bytes: `0x` and two hex digits for each byte.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Data(pub Bytes);
 
@@ -55,7 +55,7 @@ impl Serialize for Data {
     }
 }
 
-/// Serializes a value of fixed length as 0x-hex.
+/// Serializes bytes of fixed length as 0x-hex.
 fn fixed<const N: usize, S: Serializer>(bytes: &[u8; N], s: S) -> Result<S::Ok, S::Error> {
     s.serialize_str(hex::Buffer::<N, true>::new().format(bytes))
 }
@@ -99,7 +99,7 @@ pub(super) fn address_or_null<S: Serializer>(value: &Option<Address>, s: S) -> R
     }
 }
 
-/// For `serialize_with`: an address, or `0x` for the empty one.
+/// For `serialize_with`: an address, or `0x` for none.
 pub(super) fn address_or_empty<S: Serializer>(value: &Option<Address>, s: S) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => address(value, s),

@@ -1,4 +1,4 @@
-//! Transactions, receipts and logs of answers.
+//! JSON of transactions, receipts and logs.
 
 use alloc::vec::Vec;
 
@@ -9,14 +9,14 @@ use super::write_hex::{self as write, Data, Quantity};
 use crate::types::receipt::{Log, Receipt};
 use crate::types::transaction::Transaction;
 
-/// Where a transaction is.
+/// The location of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location {
     /// Hash of its block.
     pub block_hash: B256,
     /// Number of its block.
     pub block_number: u64,
-    /// Its place in the block, from 0.
+    /// Index in the block, from 0.
     pub index: u64,
 }
 
@@ -34,7 +34,7 @@ pub struct RpcTransaction {
     pub block_hash: Option<B256>,
     /// Number of the block; null while pending.
     pub block_number: Option<Quantity>,
-    /// Place in the block; null while pending.
+    /// Index in the block; null while pending.
     pub transaction_index: Option<Quantity>,
     /// Sender.
     #[serde(serialize_with = "write::address")]
@@ -46,23 +46,24 @@ pub struct RpcTransaction {
     pub gas: Quantity,
     /// Wei per gas.
     pub gas_price: Quantity,
-    /// Wei sent along.
+    /// Value transferred, in wei.
     pub value: Quantity,
     /// Call data or init code.
     pub input: Data,
-    /// Recovery id with chain id, as it is encoded.
+    /// Recovery id, with the chain id, as encoded.
     pub v: Quantity,
-    /// Signature.
+    /// `r` of the signature.
     pub r: Quantity,
-    /// Signature.
+    /// `s` of the signature.
     pub s: Quantity,
-    /// Always 0: there are only legacy transactions.
+    /// Always 0: Rootstock has only legacy transactions.
     #[serde(rename = "type")]
     pub kind: Quantity,
 }
 
 impl RpcTransaction {
-    /// Shows a transaction; `hash` and `from` are computed by the caller, who needs them anyway.
+    /// Builds the JSON object of a transaction. The caller passes `hash` and `from`, which it has computed
+    /// already.
     pub fn new(tx: &Transaction, hash: B256, from: Address, at: Option<&Location>) -> Self {
         Self {
             hash,
@@ -91,18 +92,18 @@ pub struct RpcReceipt {
     /// Transaction hash.
     #[serde(serialize_with = "write::hash")]
     pub transaction_hash: B256,
-    /// Place in the block.
+    /// Index in the block.
     pub transaction_index: Quantity,
     /// Hash of the block.
     #[serde(serialize_with = "write::hash")]
     pub block_hash: B256,
     /// Number of the block.
     pub block_number: Quantity,
-    /// Gas used so far in the block or, from RSKIP-144 on, in the sublist.
+    /// Gas used so far in the block; from RSKIP-144 on, so far in the sublist.
     pub cumulative_gas_used: Quantity,
     /// Gas used by the transaction.
     pub gas_used: Quantity,
-    /// Address of the contract for creations, failed ones included; else null.
+    /// Address of the created contract, also if the creation failed; null for calls.
     #[serde(serialize_with = "write::address_or_null")]
     pub contract_address: Option<Address>,
     /// Logs in order.
@@ -118,15 +119,16 @@ pub struct RpcReceipt {
     /// Bloom of the logs.
     #[serde(serialize_with = "write::bloom")]
     pub logs_bloom: Bloom,
-    /// Always 0: there are only legacy transactions.
+    /// Always 0: Rootstock has only legacy transactions.
     #[serde(rename = "type")]
     pub kind: Quantity,
-    /// Wei per gas that was paid.
+    /// Gas price paid, in wei.
     pub effective_gas_price: Quantity,
 }
 
 impl RpcReceipt {
-    /// Shows a receipt. `first_log` is the number of logs of the block's earlier transactions.
+    /// Builds the JSON object of a receipt. `first_log` is the number of logs of the block's earlier
+    /// transactions.
     pub fn new(
         receipt: &Receipt,
         tx: &Transaction,
@@ -174,23 +176,23 @@ pub struct RpcLog {
     /// Transaction hash.
     #[serde(serialize_with = "write::hash")]
     pub transaction_hash: B256,
-    /// Place of the transaction in the block.
+    /// Index of the transaction in the block.
     pub transaction_index: Quantity,
-    /// The contract that wrote it.
+    /// The contract that wrote the log.
     #[serde(serialize_with = "write::address")]
     pub address: Address,
-    /// Free bytes.
+    /// Data of the log, not indexed.
     pub data: Data,
     /// Indexed words.
     #[serde(serialize_with = "write::hashes")]
     pub topics: Vec<B256>,
-    /// Whether a reorganisation took it back; left out where it makes no sense (receipts).
+    /// Whether a reorganisation removed the log; left out in receipts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<bool>,
 }
 
 impl RpcLog {
-    /// Shows a log, without the `removed` mark.
+    /// Builds the JSON object of a log, without the `removed` field.
     pub fn new(log: &Log, transaction: B256, at: &Location, log_index: u64) -> Self {
         Self {
             log_index: log_index.into(),
@@ -205,7 +207,7 @@ impl RpcLog {
         }
     }
 
-    /// Adds the mark that filters and subscriptions show.
+    /// Sets the `removed` field, which filters and subscriptions show.
     pub const fn with_removed(mut self, removed: bool) -> Self {
         self.removed = Some(removed);
         self
