@@ -1,8 +1,8 @@
-//! Which keys of the state a run looked at, and which ones it touched in the eyes of parallel lists.
+//! The state keys that a run read, and the keys it touched for the purposes of parallel lists (RSKIP-144).
 //!
-//! The two are not the same. A proof has to cover every key that was looked at. Parallel lists
-//! (RSKIP-144) compete for the keys that the reference node's code reads and writes on its way: some of
-//! them never influence the run, and some of what this crate loads early is no touch.
+//! The two sets differ. A proof of the run must cover every key that was read. Conflicts between parallel
+//! lists are defined by the keys that the reference node reads and writes. Some of these never influence the
+//! run, and some keys that this crate reads early do not count as touched.
 
 use alloc::collections::BTreeSet;
 
@@ -11,35 +11,35 @@ use alloy_primitives::{Address, U256};
 /// A key of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AccessKey {
-    /// Nonce, balance, code and storage-root marker of an account. Code is neither read nor written
-    /// without its account. A marker can be read alone, but only a native contract's is, and nothing
-    /// writes those in a block with parallel lists.
+    /// Nonce, balance, code and storage-root marker of an account. Code is never read or written without its
+    /// account. Only the marker of a native contract is read alone, and such a marker is not written in
+    /// blocks with parallel lists.
     Account(Address),
-    /// A storage cell.
+    /// A storage cell: contract and slot.
     Cell(Address, U256),
 }
 
-/// What was looked at or changed: what a proof of the run has to cover.
+/// The keys that a run read or changed, which a proof of the run must cover.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Keys.
+    /// The keys.
     pub keys: BTreeSet<AccessKey>,
-    /// Accounts whose whole storage was listed, which only traces do.
+    /// Accounts whose whole storage was listed. Only traces list storage.
     pub listed: BTreeSet<Address>,
 }
 
-/// What transactions touched in the eyes of parallel lists (RSKIP-144), also in frames that were rolled
-/// back.
+/// The keys that transactions touched for the purposes of parallel lists (RSKIP-144), including those touched
+/// in reverted frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// Keys that were read. A written key need not be here as well.
+    /// Keys that were read. A key that was written may be absent here.
     pub reads: BTreeSet<AccessKey>,
     /// Keys that were written.
     pub writes: BTreeSet<AccessKey>,
 }
 
 impl Touches {
-    /// A key that one wrote and the other read or wrote.
+    /// Returns a key that one set writes and the other reads or writes.
     pub fn conflict(&self, other: &Self) -> Option<AccessKey> {
         let mut written = self.writes.iter();
         let hit = written.find(|key| other.writes.contains(key) || other.reads.contains(key));

@@ -1,4 +1,4 @@
-//! Nonce and balance as the state trie holds them.
+//! Nonce and balance as stored in the state trie.
 
 use alloc::vec::Vec;
 
@@ -6,42 +6,43 @@ use alloy_primitives::U256;
 use alloy_rlp::{Encodable as _, Header};
 use thiserror::Error;
 
-/// Value of an account key: RLP of nonce and balance, with flags only where there are some.
+/// Value of an account key: the RLP list of nonce and balance, and flags if they are not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// Transactions sent, or contracts created.
+    /// Number of transactions sent, or of contracts created.
     pub nonce: u64,
-    /// Balance in wei; 0 where there is a debt.
+    /// Balance in wei; 0 if there is a debt.
     pub balance: U256,
-    /// Wei below zero: a free Bridge transaction that fails is charged without looking at the balance.
+    /// Wei by which the balance is negative: a free Bridge transaction that fails is charged without a
+    /// balance check.
     pub debt: U256,
-    /// Bit 0: hibernated. Never set so far.
+    /// Flags. Bit 0 means hibernated; the reference node has never set it.
     pub flags: u32,
 }
 
-/// Why bytes are no account.
+/// Why bytes do not decode as an account.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AccountError {
-    /// Not the RLP list of strings it must be.
-    #[error("account is no RLP list: {0}")]
+    /// The bytes are not an RLP list of strings.
+    #[error("account is not an RLP list: {0}")]
     Rlp(alloy_rlp::Error),
-    /// Other than two or three fields, or bytes behind the list.
+    /// The list has fewer than two or more than three fields, or bytes follow it.
     #[error("account has {0} fields, not 2 or 3")]
     Fields(usize),
-    /// A nonce of more than 8 bytes or with leading zeros.
+    /// The nonce has more than 8 bytes or leading zeros.
     #[error("account nonce is not a minimal number below 2^64")]
     Nonce,
-    /// A balance that is not in minimal two's complement, or of 2^256 wei and more.
+    /// The balance is not in minimal two's complement, or is 2^256 wei or more.
     #[error("account balance is not a minimal number below 2^256")]
     Balance,
-    /// Flags that are zero (they must then be absent) or not minimal.
+    /// The flags are zero (they must then be absent) or not minimal.
     #[error("account flags are not a minimal non-zero number below 2^32")]
     Flags,
 }
 
 impl Account {
-    /// Reads the value of an account key; strict, so encoding gives the same bytes back.
+    /// Decodes the value of an account key. Encoding the result returns the input.
     pub fn decode(bytes: &[u8]) -> Result<Self, AccountError> {
         let mut rest = bytes;
         let mut list = Header::decode_bytes(&mut rest, true).map_err(AccountError::Rlp)?;
@@ -66,7 +67,7 @@ impl Account {
         })
     }
 
-    /// Bytes for the state trie.
+    /// Encodes the account for the state trie.
     pub fn encode(&self) -> Vec<u8> {
         let mut fields = Vec::new();
         self.nonce.encode(&mut fields);
@@ -89,7 +90,7 @@ impl Account {
         self.balance = self.balance.saturating_add(amount.saturating_sub(paid));
     }
 
-    /// Takes wei away; what is not there becomes a debt.
+    /// Subtracts wei; the part that exceeds the balance becomes a debt.
     pub fn charge(&mut self, amount: U256) {
         let paid = self.balance.min(amount);
         self.balance = self.balance.saturating_sub(paid);
@@ -105,7 +106,7 @@ impl Account {
             }
             return bytes;
         }
-        // -d is the complement of d - 1; a leading ff keeps the number negative.
+        // -d is the complement of d - 1. A leading ff keeps the number negative.
         let below = self.debt.saturating_sub(U256::from(1));
         let mut bytes: Vec<u8> = below.to_be_bytes_trimmed_vec().iter().map(|byte| !byte).collect();
         if bytes.first().is_none_or(|top| *top < 0x80) {
@@ -126,7 +127,7 @@ fn non_zero_flags(bytes: &[u8]) -> Option<u32> {
     unsigned(bytes).and_then(|flags| u32::try_from(flags).ok()).filter(|flags| *flags != 0)
 }
 
-/// Balance and debt.
+/// Decodes a balance into balance and debt.
 fn signed(bytes: &[u8]) -> Option<(U256, U256)> {
     match bytes {
         [] | [0, 0..=0x7f, ..] | [0xff, 0x80..=0xff, ..] => None,
@@ -144,14 +145,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_empty_account_keeps_a_zero_byte() {
+    fn the_balance_of_an_empty_account_is_one_zero_byte() {
         let empty = Account::default();
         assert_eq!(hex::encode(empty.encode()), "c28000");
         assert_eq!(Account::decode(&empty.encode()), Ok(empty));
     }
 
     #[test]
-    fn round_trips() {
+    fn accounts_decode_to_what_was_encoded() {
         for balance in [U256::from(1), U256::from(0x7f), U256::from(0x80), U256::from(0xff00), U256::MAX] {
             for nonce in [0, 1, 0x7f, 0x80, u64::MAX] {
                 for flags in [0, 1, 0x80] {
@@ -164,9 +165,9 @@ mod tests {
         }
     }
 
-    /// Recorded in block 17 of the edge chain: a failed free Bridge transaction with a price.
+    /// Recorded on the reference node: a failed free Bridge transaction with a gas price.
     #[test]
-    fn balances_below_zero() {
+    fn a_balance_can_be_negative() {
         let account = Account { nonce: 1, balance: U256::ZERO, debt: U256::from(99_838), flags: 0 };
         assert_eq!(hex::encode(account.encode()), "c50183fe7a02");
         let mut account = Account { balance: U256::from(162), debt: U256::ZERO, ..account };
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_is_caught() {
+    fn accounts_that_break_a_rule_are_refused() {
         let refused = |hex: &str| Account::decode(&hex::decode(hex).unwrap()).unwrap_err();
         assert_eq!(refused("c18000"), AccountError::Fields(1));
         assert_eq!(refused("c180"), AccountError::Fields(1));

@@ -1,4 +1,4 @@
-//! Keys of the state trie (RSKIP-107): everything of an account lies below one prefix.
+//! Keys of the state trie (RSKIP-107). All keys of an account share one prefix.
 //!
 //! ```text
 //! account       00 || keccak(address)[0..10] || address
@@ -6,7 +6,8 @@
 //! storage root  account || 00                               value 01 marks a contract
 //! slot          account || 00 || keccak(slot)[0..10] || slot without leading zero bytes
 //! ```
-//! The ten hash bytes balance the trie; the plain suffix lets it be walked without a preimage.
+//! The ten hash bytes balance the trie. The address or slot after them can be read back when walking the
+//! trie.
 
 use alloc::vec::Vec;
 
@@ -14,21 +15,21 @@ use alloy_primitives::{keccak256, Address, U256};
 
 /// First byte of every account key.
 const DOMAIN: u8 = 0x00;
-/// Hash bytes in front of an address or slot.
+/// Number of hash bytes in front of an address or slot.
 pub(super) const BALANCING: usize = 10;
-/// Bytes of an account key.
+/// Length of an account key in bytes.
 pub const ACCOUNT_KEY_LEN: usize = 31;
 /// Last byte of a code key.
 const CODE: u8 = 0x80;
 /// Last byte of a storage-root key.
 const STORAGE: u8 = 0x00;
 
-/// Key of the account under which the REMASC transaction's sender counts its nonce: that sender's
-/// address is the single byte 00.
+/// Key of the account that counts the REMASC transactions in its nonce. The address of their sender is the
+/// single byte 00.
 pub const REMASC_SENDER_KEY: [u8; 12] =
     [0x00, 0xbc, 0x36, 0x78, 0x9e, 0x7a, 0x1e, 0x28, 0x14, 0x36, 0x46, 0x00];
 
-/// Key of nonce and balance.
+/// Key of an account's nonce and balance.
 pub fn account_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
     let hash = keccak256(address);
     let parts = [DOMAIN].into_iter().chain(hash.0.into_iter().take(BALANCING)).chain(address.0 .0);
@@ -37,22 +38,22 @@ pub fn account_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
     key
 }
 
-/// Key of the code.
+/// Key of an account's code.
 pub fn code_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN + 1] {
     code_key_below(&account_key(address))
 }
 
-/// Key of the code of the account with this key.
+/// Key of the code of the account with this account key.
 pub fn code_key_below(account: &[u8; ACCOUNT_KEY_LEN]) -> [u8; ACCOUNT_KEY_LEN + 1] {
     with_suffix(account, CODE)
 }
 
-/// Key of the marker that makes an account a contract; storage lies below it.
+/// Key of the marker that makes an account a contract. The keys of storage slots begin with it.
 pub fn storage_root_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN + 1] {
     storage_root_key_below(&account_key(address))
 }
 
-/// Key of the marker of the account with this key.
+/// Key of the storage-root marker of the account with this account key.
 pub fn storage_root_key_below(account: &[u8; ACCOUNT_KEY_LEN]) -> [u8; ACCOUNT_KEY_LEN + 1] {
     with_suffix(account, STORAGE)
 }
@@ -62,11 +63,11 @@ pub fn slot_key(address: &Address, slot: &U256) -> Vec<u8> {
     slot_key_below(&account_key(address), slot)
 }
 
-/// Key of a storage slot of the account with this key.
+/// Key of a storage slot of the account with this account key.
 pub fn slot_key_below(account: &[u8; ACCOUNT_KEY_LEN], slot: &U256) -> Vec<u8> {
     let word = slot.to_be_bytes::<32>();
     let hash = keccak256(word);
-    // The zero slot keeps one byte.
+    // Slot zero is written as one zero byte.
     let zeros = word.iter().take_while(|byte| **byte == 0).count().min(31);
     let mut key = Vec::with_capacity(ACCOUNT_KEY_LEN + 1 + BALANCING + 32);
     key.extend_from_slice(account);
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
     use alloy_primitives::address;
 
-    /// The first funded regtest account, as recorded from the reference.
+    /// The first funded regtest account, as recorded from the reference node.
     #[test]
     fn recorded_account_key() {
         let cow = address!("cd2a3d9f938e13cd947ec05abc7fe734df8dd826");
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_stripped_but_never_empty() {
+    fn slot_keys_drop_leading_zeros_but_keep_one_byte() {
         let zero = slot_key(&Address::ZERO, &U256::ZERO);
         assert_eq!(zero.len(), 32 + 10 + 1);
         assert_eq!(zero.last(), Some(&0));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn remasc_sender_is_one_byte() {
+    fn the_remasc_sender_key_is_of_a_one_byte_address() {
         let hash = keccak256([0]);
         assert_eq!(REMASC_SENDER_KEY[0], DOMAIN);
         assert_eq!(REMASC_SENDER_KEY[1..11], hash[..10]);

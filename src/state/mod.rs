@@ -1,5 +1,5 @@
-//! Accounts, code and storage: how they lie in the state trie, how to read them from a trie of which
-//! only proven parts are at hand, and how a block changes them.
+//! Accounts, code and storage: their keys and values in the state trie, reads from a trie of which only
+//! proven parts are available, and the changes of a block.
 
 mod access;
 mod account;

@@ -1,4 +1,4 @@
-//! A state that remembers what was read of it: what a witness has to prove.
+//! A state that records which keys were read: the keys that a witness must prove.
 
 use alloc::collections::BTreeSet;
 use core::cell::RefCell;
@@ -7,19 +7,19 @@ use alloy_primitives::{Address, Bytes, U256};
 
 use super::reader::{AccountState, StateError, StateKey, StateReader};
 
-/// Passes reads on and notes their keys.
+/// Forwards reads to another state and records their keys.
 pub struct NotingState<'a> {
     base: &'a dyn StateReader,
     keys: RefCell<BTreeSet<StateKey>>,
 }
 
 impl<'a> NotingState<'a> {
-    /// Nothing read yet.
+    /// Creates a reader with no keys recorded.
     pub fn new(base: &'a dyn StateReader) -> Self {
         Self { base, keys: RefCell::default() }
     }
 
-    /// Everything that was read.
+    /// The keys that were read.
     pub fn into_keys(self) -> BTreeSet<StateKey> {
         self.keys.into_inner()
     }
@@ -36,7 +36,7 @@ impl StateReader for NotingState<'_> {
     }
 
     fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
-        // The marker lies on the way of every slot, the first one's too.
+        // The marker lies on the path to every slot, so the proof of slot 0 includes it.
         self.note(StateKey::Storage(*address, U256::ZERO));
         self.base.is_contract(address)
     }

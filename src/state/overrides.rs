@@ -1,4 +1,4 @@
-//! State overrides of `eth_call`: an overlay that is read before the state.
+//! State overrides of `eth_call`: an overlay over the state.
 
 use alloc::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::reader::{AccountState, StateError, StateReader};
 /// Overrides by account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StateOverride {
-    /// What to pretend of each account.
+    /// The override of each account.
     pub accounts: BTreeMap<Address, AccountOverride>,
 }
 
-/// What to pretend of one account.
+/// The override of one account. Fields that are `None` keep the value of the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountOverride {
     /// Balance in wei.
@@ -29,17 +29,17 @@ pub struct AccountOverride {
 /// Storage of an overridden account.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OverrideStorage {
-    /// As in the state.
+    /// The storage of the state, unchanged.
     #[default]
     Keep,
-    /// These slots instead of the state's (`stateDiff`).
+    /// Slots that replace those of the state; all others are unchanged (`stateDiff`).
     Patch(BTreeMap<U256, U256>),
-    /// Only these slots, every other one zero (`state`).
+    /// The only slots of the account; all others are zero (`state`).
     Replace(BTreeMap<U256, U256>),
 }
 
 impl OverrideStorage {
-    /// Whether it names a slot.
+    /// Whether the override sets a slot.
     fn writes(&self) -> bool {
         match self {
             Self::Keep => false,
@@ -49,7 +49,7 @@ impl OverrideStorage {
 }
 
 impl AccountOverride {
-    /// Whether balance, nonce or code are given, which alone makes a missing account exist.
+    /// Whether the override sets balance, nonce or code. Each of them makes a missing account exist.
     fn names_account(&self) -> bool {
         self.balance.is_some() || self.nonce.is_some() || self.code.is_some()
     }
@@ -69,14 +69,14 @@ impl AccountOverride {
     }
 }
 
-/// A state seen through overrides.
+/// A state with overrides applied.
 pub struct OverriddenState<'a> {
     base: &'a dyn StateReader,
     overrides: &'a StateOverride,
 }
 
 impl<'a> OverriddenState<'a> {
-    /// `base`, except where `overrides` say otherwise.
+    /// Applies `overrides` to `base`.
     pub fn new(base: &'a dyn StateReader, overrides: &'a StateOverride) -> Self {
         Self { base, overrides }
     }
@@ -94,7 +94,8 @@ impl StateReader for OverriddenState<'_> {
         Ok(over.account(base))
     }
 
-    /// Code put on a plain account leaves it one; only storage makes a missing account a contract.
+    /// An override of code does not make a plain account a contract. A missing account becomes a contract
+    /// only if the override sets nothing but storage.
     fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
         let founds = self.of(address).is_some_and(|over| !over.names_account() && over.storage.writes());
         if founds && self.base.account(address)?.is_none() {

@@ -1,18 +1,18 @@
-//! Reading state of which parts may be missing.
+//! Reads of a state of which parts may be missing.
 
 use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
 use thiserror::Error;
 
 use super::account::AccountError;
 
-/// One fact about the state, or about the chain it stands on, that a run may lack.
+/// A fact about the state, or about the chain below it, that a run may need and not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateKey {
     /// Nonce, balance, code hash and code length of an account.
     Account(Address),
     /// A storage slot.
     Storage(Address, U256),
-    /// Bytes of a slot whose proof is at hand, but whose value of more than 32 bytes is not.
+    /// Bytes of a slot's value of more than 32 bytes. The proof, which states only its hash, is available.
     StorageBytes(Address, U256),
     /// Bytes of an account's code, whose hash is known.
     Code(Address),
@@ -26,42 +26,42 @@ pub enum StateKey {
     TotalDifficulty(u64),
 }
 
-/// An account as reading it gives it.
+/// An account as read from the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountState {
-    /// Transactions sent, or contracts created.
+    /// Number of transactions sent, or of contracts created.
     pub nonce: u64,
     /// Balance in wei.
     pub balance: U256,
-    /// Hash of the code; that of no bytes where there is none.
+    /// Hash of the code; keccak-256 of no bytes if there is none.
     pub code_hash: B256,
     /// Length of the code in bytes.
     pub code_size: u32,
 }
 
 impl AccountState {
-    /// An account that exists and has nothing.
+    /// An account that exists with nonce 0, balance 0 and no code.
     pub const EMPTY: Self = Self { nonce: 0, balance: U256::ZERO, code_hash: KECCAK256_EMPTY, code_size: 0 };
 }
 
-/// Why a read gave nothing.
+/// Why a read failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// Not at hand: to be fetched and proven.
+    /// The data is not available. It has to be fetched and proven.
     #[error("state lacks {0:?}")]
     Missing(StateKey),
-    /// Committed to by the root, yet not what it must be. No fetching helps.
+    /// The root commits to data that is invalid. Fetching it again does not help.
     #[error("state at {key:?} is corrupt: {fault}")]
     Corrupt {
-        /// What was read.
+        /// The key that was read.
         key: StateKey,
-        /// What is wrong with it.
+        /// The fault of the data.
         fault: Corrupt,
     },
 }
 
-/// What is wrong with bytes that hash as they must.
+/// The fault of data that has the right hash.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Corrupt {
@@ -71,26 +71,26 @@ pub enum Corrupt {
     /// An account does not parse.
     #[error(transparent)]
     Account(#[from] AccountError),
-    /// A storage value of more than 32 bytes where a word is needed.
-    #[error("storage value of {0} bytes is no word")]
+    /// A storage value has more than 32 bytes where a word is needed.
+    #[error("storage value of {0} bytes does not fit into a 32-byte word")]
     LongWord(usize),
 }
 
-/// State at one root. Absent and missing are different answers: absence is proven.
+/// The state at one root. An absent value is proven to be absent; a missing one is an error.
 pub trait StateReader {
-    /// The account, `None` where there is none.
+    /// The account; `None` if it does not exist.
     fn account(&self, address: &Address) -> Result<Option<AccountState>, StateError>;
 
     /// Whether the account has the storage-root marker.
     fn is_contract(&self, address: &Address) -> Result<bool, StateError>;
 
-    /// Bytes of a storage slot as stored (words without leading zeros), empty where there are none.
+    /// Bytes of a storage slot as stored (words without leading zeros); empty if the slot is not set.
     fn storage(&self, address: &Address, slot: &U256) -> Result<Bytes, StateError>;
 
-    /// Bytes of the code, empty where there is none.
+    /// Bytes of the code; empty if there is none.
     fn code(&self, address: &Address) -> Result<Bytes, StateError>;
 
-    /// A storage slot as a word; native contracts also keep longer values, which are no words.
+    /// A storage slot as a word. Fails for the longer values that native contracts store.
     fn storage_word(&self, address: &Address, slot: &U256) -> Result<U256, StateError> {
         let bytes = self.storage(address, slot)?;
         U256::try_from_be_slice(&bytes).ok_or_else(|| StateError::Corrupt {

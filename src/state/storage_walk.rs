@@ -1,4 +1,4 @@
-//! All storage of an account, from a trie that is whole.
+//! Reads the whole storage of an account from a complete trie.
 
 use alloc::collections::BTreeMap;
 
@@ -7,18 +7,19 @@ use alloy_primitives::{Address, U256};
 use super::keys::{storage_root_key, BALANCING};
 use crate::trie::Trie;
 
-/// Every storage word of an account that is not zero. Values of more than 32 bytes, which only native
-/// contracts keep, are left out.
+/// All non-zero storage words of an account. Values of more than 32 bytes, which only native contracts store,
+/// are left out.
 pub fn storage_words(trie: &Trie, address: &Address) -> BTreeMap<U256, U256> {
     storage_words_up_to(trie, address, usize::MAX).unwrap_or_default()
 }
 
-/// As [`storage_words`], or `None` where there are more than `limit`, or more keys than so many words have.
+/// As [`storage_words`], but `None` if there are more than `limit` words, or more trie nodes than `limit`
+/// words need.
 pub fn storage_words_up_to(trie: &Trie, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
     let prefix = storage_root_key(address);
     let start = prefix.len().saturating_add(BALANCING);
     let mut words = BTreeMap::new();
-    // One node more for the account's own value, at the prefix itself.
+    // One more node for the storage-root marker at the prefix itself.
     let nodes = limit.saturating_mul(2).saturating_add(1);
     let whole = trie.for_each_below(&prefix, nodes, &mut |key, value| {
         let slot = key.get(start..).and_then(U256::try_from_be_slice);
@@ -51,14 +52,15 @@ mod tests {
         trie.put(&slot_key(&mine, &U256::ZERO), vec![5]);
         trie.put(&slot_key(&mine, &U256::MAX), vec![1, 2]);
         assert_eq!(storage_words_up_to(&trie, &mine, 2), Some(want));
-        assert_eq!(storage_words_up_to(&trie, &mine, 1), None, "more than asked for");
+        assert_eq!(storage_words_up_to(&trie, &mine, 1), None, "more than the limit");
         assert!(storage_words(&trie, &Address::ZERO).is_empty());
         assert!(storage_words(&trie, &other).is_empty());
     }
 
-    /// Any number of keys may end in the same slot: those whose 80 balancing bits differ.
+    /// Keys that differ only in their 80 balancing bits end in the same slot, and there can be any number of
+    /// them.
     #[test]
-    fn keys_of_one_slot_do_not_go_uncounted() {
+    fn several_keys_of_one_slot_count_towards_the_limit() {
         let (mine, mut trie) = (Address::repeat_byte(1), Trie::new());
         for balancing in 0..9u8 {
             let mut key = slot_key(&mine, &U256::ZERO);
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_that_ends_inside_a_path() {
+    fn a_walk_finds_the_keys_below_a_prefix_that_ends_inside_a_path() {
         let mut trie = Trie::new();
         trie.put(&[1, 2, 3], vec![1]);
         trie.put(&[1, 2, 4], vec![2]);

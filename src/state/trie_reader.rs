@@ -1,4 +1,4 @@
-//! Reading a whole state from its trie: nothing is ever missing.
+//! Reads a state from its complete trie: nothing is ever missing.
 
 use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256};
 

@@ -1,4 +1,4 @@
-//! State as it lies in a trie of which only some nodes may be at hand.
+//! Reads a state from a trie of which only some nodes may be available.
 
 use alloc::string::ToString;
 
@@ -9,10 +9,10 @@ use super::keys::{account_key, code_key, slot_key, storage_root_key};
 use super::reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
 use crate::trie::{lookup, Lookup, NodeSource, WalkError};
 
-/// The state with a given root, over nodes and long values by hash.
+/// The state with a given root, read from nodes and long values by hash.
 ///
-/// The source must give out only what hashes to what was asked for; with that, and a root from a
-/// verified header, everything read here is proven.
+/// The source must only return bytes that have the requested hash. If the root comes from a verified header,
+/// everything read here is then proven.
 #[derive(Clone, Copy, Debug)]
 pub struct TrieState<S> {
     source: S,
@@ -20,7 +20,7 @@ pub struct TrieState<S> {
 }
 
 impl<S: NodeSource> TrieState<S> {
-    /// The state under `root`.
+    /// Creates a reader of the state under `root`.
     pub fn new(source: S, root: B256) -> Self {
         Self { source, root }
     }
@@ -30,7 +30,7 @@ impl<S: NodeSource> TrieState<S> {
         self.root
     }
 
-    /// Walks to a key; a node that is not at hand is named by the fact it belongs to.
+    /// Looks up a key. A missing node is reported as the missing fact `fact`.
     fn walk(&self, key: &[u8], fact: StateKey) -> Result<Lookup, StateError> {
         lookup(&self.source, self.root, key).map_err(|error| match error {
             WalkError::Missing(_) => StateError::Missing(fact),
@@ -38,7 +38,7 @@ impl<S: NodeSource> TrieState<S> {
         })
     }
 
-    /// A value of any length; a long one that is not at hand is its own fact.
+    /// Reads a value of any length. A missing long value is reported as the missing fact `long`.
     fn value(&self, key: &[u8], fact: StateKey, long: StateKey) -> Result<Bytes, StateError> {
         match self.walk(key, fact)? {
             Lookup::Absent => Ok(Bytes::new()),
@@ -65,7 +65,7 @@ impl<S: NodeSource> StateReader for TrieState<S> {
         };
         let account = Account::decode(&bytes)
             .map_err(|fault| StateError::Corrupt { key: fact, fault: Corrupt::Account(fault) })?;
-        // The code's leaf is embedded in the account's node: these nodes are at hand already.
+        // The leaf of the code has no children and at most 44 bytes, so the account's node embeds it.
         let (code_hash, code_size) = match self.walk(&code_key(address), fact)? {
             Lookup::Absent => (KECCAK256_EMPTY, 0),
             Lookup::Found(code) => {
@@ -76,7 +76,7 @@ impl<S: NodeSource> StateReader for TrieState<S> {
         Ok(Some(AccountState { nonce: account.nonce, balance: account.balance, code_hash, code_size }))
     }
 
-    /// The marker lies on the way to every slot, so the proof of any slot shows it.
+    /// The marker lies on the path to every slot, so the proof of any slot includes it.
     fn is_contract(&self, address: &Address) -> Result<bool, StateError> {
         let fact = StateKey::Storage(*address, U256::ZERO);
         Ok(self.walk(&storage_root_key(address), fact)? != Lookup::Absent)
@@ -118,7 +118,8 @@ mod tests {
         nodes
     }
 
-    /// A contract with code, a word and a long value, beside another account; and its nodes.
+    /// The nodes and the root of a state with two accounts. One is a contract with code, a word and a long
+    /// value.
     fn sample(code: &[u8]) -> (Nodes, B256) {
         let account = Account { nonce: 3, balance: U256::from(7), debt: U256::ZERO, flags: 0 };
         let mut trie = Trie::new();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn short_and_long_code_alike() {
+    fn code_is_read_whether_inline_or_stored_by_hash() {
         for code in [&[0x60, 1][..], &[0x5b; 100]] {
             let (nodes, root) = sample(code);
             let state = TrieState::new(nodes, root);
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_facts_of_their_own() {
+    fn missing_long_values_are_reported_as_separate_facts() {
         let (mut nodes, root) = sample(&[0x5b; 100]);
         nodes.remove(&keccak256([0x5b; 100]));
         nodes.remove(&keccak256([8; 40]));
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_no_word() {
+    fn a_long_value_cannot_be_read_as_a_word() {
         let (nodes, root) = sample(&[0]);
         let state = TrieState::new(nodes, root);
         assert_eq!(state.storage_word(&ADDRESS, &U256::from(5)), Ok(U256::from(9)));
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hashes_right_and_reads_wrong_is_corrupt() {
+    fn data_with_the_right_hash_that_does_not_parse_is_corrupt() {
         let mut trie = Trie::new();
         trie.put(&account_key(&ADDRESS), Bytes::from_static(&[0xc1, 0x80]));
         let error = TrieState::new(stored(&trie), trie.root()).account(&ADDRESS).unwrap_err();

@@ -1,4 +1,4 @@
-//! The write side of the state: what a block changes, over the trie it starts from.
+//! Writes to the state: the changes of a block as an overlay over a trie.
 
 use alloc::collections::BTreeMap;
 
@@ -15,36 +15,36 @@ use super::keys::{
 use super::storage_walk::storage_words_up_to;
 use crate::trie::Trie;
 
-/// A state that can be changed: an overlay that remembers what was read and holds what is new, until
-/// [`World::commit`] writes it into the trie in one go.
+/// A state that can be changed. The overlay caches what was read and holds what was written, until
+/// [`World::commit`] writes it into the trie at once.
 ///
-/// It notes by itself which keys are looked at, where somebody asks for that. Which ones are touched in
-/// the eyes of parallel lists only the code that runs transactions knows; it says so by [`World::touches`].
+/// If tracking is on, the overlay records which keys are read. It does not know which keys count as touched
+/// for parallel lists; the code that runs transactions records them with [`World::touches`].
 ///
-/// Nothing here fails. A trie made by this crate holds only accounts that decode; one from elsewhere
-/// that does not reads as empty accounts there, and gives another root.
+/// No operation fails. Tries built by this crate contain only accounts that decode. An account from another
+/// trie that does not decode is read as empty, and the resulting root differs.
 #[derive(Clone, Debug)]
 pub struct World {
     base: Trie,
     held: AddressMap<Held>,
-    /// Nonce of the REMASC transaction's sender, which has no address of 20 bytes.
+    /// Nonce of the REMASC transaction's sender, whose address does not have 20 bytes.
     remasc_nonce: Option<u64>,
-    /// Keys looked at, where somebody asks for them.
+    /// Keys that were read, if tracking is on.
     access: Option<Access>,
-    /// Keys touched in the eyes of parallel lists, where there are such lists.
+    /// Keys touched for the purposes of parallel lists, if tracking is on.
     touches: Option<Touches>,
 }
 
-/// Hash and length of a code.
+/// Hash and length in bytes of a code.
 type CodeId = (B256, usize);
 
-/// What is known of one account.
+/// The cached and changed parts of one account.
 #[derive(Clone, Debug)]
 struct Held {
     key: [u8; ACCOUNT_KEY_LEN],
     account: Option<Account>,
     account_written: bool,
-    /// The account was deleted with everything below it: the base has nothing of it any more.
+    /// The account was deleted with everything below it, so nothing of it is read from the base.
     wiped: bool,
     code: Option<CodeId>,
     new_code: Option<Bytes>,
@@ -105,37 +105,37 @@ impl Held {
 }
 
 impl World {
-    /// The state of a trie, nothing changed yet.
+    /// Creates an overlay over a trie, without changes.
     pub fn new(base: Trie) -> Self {
         Self { base, held: AddressMap::default(), remasc_nonce: None, access: None, touches: None }
     }
 
-    /// From now on remembers which keys are looked at; forgets what it has remembered.
+    /// Starts recording which keys are read. Discards earlier records.
     pub fn track_access(&mut self) {
         self.access = Some(Access::default());
     }
 
-    /// What was looked at since [`World::track_access`].
+    /// Stops recording and returns what was read since [`World::track_access`].
     pub fn take_access(&mut self) -> Access {
         self.access.take().unwrap_or_default()
     }
 
-    /// From now on has a place for touches; forgets those it has.
+    /// Starts recording touches. Discards earlier records.
     pub fn track_touches(&mut self) {
         self.touches = Some(Touches::default());
     }
 
-    /// Where touches are to be noted, if anybody wants them.
+    /// The set in which the caller records touches; `None` if tracking is off.
     pub fn touches(&mut self) -> Option<&mut Touches> {
         self.touches.as_mut()
     }
 
-    /// What was touched since [`World::track_touches`].
+    /// Stops recording and returns what was touched since [`World::track_touches`].
     pub fn take_touches(&mut self) -> Touches {
         self.touches.take().unwrap_or_default()
     }
 
-    /// Notes that a whole storage is listed.
+    /// Records that the whole storage of an account was listed.
     pub fn note_listing(&mut self, address: &Address) {
         if let Some(access) = &mut self.access {
             access.listed.insert(*address);
@@ -162,22 +162,22 @@ impl World {
         self.held_noted(address).0
     }
 
-    /// Nonce and balance; `None` where there is no account.
+    /// Nonce and balance; `None` if the account does not exist.
     pub fn account(&mut self, address: &Address) -> Option<Account> {
         self.held_noted(address).0.account
     }
 
-    /// Wei by which the balance of an account that was read lies below zero.
+    /// Wei by which the balance of an account that was read before is negative.
     pub fn debt(&self, address: &Address) -> U256 {
         self.held.get(address).and_then(|held| held.account).map_or(U256::ZERO, |account| account.debt)
     }
 
-    /// Sets nonce and balance, creating the account.
+    /// Sets nonce and balance; creates the account if needed.
     pub fn set_account(&mut self, address: &Address, account: Account) {
         *self.held_to_write(address).account_mut() = account;
     }
 
-    /// Puts nonce and balance back as [`World::account`] gave them, or takes the account away again.
+    /// Sets nonce and balance back to what [`World::account`] returned; `None` removes the account again.
     pub fn restore(&mut self, address: &Address, account: Option<Account>) {
         if let Some(held) = self.held.get_mut(address) {
             held.account = account;
@@ -185,14 +185,14 @@ impl World {
         }
     }
 
-    /// Creates the account if there is none.
+    /// Creates the account if it does not exist.
     pub fn create(&mut self, address: &Address) {
         if self.account(address).is_none() {
             self.held_to_write(address).account_mut();
         }
     }
 
-    /// Adds wei, creating the account.
+    /// Adds wei; creates the account if needed.
     pub fn credit(&mut self, address: &Address, amount: U256) {
         if amount.is_zero() {
             return self.create(address);
@@ -200,7 +200,7 @@ impl World {
         self.held_to_write(address).account_mut().credit(amount);
     }
 
-    /// Takes wei away, creating the account; the balance may fall below zero.
+    /// Subtracts wei; creates the account if needed. The balance can become negative.
     pub fn charge(&mut self, address: &Address, amount: U256) {
         if amount.is_zero() {
             return self.create(address);
@@ -208,19 +208,19 @@ impl World {
         self.held_to_write(address).account_mut().charge(amount);
     }
 
-    /// Adds one to the nonce, creating the account.
+    /// Increments the nonce; creates the account if needed.
     pub fn bump_nonce(&mut self, address: &Address) {
         let account = self.held_to_write(address).account_mut();
         account.nonce = account.nonce.saturating_add(1);
     }
 
-    /// Hash and length in bytes of the code; those of no bytes where there is none.
+    /// Hash and length in bytes of the code; those of no bytes if there is none.
     pub fn code_id(&mut self, address: &Address) -> (B256, usize) {
         let (held, base) = self.held_noted(address);
         held.code_id(base)
     }
 
-    /// The code, empty where there is none.
+    /// The code; empty if there is none.
     pub fn code_of(&mut self, address: &Address) -> Bytes {
         let (held, base) = self.held_noted(address);
         match &held.new_code {
@@ -250,14 +250,15 @@ impl World {
         held.marker_written = true;
     }
 
-    /// Bytes of a storage cell, empty where there are none.
+    /// Bytes of a storage cell; empty if the cell is not set.
     pub fn cell(&mut self, address: &Address, slot: &U256) -> Bytes {
         self.note(AccessKey::Cell(*address, *slot));
         let (held, base) = self.held(address);
         held.cell(base, slot).clone()
     }
 
-    /// A storage cell as a word; longer values, which only native contracts keep, give their end.
+    /// A storage cell as a word. Of the longer values that native contracts store, the last 32 bytes are
+    /// returned.
     pub fn word(&mut self, address: &Address, slot: &U256) -> U256 {
         self.note(AccessKey::Cell(*address, *slot));
         let (held, base) = self.held(address);
@@ -266,7 +267,7 @@ impl World {
         U256::try_from_be_slice(bytes.get(tail..).unwrap_or_default()).unwrap_or_default()
     }
 
-    /// Writes a storage cell; no bytes remove it. A missing account comes to be, as a contract.
+    /// Writes a storage cell; an empty value removes it. A missing account is created as a contract.
     pub fn set_cell(&mut self, address: &Address, slot: &U256, value: Bytes) {
         if self.account(address).is_none() {
             self.create(address);
@@ -281,8 +282,8 @@ impl World {
         self.set_cell(address, slot, word.to_be_bytes_trimmed_vec().into());
     }
 
-    /// All storage words of an account that are not zero, as they are now, or `None` where the trie has more
-    /// than `limit`; longer values are left out.
+    /// All current non-zero storage words of an account, or `None` if the trie has more than `limit`. Values
+    /// of more than 32 bytes are left out.
     pub fn storage_words(&self, address: &Address, limit: usize) -> Option<BTreeMap<U256, U256>> {
         let held = self.held.get(address);
         let wiped = held.is_some_and(|held| held.wiped);
@@ -321,13 +322,13 @@ impl World {
         })
     }
 
-    /// Adds one to it.
+    /// Increments the nonce of the REMASC transaction's sender.
     pub fn bump_remasc_nonce(&mut self) {
         self.remasc_nonce = Some(self.remasc_nonce().saturating_add(1));
     }
 
-    /// Takes over what another overlay of the same base has written; for parallel lists, which have
-    /// nothing in common.
+    /// Adds the changes of another overlay of the same base. It is used for parallel lists, whose changes do
+    /// not conflict.
     pub fn merge(&mut self, other: Self) {
         for (address, theirs) in other.held {
             match self.held.entry(address) {
@@ -339,7 +340,7 @@ impl World {
         }
     }
 
-    /// The trie with everything that was written.
+    /// Returns the trie with all changes applied.
     pub fn commit(self) -> Trie {
         let mut trie = self.base;
         let mut puts = Vec::new();
@@ -359,8 +360,8 @@ impl World {
 }
 
 impl Held {
-    /// Takes over what the other one has written. Both may have written cells of the same contract,
-    /// other things only one of them.
+    /// Adds the changes of the other overlay. Both may have changed different cells of the same contract;
+    /// everything else was changed by at most one of them.
     fn merge(&mut self, theirs: Self) {
         if theirs.wiped && !self.wiped {
             *self = theirs;
@@ -378,7 +379,7 @@ impl Held {
         self.cells.extend(theirs.cells.into_iter().filter(|(_, cell)| cell.written));
     }
 
-    /// Adds what was written; no bytes remove a value.
+    /// Appends the changes to `puts`; an empty value removes a key.
     fn write(self, puts: &mut Vec<(Vec<u8>, Bytes)>) {
         if let (true, Some(account)) = (self.account_written, &self.account) {
             puts.push((self.key.to_vec(), account.encode().into()));

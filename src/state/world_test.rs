@@ -1,4 +1,4 @@
-//! Rules of the overlay.
+//! Tests of the state overlay.
 
 use alloy_primitives::{keccak256, Address, Bytes, U256};
 
@@ -15,7 +15,7 @@ fn slot(number: u64) -> U256 {
     U256::from(number)
 }
 
-/// A contract with code and two cells, and a plain account.
+/// A state with a contract that has code and two cells, and a plain account.
 fn base() -> Trie {
     let mut world = World::new(Trie::new());
     world.credit(&A, U256::from(7));
@@ -28,7 +28,7 @@ fn base() -> Trie {
 }
 
 #[test]
-fn what_is_read_is_what_was_written() {
+fn reads_return_what_was_written() {
     let mut world = World::new(base());
     assert_eq!(world.account(&A).map(|account| account.balance), Some(U256::from(7)));
     assert_eq!(world.code_id(&A), (keccak256([0x60; 40]), 40));
@@ -44,7 +44,7 @@ fn what_is_read_is_what_was_written() {
 }
 
 #[test]
-fn reading_changes_no_root() {
+fn reads_do_not_change_the_root() {
     let before = base().root();
     let mut world = World::new(base());
     for address in [A, B, Address::ZERO] {
@@ -57,7 +57,7 @@ fn reading_changes_no_root() {
 }
 
 #[test]
-fn a_deleted_account_starts_anew() {
+fn a_deleted_account_can_be_created_again() {
     let mut world = World::new(base());
     world.remove(&A);
     assert_eq!((world.account(&A), world.word(&A, &slot(1))), (None, U256::ZERO));
@@ -67,11 +67,11 @@ fn a_deleted_account_starts_anew() {
     let mut plain = World::new(Trie::new());
     plain.create(&B);
     plain.set_word(&A, &slot(5), U256::from(5));
-    assert_eq!(state.root(), plain.commit().root(), "a written cell makes the account and its marker");
+    assert_eq!(state.root(), plain.commit().root(), "writing a cell creates the account and its marker");
 }
 
 #[test]
-fn a_restored_account_leaves_no_trace() {
+fn restoring_an_account_undoes_its_changes() {
     let before = base().root();
     let mut world = World::new(base());
     for address in [A, Address::ZERO] {
@@ -85,7 +85,7 @@ fn a_restored_account_leaves_no_trace() {
 }
 
 #[test]
-fn lists_that_share_a_contract_merge() {
+fn overlays_that_write_different_cells_of_a_contract_merge() {
     let (mut one, mut two) = (World::new(base()), World::new(base()));
     one.set_word(&A, &slot(1), U256::from(10));
     one.account(&B);
@@ -102,7 +102,7 @@ fn lists_that_share_a_contract_merge() {
 }
 
 #[test]
-fn access_is_remembered_when_asked_for() {
+fn keys_are_recorded_from_track_access_on() {
     let mut world = World::new(base());
     world.word(&A, &slot(1));
     world.track_access();
@@ -115,12 +115,12 @@ fn access_is_remembered_when_asked_for() {
     assert_eq!(
         keys.into_iter().collect::<alloc::vec::Vec<_>>(),
         expected,
-        "slot 1 was before it was asked for"
+        "slot 1 was read before tracking started"
     );
 }
 
 #[test]
-fn a_world_notes_no_touch_by_itself() {
+fn the_overlay_records_no_touches_itself() {
     let mut world = World::new(base());
     assert!(world.touches().is_none());
     world.track_touches();

@@ -1,4 +1,4 @@
-//! Runs of bits, most significant first: keys and the shared paths of nodes.
+//! Runs of bits, most significant bit first: keys and the shared paths of nodes.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ impl<'a> Bits<'a> {
         Self { bytes: key, start: 0, len: key.len().saturating_mul(8) }
     }
 
-    /// The first `len` bits of `bytes`; fewer where there are fewer.
+    /// The first `len` bits of `bytes`, or all of them if there are fewer.
     pub fn first(bytes: &'a [u8], len: usize) -> Self {
         Self { bytes, start: 0, len: len.min(bytes.len().saturating_mul(8)) }
     }
@@ -31,12 +31,12 @@ impl<'a> Bits<'a> {
         self.len == 0
     }
 
-    /// Bit `at`, or None past the end.
+    /// Bit number `at`, or `None` past the end.
     pub fn get(self, at: usize) -> Option<bool> {
         (at < self.len).then(|| self.window(at) & 0x80 != 0)
     }
 
-    /// What remains after the first `count` bits.
+    /// The bits after the first `count`.
     pub fn skip(self, count: usize) -> Self {
         let count = count.min(self.len);
         Self {
@@ -51,12 +51,12 @@ impl<'a> Bits<'a> {
         Self { len: self.len.min(count), ..self }
     }
 
-    /// First bit and the rest, or None when empty.
+    /// The first bit and the rest, or `None` if empty.
     pub fn split_first(self) -> Option<(bool, Self)> {
         Some((self.get(0)?, self.skip(1)))
     }
 
-    /// How many leading bits both have in common.
+    /// Number of leading bits that both runs share.
     pub fn common_prefix(self, other: Self) -> usize {
         let most = self.len.min(other.len);
         let mut at = 0usize;
@@ -81,8 +81,8 @@ impl<'a> Bits<'a> {
         }
     }
 
-    /// Eight bits from bit `at` on; past the end of the bytes zeros, past the end of the run whatever
-    /// follows (callers mask).
+    /// Returns eight bits starting at bit `at`. Bits past the end of the bytes are zero; bits past the end of
+    /// the run are arbitrary, and callers mask them.
     fn window(self, at: usize) -> u8 {
         let at = self.start.saturating_add(at);
         let (index, shift) = (at / 8, at % 8);
@@ -91,7 +91,7 @@ impl<'a> Bits<'a> {
             return high;
         }
         let low = self.bytes.get(index.saturating_add(1)).copied().unwrap_or(0);
-        // The shift is 1 to 7, so the wanted byte is the upper one of the shifted pair.
+        // The shift is 1 to 7, so the result is the upper byte of the shifted pair.
         let pair = u16::from_be_bytes([high, low]) << shift;
         pair.to_be_bytes()[0]
     }
@@ -105,7 +105,7 @@ impl PartialEq for Bits<'_> {
 
 impl Eq for Bits<'_> {}
 
-/// An owned run of bits, packed from the first byte on with zero padding.
+/// An owned run of bits, packed from the first byte on; the last byte is padded with zeros.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BitPath {
     bytes: Vec<u8>,
@@ -128,7 +128,7 @@ impl BitPath {
         path
     }
 
-    /// Adds one bit at the end.
+    /// Appends one bit.
     pub(crate) fn push(&mut self, bit: bool) {
         let used = self.len % 8;
         if used == 0 {
@@ -140,7 +140,7 @@ impl BitPath {
         self.len = self.len.saturating_add(1);
     }
 
-    /// Adds all of `bits` at the end.
+    /// Appends all of `bits`.
     pub(crate) fn extend(&mut self, bits: Bits<'_>) {
         let mut rest = bits;
         while let Some((bit, after)) = rest.split_first() {
@@ -149,7 +149,7 @@ impl BitPath {
         }
     }
 
-    /// Takes off all bits after the first `len`.
+    /// Removes all bits after the first `len`.
     pub(crate) fn truncate(&mut self, len: usize) {
         if len < self.len {
             *self = Self::of(self.bits().take(len));
@@ -161,7 +161,7 @@ impl BitPath {
         Bits::first(&self.bytes, self.len)
     }
 
-    /// The packed bytes, if the bits fill them.
+    /// The packed bytes, or `None` if the number of bits is not a multiple of eight.
     pub(crate) fn whole_bytes(&self) -> Option<&[u8]> {
         self.len.is_multiple_of(8).then_some(self.bytes.as_slice())
     }

@@ -1,10 +1,10 @@
-//! A hash that is computed once and may be asked for by several threads.
+//! A hash that is computed once and can be read by several threads.
 
 use alloy_primitives::B256;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Holds a hash after its first use. Two threads that compute it at the same time store the same words,
-/// so a reader that sees `ready` sees the hash.
+/// Stores a hash after its first use. Two threads that compute it at the same time store the same words, so a
+/// reader that sees `ready` reads the whole hash.
 #[derive(Debug, Default)]
 pub(super) struct HashCell {
     ready: AtomicBool,
@@ -12,7 +12,7 @@ pub(super) struct HashCell {
 }
 
 impl HashCell {
-    /// The hash, computed by `compute` if nobody has before.
+    /// Returns the hash. The first call computes it with `compute`.
     pub(super) fn get_or_compute(&self, compute: impl FnOnce() -> B256) -> B256 {
         if self.ready.load(Ordering::Acquire) {
             let mut hash = B256::ZERO;

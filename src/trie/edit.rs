@@ -1,11 +1,11 @@
-//! Changes to the persistent trie. A change copies the nodes from the root to the place and shares the
-//! rest. Recursion goes one level per node, so never deeper than a key has bits.
+//! Changes to the persistent trie. A change copies the nodes from the root to the changed place and shares
+//! the rest. Recursion descends one level per node, so it is never deeper than the key has bits.
 
 use super::bits::{BitPath, Bits};
 use super::tree_node::{Link, Stored, TreeNode};
 use alloc::sync::Arc;
 
-/// The subtree with `value` under `key`.
+/// Returns the subtree with `value` set under `key`.
 pub(super) fn put(link: &Link, key: Bits<'_>, value: Stored) -> Arc<TreeNode> {
     let Some(node) = link else {
         return TreeNode::new(BitPath::of(key), Some(value), None, None);
@@ -15,7 +15,7 @@ pub(super) fn put(link: &Link, key: Bits<'_>, value: Stored) -> Arc<TreeNode> {
     let Some((down, below)) = path.skip(shared).split_first() else {
         return put_below(node, key.skip(shared), value);
     };
-    // The key leaves inside the node's path: the path is split there.
+    // The key diverges from the node's path, or ends inside it: the path is split there.
     let old = TreeNode::new(BitPath::of(below), node.value.clone(), node.left.clone(), node.right.clone());
     let head = BitPath::of(path.take(shared));
     match key.skip(shared).split_first() {
@@ -27,7 +27,8 @@ pub(super) fn put(link: &Link, key: Bits<'_>, value: Stored) -> Arc<TreeNode> {
     }
 }
 
-/// Puts where `node`'s path is a prefix of the key; `rest` is the key after it.
+/// Sets a value in the subtree of `node`, whose path is a prefix of the key; `rest` is the key after the
+/// path.
 fn put_below(node: &Arc<TreeNode>, rest: Bits<'_>, value: Stored) -> Arc<TreeNode> {
     match rest.split_first() {
         None => TreeNode::new(node.path.clone(), Some(value), node.left.clone(), node.right.clone()),
@@ -39,27 +40,27 @@ fn put_below(node: &Arc<TreeNode>, rest: Bits<'_>, value: Stored) -> Arc<TreeNod
     }
 }
 
-/// A node whose child on side `bit` is `child` and whose other child is `other`.
+/// Creates a node whose child on side `bit` is `child` and whose other child is `other`.
 fn with_children(path: BitPath, value: Option<Stored>, bit: bool, child: Link, other: Link) -> Arc<TreeNode> {
     let (left, right) = if bit { (other, child) } else { (child, other) };
     TreeNode::new(path, value, left, right)
 }
 
-/// What to take away.
+/// The part of the trie to remove.
 #[derive(Clone, Copy)]
 pub(super) enum Removal {
     /// The value under the key.
     Value,
-    /// Every value whose key begins with the key.
+    /// Every value whose key begins with the given key.
     Subtree,
 }
 
-/// The subtree without what `key` names; None when there is nothing to take away.
+/// Returns the subtree without the values that `key` and `what` select; `None` if there are none.
 pub(super) fn remove(node: &Arc<TreeNode>, key: Bits<'_>, what: Removal) -> Option<Link> {
     let path = node.path.bits();
     let shared = key.common_prefix(path);
     if shared < path.len() {
-        // The key leaves the trie, or ends inside the path: then all below has it as a prefix.
+        // The key diverges from the path, or ends inside it and so is a prefix of all keys below.
         let all = shared == key.len() && matches!(what, Removal::Subtree);
         return all.then_some(None);
     }
@@ -78,8 +79,8 @@ pub(super) fn remove(node: &Arc<TreeNode>, key: Bits<'_>, what: Removal) -> Opti
     }
 }
 
-/// A node in its canonical form: without a value it has two children, else it is its only child with a
-/// longer path, or nothing.
+/// Returns a node in canonical form. A node without a value and with one child is replaced by that child with
+/// a longer path; one without value and children by nothing.
 fn merged(path: BitPath, value: Option<Stored>, left: Link, right: Link) -> Link {
     match (&value, &left, &right) {
         (None, None, None) => None,
@@ -89,7 +90,7 @@ fn merged(path: BitPath, value: Option<Stored>, left: Link, right: Link) -> Link
     }
 }
 
-/// `child`, which hung on side `bit` of a node with `path`, in that node's place.
+/// Replaces a node with path `path` by its only child, which was on side `bit`.
 fn lengthened(path: &BitPath, bit: bool, child: &TreeNode) -> Arc<TreeNode> {
     let path = BitPath::join(path.bits(), bit, child.path.bits());
     TreeNode::new(path, child.value.clone(), child.left.clone(), child.right.clone())

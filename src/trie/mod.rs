@@ -1,8 +1,8 @@
-//! The Unitrie (RSKIP-107, RSKIP-108): one binary trie holds accounts, code and storage; the same node
-//! format makes the transaction and receipt roots. Node codec, persistent trie, inclusion and absence
-//! proofs, multi-proofs, and the "orchid" format of the roots from before RSKIP-126.
+//! The Unitrie (RSKIP-107, RSKIP-108): one binary trie holds accounts, code and storage. The same node format
+//! is used for transaction and receipt roots. This module contains the node codec, the persistent trie,
+//! proofs of inclusion and absence, multi-proofs, and the "orchid" format of roots from before RSKIP-126.
 //!
-//! Everything that comes from outside is bounded by [`limits`] and answered with a typed error.
+//! Untrusted input is bounded by [`limits`] and refused with a typed error.
 
 mod bits;
 mod cell;

@@ -1,4 +1,4 @@
-//! Proof of many keys by one set of nodes in any order.
+//! Proof of many keys by one set of nodes, in any order.
 
 use super::bits::Bits;
 use super::limits::{
@@ -13,9 +13,8 @@ use alloc::collections::{btree_map::Entry, BTreeMap};
 use alloc::vec::Vec;
 use alloy_primitives::{keccak256, Bytes, B256};
 
-/// Nodes and long values by their hash. Bytes only get in here through [`verify_multiproof`], so each
-/// has the hash it stands under and was reached from a root; the set holds at most
-/// [`MAX_PROVEN_BYTES`].
+/// Nodes and long values by their hash. Only [`verify_multiproof`] and [`connected`] add bytes, so each entry
+/// has the hash of its key and was reached from a root. The set holds at most [`MAX_PROVEN_BYTES`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProvenNodes {
     by_hash: BTreeMap<B256, Bytes>,
@@ -23,7 +22,7 @@ pub struct ProvenNodes {
 }
 
 impl ProvenNodes {
-    /// Nothing proven yet.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
@@ -33,18 +32,18 @@ impl ProvenNodes {
         self.by_hash.len()
     }
 
-    /// True when nothing is held.
+    /// True if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// Bytes of all nodes and long values.
+    /// Total bytes of all nodes and long values.
     pub fn total_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes in everything of `other`. On an error (the limit) what was taken in until then stays: it is
-    /// proven all the same.
+    /// Adds everything in `other`. If the byte limit is reached, what was added before stays: it is proven
+    /// too.
     pub fn merge(&mut self, other: Self) -> Result<(), ProofError> {
         other.by_hash.into_iter().try_for_each(|(hash, bytes)| self.insert(hash, bytes))
     }
@@ -65,11 +64,11 @@ impl NodeSource for ProvenNodes {
     }
 }
 
-/// Checks that `nodes` prove every key of `keys` under `root`, present or absent, and that each of them
-/// is needed for one. Nodes are raw or RLP-wrapped, in any order; the same node may stand there several
-/// times (proofs of several keys put together), and embedded nodes may be listed beside their parents.
-/// `long_values` are values of more than 32 bytes in any order; one that no key has is an error, one that
-/// is not given is not (code size and hash are proven without it).
+/// Checks that `nodes` prove every key of `keys` under `root`, as present or absent, and that each node is
+/// needed for a key. Nodes are raw or RLP-wrapped, in any order. A node may be listed several times (proofs
+/// of several keys put together), and embedded nodes may be listed besides their parents. `long_values` are
+/// values of more than 32 bytes, in any order. A value that belongs to no key is an error; a missing one is
+/// not, because the node proves its size and hash.
 pub fn verify_multiproof(
     root: B256,
     keys: &[impl AsRef<[u8]>],
@@ -89,11 +88,11 @@ pub fn verify_multiproof(
     Ok(proven)
 }
 
-/// What of `nodes` hangs together under `root`, whichever keys it is meant for: nodes that the root, or a node of
-/// these, commits to, and the long values of such nodes. What does not is left out.
+/// Returns the nodes that are connected to `root`: those that the root, or another connected node, commits
+/// to, and the long values of these nodes. All other nodes and values are ignored.
 ///
 /// # Errors
-/// More nodes or bytes than may be held, or a node that does not parse.
+/// Fails if there are more nodes or bytes than allowed, or if a connected node does not parse.
 pub fn connected(
     root: B256,
     nodes: &[impl AsRef<[u8]>],
@@ -101,7 +100,7 @@ pub fn connected(
 ) -> Result<ProvenNodes, ProofError> {
     let mut given = Given::new(nodes)?;
     let mut open = alloc::vec![root];
-    // Each node is gone through once, and opens two more at most.
+    // Each node is processed once and adds at most two more.
     while let Some(hash) = open.pop() {
         let Some(listed) = given.listed(&hash).filter(|listed| !listed.used) else { continue };
         listed.used = true;
@@ -118,7 +117,7 @@ pub fn connected(
     let mut proven = ProvenNodes::new();
     given.take_used(&mut proven)?;
     for value in long_values {
-        // One that no node has is left out like a node.
+        // A value that belongs to no connected node is ignored.
         match given.take_values(core::slice::from_ref(value), &mut proven) {
             Ok(()) | Err(ProofError::UnusedValue { .. }) => {}
             Err(error) => return Err(error),
@@ -127,7 +126,7 @@ pub fn connected(
     Ok(proven)
 }
 
-/// A listed node.
+/// A node of the list.
 struct Listed<'a> {
     hash: B256,
     index: usize,
@@ -135,18 +134,18 @@ struct Listed<'a> {
     used: bool,
 }
 
-/// The listed nodes by their hash, and what the keys have reached.
+/// The listed nodes by hash, and what was reached from the root.
 struct Given<'a> {
     nodes: Vec<Listed<'a>>,
-    /// Places in `nodes`.
+    /// Positions in `nodes`.
     by_hash: BTreeMap<B256, u32>,
     embedded: Vec<&'a [u8]>,
-    /// Lengths of long values.
+    /// Lengths of the long values that were reached.
     values: BTreeMap<B256, u32>,
 }
 
 impl<'a> Given<'a> {
-    /// Hashes every listed node once.
+    /// Hashes each listed node once.
     fn new(nodes: &'a [impl AsRef<[u8]>]) -> Result<Self, ProofError> {
         if nodes.len() > MAX_MULTIPROOF_NODES {
             let (count, max) = (nodes.len(), MAX_MULTIPROOF_NODES);
@@ -157,7 +156,7 @@ impl<'a> Given<'a> {
             let bytes = unwrap_node(node.as_ref())?;
             let hash = keccak256(bytes);
             if let Entry::Vacant(vacant) = by_hash.entry(hash) {
-                // There are at most MAX_MULTIPROOF_NODES.
+                // The list has at most MAX_MULTIPROOF_NODES entries.
                 vacant.insert(listed.len() as u32);
                 listed.push(Listed { hash, index, bytes, used: false });
             }
@@ -165,7 +164,7 @@ impl<'a> Given<'a> {
         Ok(Self { nodes: listed, by_hash, embedded: Vec::new(), values: BTreeMap::new() })
     }
 
-    /// Follows a key to its end and marks what it needs.
+    /// Follows a key from the root and marks the nodes it needs.
     fn walk(&mut self, root: B256, key: &[u8]) -> Result<(), ProofError> {
         if key.len() > MAX_KEY_BYTES {
             return Err(ProofError::KeyTooLong { len: key.len(), max: MAX_KEY_BYTES });
@@ -207,8 +206,8 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// Hands over the nodes that were reached. A node that was not must be the copy of an embedded one
-    /// that was.
+    /// Adds the nodes that were reached to `proven`. Any other node must be a copy of an embedded node that
+    /// was reached.
     fn take_used(&mut self, proven: &mut ProvenNodes) -> Result<(), ProofError> {
         let mut embedded = BTreeMap::new();
         if self.nodes.iter().any(|listed| !listed.used) {
@@ -224,7 +223,8 @@ impl<'a> Given<'a> {
         Ok(())
     }
 
-    /// Hands over the long values, each of which must be reached and have the length stated there.
+    /// Adds the long values to `proven`. Each must have been reached and must have the length stated in its
+    /// node.
     fn take_values(&self, values: &[impl AsRef<[u8]>], proven: &mut ProvenNodes) -> Result<(), ProofError> {
         let mut bytes = 0usize;
         for (index, value) in values.iter().enumerate() {
@@ -241,7 +241,7 @@ impl<'a> Given<'a> {
     }
 }
 
-/// `bytes`, if not more than `max`.
+/// Returns `bytes` if it is at most `max`.
 fn within(what: &'static str, bytes: usize, max: usize) -> Result<usize, ProofError> {
     match bytes <= max {
         true => Ok(bytes),
@@ -253,10 +253,10 @@ fn within(what: &'static str, bytes: usize, max: usize) -> Result<usize, ProofEr
 mod tests {
     use super::*;
 
-    /// The limit holds for what is gathered over several proofs, and what is there already is not
-    /// counted twice.
+    /// The byte limit applies to the sum over merged proofs, and a node that is already in the set is not
+    /// counted again.
     #[test]
-    fn proven_nodes_are_bounded() {
+    fn merged_proven_nodes_stay_within_the_byte_limit() {
         let set = |byte: u8, len: usize| {
             let mut set = ProvenNodes::new();
             set.insert(B256::repeat_byte(byte), Bytes::from(alloc::vec![0; len])).unwrap();

@@ -9,7 +9,7 @@
 //! [value]  up to 32 bytes to the end, or keccak-256 and three bytes of length
 //! ```
 //!
-//! The parser takes exactly the bytes that the serializer writes, so a hash stands for one node only.
+//! The parser accepts exactly the bytes that the serializer writes, so a hash identifies one node only.
 
 use super::bits::Bits;
 use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
@@ -27,12 +27,12 @@ const RIGHT: u8 = 0b0000_0100;
 const LEFT_EMBEDDED: u8 = 0b0000_0010;
 const RIGHT_EMBEDDED: u8 = 0b0000_0001;
 
-/// A child as its parent holds it.
+/// A child as stored in its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Child<'a> {
     /// keccak-256 of the child's serialization.
     Hash(&'a B256),
-    /// The serialization itself: a node without children, at most 44 bytes.
+    /// The serialization itself: a node without children, of at most 44 bytes.
     Embedded(&'a [u8]),
 }
 
@@ -43,7 +43,7 @@ pub enum Value<'a> {
     None,
     /// 1 to 32 bytes.
     Inline(&'a [u8]),
-    /// More than 32 bytes, kept elsewhere.
+    /// More than 32 bytes, stored separately.
     Long {
         /// keccak-256 of the value.
         hash: &'a B256,
@@ -52,33 +52,33 @@ pub enum Value<'a> {
     },
 }
 
-/// A parsed node; everything borrows from the serialization.
+/// A parsed node. All fields borrow from the serialization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node<'a> {
-    /// Key bits shared by everything at and below this node.
+    /// Key bits shared by all keys at and below this node.
     pub path: Bits<'a>,
-    /// Child for the next key bit 0.
+    /// The child for keys whose next bit is 0.
     pub left: Option<Child<'a>>,
-    /// Child for the next key bit 1.
+    /// The child for keys whose next bit is 1.
     pub right: Option<Child<'a>>,
-    /// Bytes of all nodes and long values below; 0 and not serialized without children.
+    /// Total bytes of all nodes and long values below. Without children it is 0 and not serialized.
     pub children_size: u64,
     /// Value of the key that ends here.
     pub value: Value<'a>,
 }
 
-/// Where a key leads at a node.
+/// Result of following a key through a node.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a, 'k> {
-    /// The key leaves the trie here: no value under it, nor under any key it begins.
+    /// The key diverges from the trie here: neither it nor any key that begins with it has a value.
     Leaves,
     /// The key ends at this node.
     Ends(Value<'a>),
-    /// The key goes on, with the bits left after the child was chosen.
+    /// The key continues in this child; the bits are those left after the child was chosen.
     Goes(Child<'a>, Bits<'k>),
 }
 
-/// Parses the serialization of a node; nothing but its one valid form is accepted.
+/// Parses the serialization of a node. Only its one valid form is accepted.
 pub fn parse_node(bytes: &[u8]) -> Result<Node<'_>, NodeError> {
     if bytes.len() > MAX_NODE_BYTES {
         return Err(NodeRule::TooLarge(bytes.len()).into());
@@ -154,7 +154,7 @@ fn parse_child<'a>(
         return Err(NodeRule::EmbeddedTooLong(field, len).into());
     }
     let bytes = reader.take(usize::from(len)).ok_or(truncated)?;
-    // Checked before parsing it, so that nothing nests deeper than this.
+    // Checked before parsing the child, so that parsing never recurses more than one level.
     if !is_childless(bytes) {
         return Err(NodeRule::EmbeddedWithChildren(field).into());
     }
@@ -163,7 +163,7 @@ fn parse_child<'a>(
     Ok(Some(Child::Embedded(bytes)))
 }
 
-/// True unless the flags of this serialization announce a child.
+/// True unless the flags of this serialization state a child.
 pub(super) fn is_childless(bytes: &[u8]) -> bool {
     bytes.first().is_none_or(|flags| flags & (LEFT | RIGHT) == 0)
 }
@@ -190,12 +190,12 @@ fn parse_value(mut reader: Reader<'_>, long: bool) -> Result<Value<'_>, NodeRule
 }
 
 impl<'a> Node<'a> {
-    /// True when nothing is below.
+    /// True if the node has no children.
     pub fn is_terminal(&self) -> bool {
         self.left.is_none() && self.right.is_none()
     }
 
-    /// Follows `key` (the bits not yet used on the way here) through this node.
+    /// Follows `key` (the bits not consumed above this node) through this node.
     pub fn step<'k>(&self, key: Bits<'k>) -> Step<'a, 'k> {
         if key.common_prefix(self.path) < self.path.len() {
             return Step::Leaves;
@@ -288,7 +288,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Bytes that a shared path of `bits` bits takes: length code and packed bits, nothing for no bits.
+/// Length of a serialized path of `bits` bits: length code and packed bits, or 0 for an empty path.
 pub(super) fn path_encoded_len(bits: usize) -> usize {
     let code = match bits {
         0 => return 0,

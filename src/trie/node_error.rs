@@ -1,4 +1,4 @@
-//! Why bytes are not a trie node.
+//! Errors of the trie node parser.
 
 use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
 use core::fmt;
@@ -13,7 +13,7 @@ pub enum Field {
     LeftChild,
     /// Right child.
     RightChild,
-    /// Size in bytes of everything below, a Bitcoin varint.
+    /// Total size in bytes of everything below the node, as a Bitcoin varint.
     ChildrenSize,
     /// Value, or its hash and length.
     Value,
@@ -31,10 +31,10 @@ impl fmt::Display for Field {
     }
 }
 
-/// Where the fault is: in the node, or in a child embedded in it.
+/// The node that breaks a rule: the parsed node or a child embedded in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The node itself.
+    /// The parsed node.
     Itself,
     /// Its embedded left child.
     Left,
@@ -56,10 +56,10 @@ impl fmt::Display for Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NodeRule {
-    /// No byte at all.
+    /// There are no bytes.
     #[error("no bytes")]
     Empty,
-    /// More bytes than any node has.
+    /// The node has more bytes than [`MAX_NODE_BYTES`].
     #[error("{0} bytes, a node has at most {MAX_NODE_BYTES}")]
     TooLarge(usize),
     /// The two top bits of the flags are not 01.
@@ -68,45 +68,45 @@ pub enum NodeRule {
     /// The bytes end inside a field.
     #[error("{0}: bytes end too early")]
     Truncated(Field),
-    /// A varint is longer than it has to be.
+    /// A varint is not in its shortest form.
     #[error("{0}: varint {1} is not in its shortest form")]
     VarintNotMinimal(Field, u64),
-    /// A path length that has a one-byte code (or no path at all) is written as a varint.
+    /// The path length is written as a varint although it has a one-byte code or is zero.
     #[error("shared path: a length of {0} bits has another code")]
     PathCode(u64),
-    /// The path is longer than any key.
+    /// The path is longer than [`MAX_PATH_BITS`].
     #[error("shared path: {0} bits, at most {MAX_PATH_BITS}")]
     PathTooLong(u64),
-    /// Bits after the path's last are set.
+    /// The padding after the last bit of the path is not zero.
     #[error("shared path: last byte {0:#04x} has bits set after the path's end")]
     PathPadding(u8),
-    /// An embedded flag for a child that is not there.
+    /// A child is flagged as embedded but not as present.
     #[error("{0}: flagged as embedded but not present")]
     EmbeddedWithoutChild(Field),
-    /// An embedded child is longer than embedding allows.
+    /// An embedded child is longer than [`MAX_EMBEDDED_BYTES`].
     #[error("{0}: {1} bytes embedded, at most {MAX_EMBEDDED_BYTES}")]
     EmbeddedTooLong(Field, u8),
     /// An embedded child has children.
     #[error("{0}: an embedded node must not have children")]
     EmbeddedWithChildren(Field),
-    /// A value inside the node is longer than a value there may be.
+    /// A value inside the node is longer than [`MAX_INLINE_VALUE`].
     #[error("value: {0} bytes in the node, at most {MAX_INLINE_VALUE}")]
     InlineValueTooLong(usize),
-    /// A value given by hash would have to stand in the node.
+    /// A value given by hash is short enough to be inside the node.
     #[error("value: {0} bytes by hash, must be more than {MAX_INLINE_VALUE}")]
     LongValueTooShort(u32),
-    /// Bytes after the last field.
+    /// Bytes follow the last field.
     #[error("{0} bytes after the end of the node")]
     TrailingBytes(usize),
 }
 
-/// Bytes are not a trie node in its one valid form.
+/// The bytes are not the one valid serialization of a trie node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("trie node{place}: {rule}")]
 pub struct NodeError {
     /// The node or one of its embedded children.
     pub place: Place,
-    /// The rule that is broken.
+    /// The rule that the node breaks.
     pub rule: NodeRule,
 }
 

@@ -1,10 +1,11 @@
-//! The "orchid" node format of the roots from before RSKIP-126.
+//! The "orchid" node format of roots from before RSKIP-126.
 //!
 //! ```text
 //! 02 | flags: bit 0 secure, bit 1 long value | u16 children: bit 0 left, bit 1 right | u16 path bits
 //!    | path | left hash | right hash | value, or its keccak-256 when longer than 32 bytes
 //! ```
-//! Big-endian, no embedding, no sizes. Only roots are made here: such nodes are never read.
+//! Numbers are big-endian; children are not embedded and no sizes are stored. This module only computes
+//! roots; such nodes are never read.
 
 use super::tree::Trie;
 use super::tree_node::{Stored, TreeNode};
@@ -18,8 +19,8 @@ const LONG_VALUE: u8 = 2;
 
 impl Trie {
     /// The root of the same keys and values in the orchid format. `secure` marks a trie whose keys are
-    /// hashes (the old account trie, keyed by keccak-256 of the address: the caller hashes them);
-    /// transaction and receipt roots have it off.
+    /// hashes: the old account trie, keyed by keccak-256 of the address. The caller hashes these keys.
+    /// Transaction and receipt roots are not secure.
     pub fn orchid_root(&self, secure: bool) -> B256 {
         self.top.as_ref().map_or(EMPTY_ROOT, |top| hash(top, secure))
     }
@@ -30,7 +31,7 @@ fn hash(node: &TreeNode, secure: bool) -> B256 {
     let long = matches!(node.value, Some(Stored { long_hash: Some(_), .. }));
     let flags = [(secure, SECURE), (long, LONG_VALUE)];
     let children = [(node.left.is_some(), 1), (node.right.is_some(), 2)];
-    // A path longer than 65,535 bits cannot come from a key of this chain.
+    // Keys of this chain never have paths of more than 65,535 bits.
     let bits = u16::try_from(path.len()).unwrap_or(u16::MAX);
     let mut out = Vec::with_capacity(128);
     out.extend([ARITY, bitmap(flags), 0, bitmap(children)]);

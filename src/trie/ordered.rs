@@ -1,20 +1,20 @@
-//! Roots over lists: transactions and receipts of a block.
+//! Roots of lists: the transactions and receipts of a block.
 
 use super::tree::Trie;
 use alloc::vec::Vec;
 use alloy_primitives::{Bytes, B256};
 
-/// How the nodes under a root are serialized.
+/// Serialization of the nodes under a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeFormat {
-    /// RSKIP-107, from the activation of RSKIP-126 on.
+    /// The format of RSKIP-107, used from the activation of RSKIP-126 on.
     Rskip107,
-    /// The format before, with the secure flag off.
+    /// The format used before RSKIP-126, with the secure flag off.
     Orchid,
 }
 
-/// Root of a list: the trie with the RLP of each index as key and the item as value. An empty list has
-/// [`EMPTY_ROOT`](super::EMPTY_ROOT) in both formats.
+/// Root of a list: the keys are the RLP encodings of the indices, the values are the items. The root of an
+/// empty list is [`EMPTY_ROOT`](super::EMPTY_ROOT) in both formats.
 pub fn ordered_root(items: &[impl AsRef<[u8]>], format: NodeFormat) -> B256 {
     let trie = ordered_trie(items);
     match format {
@@ -23,7 +23,7 @@ pub fn ordered_root(items: &[impl AsRef<[u8]>], format: NodeFormat) -> B256 {
     }
 }
 
-/// The trie whose root [`ordered_root`] gives.
+/// The trie whose root [`ordered_root`] returns.
 pub fn ordered_trie(items: &[impl AsRef<[u8]>]) -> Trie {
     let mut trie = Trie::new();
     for (index, item) in items.iter().enumerate() {
@@ -32,7 +32,7 @@ pub fn ordered_trie(items: &[impl AsRef<[u8]>]) -> Trie {
     trie
 }
 
-/// Key of an item: the RLP of its index (0 is 0x80, 1 to 127 one byte, 128 is 0x8180).
+/// Key of the item at `index`: the RLP of the index (0 is 0x80, 1 to 127 one byte, 128 is 0x8180).
 pub fn index_key(index: u64) -> Vec<u8> {
     alloy_rlp::encode(index)
 }

@@ -1,4 +1,4 @@
-//! All that can be read of a trie of which only some nodes are at hand.
+//! Reads a trie of which only some nodes are available.
 
 use alloy_primitives::B256;
 
@@ -9,7 +9,7 @@ use super::source::NodeSource;
 use super::tree::Trie;
 use super::EMPTY_ROOT;
 
-/// What is at hand of a trie.
+/// The available part of a trie.
 pub struct Held<'a> {
     source: &'a dyn NodeSource,
     loader: Loader<'a>,
@@ -18,11 +18,13 @@ pub struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// Everything that can be reached from a root. Nodes and values have been checked against their hashes before. A
-    /// node is read once, however often it is repeated; `interrupted` is asked now and then.
+    /// Reads everything that can be reached from a root. The nodes and values of the source have been checked
+    /// against their hashes before. Each node is read once, even if the trie contains it several times;
+    /// `interrupted` is called from time to time.
     ///
     /// # Errors
-    /// Bytes under a hash that are not a node, keys longer than any, or an interrupt.
+    /// Fails if bytes do not parse as a node, if a key is longer than
+    /// [`MAX_KEY_BYTES`](super::limits::MAX_KEY_BYTES), or if `interrupted` returns `true`.
     pub fn new(
         source: &'a dyn NodeSource,
         root: B256,
@@ -33,15 +35,15 @@ impl<'a> Held<'a> {
         Ok(Self { source, loader, root, trie })
     }
 
-    /// All keys whose values are at hand. Its root is another one wherever something is missing.
+    /// All keys whose values are available. The root of this trie differs if anything is missing.
     pub fn trie(&self) -> &Trie {
         &self.trie
     }
 
-    /// Whether all keys that begin with this one are known, present or absent.
+    /// Whether all keys with this prefix are known, as present or as absent.
     pub fn is_whole_below(&self, prefix: &[u8]) -> bool {
         let (mut key, mut hash) = (Bits::of_key(prefix), self.root);
-        // Every step uses up a bit of the key.
+        // Each step consumes at least one bit of the key.
         while hash != EMPTY_ROOT && !self.loader.is_whole(&hash) {
             let Some(bytes) = self.source.node(&hash) else { return false };
             let Ok(node) = parse_node(&bytes) else { return false };
@@ -50,7 +52,7 @@ impl<'a> Held<'a> {
             let child = if bit { node.right } else { node.left };
             match child.filter(|_| shared == node.path.len()) {
                 Some(Child::Hash(next)) => (hash, key) = (*next, rest),
-                // The key leaves the trie here, or ends in a node that is at hand with its parent.
+                // The key diverges from the trie here, or ends in a node that is embedded in its parent.
                 Some(Child::Embedded(_)) | None => return true,
             }
         }
@@ -67,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_a_trie_without_some_nodes() {
+    fn a_trie_with_missing_nodes_is_read_without_their_keys() {
         let mut trie = Trie::new();
         let mut keys: Vec<Vec<u8>> = (0..200u8).map(|n| alloc::vec![n.wrapping_mul(37), n, 1]).collect();
         keys.iter().for_each(|key| trie.put(key, alloc::vec![7; 1 + usize::from(key[1])]));
@@ -98,7 +100,8 @@ mod tests {
         keys
     }
 
-    /// The same subtree in several places, as contracts with the same storage have it, is there in each of them.
+    /// A subtree can occur in several places, as with contracts that have the same storage; it is read in
+    /// each of them.
     #[test]
     fn repeated_subtrees_are_read_in_every_place() {
         let mut trie = Trie::new();
@@ -112,9 +115,10 @@ mod tests {
         assert_eq!(held.trie().root(), trie.root());
     }
 
-    /// A state of 24 to 60 levels whose nodes repeat their child has that many bits of keys; it is read at once.
+    /// A trie of 24 to 400 levels in which both children of each node are equal has 2^levels keys. The loader
+    /// visits each node once, so reading takes one step per level.
     #[test]
-    fn states_of_repeated_children_are_read_at_once() {
+    fn tries_of_repeated_children_are_read_in_linear_time() {
         for levels in [24, 60, 400] {
             let mut nodes = BTreeMap::new();
             let root = doubled(leaf(), levels, &mut nodes);

@@ -1,4 +1,5 @@
-//! Tries to and from a store of nodes: what a version adds is written once, versions read back share their nodes.
+//! Stores tries as nodes and loads them again. Storing a version writes only its new nodes; loaded versions
+//! share their nodes.
 
 use super::bits::BitPath;
 use super::limits::MAX_PATH_BITS;
@@ -12,35 +13,35 @@ use alloc::vec::Vec;
 use alloy_primitives::{keccak256, Bytes, B256};
 use thiserror::Error;
 
-/// A stored trie cannot be read back.
+/// A stored trie cannot be loaded.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// A node or value is missing or is not one.
+    /// A node or value is missing or invalid.
     #[error(transparent)]
     Walk(#[from] WalkError),
-    /// The bytes under a hash have another hash.
+    /// The bytes stored under a hash have another hash.
     #[error("bytes stored as {expected} hash to {found}")]
     Hash {
-        /// What they are stored under.
+        /// The hash under which they are stored.
         expected: B256,
-        /// What they hash to.
+        /// The hash that they have.
         found: B256,
     },
-    /// A path longer than any key.
+    /// The keys of the trie are longer than [`MAX_PATH_BITS`].
     #[error("{0}: keys of more than {MAX_PATH_BITS} bits")]
     TooDeep(B256),
-    /// A node without a value and without children, which no trie has.
+    /// A node has neither a value nor children. No valid trie contains such a node.
     #[error("{0}: a node with neither a value nor children")]
     Empty(B256),
-    /// Reading took longer than allowed.
+    /// The caller interrupted the reading.
     #[error("reading the state was interrupted")]
     Interrupted,
 }
 
 impl Trie {
-    /// Hands out the nodes and long values of this version that the store does not hold, children before
-    /// their parents. `known` tells whether the store holds a node; what lies below a known one is known.
+    /// Passes the nodes and long values that the store does not hold to `put`, children before parents.
+    /// `known` returns whether the store holds a node; everything below a known node is known too.
     pub fn for_each_new(&self, known: &mut dyn FnMut(&B256) -> bool, put: &mut dyn FnMut(B256, Bytes)) {
         if let Some(top) = &self.top {
             add(top, true, known, put);
@@ -69,24 +70,24 @@ fn add(
     }
 }
 
-/// Reads tries back from a store. Nodes that stand in several places or versions are read once and shared, so the
-/// work grows with the number of different nodes, however often they are repeated. The store is not trusted:
-/// everything is hashed.
+/// Loads tries from a store. Nodes that occur in several places or versions are read once and shared, so the
+/// work grows with the number of distinct nodes. The store is not trusted: everything is hashed.
 pub struct Loader<'a> {
     source: &'a dyn NodeSource,
     nodes: BTreeMap<B256, Loaded>,
-    /// Set where nodes may be missing and were hashed before; asked now and then whether to stop.
+    /// Set if nodes may be missing and have been hashed before. The function is called from time to time and
+    /// returns whether to stop.
     partial: Option<&'a dyn Fn() -> bool>,
 }
 
-/// What was read of a node and everything below it.
+/// The loaded part of a node and of everything below it.
 #[derive(Clone, Default)]
 struct Loaded {
-    /// None where nothing of it is at hand.
+    /// `None` if no part of it is available.
     node: Link,
-    /// Bits of the longest key from this node on.
+    /// Bits of the longest key from this node down.
     height: usize,
-    /// Whether everything below is at hand.
+    /// Whether everything below is available.
     whole: bool,
 }
 
@@ -95,37 +96,37 @@ struct Loaded {
 struct Open {
     hash: B256,
     bytes: Bytes,
-    /// How many bits a key may have from this node on.
+    /// Most bits that a key may have from this node down.
     bits: usize,
 }
 
-/// How many nodes are read between two looks at the interrupt.
+/// Number of nodes read between two calls of the interrupt function.
 const INTERRUPT_EVERY: usize = 256;
 
 impl<'a> Loader<'a> {
-    /// A loader that has read nothing yet.
+    /// Creates a loader with nothing loaded.
     pub fn new(source: &'a dyn NodeSource) -> Self {
         Self { source, nodes: BTreeMap::new(), partial: None }
     }
 
-    /// A loader for a source which hashed its nodes before and has only some of them; those that are missing are
-    /// read as empty. `interrupted` ends the reading.
+    /// Creates a loader for a source that has only some of the nodes and has checked their hashes. Missing
+    /// nodes are read as empty. Reading stops when `interrupted` returns `true`.
     #[cfg(feature = "local")]
     pub(super) fn partial(source: &'a dyn NodeSource, interrupted: &'a dyn Fn() -> bool) -> Self {
         Self { partial: Some(interrupted), ..Self::new(source) }
     }
 
-    /// The trie with this root.
+    /// Loads the trie with this root.
     ///
     /// # Errors
-    /// The node or value that is missing or wrong.
+    /// Names the node or value that is missing or wrong.
     pub fn load(&mut self, root: B256) -> Result<Trie, LoadError> {
         if root == EMPTY_ROOT {
             return Ok(Trie::new());
         }
         let mut open = Vec::new();
         self.open(root, MAX_PATH_BITS, &mut open)?;
-        // Depth first; the stack holds at most two nodes per bit of the longest key.
+        // Depth first. The stack holds at most two nodes per bit of the longest key.
         while let Some(next) = open.last().cloned() {
             if self.nodes.contains_key(&next.hash) || self.visit(&next, &mut open)? {
                 open.pop();
@@ -134,13 +135,13 @@ impl<'a> Loader<'a> {
         Ok(Trie { top: self.nodes.get(&root).and_then(|loaded| loaded.node.clone()) })
     }
 
-    /// Whether everything below a node that was read is at hand.
+    /// Whether everything below a loaded node is available.
     #[cfg(feature = "local")]
     pub(super) fn is_whole(&self, hash: &B256) -> bool {
         self.nodes.get(hash).is_some_and(|loaded| loaded.whole)
     }
 
-    /// Puts a node on the stack, unless it was read before.
+    /// Puts a node on the stack, unless it has been loaded before.
     fn open(&mut self, hash: B256, bits: usize, open: &mut Vec<Open>) -> Result<(), LoadError> {
         if self.nodes.contains_key(&hash) {
             return Ok(());
@@ -166,7 +167,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Builds a node whose children have been read (`true`), or opens those that have not.
+    /// Builds a node and returns `true` if its children are loaded; otherwise puts them on the stack.
     fn visit(&mut self, at: &Open, open: &mut Vec<Open>) -> Result<bool, LoadError> {
         let due = self.nodes.len().is_multiple_of(INTERRUPT_EVERY);
         if due && self.partial.is_some_and(|interrupted| interrupted()) {
@@ -185,7 +186,7 @@ impl<'a> Loader<'a> {
             return Ok(false);
         }
         let loaded = self.build(&at.hash, &node)?;
-        // A child that was read nearer to the root may have longer keys below it than there is room for here.
+        // A child that was loaded at a smaller depth may have keys below it that are too long here.
         if loaded.height > at.bits {
             return Err(LoadError::TooDeep(at.hash));
         }
@@ -193,8 +194,8 @@ impl<'a> Loader<'a> {
         Ok(true)
     }
 
-    /// The node with its value and its children, which have been read. `hash` is its own, or its parent's where it
-    /// is embedded there.
+    /// Builds a node with its value and its loaded children. `hash` is that of the node, or of its parent if
+    /// the node is embedded.
     fn build(&self, hash: &B256, node: &Node<'_>) -> Result<Loaded, LoadError> {
         let children = [self.child(hash, node.left)?, self.child(hash, node.right)?];
         let below = || children.iter().flatten();
@@ -204,8 +205,8 @@ impl<'a> Loader<'a> {
         let value = self.value(node.value)?;
         let [left, right] = children.map(|child| child.and_then(|child| child.node));
         if value.is_none() && left.is_none() && right.is_none() {
-            // Where all nodes are at hand this is none that a trie has; elsewhere nothing of it is at hand. Kept, such
-            // nodes would make walks over repeated nodes as long as their number of ways, without a key on them.
+            // In a complete source such a node is invalid. In a partial one nothing of the node is available.
+            // Keeping it would let walks over repeated nodes take exponential time without finding a key.
             return match self.partial {
                 Some(_) => Ok(Loaded { node: None, height, whole }),
                 None => Err(LoadError::Empty(*hash)),
@@ -224,7 +225,7 @@ impl<'a> Loader<'a> {
             },
             Some(Child::Embedded(bytes)) => {
                 let node = parse_node(bytes).map_err(|error| WalkError::Bad { hash: *parent, error })?;
-                // The parser takes no embedded node with children, so this goes one level down.
+                // The parser refuses embedded nodes with children, so this recurses one level at most.
                 self.build(parent, &node).map(Some)
             }
         }
@@ -271,7 +272,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn versions_come_back_and_share_nodes() {
+    fn versions_are_loaded_as_stored_and_share_nodes() {
         let mut nodes = Nodes::new();
         let first = sample(200);
         let all = store(&first, &mut nodes);
@@ -296,7 +297,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_store_that_was_changed_is_refused() {
+    fn a_store_with_missing_or_changed_bytes_is_refused() {
         let mut nodes = Nodes::new();
         let trie = sample(20);
         store(&trie, &mut nodes);
@@ -313,7 +314,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn endless_depth_is_refused() {
+    fn a_trie_with_too_long_keys_is_refused() {
         // Sixty nodes of 20 bits, each the child of the next.
         let mut nodes = Nodes::new();
         let mut trie = Trie::new();
@@ -333,7 +334,7 @@ pub(super) mod tests {
         Arc::into_inner(TreeNode::new(BitPath::default(), value, None, None)).unwrap()
     }
 
-    /// Nodes that stand below each other by hash: each has the one before as its left and right child.
+    /// Stores `levels` nodes above `leaf`. Both children of each node are the node before it.
     pub(in crate::trie) fn doubled(leaf: TreeNode, levels: usize, nodes: &mut Nodes) -> B256 {
         let mut hash = keccak256(leaf.to_bytes());
         nodes.insert(hash, leaf.to_bytes().into());
@@ -353,7 +354,8 @@ pub(super) mod tests {
         hash
     }
 
-    /// A trie of 60 levels whose nodes repeat their child has 2^60 keys; it is read in 61 steps.
+    /// A trie of 60 levels in which both children of each node are equal has 2^60 keys. It is loaded in 61
+    /// steps.
     #[test]
     fn repeated_children_are_read_once() {
         let mut nodes = Nodes::new();
@@ -366,12 +368,12 @@ pub(super) mod tests {
             seen += 1;
             true
         });
-        assert!(!whole && seen < 1_000, "a walk over keys ends after so many nodes");
+        assert!(!whole && seen < 1_000, "a walk over keys stops at its node limit");
     }
 
-    /// A node may be read first where keys are short and stand a second time where they get too long.
+    /// A node can be loaded first at a small depth and occur again where its keys are too long.
     #[test]
-    fn depth_counts_where_a_node_is_read_again() {
+    fn a_shared_node_is_checked_for_depth_in_every_place() {
         let mut nodes = Nodes::new();
         let link = |path: usize, left: &B256, right: &B256, nodes: &mut Nodes| {
             let zeros = [0; 128];
@@ -396,7 +398,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_node_without_anything_is_refused() {
+    fn a_node_without_value_and_children_is_refused() {
         let empty = TreeNode::new(BitPath::default(), None, None, None);
         let mut nodes = Nodes::new();
         let root = doubled(Arc::into_inner(empty).unwrap(), 3, &mut nodes);

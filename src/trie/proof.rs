@@ -1,4 +1,4 @@
-//! Proof of one key: the nodes on its way, in order.
+//! Proof of one key: the nodes on its path, in order.
 
 use super::bits::Bits;
 use super::limits::{MAX_KEY_BYTES, MAX_PROOF_NODES};
@@ -8,14 +8,14 @@ use super::wrap::unwrap_node;
 use super::EMPTY_ROOT;
 use alloy_primitives::{keccak256, B256};
 
-/// What a verified path ends in; borrows from the proof.
+/// The end of a verified path. It borrows from the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leaf<'a> {
-    /// There is no value under the key.
+    /// The key has no value.
     Absent,
-    /// The value, 1 to 32 bytes.
+    /// A value of 1 to 32 bytes.
     Inline(&'a [u8]),
-    /// The value has this hash and length; its bytes are not part of the nodes.
+    /// A longer value with this hash and length. The nodes do not contain its bytes.
     Long {
         /// keccak-256 of the value.
         hash: &'a B256,
@@ -24,7 +24,7 @@ pub enum Leaf<'a> {
     },
 }
 
-/// What a proof has shown; borrows from the proof.
+/// The result of a verified proof. It borrows from the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proven<'a> {
     /// The key has this value.
@@ -34,7 +34,7 @@ pub enum Proven<'a> {
 }
 
 impl<'a> Proven<'a> {
-    /// The value, or None when it is proven that there is none.
+    /// The value, or `None` if the proof shows that the key has none.
     pub fn value(self) -> Option<&'a [u8]> {
         match self {
             Self::Present(value) => Some(value),
@@ -43,9 +43,9 @@ impl<'a> Proven<'a> {
     }
 }
 
-/// Checks the proof of `key` under `root` with its value: [`verify_path`], and a long value (more than
-/// 32 bytes) has to be handed in as `long_value` and match hash and length; any other value there is an
-/// error.
+/// Checks the proof of `key` under `root`, value included. In addition to [`verify_path`], a long value (more
+/// than 32 bytes) must be passed as `long_value` and match the proven hash and length. Passing a value in any
+/// other case is an error.
 pub fn verify_proof<'a, N: AsRef<[u8]>>(
     root: B256,
     key: &[u8],
@@ -67,7 +67,7 @@ pub fn verify_proof<'a, N: AsRef<[u8]>>(
     })
 }
 
-/// Hash and length of a value that a node holds by hash.
+/// Checks hash and length of a value that a node holds by hash.
 pub(super) fn check_long_value(value: &[u8], hash: &B256, len: u32) -> Result<(), ProofError> {
     let found = keccak256(value);
     if found != *hash {
@@ -79,10 +79,10 @@ pub(super) fn check_long_value(value: &[u8], hash: &B256, len: u32) -> Result<()
     Ok(())
 }
 
-/// Checks that `nodes` are the way of `key` from `root` to its node, or to where the key leaves the trie,
-/// and nothing else. Nodes are raw or RLP-wrapped, root first or leaf first. The last node, when it is
-/// embedded in its parent, may be listed again and must then equal the bytes in the parent. No node
-/// is hashed twice.
+/// Checks that `nodes` are exactly the path of `key` from `root` to its node, or to the node where the key
+/// diverges from the trie. Nodes are raw or RLP-wrapped, root first or leaf first. If the last node is
+/// embedded in its parent, it may be listed as well and must equal the bytes in the parent. No node is hashed
+/// twice.
 pub fn verify_path<'a, N: AsRef<[u8]>>(
     root: B256,
     key: &[u8],
@@ -106,7 +106,7 @@ pub fn verify_path<'a, N: AsRef<[u8]>>(
             Step::Goes(Child::Hash(hash), rest) => (expected, key) = (*hash, rest),
             Step::Goes(Child::Embedded(bytes), rest) => {
                 list.skip_embedded(bytes)?;
-                // An embedded node has no children: the key ends in it or leaves it.
+                // An embedded node has no children, so the key ends in it or diverges from the trie.
                 return match parse_node(bytes)?.step(rest) {
                     Step::Ends(value) => list.finish(leaf(value)),
                     _ => list.finish(Leaf::Absent),
@@ -124,18 +124,18 @@ fn leaf(value: Value<'_>) -> Leaf<'_> {
     }
 }
 
-/// The listed nodes, taken from the root on whichever end it stands.
+/// The listed nodes, read from the root down whatever their order.
 pub(super) struct Listed<'a, N> {
     nodes: &'a [N],
     leaf_first: bool,
     next: usize,
-    /// Hash of the first listed node, where finding out the order needed it.
+    /// Hash of the first listed node, if it was computed to find the order.
     first_hash: Option<B256>,
 }
 
 impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
-    /// Finds out at which end the root is. A first node without children can only be a leaf when there
-    /// are more; where that does not decide, the hash of the first node does.
+    /// Determines whether the root is listed first or last. In a list of several nodes, a first node without
+    /// children is a leaf; otherwise the hash of the first node decides.
     pub(super) fn new(nodes: &'a [N], root: &B256) -> Result<Self, ProofError> {
         if nodes.len() > MAX_PROOF_NODES {
             let (count, max) = (nodes.len(), MAX_PROOF_NODES);
@@ -155,7 +155,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         Ok(list)
     }
 
-    /// Index, in the order given, of the node that comes next.
+    /// Position in the list of the next node.
     fn index(&self) -> usize {
         match self.leaf_first {
             true => self.nodes.len().saturating_sub(1).saturating_sub(self.next),
@@ -163,7 +163,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         }
     }
 
-    /// The next node's raw bytes, or None when all are taken.
+    /// The raw bytes of the next node, or `None` after the last one.
     fn peek(&self) -> Result<Option<&'a [u8]>, ProofError> {
         if self.next >= self.nodes.len() {
             return Ok(None);
@@ -171,7 +171,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         self.nodes.get(self.index()).map(|node| unwrap_node(node.as_ref())).transpose()
     }
 
-    /// The next node towards the leaf, unchecked, and its index; None when all are taken.
+    /// The next node towards the leaf, unchecked, and its position in the list; `None` after the last one.
     pub(super) fn next(&mut self) -> Option<Result<(usize, &'a [u8]), ProofError>> {
         let index = self.index();
         let next = self.peek().map(|node| node.map(|bytes| (index, bytes))).transpose();
@@ -179,7 +179,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         next
     }
 
-    /// The next node, whose hash must be `expected`.
+    /// The next node. Its hash must be `expected`.
     fn next_hashed(&mut self, expected: &B256) -> Result<&'a [u8], ProofError> {
         let bytes = self.peek()?.ok_or(ProofError::Missing { hash: *expected })?;
         let index = self.index();
@@ -194,7 +194,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         Ok(bytes)
     }
 
-    /// Steps over the listed copy of an embedded node, if there is one.
+    /// Skips the listed copy of an embedded node, if there is one. It must equal `embedded`.
     fn skip_embedded(&mut self, embedded: &[u8]) -> Result<(), ProofError> {
         match self.peek()? {
             Some(bytes) if bytes != embedded => Err(ProofError::EmbeddedDiffers { index: self.index() }),
@@ -206,7 +206,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         }
     }
 
-    /// Refuses nodes that are left over.
+    /// Fails if nodes are left over.
     fn end(&self) -> Result<(), ProofError> {
         match self.next < self.nodes.len() {
             true => Err(ProofError::UnusedNode { index: self.index() }),
@@ -214,7 +214,7 @@ impl<'a, N: AsRef<[u8]>> Listed<'a, N> {
         }
     }
 
-    /// The outcome, when no node is left over.
+    /// Returns `leaf` if no nodes are left over.
     fn finish(&self, leaf: Leaf<'a>) -> Result<Leaf<'a>, ProofError> {
         self.end()?;
         Ok(leaf)

@@ -1,14 +1,14 @@
-//! Why a proof proves nothing.
+//! Errors of proof verification.
 
 use super::node_error::NodeError;
 use alloy_primitives::B256;
 use thiserror::Error;
 
-/// A proof is refused. `index` counts the nodes in the order in which they were given.
+/// A proof is refused. `index` is the position of a node in the order given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// More nodes than a proof may have.
+    /// The proof has too many nodes.
     #[error("{count} nodes, at most {max}")]
     TooManyNodes {
         /// Nodes given.
@@ -16,7 +16,7 @@ pub enum ProofError {
         /// Nodes allowed.
         max: usize,
     },
-    /// More keys than one multi-proof may be asked for.
+    /// The multi-proof has too many keys.
     #[error("{count} keys, at most {max}")]
     TooManyKeys {
         /// Keys given.
@@ -24,7 +24,7 @@ pub enum ProofError {
         /// Keys allowed.
         max: usize,
     },
-    /// A key longer than any in a trie.
+    /// The key is longer than any key in a trie.
     #[error("key of {len} bytes, at most {max}")]
     KeyTooLong {
         /// Bytes of the key.
@@ -32,10 +32,10 @@ pub enum ProofError {
         /// Bytes allowed.
         max: usize,
     },
-    /// More bytes than may be held.
+    /// The proof has too many bytes.
     #[error("{what}: {bytes} bytes, at most {max}")]
     TooManyBytes {
-        /// What is counted.
+        /// The kind of data that is counted.
         what: &'static str,
         /// Bytes given.
         bytes: usize,
@@ -51,35 +51,35 @@ pub enum ProofError {
     /// A node does not parse.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// A node's hash is not the one that its parent, or the root, commits to.
+    /// The hash of a node is not the one that its parent, or the root, commits to.
     #[error("node {index} hashes to {found}, its parent or the root says {expected}")]
     HashMismatch {
-        /// Which node.
+        /// Position of the node.
         index: usize,
         /// The committed hash.
         expected: B256,
         /// The hash of the bytes.
         found: B256,
     },
-    /// The proof ends before the key does.
+    /// The proof ends before the end of the key.
     #[error("node {hash} is missing")]
     Missing {
         /// Hash of the node that is needed next.
         hash: B256,
     },
-    /// A node listed beside its parent differs from the bytes inside the parent.
+    /// A listed copy of an embedded node differs from the bytes in its parent.
     #[error("node {index} differs from the node embedded in its parent")]
     EmbeddedDiffers {
-        /// Which node.
+        /// Position of the node.
         index: usize,
     },
-    /// A node that no key needs.
+    /// No key needs this node.
     #[error("node {index} is not on the way to any key")]
     UnusedNode {
-        /// Which node.
+        /// Position of the node.
         index: usize,
     },
-    /// The value is given by hash and was not handed in.
+    /// The node states the value by hash, and the value was not passed.
     #[error("the value of {len} bytes with hash {hash} is missing")]
     LongValueMissing {
         /// Hash of the value.
@@ -87,7 +87,7 @@ pub enum ProofError {
         /// Length of the value in bytes.
         len: u32,
     },
-    /// The value handed in has another hash.
+    /// The value passed has another hash.
     #[error("value hashes to {found}, the node says {expected}")]
     LongValueHash {
         /// The hash in the node.
@@ -95,7 +95,7 @@ pub enum ProofError {
         /// The hash of the value.
         found: B256,
     },
-    /// The value handed in has the hash but not the length that the node states.
+    /// The value passed has the right hash, but not the length stated in the node.
     #[error("value has {found} bytes, the node says {expected}")]
     LongValueLength {
         /// The length in the node.
@@ -103,10 +103,10 @@ pub enum ProofError {
         /// The length of the value.
         found: usize,
     },
-    /// A value was handed in that no key needs.
+    /// No key needs this value.
     #[error("value {index} belongs to no key")]
     UnusedValue {
-        /// Which value.
+        /// Position of the value.
         index: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Many puts at once: a node that several of them pass is copied once.
+//! Sets many values at once. A node that several of them change is copied once.
 
 use super::bits::{BitPath, Bits};
 use super::edit::put;
@@ -8,13 +8,14 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloy_primitives::Bytes;
 
-/// A key and the value to put there.
+/// A key and its new value.
 type Put = (Vec<u8>, Bytes);
 
 impl Trie {
-    /// Sets all these values, as [`Trie::put`] does one by one; of several for one key the last one counts.
+    /// Sets all these values, like calling [`Trie::put`] for each. If a key occurs several times, its last
+    /// value counts.
     pub fn put_all(&mut self, mut puts: Vec<Put>) {
-        // A stable sort of the reverse order brings the last one of equal keys to their front.
+        // After reversing, the stable sort puts the last value of equal keys first.
         puts.reverse();
         puts.sort_by(|one, other| one.0.cmp(&other.0));
         puts.dedup_by(|later, earlier| later.0 == earlier.0);
@@ -30,7 +31,8 @@ fn bits(put: &Put, depth: usize) -> Bits<'_> {
     Bits::of_key(&put.0).skip(depth)
 }
 
-/// The subtree with these values under keys that are in order, of which `depth` bits are above it.
+/// Returns the subtree with these values set. The keys are sorted; their first `depth` bits lie above the
+/// subtree.
 fn put_sorted(link: &Link, puts: &[Put], depth: usize) -> Link {
     let (Some(first), Some(last)) = (puts.first(), puts.last()) else { return link.clone() };
     if puts.len() == 1 {
@@ -80,12 +82,12 @@ fn same(one: &Link, other: &Link) -> bool {
     }
 }
 
-/// What a node has behind its first `shared` bits.
+/// The part of a node after the first `shared` bits of its path.
 struct Below<'a> {
     value: Option<&'a Stored>,
     left: Link,
     right: Link,
-    /// The node's path ends there, so this is all of the node.
+    /// Whether the node's path ends there, so that this part is the whole node.
     whole: bool,
 }
 
@@ -99,7 +101,7 @@ impl<'a> Below<'a> {
             let (left, right) = (node.left.clone(), node.right.clone());
             return Self { value: node.value.as_ref(), left, right, whole: true };
         };
-        // The path is split there: what follows becomes a child.
+        // The path is split there; the remainder becomes a child.
         let tail =
             TreeNode::new(BitPath::of(rest), node.value.clone(), node.left.clone(), node.right.clone());
         let (left, right) = if down { (None, Some(tail)) } else { (Some(tail), None) };
@@ -113,7 +115,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn puts() -> impl Strategy<Value = Vec<Put>> {
-        // Few different bytes: keys share prefixes, are prefixes of each other, and repeat.
+        // Few different bytes, so that keys share prefixes, are prefixes of each other, and repeat.
         let byte = prop_oneof![Just(0u8), Just(1), Just(0x80), Just(0xff)];
         let key = proptest::collection::vec(byte, 0..4);
         let value = proptest::collection::vec(any::<u8>(), 0..40);
@@ -122,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_at_once_is_as_one_by_one(before in puts(), then in puts()) {
+        fn setting_values_at_once_equals_setting_them_one_by_one(before in puts(), then in puts()) {
             let mut one = Trie::new();
             before.iter().for_each(|(key, value)| one.put(key, value.clone()));
             let mut all = one.clone();
@@ -138,7 +140,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_there_already_copies_nothing(puts in puts()) {
+        fn setting_the_values_a_trie_has_copies_no_node(puts in puts()) {
             let mut trie = Trie::new();
             trie.put_all(puts);
             let mut held = Vec::new();

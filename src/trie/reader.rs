@@ -1,4 +1,4 @@
-//! A cursor over untrusted bytes: every read is checked, nothing is copied.
+//! A cursor over untrusted bytes. Every read is checked, nothing is copied.
 
 /// Reads from the front of a byte string.
 pub(super) struct Reader<'a> {
@@ -6,7 +6,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first byte.
+    /// Creates a cursor at the first byte.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -32,12 +32,12 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Everything that is left.
+    /// All bytes not read yet.
     pub(super) fn rest(self) -> &'a [u8] {
         self.rest
     }
 
-    /// A Bitcoin variable-length integer: the value, and whether it has the shortest form.
+    /// A Bitcoin variable-length integer: its value, and whether it has the shortest form.
     pub(super) fn varint(&mut self) -> Option<(u64, bool)> {
         Some(match self.byte()? {
             0xfd => {

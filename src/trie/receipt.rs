@@ -1,6 +1,6 @@
-//! Receipt proofs as a node gives them (`rsk_getTransactionReceiptNodesByHash`): leaf first, embedded
-//! nodes listed too, the receipt itself apart. The nodes are in the RSKIP-107 format whatever the block's
-//! age, so a receipts root from before RSKIP-126 cannot be proven this way.
+//! Receipt proofs in the form that nodes return (`rsk_getTransactionReceiptNodesByHash`): leaf first,
+//! embedded nodes listed too, the receipt itself separate. The nodes have the RSKIP-107 format whatever the
+//! block's age, so receipts under a root from before RSKIP-126 cannot be proven this way.
 
 use super::bits::BitPath;
 use super::node::{parse_node, Child, Node};
@@ -15,13 +15,13 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReceiptProofError {
-    /// The nodes prove nothing, or the receipt is not the one that the leaf commits to.
+    /// The nodes do not verify, or the receipt is not the one that the leaf commits to.
     #[error(transparent)]
     Proof(#[from] ProofError),
     /// There is no receipt with this index.
     #[error("no receipt {0} under the root")]
     Absent(u64),
-    /// The leaf holds a value, but not the receipt.
+    /// The leaf holds another value than the receipt.
     #[error("the leaf holds another value than the receipt")]
     OtherValue,
     /// A node is not a child of the one above it.
@@ -30,10 +30,10 @@ pub enum ReceiptProofError {
         /// Which node, counted in the order given.
         index: usize,
     },
-    /// The way from the root to the leaf is no key.
+    /// The path from the root to the leaf is not a whole number of bytes.
     #[error("the key has {bits} bits, not whole bytes")]
     KeyNotWholeBytes {
-        /// Bits of the way.
+        /// Bits of the path.
         bits: usize,
     },
     /// The key is not the RLP of an index.
@@ -41,7 +41,7 @@ pub enum ReceiptProofError {
     KeyNotAnIndex,
 }
 
-/// Checks that `receipt` (its RLP) is number `index` under a receipts root.
+/// Checks that `receipt` (its RLP) has the index `index` under a receipts root.
 pub fn prove_receipt(
     root: B256,
     index: u64,
@@ -56,9 +56,9 @@ pub fn prove_receipt(
     }
 }
 
-/// Proves `receipt` without knowing its index, and returns the index, which the way from the root to the
-/// leaf tells. The nodes must include the leaf, also where it is embedded. (Where the same receipt stands
-/// at several indices under equal nodes, one of them comes back.)
+/// Proves `receipt` without knowing its index and returns the index, which follows from the path from the
+/// root to the leaf. The nodes must include the leaf, even if it is embedded. If the same receipt has several
+/// indices under equal nodes, one of them is returned.
 pub fn receipt_index(
     root: B256,
     nodes: &[impl AsRef<[u8]>],
@@ -82,7 +82,7 @@ pub fn receipt_index(
     prove_receipt(root, index, nodes, receipt).map(|()| index)
 }
 
-/// Which child of `node` these bytes are.
+/// The side of the child of `node` that has these bytes: `true` is right. `None` if it is not a child.
 fn side_of(node: &Node<'_>, bytes: &[u8]) -> Option<bool> {
     let hash = keccak256(bytes);
     let is = |child: Option<Child<'_>>| match child {

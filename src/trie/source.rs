@@ -1,4 +1,4 @@
-//! Look-ups over a store of nodes that were checked against their hashes before.
+//! Lookups in a store of nodes whose hashes have been checked before.
 
 use super::bits::Bits;
 use super::node::{parse_node, Child, Step, Value};
@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use alloy_primitives::{keccak256, Bytes, B256};
 use thiserror::Error;
 
-/// Nodes and long values by their keccak-256. What it gives out must have that hash: nothing here
-/// checks it again.
+/// Nodes and long values by keccak-256. The bytes returned must have the requested hash; callers do not check
+/// it again.
 pub trait NodeSource {
     /// The serialization of the node, or the long value, with this hash.
     fn node(&self, hash: &B256) -> Option<Bytes>;
@@ -33,7 +33,7 @@ impl<S: NodeSource + ?Sized> NodeSource for &S {
 pub enum Lookup {
     /// A value of 1 to 32 bytes.
     Found(Bytes),
-    /// A longer value, kept under its hash in the same source.
+    /// A longer value, stored under its hash in the same source.
     FoundLong {
         /// keccak-256 of the value.
         hash: B256,
@@ -44,31 +44,31 @@ pub enum Lookup {
     Absent,
 }
 
-/// A node that a key ends at.
+/// The node at which a key ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundNode {
-    /// keccak-256 of its serialization, also where it is embedded in its parent.
+    /// keccak-256 of the serialization, even if the node is embedded in its parent.
     pub hash: B256,
-    /// Its value, if any.
+    /// The node's value, if any.
     pub value: Lookup,
 }
 
-/// A look-up cannot go on.
+/// A lookup cannot continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WalkError {
     /// The source does not have this node or long value.
     #[error("node or value {0} is missing")]
     Missing(B256),
-    /// The source holds bytes that are not a node.
+    /// The source holds bytes that do not parse as a node.
     #[error("{hash}: {error}")]
     Bad {
         /// Hash of the bytes.
         hash: B256,
-        /// What is wrong with them.
+        /// The rule that they break.
         error: NodeError,
     },
-    /// The source holds a long value of another length than the node states.
+    /// The source holds a long value whose length is not the one stated in the node.
     #[error("value {hash} has {found} bytes, the node says {expected}")]
     ValueLength {
         /// Hash of the value.
@@ -80,12 +80,12 @@ pub enum WalkError {
     },
 }
 
-/// Value of `key` in the trie with this root.
+/// Looks up the value of `key` in the trie with this root.
 pub fn lookup(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Lookup, WalkError> {
     walk(src, root, key, |_| {}, |_, _, value| owned(value)).map(|end| end.unwrap_or(Lookup::Absent))
 }
 
-/// Value of `key`, long or short, or None: a long one is taken from the source too.
+/// Looks up the value of `key`. A long value is read from the source as well.
 pub fn lookup_value(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Option<Bytes>, WalkError> {
     match lookup(src, root, key)? {
         Lookup::Absent => Ok(None),
@@ -100,7 +100,7 @@ pub fn lookup_value(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Opti
     }
 }
 
-/// The node whose path ends exactly at `key`, with or without a value; None where there is none.
+/// Looks up the node whose path ends exactly at `key`, with or without a value.
 pub fn lookup_node(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Option<FoundNode>, WalkError> {
     walk(
         src,
@@ -114,17 +114,17 @@ pub fn lookup_node(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Optio
     )
 }
 
-/// The proof of `key`: the nodes on its way from the root to its node, or to where it leaves the trie.
-/// Embedded nodes are not listed separately; an empty trie has an empty proof.
+/// Creates the proof of `key`: the nodes from the root to its node, or to the node where the key diverges
+/// from the trie. Embedded nodes are not listed separately. The proof in an empty trie is empty.
 pub fn prove(src: &dyn NodeSource, root: B256, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
     let mut nodes = Vec::new();
     walk(src, root, key, |node| nodes.push(node.clone()), |_, _, _| ())?;
     Ok(nodes)
 }
 
-/// Follows `key` and hands every stored node on the way to `visit`, and the node where the key ends, if
-/// any, to `end`: its hash (None for an embedded node), its serialization and its value. Every step
-/// uses up a bit of the key, so the way is never longer than the key.
+/// Follows `key` and passes every stored node on the path to `visit`. If the key ends at a node, passes its
+/// hash (`None` if embedded), serialization and value to `end`. Each step consumes at least one bit of the
+/// key, so the path is never longer than the key.
 fn walk<T>(
     src: &dyn NodeSource,
     root: B256,
@@ -155,7 +155,7 @@ fn walk<T>(
     }
 }
 
-/// The value, copied: a slice would keep the whole node alive.
+/// Copies the value; a slice would keep the whole node alive.
 fn owned(value: Value<'_>) -> Lookup {
     match value {
         Value::None => Lookup::Absent,

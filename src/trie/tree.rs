@@ -1,4 +1,4 @@
-//! The persistent trie: cheap clones that share their nodes.
+//! The persistent trie: clones are cheap and share their nodes.
 
 use super::bits::{BitPath, Bits};
 use super::edit::{put, remove, Removal};
@@ -7,9 +7,9 @@ use super::EMPTY_ROOT;
 use alloc::vec::Vec;
 use alloy_primitives::{Bytes, B256};
 
-/// A Unitrie in memory. A clone is one reference count; changing one copies only the nodes from the
-/// root to the changed place. Hashes are computed when they are asked for and then kept. The root
-/// depends on the keys and values only, not on the order of the changes.
+/// A Unitrie in memory. Cloning it increments one reference count; changing it copies only the nodes from the
+/// root to the changed place. Hashes are computed on demand and cached. The root depends only on keys and
+/// values, not on the order of changes.
 #[derive(Clone, Debug, Default)]
 pub struct Trie {
     pub(super) top: Link,
@@ -21,7 +21,7 @@ impl Trie {
         Self::default()
     }
 
-    /// True when no key has a value.
+    /// True if no key has a value.
     pub fn is_empty(&self) -> bool {
         self.top.is_none()
     }
@@ -32,16 +32,16 @@ impl Trie {
         node.value.as_ref().map(|stored| &stored.bytes)
     }
 
-    /// keccak-256 and length in bytes of the value under `key`. A value of more than 32 bytes is not
-    /// hashed again: its node holds the hash.
+    /// keccak-256 and length in bytes of the value under `key`. A value of more than 32 bytes is not hashed
+    /// again, because its node stores the hash.
     pub fn value_hash(&self, key: &[u8]) -> Option<(B256, usize)> {
         let stored = self.top.as_deref()?.find(Bits::of_key(key))?.value.as_ref()?;
         let hash = stored.long_hash.unwrap_or_else(|| alloy_primitives::keccak256(&stored.bytes));
         Some((hash, stored.bytes.len()))
     }
 
-    /// Sets the value under `key`; an empty value deletes it. The node format has room for values of less than
-    /// 2^24 bytes.
+    /// Sets the value under `key`; an empty value deletes it. Values must be shorter than 2^24 bytes, the
+    /// limit of the node format.
     pub fn put(&mut self, key: &[u8], value: impl Into<Bytes>) {
         let value = value.into();
         if value.is_empty() {
@@ -51,12 +51,12 @@ impl Trie {
         }
     }
 
-    /// Deletes the value under `key`; tells whether there was one.
+    /// Deletes the value under `key` and returns whether there was one.
     pub fn delete(&mut self, key: &[u8]) -> bool {
         self.remove(key, Removal::Value)
     }
 
-    /// Deletes every value whose key begins with `prefix` (an account with its code and storage); tells
+    /// Deletes every value whose key begins with `prefix` (an account with its code and storage) and returns
     /// whether there was one.
     pub fn delete_subtree(&mut self, prefix: &[u8]) -> bool {
         self.remove(prefix, Removal::Subtree)
@@ -88,14 +88,14 @@ impl Trie {
         self.top.as_deref()?.find(Bits::of_key(key)).map(TreeNode::hash)
     }
 
-    /// The proof of `key`, present or absent: serializations of the nodes on its way, root first.
-    /// Embedded nodes are not listed separately, nor is a long value.
+    /// The proof of `key`, present or absent: the serialized nodes on its path, root first. Embedded nodes
+    /// and long values are not listed.
     pub fn proof(&self, key: &[u8]) -> Vec<Bytes> {
         let mut nodes = Vec::new();
         let mut key = Bits::of_key(key);
         let mut link = self.top.as_deref();
         while let Some(node) = link {
-            // The root is never embedded, however short it is.
+            // The root is never embedded, even if it is short.
             if nodes.is_empty() || !node.is_embedded() {
                 nodes.push(Bytes::from(node.to_bytes()));
             }
@@ -109,8 +109,8 @@ impl Trie {
         nodes
     }
 
-    /// Hands out everything a node store holds: each node that is not embedded, and each long value,
-    /// with its hash; parents before their children, left before right.
+    /// Passes everything that a node store holds to `visit`: each node that is not embedded, and each long
+    /// value, with its hash; parents before children, left before right.
     pub fn for_each_stored(&self, visit: &mut dyn FnMut(B256, Bytes)) {
         let mut waiting: Vec<&TreeNode> = self.top.as_deref().into_iter().collect();
         let mut at_root = true;
@@ -126,7 +126,8 @@ impl Trie {
         }
     }
 
-    /// Hands out every key with its value in ascending order of keys. Keys put here are whole bytes.
+    /// Passes every key with its value to `visit`, in ascending order of keys. Only keys of whole bytes are
+    /// visited.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &Bytes)) {
         self.for_each_below(&[], usize::MAX, &mut |key, value| {
             visit(key, value);
@@ -134,9 +135,10 @@ impl Trie {
         });
     }
 
-    /// As [`Self::for_each`], for the keys that begin with `prefix`, until `visit` says `false`; tells whether it
-    /// never did. A trie with `n` such keys has less than `2 * n` nodes there; after `nodes` of them the walk ends as if
-    /// `visit` had ended it, since one that repeats its nodes has any number of ways through them.
+    /// As [`Self::for_each`], for the keys that begin with `prefix`, until `visit` returns `false`. Returns
+    /// whether the walk was complete. A trie with `n` such keys has fewer than `2 * n` nodes below the
+    /// prefix. The walk also stops after `nodes` nodes, because a trie that contains the same node many times
+    /// can take exponential time to walk.
     pub fn for_each_below(
         &self,
         prefix: &[u8],
@@ -163,8 +165,8 @@ impl Trie {
     }
 }
 
-/// In-order walk below `node`, with `key` the bits above it, until `visit` says `false` or `left` nodes were gone
-/// through; tells whether neither happened.
+/// In-order walk below `node`; `key` holds the bits above it. Stops when `visit` returns `false` or after
+/// `left` nodes, and returns whether neither happened.
 fn each(
     node: &TreeNode,
     key: &mut BitPath,

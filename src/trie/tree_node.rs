@@ -1,4 +1,4 @@
-//! Nodes of the persistent trie: immutable, shared, sizes known at once, hashes on demand.
+//! Nodes of the persistent trie: immutable and shared. Sizes are computed at creation, hashes on demand.
 
 use super::bits::{BitPath, Bits};
 use super::cell::HashCell;
@@ -9,35 +9,35 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloy_primitives::{keccak256, Bytes, B256};
 
-/// A child, shared with every version of the trie that has it.
+/// A child, shared by all versions of the trie that contain it.
 pub(super) type Link = Option<Arc<TreeNode>>;
 
-/// A value with its hash where the node holds only that.
+/// A value, and its hash if the node stores only the hash.
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
     pub(super) bytes: Bytes,
-    /// keccak-256 of a value of more than 32 bytes.
+    /// keccak-256 of the value, if it has more than 32 bytes.
     pub(super) long_hash: Option<B256>,
 }
 
 impl Stored {
-    /// Hashes a long value once, here.
+    /// Creates a value; a long one is hashed here, once.
     pub(super) fn new(bytes: Bytes) -> Self {
         let long_hash = (bytes.len() > MAX_INLINE_VALUE).then(|| keccak256(&bytes));
         Self { bytes, long_hash }
     }
 
-    /// The value as a serialized node holds it.
+    /// The value as stored in a serialized node.
     pub(super) fn as_value(&self) -> Value<'_> {
         match &self.long_hash {
             None => Value::Inline(&self.bytes),
-            // The format has three bytes for the length; no value in Rootstock comes near.
+            // The format has three bytes for the length, far more than any value in Rootstock needs.
             Some(hash) => Value::Long { hash, len: (self.bytes.len() as u32) & 0x00ff_ffff },
         }
     }
 }
 
-/// One node.
+/// A node of the trie.
 #[derive(Debug)]
 pub(super) struct TreeNode {
     pub(super) path: BitPath,
@@ -50,7 +50,7 @@ pub(super) struct TreeNode {
 }
 
 impl TreeNode {
-    /// Makes a node and works out its sizes from those of its children.
+    /// Creates a node and computes its sizes from those of its children.
     pub(super) fn new(path: BitPath, value: Option<Stored>, left: Link, right: Link) -> Arc<Self> {
         let mut node =
             Self { path, value, left, right, children_size: 0, encoded_len: 0, hash: HashCell::default() };
@@ -61,17 +61,17 @@ impl TreeNode {
         Arc::new(node)
     }
 
-    /// Bytes of all nodes and long values below (RSKIP-107 `childrenSize`).
+    /// Total bytes of all nodes and long values below (`childrenSize` of RSKIP-107).
     pub(super) fn children_size(&self) -> u64 {
         self.children_size
     }
 
-    /// True when nothing is below.
+    /// True if the node has no children.
     fn is_terminal(&self) -> bool {
         self.left.is_none() && self.right.is_none()
     }
 
-    /// True when the parent holds this node's serialization instead of its hash.
+    /// True if the parent stores this node's serialization instead of its hash.
     pub(super) fn is_embedded(&self) -> bool {
         self.is_terminal() && self.encoded_len <= MAX_EMBEDDED_BYTES
     }
@@ -81,7 +81,7 @@ impl TreeNode {
         self.hash.get_or_compute(|| keccak256(self.to_bytes()))
     }
 
-    /// The serialization. Hashes whatever below was not hashed yet.
+    /// Serializes the node. Descendants that have not been hashed before are hashed.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let (left, right) = (ChildBuffer::of(&self.left), ChildBuffer::of(&self.right));
         let mut out = Vec::with_capacity(self.encoded_len);
@@ -104,7 +104,7 @@ impl TreeNode {
         }
     }
 
-    /// The node under `key` (bits not yet used above this node).
+    /// The node under `key` (the bits not consumed above this node).
     pub(super) fn find(&self, key: Bits<'_>) -> Option<&Self> {
         let (mut node, mut key) = (self, key);
         loop {
@@ -119,7 +119,7 @@ impl TreeNode {
         }
     }
 
-    /// Bytes this node adds to its parent's children size.
+    /// Bytes that this node and everything below it add to its parent's children size.
     fn whole_size(&self) -> u64 {
         let long = match &self.value {
             Some(Stored { bytes, long_hash: Some(_) }) => bytes.len() as u64,
@@ -145,7 +145,7 @@ impl TreeNode {
     }
 }
 
-/// What a parent writes for a child.
+/// The form in which a parent serializes a child.
 enum ChildBuffer {
     Hash(B256),
     Embedded(Vec<u8>),

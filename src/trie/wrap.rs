@@ -1,12 +1,12 @@
-//! Nodes on the wire stand raw or wrapped as an RLP string (`eth_getProof`).
+//! Nodes on the wire are raw or wrapped in an RLP string (`eth_getProof`).
 
 use super::limits::MAX_NODE_BYTES;
 use super::node_error::NodeRule;
 use super::proof_error::ProofError;
 
-/// Takes a node out of its RLP string; a raw node comes back as it is. A raw node begins with 0x40 to
-/// 0x7f and an RLP string of more than one byte with 0x80 or more, so the two cannot be confused.
-/// Only the shortest form of the RLP length is accepted.
+/// Unwraps a node from its RLP string; a raw node is returned as it is. A raw node begins with 0x40 to 0x7f
+/// and an RLP string of more than one byte with 0x80 or more, so the two cannot be confused. The RLP length
+/// must be in its shortest form.
 pub fn unwrap_node(bytes: &[u8]) -> Result<&[u8], ProofError> {
     let (content, claimed) = match bytes {
         [len @ 0x81..=0xb7, content @ ..] => (content, usize::from(len.saturating_sub(0x80))),
@@ -26,7 +26,7 @@ pub fn unwrap_node(bytes: &[u8]) -> Result<&[u8], ProofError> {
     bounded(content)
 }
 
-/// Refuses, before anything is hashed, what is longer than any node.
+/// Refuses a node that is longer than any valid one, before it is hashed.
 fn bounded(node: &[u8]) -> Result<&[u8], ProofError> {
     match node.len() {
         0..=MAX_NODE_BYTES => Ok(node),
