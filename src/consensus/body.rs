@@ -1,4 +1,4 @@
-//! Bodies and receipts that a verified header commits to.
+//! Transactions and receipts that a verified header commits to.
 
 use alloc::vec::Vec;
 
@@ -11,27 +11,27 @@ use crate::trie::{ordered_root, NodeFormat, EMPTY_ROOT};
 use crate::types::bloom::logs_bloom;
 use crate::types::{Bloom, Receipt, Transaction, B256};
 
-/// Why transactions or receipts are not a block's.
+/// Why transactions or receipts do not belong to a block.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// Not the transactions that the header commits to.
+    /// The header commits to other transactions.
     #[error("transactionsRoot: {expected}, the transactions give {found}")]
     TransactionsRoot {
-        /// The header's root.
+        /// The root in the header.
         expected: B256,
-        /// Root of the list.
+        /// The root of the list.
         found: B256,
     },
-    /// Not the receipts that the header commits to.
+    /// The header commits to other receipts.
     #[error("receiptsRoot: {expected}, the receipts give {found}")]
     ReceiptsRoot {
-        /// The header's root.
+        /// The root in the header.
         expected: B256,
-        /// Root of the list.
+        /// The root of the list.
         found: B256,
     },
-    /// Another number of receipts than of transactions.
+    /// The numbers of receipts and transactions differ.
     #[error("{receipts} receipts for {transactions} transactions")]
     Count {
         /// Number of receipts.
@@ -39,26 +39,27 @@ pub enum BodyError {
         /// Number of transactions.
         transactions: usize,
     },
-    /// A receipt's bloom is not that of its logs. Only an invalid block can hold one.
+    /// A receipt's bloom is not the bloom of its logs. Only an invalid block can contain it.
     #[error("receipt {index}: logsBloom is not that of its logs")]
     ReceiptBloom {
-        /// Place in the block.
+        /// Index in the block.
         index: usize,
     },
-    /// The receipts' blooms together are not the header's. Only an invalid block can hold them.
-    #[error("logsBloom: not that of the receipts")]
+    /// The header's bloom is not the union of the receipts' blooms. Only an invalid block can have it.
+    #[error("logsBloom: not the union of the receipts' blooms")]
     Bloom,
-    /// A receipt's cumulative gas is not the running sum of its list. Only an invalid block can hold it.
+    /// A receipt's cumulative gas is not the running sum of its sublist. Only an invalid block can contain
+    /// it.
     #[error("receipt {index}: cumulativeGasUsed {found}, the sum is {expected}")]
     CumulativeGas {
-        /// Place in the block.
+        /// Index in the block.
         index: usize,
-        /// Sum of the gas used in its list of transactions.
+        /// Sum of the gas used in the sublist up to this transaction.
         expected: u64,
-        /// What the receipt has.
+        /// The value in the receipt.
         found: u64,
     },
-    /// The receipts' gas is not the header's. Only an invalid block can hold them.
+    /// The sum of the receipts' gas is not the header's gas used. Only an invalid block can have it.
     #[error("gasUsed: {expected}, the receipts sum up to {found}")]
     GasUsed {
         /// The header's gas used.
@@ -68,7 +69,7 @@ pub enum BodyError {
     },
 }
 
-/// The node format of a block's transaction and receipt roots: the old one before RSKIP-126.
+/// The node format of a block's transaction and receipt roots: the orchid format before RSKIP-126.
 #[must_use]
 pub fn root_format(network: &Network, number: u64) -> NodeFormat {
     if network.active(Rule::Rskip126, number) {
@@ -78,21 +79,21 @@ pub fn root_format(network: &Network, number: u64) -> NodeFormat {
     }
 }
 
-/// Root of a list of transactions.
+/// Root of the transactions trie.
 #[must_use]
 pub fn transactions_root(transactions: &[Transaction], format: NodeFormat) -> B256 {
     let encoded: Vec<Vec<u8>> = transactions.iter().map(Transaction::encode).collect();
     ordered_root(&encoded, format)
 }
 
-/// Root of a list of receipts.
+/// Root of the receipts trie.
 #[must_use]
 pub fn receipts_root(receipts: &[Receipt], format: NodeFormat) -> B256 {
     let encoded: Vec<Vec<u8>> = receipts.iter().map(Receipt::encode).collect();
     ordered_root(&encoded, format)
 }
 
-/// The transactions of a verified block.
+/// The transactions of a block, checked against its verified header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedBody {
     block: B256,
@@ -101,13 +102,13 @@ pub struct VerifiedBody {
 }
 
 impl VerifiedBody {
-    /// A body for tests of what is kept of it.
+    /// Creates a body from hashes only, for tests.
     #[cfg(test)]
     pub(crate) const fn of_hashes(block: B256, hashes: Vec<B256>) -> Self {
         Self { block, transactions: Vec::new(), hashes }
     }
 
-    /// Checks the transactions against the header's root.
+    /// Checks the transactions against the transactions root of the header.
     pub fn check(
         header: &VerifiedHeader,
         transactions: Vec<Transaction>,
@@ -122,13 +123,14 @@ impl VerifiedBody {
         Ok(Self { block: header.hash(), transactions, hashes })
     }
 
-    /// The body of a block that was executed or built here: its root was compared or computed then.
+    /// Creates the body of a block that was executed or built locally. The root was checked or computed
+    /// there.
     pub(crate) fn executed(header: &VerifiedHeader, transactions: Vec<Transaction>) -> Self {
         let hashes = transactions.iter().map(Transaction::hash).collect();
         Self { block: header.hash(), transactions, hashes }
     }
 
-    /// The body of a block whose header commits to no transactions at all (genesis).
+    /// The empty body of a block whose header commits to no transactions (genesis). `None` for other blocks.
     #[must_use]
     pub fn none(header: &VerifiedHeader) -> Option<Self> {
         let empty = header.transactions_root == EMPTY_ROOT;
@@ -141,26 +143,26 @@ impl VerifiedBody {
         self.block
     }
 
-    /// The transactions in order, REMASC's last.
+    /// The transactions in block order; the REMASC transaction is the last one.
     #[must_use]
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
-    /// Their hashes.
+    /// The hashes of the transactions, in block order.
     #[must_use]
     pub fn hashes(&self) -> &[B256] {
         &self.hashes
     }
 
-    /// Place of a transaction in the block.
+    /// Index of a transaction in the block.
     #[must_use]
     pub fn position(&self, hash: &B256) -> Option<usize> {
         self.hashes.iter().position(|other| other == hash)
     }
 }
 
-/// The receipts of a verified block, all of them.
+/// All receipts of a block, checked against its verified header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedReceipts {
     block: B256,
@@ -168,7 +170,8 @@ pub struct VerifiedReceipts {
 }
 
 impl VerifiedReceipts {
-    /// Checks the receipts against the header's root, and what every valid block holds besides: blooms and gas sums.
+    /// Checks the receipts against the receipts root of the header. Also checks the blooms and gas sums,
+    /// which hold in every valid block.
     pub fn check(
         header: &VerifiedHeader,
         receipts: Vec<Receipt>,
@@ -184,12 +187,13 @@ impl VerifiedReceipts {
         Ok(Self { block: header.hash(), receipts })
     }
 
-    /// The receipts of a block that was executed or built here: their root was compared or computed then.
+    /// Creates the receipts of a block that was executed or built locally. The root was checked or computed
+    /// there.
     pub(crate) fn executed(header: &VerifiedHeader, receipts: Vec<Receipt>) -> Self {
         Self { block: header.hash(), receipts }
     }
 
-    /// That there is one receipt per transaction of a verified body of the same block.
+    /// Checks that there is one receipt for each transaction of the same block's body.
     pub fn matches(&self, body: &VerifiedBody) -> Result<(), BodyError> {
         let (receipts, transactions) = (self.receipts.len(), body.transactions.len());
         if receipts == transactions && self.block == body.block {
@@ -210,7 +214,7 @@ impl VerifiedReceipts {
         &self.receipts
     }
 
-    /// Number of logs before a transaction's, which is the log index of its first.
+    /// Number of logs in the receipts before `position`: the log index of that transaction's first log.
     #[must_use]
     pub fn first_log_index(&self, position: usize) -> u64 {
         self.receipts.iter().take(position).map(|receipt| receipt.logs.len() as u64).sum()
@@ -231,7 +235,8 @@ fn check_blooms(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), Bod
     Err(BodyError::Bloom)
 }
 
-/// Cumulative gas starts again at each edge of the parallel lists (RSKIP-144); the block's gas is the sum of all.
+/// Checks the gas sums. Cumulative gas restarts at each edge of the parallel sublists (RSKIP-144); the
+/// block's gas is the sum over all receipts.
 fn check_gas(header: &VerifiedHeader, receipts: &[Receipt]) -> Result<(), BodyError> {
     let (mut list, mut block) = (0u64, 0u64);
     for (index, receipt) in receipts.iter().enumerate() {

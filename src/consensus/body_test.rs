@@ -1,5 +1,5 @@
-//! What every valid block's receipts hold besides the root, each broken alone: a header that commits to such receipts
-//! was mined over a state transition that is not valid.
+//! Rules that the receipts of every valid block obey besides the root. Each test breaks one rule. A header
+//! that commits to such receipts was mined over an invalid state transition.
 
 use super::body::{receipts_root, BodyError, VerifiedReceipts};
 use super::network::Network;
@@ -22,7 +22,7 @@ fn receipt(cumulative_gas_used: u64, gas_used: u64) -> Receipt {
     Receipt { success: true, cumulative_gas_used, logs_bloom: logs_bloom(&logs), logs, gas_used }
 }
 
-/// A mined header over these receipts, changed before it is mined.
+/// Mines a header that commits to these receipts; `change` is applied before mining.
 fn header(receipts: &[Receipt], change: impl Fn(&mut Header)) -> VerifiedHeader {
     let network = network();
     let mut chain = chain(network.clone(), START);
@@ -39,12 +39,12 @@ fn check(receipts: &[Receipt], change: impl Fn(&mut Header)) -> Result<VerifiedR
 }
 
 #[test]
-fn receipts_of_one_list_add_up() {
+fn cumulative_gas_adds_up_within_a_sublist() {
     assert!(check(&[receipt(21_000, 21_000), receipt(51_000, 30_000)], |_| {}).is_ok());
 }
 
 #[test]
-fn gas_starts_again_at_each_edge() {
+fn cumulative_gas_restarts_at_each_edge() {
     let receipts = [receipt(21_000, 21_000), receipt(30_000, 30_000), receipt(5, 5)];
     assert!(check(&receipts, |header| header.edges = vec![1, 2]).is_ok());
     let error = check(&receipts, |header| header.edges = vec![1]).unwrap_err();
@@ -52,7 +52,7 @@ fn gas_starts_again_at_each_edge() {
 }
 
 #[test]
-fn a_receipts_bloom_is_that_of_its_logs() {
+fn a_receipt_whose_bloom_differs_from_its_logs_is_refused() {
     let mut wrong = receipt(21_000, 21_000);
     wrong.logs_bloom = Bloom::repeat_byte(1);
     let error = check(&[wrong], |_| {}).unwrap_err();
@@ -60,19 +60,19 @@ fn a_receipts_bloom_is_that_of_its_logs() {
 }
 
 #[test]
-fn the_headers_bloom_is_that_of_all_receipts() {
+fn a_header_bloom_that_differs_from_the_receipts_is_refused() {
     let error = check(&[receipt(1, 1)], |header| header.logs_bloom = Bloom::ZERO).unwrap_err();
     assert!(matches!(error, BodyError::Bloom), "{error}");
 }
 
 #[test]
-fn cumulative_gas_is_the_sum() {
+fn a_wrong_cumulative_gas_is_refused() {
     let error = check(&[receipt(21_001, 21_000)], |_| {}).unwrap_err();
     assert!(matches!(error, BodyError::CumulativeGas { index: 0, .. }), "{error}");
 }
 
 #[test]
-fn the_headers_gas_is_the_sum() {
+fn a_header_gas_that_differs_from_the_receipts_is_refused() {
     let error = check(&[receipt(21_000, 21_000)], |header| header.gas_used = 21_001).unwrap_err();
     assert!(matches!(error, BodyError::GasUsed { expected: 21_001, found: 21_000 }), "{error}");
 }

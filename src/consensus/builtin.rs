@@ -1,4 +1,4 @@
-//! The networks that are built in. Heights and parameters are those of rskj 9.1 (June 2026).
+//! The built-in networks. Heights and parameters are those of rskj 9.1 (June 2026).
 
 use alloy_primitives::{address, b256, hex};
 
@@ -15,10 +15,11 @@ pub const DEVNET_GENESIS: B256 = b256!("0e34a837e54432dac7a969304932164e820269c8
 /// Hash of regtest's block 0.
 pub const REGTEST_GENESIS: B256 = b256!("8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe");
 
-/// Mainnet rules are known to this height: about a year of blocks above the tip of November 2026 (9.44 million).
-/// The reference has announced a hard fork at least once a year; every release moves this.
+/// Last mainnet height whose rules are known: about a year of blocks above the tip of November 2026 (9.44
+/// million). The reference node has announced a hard fork at least once a year; every release raises this
+/// height.
 pub const MAINNET_KNOWN_UNTIL: u64 = 10_500_000;
-/// The same for the test network.
+/// Last height of the test network whose rules are known.
 pub const TESTNET_KNOWN_UNTIL: u64 = 9_500_000;
 
 /// Mainnet's start by work alone. Difficulty: 4e21 is half of the 7.45e21 of block 9,000,000 (June 2026; it was 1.36e22 half
@@ -73,7 +74,7 @@ const TESTNET_LATER_FORKS: [(Fork, u64); 4] = [
     (Fork::Vetiver900, 7_604_200),
 ];
 
-/// Rules with heights of their own on both test networks.
+/// Rules whose heights on both test networks differ from those of their hard forks.
 const TESTNET_COMMON_OVERRIDES: [(Rule, u64); 4] = [
     (Rule::Rskip97, NEVER),
     (Rule::Rskip132, 43_550),
@@ -81,7 +82,7 @@ const TESTNET_COMMON_OVERRIDES: [(Rule, u64); 4] = [
     (Rule::Rskip290, 2_581_800),
 ];
 
-/// Every hard fork that devnet has, all at block 0.
+/// The hard forks of devnet, all at block 0.
 const DEVNET_FORKS: [Fork; 14] = [
     Fork::Bahamas,
     Fork::Orchid,
@@ -99,7 +100,7 @@ const DEVNET_FORKS: [Fork; 14] = [
     Fork::Vetiver900,
 ];
 
-/// The two keys of the fallback miners, the same on every network (Constants of the reference).
+/// The two keys of the fallback miners, the same on every network (`Constants` of the reference node).
 const FALLBACK_KEYS: [[u8; 65]; 2] = [
     hex!(
         "041e2b148c024770e19c4f31db2233cac791583df95b4d14a5e9fd4b38dc8254b3"
@@ -186,7 +187,8 @@ impl Network {
         })
     }
 
-    /// The second test network, chain id 34; it has no hard fork after arrowhead600 and the first one's genesis.
+    /// The second test network, chain id 34. It has the genesis of the first one and no hard fork after
+    /// arrowhead600.
     #[must_use]
     pub fn testnet2() -> Self {
         Self::new(&NetworkSpec {
@@ -203,7 +205,8 @@ impl Network {
         })
     }
 
-    /// The developers' network, chain id 32. The reference's own table lacks three hard forks, which count as never.
+    /// The developers' network, chain id 32. Three hard forks are missing from the reference node's table, so
+    /// they are never active.
     #[must_use]
     pub fn devnet() -> Self {
         let forks = DEVNET_FORKS.map(|fork| (fork, 0));
@@ -225,7 +228,8 @@ impl Network {
         })
     }
 
-    /// Local networks of the reference, chain id 33: every rule, difficulty 1, no timestamp rules.
+    /// The local network of the reference node, chain id 33: all rules active, difficulty 1, no timestamp
+    /// rules.
     #[must_use]
     pub fn regtest() -> Self {
         let mut forks = DEVNET_FORKS.map(|fork| (fork, 0)).to_vec();
@@ -263,7 +267,7 @@ impl Network {
         })
     }
 
-    /// A built-in network by name.
+    /// Returns the built-in network with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {

@@ -1,4 +1,4 @@
-//! Uncle rules on a mined chain, each broken alone, and the switch between branches.
+//! Tests of the uncle rules on a mined chain, each broken alone, and of reorganisations.
 
 use super::chain::{ChainError, Change, HeaderChain};
 use super::network::Network;
@@ -14,7 +14,7 @@ fn network() -> Network {
     easy_network(&[], &[(Rule::Rskip110, u64::MAX)])
 }
 
-/// A chain of some blocks above its checkpoint.
+/// A chain with some blocks above its checkpoint.
 fn grown(blocks: u64) -> (Network, HeaderChain) {
     let mut chain = chain(network(), START);
     for _ in 0..blocks {
@@ -34,7 +34,7 @@ fn sibling(network: &Network, chain: &HeaderChain, number: u64, gas_used: u64) -
     mine(Header { gas_used, ..child(network, parent) }).into_header()
 }
 
-/// Puts a block with these uncles on the head and attaches them.
+/// Mines a block with these uncles on the head, inserts it and attaches the uncles.
 fn attach(network: &Network, chain: &mut HeaderChain, uncles: &[Header]) -> Result<(), UncleError> {
     let head = chain.head().clone();
     let mut header = child(network, &head);
@@ -52,7 +52,7 @@ fn attach(network: &Network, chain: &mut HeaderChain, uncles: &[Header]) -> Resu
 }
 
 #[test]
-fn a_proven_uncle_counts() {
+fn a_proven_uncle_adds_its_difficulty() {
     let (network, mut chain) = grown(9);
     let before = chain.total_difficulty(&chain.head().hash()).unwrap();
     let uncle = sibling(&network, &chain, START + 8, 1);
@@ -64,7 +64,7 @@ fn a_proven_uncle_counts() {
 }
 
 #[test]
-fn an_uncle_counts_once_in_a_block() {
+fn a_block_cannot_include_an_uncle_twice() {
     let (network, mut chain) = grown(9);
     let uncle = sibling(&network, &chain, START + 8, 1);
     let error = attach(&network, &mut chain, &[uncle.clone(), uncle]).unwrap_err();
@@ -72,7 +72,7 @@ fn an_uncle_counts_once_in_a_block() {
 }
 
 #[test]
-fn an_uncle_counts_once_in_seven_blocks() {
+fn an_uncle_of_a_recent_block_cannot_be_included_again() {
     let (network, mut chain) = grown(9);
     let uncle = sibling(&network, &chain, START + 8, 1);
     attach(&network, &mut chain, std::slice::from_ref(&uncle)).unwrap();
@@ -81,7 +81,7 @@ fn an_uncle_counts_once_in_seven_blocks() {
 }
 
 #[test]
-fn an_ancestor_is_no_uncle() {
+fn an_ancestor_cannot_be_an_uncle() {
     let (network, mut chain) = grown(9);
     let ancestor = chain.by_number(START + 8).unwrap().header().clone();
     let error = attach(&network, &mut chain, &[ancestor]).unwrap_err();
@@ -89,9 +89,9 @@ fn an_ancestor_is_no_uncle() {
 }
 
 #[test]
-fn an_uncle_is_at_most_seven_generations_old() {
+fn an_uncle_more_than_seven_generations_old_is_refused() {
     let (network, mut chain) = grown(9);
-    // The block will have number START + 10; its oldest uncle's parent is seven blocks below it.
+    // The block will have number START + 10, so the parent of its oldest possible uncle is START + 3.
     let oldest = sibling(&network, &chain, START + 4, 1);
     attach(&network, &mut chain, &[oldest]).unwrap();
     let (network, mut chain) = grown(9);
@@ -101,7 +101,7 @@ fn an_uncle_is_at_most_seven_generations_old() {
 }
 
 #[test]
-fn an_uncles_parent_is_an_ancestor() {
+fn an_uncles_parent_must_be_an_ancestor() {
     let (network, mut chain) = grown(9);
     let stranger = mine(sibling(&network, &chain, START + 7, 1));
     let uncle = mine(child(&network, &stranger)).into_header();
@@ -110,7 +110,7 @@ fn an_uncles_parent_is_an_ancestor() {
 }
 
 #[test]
-fn an_uncle_keeps_the_header_rules() {
+fn an_uncle_must_obey_the_header_rules() {
     let (network, mut chain) = grown(9);
     let parent = chain.by_number(START + 7).unwrap();
     let mut uncle = child(&network, parent);
@@ -132,7 +132,7 @@ fn a_block_has_at_most_ten_uncles() {
 }
 
 #[test]
-fn uncles_are_those_the_header_commits_to() {
+fn uncles_must_be_those_the_header_commits_to() {
     let (network, mut chain) = grown(9);
     let (committed, other) =
         (sibling(&network, &chain, START + 8, 1), sibling(&network, &chain, START + 8, 2));
@@ -177,7 +177,7 @@ fn the_total_difficulty_of_genesis_is_its_own() {
 }
 
 #[test]
-fn a_header_without_known_parent_waits() {
+fn a_header_without_known_parent_is_not_misbehaviour() {
     let (network, mut chain) = grown(1);
     let stranger = mine(child(&network, &mine(Header { gas_used: 9, ..child(&network, chain.head()) })));
     let error = chain.insert(Candidate::from(stranger), None).unwrap_err();
@@ -185,7 +185,7 @@ fn a_header_without_known_parent_waits() {
 }
 
 #[test]
-fn below_the_checkpoint_nothing_branches_off() {
+fn a_branch_from_below_the_checkpoint_is_refused() {
     let network = network();
     let below = mine(super::testing::header(&network, START));
     let first = mine(child(&network, &below));
@@ -198,7 +198,7 @@ fn below_the_checkpoint_nothing_branches_off() {
 }
 
 #[test]
-fn what_is_prepended_is_the_parent_in_hash_and_number() {
+fn a_prepended_header_must_match_the_parent_hash_and_number() {
     let network = network();
     let far = mine(super::testing::header(&network, START - 5));
     let first = Header { parent_hash: far.hash(), ..super::testing::header(&network, START) };

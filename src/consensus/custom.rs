@@ -1,6 +1,6 @@
-//! Networks from a file.
+//! Networks read from a file.
 //!
-//! A JSON object; every field but `name` may be left out, and what is left out comes from `base`:
+//! The file is a JSON object. All fields but `name` are optional; missing ones are taken from `base`:
 //!
 //! ```json
 //! {
@@ -16,13 +16,17 @@
 //!   "workStart": { "difficulty": "0x2386f26fc10000", "from": 100, "headers": 5760 }
 //! }
 //! ```
-//! `base` is a built-in network's name (default `regtest`). `hardforks` and `rules` take the reference's configuration
-//! names and heights, -1 for never; a rule named in `rules` has that height, one whose hard fork is named in
-//! `hardforks` that fork's, any other the base's. On `regtest` block 0 is the reference's own allocation with the native
-//! contracts of these rules, unless `genesis` or `genesisHash` says otherwise. Numbers may be JSON integers or decimal or `0x` strings. `workStart` is
-//! what a start by work alone is judged by ([`WorkStart`]; `from` left out is the newest hard fork). `genesis` is
-//! the reference's allocation file; with it the hash of block 0 is computed, and `genesisHash`, if given, must be that
-//! hash.
+//! - `base` is the name of a built-in network, `regtest` by default.
+//! - `hardforks` and `rules` use the configuration names of the reference node. Values are heights; -1 means
+//!   never. A rule in `rules` has the height given there. Any other rule has the height of its hard fork if
+//!   `hardforks` gives it, otherwise the height it has in the base network.
+//! - `genesis` is an allocation file of the reference node. The hash of block 0 is computed from it; if
+//!   `genesisHash` is given as well, it must be equal.
+//! - On a network with base `regtest`, block 0 has the reference node's own allocation and the native
+//!   contracts of the network's rules, unless `genesis` or `genesisHash` is given.
+//! - `workStart` gives the conditions of a start by work alone ([`WorkStart`]). Its `from` is the newest hard
+//!   fork by default.
+//! - Numbers are JSON integers, or decimal or `0x` strings.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -39,38 +43,38 @@ use super::network::{Network, NetworkSpec, Params, WorkStart, NEVER, WORK_START_
 use super::rule::{Fork, Rule};
 use crate::types::{Address, B256, U256};
 
-/// Why a file is no network.
+/// Why a file does not describe a network.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NetworkFileError {
-    /// Not JSON of the right shape.
+    /// The text is not JSON of the expected form.
     #[error("network file: {0}")]
     Json(#[from] serde_json::Error),
-    /// A name that means nothing.
+    /// A name is not known.
     #[error("network file: {field}: unknown name {name}")]
     UnknownName {
-        /// Where it stands.
+        /// The field that contains it.
         field: &'static str,
         /// The name.
         name: String,
     },
-    /// A number that is none, or too large.
+    /// A value is not a number, or is too large.
     #[error("network file: {field}: {value} is not a number in range")]
     Number {
-        /// Where it stands.
+        /// The field that contains it.
         field: String,
         /// The text.
         value: String,
     },
-    /// The genesis part is wrong.
+    /// The `genesis` object is invalid.
     #[error("network file: {0}")]
     Genesis(#[from] GenesisError),
-    /// Two statements about block 0 differ.
+    /// `genesisHash` is not the hash of `genesis`.
     #[error("network file: genesisHash {stated}, the genesis given has {computed}")]
     GenesisHash {
-        /// Hash in the file.
+        /// `genesisHash` of the file.
         stated: B256,
-        /// Hash of the file's genesis.
+        /// Hash computed from `genesis`.
         computed: B256,
     },
 }
@@ -121,12 +125,12 @@ impl WorkFile<'_> {
 }
 
 impl Network {
-    /// Reads a network file; see the module's text for the format.
+    /// Reads a network file. The module documentation describes the format.
     pub fn from_json(text: &str) -> Result<Self, NetworkFileError> {
         Ok(Self::from_json_with_genesis(text)?.0)
     }
 
-    /// [`Self::from_json`], with the file's genesis if it has one.
+    /// As [`Self::from_json`], but also returns the genesis if the file contains one.
     pub fn from_json_with_genesis(text: &str) -> Result<(Self, Option<Genesis>), NetworkFileError> {
         let file: File<'_> = serde_json::from_str(text)?;
         let base_name = file.base.as_deref().unwrap_or("regtest");
@@ -170,7 +174,7 @@ fn hash(text: &str) -> Result<B256, NetworkFileError> {
     text.parse().map_err(|_| NetworkFileError::Number { field: "genesisHash".into(), value: text.into() })
 }
 
-/// Every rule's height.
+/// The height of every rule.
 fn heights(file: &File<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkFileError> {
     let mut forks = BTreeMap::new();
     for (name, height) in &file.hardforks {
@@ -190,7 +194,7 @@ fn heights(file: &File<'_>, base: &Network) -> Result<Vec<(Rule, u64)>, NetworkF
     Ok(Rule::ALL.iter().map(height).collect())
 }
 
-/// Negative heights mean never.
+/// A negative height means never.
 fn height_of(height: i64) -> u64 {
     u64::try_from(height).unwrap_or(NEVER)
 }
@@ -227,7 +231,7 @@ fn set_param(params: &mut Params, name: &str, text: &str) -> Result<(), NetworkF
     Ok(())
 }
 
-/// A JSON integer, or a decimal or `0x` string.
+/// Parses a JSON integer, or a decimal or `0x` string.
 fn number(field: &str, text: &str) -> Result<U256, NetworkFileError> {
     let bare = text.trim().trim_matches('"');
     let digits = bare.strip_prefix("0x").or_else(|| bare.strip_prefix("0X"));
@@ -245,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_left_out_comes_from_the_base() {
+    fn missing_fields_are_taken_from_the_base() {
         let network = Network::from_json(r#"{"name":"regtest"}"#).unwrap();
         assert_eq!(network, Network::regtest());
         let network = Network::from_json(r#"{"name":"mainnet","base":"mainnet"}"#).unwrap();
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn older_rules_change_block_0_of_regtest() {
-        // Hashes of the reference's block 0 with these heights.
+        // Block 0 hashes of the reference node with these heights.
         let cases = [
             ("{}", "8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe"),
             (r#"{"rskip516":-1}"#, "34c690850bc250af70fed1451eb398d8aee158acba5149ced64cdf0fc72603a2"),
@@ -292,13 +296,13 @@ mod tests {
         assert_eq!(network.activation(Rule::Rskip144), Some(9));
         assert_eq!(network.activation(Rule::Rskip98), None);
         assert_eq!(network.activation(Rule::Rskip92), Some(0));
-        // The base's own override stays where the file says nothing.
+        // An override of the base network stays in force if the file does not mention the rule.
         assert_eq!(network.activation(Rule::Rskip290), Some(2_581_800));
         assert!(network.needs_update_for(6) && !network.needs_update_for(5));
     }
 
     #[test]
-    fn faults_are_named() {
+    fn errors_name_the_wrong_field() {
         let fault = |text: &str| Network::from_json(text).unwrap_err().to_string();
         assert!(fault("{}").contains("name"));
         assert!(fault(r#"{"name":"x","base":"y"}"#).contains("base: unknown name y"));
@@ -313,7 +317,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_answered(text in ".{0,200}") {
+        fn parsing_never_panics(text in ".{0,200}") {
             let _ = Network::from_json(&text);
         }
     }

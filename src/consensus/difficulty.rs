@@ -1,18 +1,18 @@
-//! Difficulty of a block from its parent's.
+//! The difficulty of a block, computed from its parent.
 
 use super::network::{Network, RESET_GAP};
 use super::rule::Rule;
 use crate::types::{Header, U256};
 
-/// The difficulty that `header` must have after `parent`.
+/// The difficulty that `header` must have as a child of `parent`.
 ///
-/// The uncles counted are those that the header itself states; the product with the target spacing wraps in 32-bit
-/// signed arithmetic, as the reference's does.
+/// The uncle count is the one that the header states. Its product with the target spacing wraps in 32-bit
+/// signed arithmetic, as in the reference node.
 #[must_use]
 pub fn expected(header: &Header, parent: &Header, network: &Network) -> U256 {
     let rules = network.rules(header.number);
     let minimum = network.minimum_difficulty(rules);
-    // Timestamps are below 2^63: no wrap in i128.
+    // Timestamps are below 2^63, so the difference fits i128.
     let delta = i128::from(header.timestamp).saturating_sub(i128::from(parent.timestamp));
     if !rules.has(Rule::Rskip97) && delta >= i128::from(RESET_GAP) {
         return minimum;
@@ -36,7 +36,7 @@ pub fn expected(header: &Header, parent: &Header, network: &Network) -> U256 {
     moved.max(minimum)
 }
 
-/// `(1 + uncles) * spacing` in Java's `int`.
+/// `(1 + uncles) * spacing`, computed like Java's `int`.
 fn wanted_spacing(uncle_count: u32, duration_limit: i32) -> i32 {
     (uncle_count as i32).wrapping_add(1).wrapping_mul(duration_limit)
 }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_by_one_part_in_400_from_rskip_156() {
+    fn difficulty_moves_by_one_part_in_400_from_rskip_156_on() {
         let net = Network::mainnet();
         let d = 8_000_000_000_000_000u64;
         for (number, step) in [(2_392_699, d / 50), (2_392_700, d / 400), (9_000_000, d / 400)] {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_network_always_resets() {
+    fn the_test_network_resets_after_ten_minutes_at_every_height() {
         let net = Network::testnet();
         assert_eq!(difficulty(&net, 2_581_799, 600, 1 << 40, 0), U256::from(131_072));
         assert_eq!(difficulty(&net, 2_581_800, 600, 1 << 40, 0), U256::from(550_000_000));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_holds_except_where_nothing_moves() {
+    fn the_minimum_applies_only_when_the_difficulty_moves() {
         let net = Network::mainnet();
         assert_eq!(difficulty(&net, 9_000_000, 99, 1_000, 0), U256::from(7_000_000_000_000_000u64));
         assert_eq!(difficulty(&net, 9_000_000, 14, 1_000, 0), U256::from(1_000));
@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_uncle_product_wraps_as_in_java() {
-        // (1 + 153_391_689) * 14 = 2_147_483_660 wraps to a negative number: any gap is too long.
+        // (1 + 153_391_689) * 14 = 2_147_483_660 wraps to a negative number, so any time difference is too
+        // long.
         let (net, d) = (Network::mainnet(), 8_000_000_000_000_000u64);
         assert_eq!(wanted_spacing(153_391_689, 14), -2_147_483_636);
         assert_eq!(difficulty(&net, 9_000_000, 0, d, 153_391_689), U256::from(d - d / 400));

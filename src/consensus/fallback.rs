@@ -1,7 +1,7 @@
 //! Signed fallback blocks, which ended with RSKIP-98 (mainnet block 729,000).
 //!
-//! Instead of a Bitcoin header the field holds `RLP([v, r, s])`, a signature over the hash for merged mining by the
-//! first key at even and the second at odd heights.
+//! The Bitcoin header field of such a block holds `RLP([v, r, s])`: a signature of the hash for merged
+//! mining, by the first key at even heights and by the second at odd ones.
 
 use alloy_rlp::Header as RlpHeader;
 use k256::ecdsa::{RecoveryId, Signature, VerifyingKey};
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::types::{B256, U256};
 
-/// Half the order of secp256k1, rounded down: `s` must be below it.
+/// Half the order of secp256k1, rounded down. `s` must be smaller.
 const HALF_ORDER: U256 = U256::from_limbs([
     0xdfe9_2f46_681b_20a0,
     0x5d57_6e73_57a4_501d,
@@ -17,11 +17,11 @@ const HALF_ORDER: U256 = U256::from_limbs([
     0x7fff_ffff_ffff_ffff,
 ]);
 
-/// What is wrong with a fallback signature.
+/// Why a fallback signature is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FallbackError {
-    /// Not an RLP list of three strings.
+    /// The field is not an RLP list of three strings.
     #[error("not a list of v, r and s")]
     Shape,
     /// `v` is not one byte from 27 to 31.
@@ -30,18 +30,18 @@ pub enum FallbackError {
     /// `r` or `s` is not the shortest two's-complement form of a positive number.
     #[error("r or s not in its shortest signed form")]
     NotMinimal,
-    /// `s` is in the upper half.
+    /// `s` is in the upper half of the group order.
     #[error("s in the upper half of the order")]
     HighS,
-    /// No key can be recovered.
+    /// No public key can be recovered from the signature.
     #[error("no key recovers from the signature")]
     NoKey,
-    /// Signed by another key.
+    /// The signature is by another key.
     #[error("signed by another key")]
     WrongKey,
 }
 
-/// Checks the signature; `key` is an uncompressed public key.
+/// Checks the signature. `key` is an uncompressed public key.
 pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Result<(), FallbackError> {
     let [v, r, s] = items(field).ok_or(FallbackError::Shape)?;
     let recovery = match v {
@@ -63,7 +63,7 @@ pub fn verify(field: &[u8], hash_for_merged_mining: &B256, key: &[u8; 65]) -> Re
     Ok(())
 }
 
-/// The three strings of the list.
+/// Splits the list into its three strings.
 fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
     let mut list = RlpHeader::decode_bytes(&mut field, true).ok()?;
     let mut next = || RlpHeader::decode_bytes(&mut list, false).ok();
@@ -71,7 +71,7 @@ fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
     (field.is_empty() && list.is_empty()).then_some(items)
 }
 
-/// A positive number in the shortest two's-complement form.
+/// Reads a positive number in its shortest two's-complement form.
 fn positive(bytes: &[u8]) -> Result<U256, FallbackError> {
     match bytes {
         [] | [0] | [0x80..=0xff, ..] | [0, ..=0x7f, ..] => Err(FallbackError::NotMinimal),
@@ -120,7 +120,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn half_order_is_half_of_the_order() {
+    fn the_constant_is_half_of_the_group_order() {
         let order =
             "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".parse::<U256>().unwrap();
         assert_eq!(HALF_ORDER, order / U256::from(2));
@@ -137,7 +137,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_form_is_checked() {
+    fn malformed_signatures_are_refused() {
         let (r, s) = (vec![5; 32], vec![6; 32]);
         let check = |bytes: &[u8]| verify(bytes, &HASH, &key(1).1).unwrap_err();
         assert_eq!(check(&[]), FallbackError::Shape);
@@ -161,7 +161,7 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        fn random_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
             prop_assert!(verify(&bytes, &HASH, &key(1).1).is_err());
         }
     }

@@ -1,20 +1,20 @@
-//! Which of two branches is the better one.
+//! Comparison of two branches.
 
 use crate::types::{B256, U256};
 
 /// The tip of a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contender {
-    /// Total difficulty, or what both branches have above the same ancestor.
+    /// Total difficulty, or the work of each branch above the same ancestor.
     pub work: U256,
     /// Fees paid by the tip's transactions, in wei.
     pub paid_fees: U256,
-    /// The tip's hash.
+    /// Hash of the tip.
     pub hash: B256,
 }
 
-/// Whether a branch that arrived later replaces the current one: more work; or the same work and more than twice the
-/// fees; or the same work, more than half the fees and a smaller hash.
+/// Whether a branch that arrived later replaces the current one. It does if it has more work; at equal work,
+/// if it pays more than twice the fees, or more than half the fees and has a smaller hash.
 #[must_use]
 pub fn replaces(new: &Contender, current: &Contender) -> bool {
     if new.work != current.work {
@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_work_goes_by_fees_then_hash() {
+    fn at_equal_work_fees_decide_and_then_the_hash() {
         let current = contender(10, 10, 5);
         assert!(replaces(&contender(10, 21, 9), &current));
         assert!(!replaces(&contender(10, 20, 9), &current));
@@ -48,9 +48,10 @@ mod tests {
         assert!(replaces(&contender(10, 6, 4), &current));
         assert!(!replaces(&contender(10, 5, 4), &current));
         assert!(!replaces(&contender(10, 10, 6), &current));
-        // Without fees on either side nothing replaces.
+        // If neither tip pays fees, the current branch stays.
         assert!(!replaces(&contender(10, 0, 1), &contender(10, 0, 5)));
-        // Exactly twice the fees: the hash decides for one, the order of arrival for the other.
+        // With exactly twice the fees, the hash decides in one direction and the order of arrival in the
+        // other.
         assert!(!replaces(&contender(10, 10, 1), &contender(10, 20, 5)));
         assert!(replaces(&contender(10, 20, 1), &contender(10, 10, 5)));
     }

@@ -1,5 +1,5 @@
-//! Fork choice where uncles are withheld, late or shown to some only: what is proven counts for the branch that it belongs
-//! to, whatever is missing of another one.
+//! Fork choice when uncles are withheld, arrive late or are shown to some clients only. Proven uncles count
+//! for their own branch, whatever is missing of the other branch.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
 
 const START: u64 = 5_000;
 
-/// A block with its uncles, which not everybody shows.
+/// A block with its uncles, which some upstreams may withhold.
 #[derive(Clone)]
 struct Block {
     header: SealedHeader,
@@ -30,7 +30,7 @@ impl Block {
     }
 }
 
-/// Blocks from the checkpoint's child on.
+/// The blocks above the checkpoint.
 struct Branch {
     network: Network,
     start: SealedHeader,
@@ -52,13 +52,13 @@ impl Branch {
         self.blocks.last().map_or(&self.start, |block| &block.header)
     }
 
-    /// A sibling of the tip, which a later block may have as its uncle.
+    /// A sibling of the tip, which a later block can include as an uncle.
     fn sibling(&self, gas_used: u64) -> Header {
         let parent = self.blocks.iter().rev().nth(1).map_or(&self.start, |block| &block.header);
         mine(Header { gas_used, ..child(&self.network, parent) }).into_header()
     }
 
-    /// Mines a block with these uncles; `mark` tells branches apart.
+    /// Mines a block with these uncles. `mark` makes the blocks of different branches differ.
     fn grow(&mut self, mark: u64, uncles: Vec<Header>) {
         let parent = self.tip();
         let mut header = Header { gas_used: mark, ..child(&self.network, parent) };
@@ -68,14 +68,15 @@ impl Branch {
         self.blocks.push(Block { header: mine(header), uncles });
     }
 
-    /// Header difficulties from a place on, and uncles'.
+    /// Sums of the difficulties of the headers and of their uncles, from block `from` on.
     fn work(&self, from: usize) -> (U256, U256) {
         let sum = |of: fn(&Block) -> U256| self.blocks[from..].iter().map(of).fold(U256::ZERO, |a, b| a + b);
         (sum(Block::work), sum(Block::uncle_work))
     }
 }
 
-/// A client that is shown headers and lists of uncles in some order. Lists that rest on earlier ones wait for them.
+/// A client that receives headers and uncle lists in some order. Lists that depend on earlier lists wait for
+/// them.
 struct Watcher {
     chain: HeaderChain,
     waiting: BTreeMap<(u64, B256), Vec<Header>>,
@@ -113,10 +114,11 @@ impl Watcher {
     }
 }
 
-/// The first block of the second branch commits to uncles that nobody can show, which once set aside the uncles of the
-/// first branch too. The second branch must show more work than all that is proven of the first, uncles included.
+/// The first block of the second branch commits to uncles that no upstream can show. This must not make the
+/// uncles of the first branch worthless: the second branch must show more work than all that is proven of the
+/// first, uncles included.
 #[test]
-fn an_unprovable_list_of_uncles_takes_nothing_from_the_other_branch() {
+fn withheld_uncles_do_not_devalue_the_uncles_of_the_other_branch() {
     let mut trunk = Branch::new();
     (0..8).for_each(|_| trunk.grow(0, Vec::new()));
     let mut honest = trunk.fork();
@@ -135,7 +137,7 @@ fn an_unprovable_list_of_uncles_takes_nothing_from_the_other_branch() {
     honest.blocks[8..].iter().for_each(|block| client.uncles(block));
     assert_eq!(client.head(), honest.tip().hash());
     let (headers, uncles) = honest.work(8);
-    assert!(uncles > headers, "most of the honest work is that of uncles");
+    assert!(uncles > headers, "most of the honest work is in uncles");
     let mut shown = 8;
     while attack.work(8).0 <= headers + uncles {
         for block in &attack.blocks[shown..] {
@@ -150,12 +152,12 @@ fn an_unprovable_list_of_uncles_takes_nothing_from_the_other_branch() {
         attack.grow(2, Vec::new());
     }
     assert!(matches!(client.header(attack.blocks.last().unwrap()), Change::Reorganised(_)));
-    // What it hides would only have helped it.
+    // The withheld uncles only add work to their own branch.
     client.uncles(&attack.blocks[8]);
     assert_eq!(client.head(), attack.tip().hash());
 }
 
-/// A small generator, so that a seed says everything.
+/// A small random number generator, determined by its seed.
 struct Random(u64);
 
 impl Random {
@@ -165,7 +167,8 @@ impl Random {
     }
 }
 
-/// Three branches of some blocks with up to two uncles each, above a common block; some are much longer.
+/// Three branches of a few blocks with up to two uncles each, above a common block. Some branches are much
+/// longer.
 fn branches(random: &mut Random) -> Vec<Branch> {
     let mut trunk = Branch::new();
     (0..8).for_each(|_| trunk.grow(0, Vec::new()));
@@ -182,9 +185,10 @@ fn branches(random: &mut Random) -> Vec<Branch> {
     grown.collect()
 }
 
-/// Honest clients which learn headers and uncles in different orders, from upstreams that show different parts of them,
-/// are on the heaviest branch by what each has seen; they agree where the difference is more than what is hidden; and
-/// once all have seen the same, all have the same head, or one of several with the same work.
+/// Honest clients receive headers and uncles in different orders from upstreams that show different parts of
+/// them. Each client follows the heaviest branch by what it has seen. Clients agree if the difference in work
+/// exceeds what is hidden. Once all have seen the same, all have the same head, or one of several with equal
+/// work.
 #[test]
 fn clients_that_see_different_uncles_converge() {
     let (mut agreed_early, mut differed) = (0, 0);
@@ -200,7 +204,7 @@ fn clients_that_see_different_uncles_converge() {
         let mut clients: Vec<Watcher> = (0..4).map(|_| Watcher::new(&branches[0])).collect();
         let mut hidden: Vec<Vec<(usize, &Block)>> = Vec::new();
         for client in &mut clients {
-            // Headers of all branches, interleaved; about half of the lists in any order.
+            // Headers of all branches, interleaved, and about half of the uncle lists in any order.
             let mut next = [0; 3];
             while next.iter().zip(&branches).any(|(next, branch)| *next < branch.blocks.len()) {
                 let of = random.below(3);
@@ -219,7 +223,7 @@ fn clients_that_see_different_uncles_converge() {
             branches.iter().position(|branch| branch.tip().hash() == client.head()).expect("a tip")
         };
         let heads: Vec<usize> = clients.iter().map(of_head).collect();
-        // By headers alone ahead of what any other can have: all agree, whatever they have seen.
+        // If the headers of one branch alone outweigh everything in the others, all clients agree.
         let full: Vec<U256> = branches.iter().map(|branch| branch.work(8).0 + branch.work(8).1).collect();
         let ahead =
             (0..3).find(|of| (0..3).all(|other| other == *of || branches[*of].work(8).0 > full[other]));

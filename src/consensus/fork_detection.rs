@@ -1,7 +1,9 @@
-//! Fork detection data (RSKIP-110): twelve bytes in the merge-mining tag that commit to earlier Bitcoin headers.
+//! Fork detection data (RSKIP-110): twelve bytes in the merge-mining tag that commit to earlier Bitcoin
+//! headers.
 //!
-//! `7 bytes: first hash byte of the Bitcoin header of block s, s - 64 ... s - 384 | 1 byte: uncles stated by the last 32
-//! blocks, at most 255 | 4 bytes: block number`, where `s` is the parent's number rounded down to a multiple of 64.
+//! Layout: 7 bytes, the first hash byte of the Bitcoin headers of blocks `s`, `s - 64` ... `s - 384`; 1 byte,
+//! the number of uncles stated by the last 32 blocks, at most 255; 4 bytes, the block number. `s` is the
+//! parent's number rounded down to a multiple of 64.
 
 use thiserror::Error;
 
@@ -9,86 +11,88 @@ use super::bitcoin::BitcoinHeader;
 use super::network::FORK_DETECTION_FIRST;
 use crate::types::{Header, B256, FORK_DETECTION_LEN};
 
-/// Blocks between two commitments.
+/// Distance in blocks between two commitments.
 pub const COMMITMENT_STEP: u64 = 64;
 /// Number of commitments.
 pub const COMMITMENTS: usize = 7;
-/// Blocks whose uncles are counted.
+/// Number of blocks whose uncles are counted.
 pub const UNCLE_BLOCKS: u64 = 32;
-/// Ancestors with which everything can be checked.
+/// Number of known ancestors with which all parts can be checked.
 pub const ANCESTORS_NEEDED: u64 = FORK_DETECTION_FIRST;
 
-/// What was compared of a header's fork detection data.
+/// The parts of a header's fork detection data that were checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ForkDetection {
-    /// The rules at this height compare nothing.
+    /// The rules at this height do not check the data.
     #[default]
     NotRequired,
-    /// The height bytes and what the known ancestors allow.
+    /// The block number, and the parts that the known ancestors determine.
     Checked {
-        /// Commitments compared, of seven, newest first.
+        /// Number of commitments checked, of seven, newest first.
         commitments: u8,
-        /// Whether the uncle count was compared.
+        /// Whether the uncle count was checked.
         uncles: bool,
     },
 }
 
 impl ForkDetection {
-    /// Whether everything was compared that the rules ask for.
+    /// Whether all parts that the rules require were checked.
     #[must_use]
     pub const fn is_complete(self) -> bool {
         matches!(self, Self::NotRequired | Self::Checked { commitments: 7, uncles: true })
     }
 }
 
-/// A part of the data that is not what the ancestors say.
+/// A part of the data that contradicts the ancestors.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ForkDetectionError {
-    /// A commitment to an earlier Bitcoin header.
+    /// A commitment to an earlier Bitcoin header is wrong.
     #[error("commitment {index} is {found:#04x}, block {block} gives {expected:#04x}")]
     Commitment {
-        /// Which of the seven.
+        /// Position among the seven.
         index: usize,
-        /// The block it commits to.
+        /// The block to which it commits.
         block: u64,
-        /// What follows from that block.
+        /// The value computed from that block.
         expected: u8,
-        /// What the header has.
+        /// The value in the header.
         found: u8,
     },
-    /// The uncle count.
+    /// The uncle count is wrong.
     #[error("uncle count {found}, the last 32 blocks state {expected}")]
     Uncles {
-        /// The sum in 32-bit signed arithmetic; negative sums fit no byte.
+        /// The sum in 32-bit signed arithmetic. A negative sum equals no byte.
         expected: i32,
-        /// What the header has.
+        /// The value in the header.
         found: u8,
     },
-    /// The block number.
+    /// The block number is wrong.
     #[error("number {found}, block {expected}")]
     Number {
-        /// The header's number, 32 bits of it.
+        /// The low 32 bits of the header's number.
         expected: u32,
-        /// What the header has.
+        /// The value in the header.
         found: u32,
     },
 }
 
-/// What a header and its known ancestors say about the data of its children.
+/// Summary of a header and its known ancestors, from which the data of its children are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForkContext {
-    /// Commitments at and below this header, newest first; the first `known` are set.
+    /// Commitments at and below this header, newest first. Only the first `known` are set.
     commitments: [u8; COMMITMENTS],
     known: u8,
-    /// Stated uncle counts of this header and all known ancestors, wrapping: only differences are used.
+    /// Sum of the uncle counts stated by this header and all known ancestors. It may wrap, because only
+    /// differences are used.
     uncles: u32,
-    /// Headers known in a row down from this one.
+    /// Number of known headers in the row that ends in this one.
     headers: u32,
 }
 
 impl ForkContext {
-    /// The context of a header after its parent's, or of one without known ancestors after the default.
+    /// The context of `header`, given its parent's context. For a header without known ancestors, the
+    /// parent's context is the default.
     #[must_use]
     pub fn extended(&self, header: &Header) -> Self {
         let mut next = *self;
@@ -96,7 +100,8 @@ impl ForkContext {
         next.headers = self.headers.saturating_add(1);
         if header.number.is_multiple_of(COMMITMENT_STEP) {
             next.commitments.rotate_right(1);
-            // Genesis and fallback blocks have no Bitcoin header; nothing that is compared reaches them.
+            // Genesis and fallback blocks have no Bitcoin header. The data that are checked never reach back
+            // to them.
             let byte = BitcoinHeader::first_of(&header.bitcoin_header).map_or(0, |btc| btc.hash().0[0]);
             if let Some(first) = next.commitments.first_mut() {
                 *first = byte;
@@ -106,8 +111,8 @@ impl ForkContext {
         next
     }
 
-    /// Uncles stated by the 32 headers ending here, given the context 32 headers below (none if that is unknown, which
-    /// is right when exactly 32 are known).
+    /// Number of uncles stated by the last 32 headers up to this one. `below` is the context 32 headers
+    /// earlier; it may only be missing if exactly 32 headers are known, otherwise the result is `None`.
     #[must_use]
     pub fn uncle_sum(&self, below: Option<&Self>) -> Option<i32> {
         let complete = below.is_some() || u64::from(self.headers) == UNCLE_BLOCKS;
@@ -115,7 +120,7 @@ impl ForkContext {
         complete.then(|| self.uncles.wrapping_sub(before) as i32)
     }
 
-    /// What a child of this header has to carry; commitments that are not known are zero. `uncle_sum` is
+    /// The data that a child of this header must carry. Unknown commitments are zero. `uncle_sum` is
     /// [`Self::uncle_sum`] of this header.
     #[must_use]
     pub fn data(&self, number: u64, uncle_sum: Option<i32>) -> [u8; FORK_DETECTION_LEN] {
@@ -126,7 +131,8 @@ impl ForkContext {
         data
     }
 
-    /// Compares a child's data, as far as known. `uncle_sum` is [`Self::uncle_sum`] of the parent.
+    /// Checks the data of a child as far as the ancestors are known. `uncle_sum` is [`Self::uncle_sum`] of
+    /// the parent.
     pub fn check(
         &self,
         number: u64,
@@ -160,7 +166,7 @@ impl ForkContext {
     }
 }
 
-/// The data at the end of a hash for merged mining, if the rules compare it at this height.
+/// The data at the end of a hash for merged mining, if the rules check them at this height.
 #[must_use]
 pub fn compared_data(header: &Header, hash_for_merged_mining: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
     if !header.shape.fork_detection || header.number <= FORK_DETECTION_FIRST {
@@ -192,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn what_the_ancestors_say_is_accepted() {
+    fn data_that_match_the_ancestors_are_accepted() {
         let checked = context().check(NUMBER, &data(), Some(UNCLES)).unwrap();
         assert!(checked.is_complete());
     }
 
     #[test]
-    fn what_is_made_for_a_child_is_what_it_is_checked_for() {
+    fn data_made_for_a_child_pass_the_check() {
         assert_eq!(context().data(NUMBER, Some(UNCLES)), data());
         assert_eq!(context().data(NUMBER, Some(300))[7], 255);
         assert_eq!(context().data(NUMBER, None)[7], 0);
@@ -224,10 +230,10 @@ mod tests {
     fn the_uncle_count_is_compared() {
         let error = changed(7).unwrap_err();
         assert_eq!(error, ForkDetectionError::Uncles { expected: UNCLES, found: 0x49 });
-        assert!(context().check(NUMBER, &data(), Some(-1)).is_err(), "a negative sum fits nothing");
+        assert!(context().check(NUMBER, &data(), Some(-1)).is_err(), "a negative sum equals no byte");
         let mut full = data();
         full[7] = 255;
-        assert!(context().check(NUMBER, &full, Some(256)).is_ok(), "at most 255 are written");
+        assert!(context().check(NUMBER, &full, Some(256)).is_ok(), "counts above 255 are written as 255");
         assert!(context().check(NUMBER, &data(), None).is_ok_and(|checked| !checked.is_complete()));
     }
 }

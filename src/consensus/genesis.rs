@@ -1,4 +1,4 @@
-//! Block 0 from an allocation file (the format of the reference's `genesis/*.json`).
+//! Block 0 from an allocation file (the format of the reference node's `genesis/*.json`).
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -16,21 +16,21 @@ use crate::types::{
     Address, Bloom, Bytes, Header, RawUint, SealedHeader, SignedUint, B256, EMPTY_UNCLES_HASH, U256,
 };
 
-/// Why a text is no genesis.
+/// Why a text is not a valid genesis.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GenesisError {
-    /// Not JSON of the right shape.
+    /// The text is not JSON of the expected form.
     #[error("genesis: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field is not what it should be.
+    /// A field has an invalid value.
     #[error("genesis: {field}: {value} is not {expected}")]
     Field {
         /// The field.
         field: &'static str,
-        /// Its text.
+        /// The value in the file.
         value: String,
-        /// What it should be.
+        /// The expected kind of value.
         expected: &'static str,
     },
 }
@@ -91,7 +91,7 @@ pub struct Allocation {
     pub balance: U256,
     /// Nonce.
     pub nonce: u64,
-    /// Code and storage, of a contract.
+    /// Code and storage, if the account is a contract.
     pub contract: Option<AllocatedContract>,
 }
 
@@ -100,7 +100,7 @@ pub struct Allocation {
 pub struct AllocatedContract {
     /// Its code.
     pub code: Bytes,
-    /// Its storage cells, bytes as they are.
+    /// Storage cells; the values are kept as written.
     pub storage: Vec<(U256, Bytes)>,
 }
 
@@ -109,12 +109,12 @@ pub struct AllocatedContract {
 pub struct Genesis {
     /// Accounts that start with a balance.
     pub alloc: Vec<Allocation>,
-    /// State root that the file states; without one it is computed from the allocation.
+    /// The state root stated in the file. If `None`, it is computed from the allocation.
     pub state_root: Option<B256>,
     timestamp: u64,
     extra_data: Bytes,
     gas_limit: RawUint,
-    /// Its bytes are kept as they are, leading zeros too.
+    /// Bytes as written, leading zeros included, because they are hashed.
     difficulty: SignedUint,
     coinbase: Address,
     minimum_gas_price: SignedUint,
@@ -123,7 +123,8 @@ pub struct Genesis {
     mining: [Bytes; 3],
 }
 
-/// Accounts of regtest's genesis, besides the Bridge: private keys are keccak-256 of `cow`, `cow1` .. `cow9`.
+/// Accounts of the regtest genesis besides the Bridge. Their private keys are keccak-256 of `cow`, `cow1` ..
+/// `cow9`.
 const COWS: [Address; 10] = [
     address!("cd2a3d9f938e13cd947ec05abc7fe734df8dd826"),
     address!("7986b3df570230288501eea3d890bd66948c9b79"),
@@ -136,14 +137,14 @@ const COWS: [Address; 10] = [
     address!("a4dea4d5c954f5fd9e87f0e9752911e83a3d18b3"),
     address!("09a1eda29f664ac8f68106f6567276df0c65d859"),
 ];
-/// What each of them starts with: 10^12 RBTC, in wei.
+/// Balance of each of these accounts: 10^12 RBTC, in wei.
 const COW_BALANCE: U256 = uint!(1_000_000_000_000_000_000_000_000_000_000_U256);
 /// The Bridge starts with all 21 million RBTC, in wei.
 const BRIDGE_BALANCE: U256 = uint!(21_000_000_000_000_000_000_000_000_U256);
 const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 
 impl Genesis {
-    /// The reference's own regtest genesis (`rsk-dev.json`).
+    /// The regtest genesis of the reference node (`rsk-dev.json`).
     #[must_use]
     pub fn regtest() -> Self {
         let account = |address, balance| Allocation { address, balance, ..Allocation::default() };
@@ -163,7 +164,7 @@ impl Genesis {
         }
     }
 
-    /// Sets the accounts that start with a balance; the Bridge is to be among them.
+    /// Replaces the accounts that start with a balance. The caller includes the Bridge.
     #[must_use]
     pub fn with_alloc(self, alloc: Vec<Allocation>) -> Self {
         Self { alloc, state_root: None, ..self }
@@ -242,7 +243,7 @@ impl Genesis {
 
 fn allocation(accounts: &BTreeMap<Cow<'_, str>, AllocFile<'_>>) -> Result<Vec<Allocation>, GenesisError> {
     let mut out = Vec::new();
-    // The reference passes over the key 00.
+    // The reference node skips the key 00.
     for (address, account) in accounts.iter().filter(|(address, _)| address.as_ref() != "00") {
         let balance = account.balance.as_deref().unwrap_or("0");
         let nonce = account.nonce.map_or("0", |raw| raw.get().trim_matches('"'));
@@ -270,7 +271,7 @@ fn wrong(field: &'static str, value: &str, expected: &'static str) -> GenesisErr
     GenesisError::Field { field, value: value.into(), expected }
 }
 
-/// Hex digits with or without 0x, an odd number of them taken as having a zero in front.
+/// Parses hex digits with or without 0x. An odd number of digits gets a leading zero.
 fn bytes(field: &'static str, text: &str) -> Result<Vec<u8>, GenesisError> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let even = if digits.len().is_multiple_of(2) {
@@ -285,7 +286,7 @@ fn fixed<const N: usize>(field: &'static str, text: &str) -> Result<[u8; N], Gen
     bytes(field, text)?.try_into().map_err(|_| wrong(field, text, "of the right length"))
 }
 
-/// Decimal, or hex with 0x.
+/// Parses a number: decimal, or hex with 0x.
 fn number(field: &'static str, text: &str) -> Result<U256, GenesisError> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) if !digits.is_empty() => U256::from_str_radix(digits, 16).ok(),
@@ -296,7 +297,7 @@ fn number(field: &'static str, text: &str) -> Result<U256, GenesisError> {
 }
 
 fn small(field: &'static str, text: &str) -> Result<u64, GenesisError> {
-    // Times and nonces fit 63 bits.
+    // Times and nonces must fit in 63 bits.
     let value = u64::try_from(number(field, text)?).ok().filter(|value| *value <= i64::MAX as u64);
     value.ok_or_else(|| wrong(field, text, "a number in range"))
 }

@@ -8,11 +8,12 @@ use super::rule::Rule;
 use crate::trie::Trie;
 use crate::types::{keccak256, Address, Bytes, RawUint, SignedUint, U256};
 
-/// Native contracts that the first rule of the Unitrie brings an account, low bytes of their addresses. Where one
-/// exists it is kept.
+/// Native contracts that get an account when RSKIP-126 activates, as the low bytes of their addresses. An
+/// existing account is kept.
 pub const FIRST_NATIVE_CONTRACTS: [u64; 7] = [1, 2, 3, 4, 5, 0x0100_0006, 0x0100_0008];
 
-/// Native contracts that get an account with a rule of their own; the account starts anew.
+/// Native contracts that get an account when a later rule activates. An existing account is replaced by an
+/// empty one.
 pub const NATIVE_CONTRACTS: [(Rule, u64); 9] = [
     (Rule::Rskip106, 0x0100_0009),
     (Rule::Rskip119, 0x0100_0010),
@@ -26,8 +27,9 @@ pub const NATIVE_CONTRACTS: [(Rule, u64); 9] = [
 ];
 
 impl Genesis {
-    /// The state of the allocation and of the native contracts that exist from block 0 (Unitrie networks). Only where
-    /// RSKIP-126 is among the first rules do they get their accounts here.
+    /// Computes the state of block 0: the allocation and the native contracts that exist from block 0 on.
+    /// Native contracts get accounts here only if RSKIP-126 is active at block 0 (networks that start with
+    /// the Unitrie).
     #[must_use]
     pub fn computed_state(&self, network: &Network) -> Trie {
         let mut state = Trie::new();
@@ -69,7 +71,8 @@ fn put_marker(state: &mut Trie, address: &Address) {
     state.put(&marker, Bytes::from_static(&[1]));
 }
 
-/// `RLP([nonce, balance])`, the balance signed with 00 for zero; then what a contract has.
+/// Puts an account: `RLP([nonce, balance])`, the balance in signed form with 00 for zero; then code and
+/// storage.
 fn put_account(state: &mut Trie, account: &Allocation) {
     let mut items = Vec::new();
     RawUint::from(account.nonce).put(&mut items);
@@ -93,7 +96,7 @@ fn put_contract(state: &mut Trie, address: &Address, contract: &AllocatedContrac
     }
 }
 
-/// `account key | 00 | keccak(slot)[0..10] | slot without leading zeros`, at least one byte of it.
+/// Key of a slot: `account key | 00 | keccak(slot)[0..10] | slot without leading zeros`, at least one byte.
 fn slot_key(address: &Address, slot: &U256) -> Vec<u8> {
     let word = slot.to_be_bytes::<32>();
     let zeros = word.iter().take_while(|byte| **byte == 0).count().min(31);

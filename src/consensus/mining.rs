@@ -1,5 +1,5 @@
-//! Making a merge-mining proof: a Bitcoin coinbase that names a header, the Merkle branch above it, a nonce. What comes
-//! out passes [`super::pow::verify_merged_mining`] in every era.
+//! Creates merge-mining proofs: a Bitcoin coinbase that commits to a header, the Merkle branch above it and a
+//! nonce. The result passes [`super::pow::verify_merged_mining`] in every era.
 
 use alloc::vec::Vec;
 
@@ -11,22 +11,22 @@ use super::rule::{Rule, RuleSet};
 use crate::types::header::with_fork_detection;
 use crate::types::{Header, SealedHeader, B256, FORK_DETECTION_LEN, MERGED_MINING_TAG};
 
-/// Bytes of a SHA-256 block.
+/// Length of a SHA-256 block in bytes.
 const BLOCK_LEN: usize = 64;
-/// The version of the Bitcoin blocks made here.
+/// Version of the Bitcoin blocks created here.
 const BITCOIN_VERSION: u32 = 0x2000_0000;
-/// The difficulty field of the Bitcoin blocks made here: regtest's. No Rootstock rule looks at it.
+/// Difficulty field of the Bitcoin blocks created here, as on Bitcoin's regtest. No Rootstock rule checks it.
 const BITCOIN_BITS: u32 = 0x207f_ffff;
-/// A coinbase up to its outputs: version, the one input with its script (height 1 and a name), no locking.
+/// A coinbase up to its outputs: version, and one input whose script holds height 1 and a name.
 const COINBASE_START: &[u8] = b"\x01\0\0\0\x01\
 \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\xff\
 \x0c\x51\x0arootlight/\xff\xff\xff\xff\x02";
-/// The first output: 50 coins that anybody may spend.
+/// The first output: 50 coins that anyone can spend.
 const COINBASE_REWARD: &[u8] = &[0x00, 0xf2, 0x05, 0x2a, 0x01, 0, 0, 0, 1, 0x51];
-/// OP_RETURN and the push of tag and hash.
+/// The second output: OP_RETURN and the push of tag and hash.
 const COINBASE_COMMITMENT: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0x2b, 0x6a, 0x29];
 
-/// The Bitcoin block around a header to be mined.
+/// The Bitcoin block that a header to be mined is committed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitcoinWork {
     /// The 80-byte header.
@@ -40,7 +40,7 @@ pub struct BitcoinWork {
 }
 
 impl BitcoinWork {
-    /// A Bitcoin block whose only transaction names `hash`; `time` is in seconds since 1970.
+    /// Creates a Bitcoin block whose only transaction commits to `hash`. `time` is in seconds since 1970.
     #[must_use]
     pub fn new(hash: &B256, time: u32) -> Self {
         let coinbase = coinbase_naming(hash);
@@ -52,7 +52,7 @@ impl BitcoinWork {
         Self { header, coinbase, branch: Vec::new(), transactions: 1 }
     }
 
-    /// Looks for a nonce below `attempts` with which the header has the work that `difficulty` asks for.
+    /// Searches for a nonce below `attempts` that meets the target of `difficulty`; `None` if there is none.
     #[must_use]
     pub fn solved(mut self, difficulty: crate::types::U256, attempts: u32) -> Option<Self> {
         (0..attempts)
@@ -65,7 +65,7 @@ impl BitcoinWork {
             .then_some(self)
     }
 
-    /// Puts the proof into a header. Nothing is checked; `None` if the coinbase names nothing.
+    /// Adds the proof to a header, without checking it. `None` if the coinbase commits to no hash.
     #[must_use]
     pub fn seal(&self, mut header: Header, rules: RuleSet) -> Option<SealedHeader> {
         header.bitcoin_header = self.header.to_vec().into();
@@ -74,12 +74,13 @@ impl BitcoinWork {
         Some(header.seal())
     }
 
-    /// The Merkle proof as headers under these rules carry it.
+    /// The Merkle proof in the format of headers under these rules.
     fn merkle_proof(&self, rules: RuleSet) -> Vec<u8> {
         if rules.has(Rule::Rskip92) {
             return self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
         }
-        // A partial tree: the way down to the left-most leaf is opened, every sibling is given as its hash.
+        // A partial Merkle tree: the path to the leftmost leaf is expanded, each sibling is given as its
+        // hash.
         let mut out = self.transactions.to_le_bytes().to_vec();
         out.push(u8::try_from(self.branch.len().saturating_add(1)).unwrap_or(u8::MAX));
         out.extend(double_sha256(&self.coinbase));
@@ -96,7 +97,7 @@ impl BitcoinWork {
     }
 }
 
-/// What the coinbase has to name: the header's hash for merged mining before it is mined.
+/// The hash that the coinbase must commit to: the header's hash for merged mining, before it is mined.
 #[must_use]
 pub fn hash_to_commit(header: &Header, fork_detection: &[u8; FORK_DETECTION_LEN]) -> B256 {
     let base = header.mining_base_hash();
@@ -106,8 +107,8 @@ pub fn hash_to_commit(header: &Header, fork_detection: &[u8; FORK_DETECTION_LEN]
     base
 }
 
-/// Mines a header here, with at most `attempts` nonces; `None` if that was not enough. The Bitcoin block has the
-/// header's own time, as the rules about both times want it.
+/// Mines a header with at most `attempts` nonces; `None` if that was not enough. The Bitcoin block gets the
+/// header's own time, which satisfies the rule on the difference of both times.
 #[must_use]
 pub fn mine(
     header: Header,
@@ -122,14 +123,14 @@ pub fn mine(
     work.seal(header, rules)
 }
 
-/// A coinbase transaction that names a hash.
+/// Creates a coinbase transaction that commits to a hash.
 fn coinbase_naming(hash: &B256) -> Vec<u8> {
     let parts =
         [COINBASE_START, COINBASE_REWARD, COINBASE_COMMITMENT, MERGED_MINING_TAG, hash.as_slice(), &[0; 4]];
     parts.concat()
 }
 
-/// Where the last tag starts.
+/// Position of the last tag.
 fn tag_position(coinbase: &[u8]) -> Option<usize> {
     coinbase.windows(MERGED_MINING_TAG.len()).rposition(|window| window == MERGED_MINING_TAG)
 }
@@ -141,8 +142,8 @@ pub fn named_hash(coinbase: &[u8]) -> Option<B256> {
     coinbase.get(start..)?.first_chunk::<32>().map(|hash| B256::from(*hash))
 }
 
-/// The header's form of a coinbase transaction: what stands before the last tag's SHA-256 block is replaced by its
-/// length and the hash function's state.
+/// The coinbase transaction in the format of headers: the bytes before the SHA-256 block that contains the
+/// last tag are replaced by their length and the SHA-256 midstate.
 #[must_use]
 pub fn coinbase_field(coinbase: &[u8]) -> Option<Vec<u8>> {
     let hashed = (tag_position(coinbase)? / BLOCK_LEN).saturating_mul(BLOCK_LEN);
@@ -154,7 +155,7 @@ pub fn coinbase_field(coinbase: &[u8]) -> Option<Vec<u8>> {
     Some(field)
 }
 
-/// The siblings of the first of these transactions from the leaf up; hashes in internal byte order.
+/// The siblings of the first transaction, from the leaf up; hashes in internal byte order.
 #[must_use]
 pub fn first_branch(transactions: &[B256]) -> Vec<B256> {
     let mut branch = Vec::new();
@@ -176,7 +177,7 @@ mod tests {
     use crate::types::U256;
 
     #[test]
-    fn what_is_mined_here_passes_the_verifier_in_every_era() {
+    fn mined_headers_pass_the_verifier_in_every_era() {
         let eras = [
             easy_network(&[], &[]),
             easy_network(&[], &[(Rule::Rskip110, 1_000_000)]),
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_transaction_is_proven_among_any_number() {
+    fn the_coinbase_is_proven_among_any_number_of_transactions() {
         for rules in [RuleSet::NONE, [Rule::Rskip92, Rule::Rskip180].into_iter().collect()] {
             for count in 1..40u32 {
                 let hash = B256::repeat_byte(0x77);
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_tag_counts() {
+    fn the_last_tag_is_used() {
         let (first, last) = (B256::repeat_byte(1), B256::repeat_byte(2));
         let mut coinbase = coinbase_naming(&first);
         assert_eq!(named_hash(&coinbase), Some(first));

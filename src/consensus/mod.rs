@@ -1,15 +1,15 @@
-//! What makes a header, and the chain of them: networks, proof of work, header rules, uncles, fork choice.
+//! Consensus of headers: networks, proof of work, header rules, uncles, fork choice.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `rule`, `network`, `builtin`, `custom` | rules, hard forks and networks as data |
 //! | `bitcoin`, `merkle`, `partial_merkle`, `coinbase`, `fallback`, `pow` | merged mining in every era |
-//! | `mining` | the other way round: making a merge-mining proof |
+//! | `mining` | creation of merge-mining proofs |
 //! | `difficulty`, `fork_detection`, `rules` | header rules |
-//! | `verified` | headers that were checked, and how |
+//! | `verified` | verified headers and how they were verified |
 //! | `uncles`, `fork_choice`, `chain` | uncles, total difficulty, the header chain |
 //! | `body` | transactions and receipts of verified blocks |
-//! | `checkpoint`, `genesis`, `genesis_state` | blocks known beforehand |
+//! | `checkpoint`, `genesis`, `genesis_state` | blocks known in advance |
 
 pub mod bitcoin;
 pub mod body;

@@ -1,4 +1,4 @@
-//! A network as data: parameters, activation heights, genesis hash.
+//! A network: parameters, activation heights and genesis hash.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,42 +12,42 @@ use super::rule::{Fork, Rule, RuleSet};
 /// Activation height of a rule that is never switched on.
 pub const NEVER: u64 = u64::MAX;
 
-/// First block whose merge-mining hash carries fork detection data where RSKIP-110 is in force: seven commitments
-/// 64 blocks apart, and one more because genesis has no Bitcoin header.
+/// First block whose merge-mining hash carries fork detection data if RSKIP-110 is active: it needs seven
+/// commitments 64 blocks apart, and one more step because genesis has no Bitcoin header.
 pub const FORK_DETECTION_FIRST: u64 = 449;
 
-/// Numbers that rules use. Seconds, wei, gas and blocks as named.
+/// Parameters of rules. Units are seconds, wei, gas or blocks, as stated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Params {
     /// Target spacing of blocks without uncles, in seconds; multiplied in 32-bit signed arithmetic.
     pub duration_limit: i32,
     /// Lowest difficulty.
     pub minimum_difficulty: U256,
-    /// Lowest difficulty once RSKIP-290 is in force (the public test networks' own value; elsewhere the same).
+    /// Lowest difficulty from RSKIP-290 on. It differs on the public test networks only.
     pub minimum_difficulty_rskip290: U256,
     /// Highest difficulty of a signed fallback block (before RSKIP-98).
     pub fallback_max_difficulty: U256,
-    /// Difficulty moves by one part in this many; at least 1.
+    /// The difficulty moves by one part in this number; at least 1.
     pub difficulty_divisor: u64,
-    /// The same from RSKIP-156 on; at least 1.
+    /// The difficulty divisor from RSKIP-156 on; at least 1.
     pub difficulty_divisor_rskip156: u64,
-    /// How far ahead of the clock a header may be, in seconds; 0 switches every timestamp rule off.
+    /// Most seconds that a header may be ahead of the clock; 0 disables all timestamp rules.
     pub future_bound: u64,
-    /// Block time and Bitcoin time differ by less than this from RSKIP-179 on, in seconds.
+    /// Block time and Bitcoin time must differ by less than this from RSKIP-179 on, in seconds.
     pub btc_time_bound: u64,
-    /// The same from RSKIP-297 on.
+    /// The bound on that difference from RSKIP-297 on, in seconds.
     pub btc_time_bound_rskip297: u64,
     /// Depth at which REMASC pays a block's fees, in blocks.
     pub remasc_maturity: u64,
-    /// REMASC spreads a block's fees over this many payments; at least 1.
+    /// Number of payments over which REMASC spreads a block's fees; at least 1.
     pub remasc_span: u64,
-    /// Who gets RSK Labs' share of the fees, before and from RSKIP-218 on.
+    /// Receivers of RSK Labs' share of the fees, before RSKIP-218 and from it on.
     pub labs: [Address; 2],
-    /// Bitcoin blocks above a peg-in before it is accepted.
+    /// Bitcoin blocks that must confirm a peg-in.
     pub pegin_confirmations: u64,
-    /// Rootstock blocks above a peg-out before it is signed.
+    /// Rootstock blocks that must confirm a peg-out before it is signed.
     pub pegout_confirmations: u64,
-    /// Least gas limit of the sequential list of RSKIP-144.
+    /// Lowest gas limit of the sequential list of RSKIP-144.
     pub min_sequential_gas_limit: u64,
     /// Uncompressed public keys that sign fallback blocks of even and odd height (before RSKIP-98).
     pub fallback_keys: [[u8; 65]; 2],
@@ -57,70 +57,71 @@ pub struct Params {
 
 /// Most bytes of extra data in a header other than genesis.
 pub const MAX_EXTRA_DATA: usize = 32;
-/// Least gas limit of a block.
+/// Lowest gas limit of a block.
 pub const MIN_GAS_LIMIT: u64 = 3_000_000;
-/// The gas limit moves by one part in this many from block to block.
+/// The gas limit moves by at most one part in this number from block to block.
 pub const GAS_LIMIT_DIVISOR: u64 = 1024;
-/// The minimum gas price moves by one part in this many, at least 1 wei.
+/// The minimum gas price moves by at most one part in this number, or by 1 wei if that is more.
 pub const MIN_GAS_PRICE_DIVISOR: u64 = 100;
 /// Most uncles of a block.
 pub const MAX_UNCLES: usize = 10;
-/// An uncle's parent is at most this many blocks below the block that names it.
+/// Most blocks between an uncle's parent and the block that includes the uncle.
 pub const UNCLE_GENERATIONS: u64 = 7;
-/// Most lists that transactions are executed in in parallel (RSKIP-144): bounds the edges of a header.
+/// Most sublists that are executed in parallel (RSKIP-144), and so most edges of a header.
 pub const EXECUTION_THREADS: usize = 2;
-/// Without RSKIP-97 a block this many seconds after its parent falls back to the minimum difficulty.
+/// Without RSKIP-97, a block this many seconds after its parent has the minimum difficulty.
 pub const RESET_GAP: u64 = 600;
 
-/// A network: everything a verifier needs to know about it beforehand.
+/// A network: everything that a verifier must know about it in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Network {
-    /// Short name, as the command line takes it.
+    /// Short name, as used on the command line.
     pub name: String,
     /// EIP-155 chain id.
     pub chain_id: u64,
     /// Hash of block 0.
     pub genesis_hash: B256,
-    /// Numbers that rules use.
+    /// Parameters of rules.
     pub params: Params,
-    /// The last block number whose rules this table is known to cover; a later one needs an update.
+    /// The last block number whose rules are known. Later blocks need an update of this software.
     pub known_until: Option<u64>,
-    /// What a start by work alone is judged by; none where work proves no start, or too little is known of it.
+    /// Conditions of a start by work alone; `None` if work proves nothing on this network, or they are not known.
     pub work_start: Option<WorkStart>,
-    /// Activation height per rule, `NEVER` where there is none; indexed by the rule.
+    /// Activation height of each rule, `NEVER` if it is not activated; indexed by the rule.
     activations: Vec<u64>,
-    /// Heights at which the rule set changes, ascending, with the set from there on; the first is height 0.
+    /// Heights at which the set of active rules changes, in ascending order, each with the set from there on.
+    /// The first height is 0.
     eras: Vec<(u64, RuleSet)>,
 }
 
-/// What is known beforehand of a network's work, for a start without a trusted block. Nothing in it comes from an
-/// upstream.
+/// The work of a network that is known in advance, for a start without a trusted block. Nothing in it comes from
+/// an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkStart {
-    /// Least difficulty of the block that a chain is started at. It also takes the place of a checkpoint's difficulty as
-    /// what the work floor promises.
+    /// Lowest difficulty of the block at which a chain starts. The work floor uses it instead of the difficulty of
+    /// a checkpoint.
     pub difficulty: U256,
-    /// Lowest block to start at: not below the newest hard fork, since older rules ask for less work.
+    /// Lowest block to start at. It is not below the newest hard fork, because older rules require less work.
     pub from: u64,
-    /// Headers between that block and the upstream's head; their blocks must take a day at least.
+    /// Number of headers between that block and the upstream's head. Their blocks must span at least a day.
     pub headers: u64,
 }
 
-/// Usual number of headers in a start by work alone: those of two days, and of a whole one at the 14 seconds that
-/// difficulty aims at.
+/// Default number of headers in a start by work alone: those of two days, or of one day at the target spacing of
+/// 14 seconds.
 pub const WORK_START_HEADERS: u64 = 5_760;
 
 /// Why a network has no start by work alone.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum WorkStartError {
-    /// Without RSKIP-97 anybody can afford the work.
+    /// Without RSKIP-97 the work is nearly free.
     #[error(
         "{0}: no start by work alone: difficulty falls to the minimum after ten minutes without a block (no RSKIP-97), \
          so work is nearly free; give a checkpoint, NUMBER:HASH"
     )]
     CheapWork(String),
-    /// Without rules for times there are no stretches of time in which to look for work.
+    /// Without rules on timestamps, work cannot be measured over time.
     #[error("{0}: no start by work alone: its blocks may have any time; give a checkpoint, NUMBER:HASH")]
     FreeTimes(String),
     /// Nothing is known of the network's difficulty.
@@ -131,7 +132,7 @@ pub enum WorkStartError {
     Unknown(String),
 }
 
-/// What a network is built from.
+/// The input from which a network is built.
 #[derive(Debug, Clone)]
 pub struct NetworkSpec<'a> {
     /// Short name.
@@ -140,18 +141,18 @@ pub struct NetworkSpec<'a> {
     pub chain_id: u64,
     /// Hash of block 0.
     pub genesis_hash: B256,
-    /// Numbers that rules use.
+    /// Parameters of rules.
     pub params: Params,
     /// See [`Network::known_until`].
     pub known_until: Option<u64>,
-    /// Heights of hard forks; an absent fork never comes.
+    /// Heights of hard forks. A fork that is missing never activates.
     pub forks: &'a [(Fork, u64)],
-    /// Rules with a height of their own.
+    /// Rules whose heights differ from those of their hard forks.
     pub overrides: &'a [(Rule, u64)],
 }
 
 impl Network {
-    /// Resolves a table: a rule's own height first, else that of its hard fork, else never.
+    /// Builds a network. A rule activates at its own height, else at that of its hard fork, else never.
     #[must_use]
     pub fn new(spec: &NetworkSpec<'_>) -> Self {
         let height_of = |rule: Rule| {
@@ -172,26 +173,26 @@ impl Network {
         }
     }
 
-    /// The height from which a rule is in force.
+    /// The height from which a rule is active; `None` if it is never active.
     #[must_use]
     pub fn activation(&self, rule: Rule) -> Option<u64> {
         self.activations.get(rule as usize).copied().filter(|height| *height != NEVER)
     }
 
-    /// The rules in force at a height.
+    /// The rules that are active at a height.
     #[must_use]
     pub fn rules(&self, number: u64) -> RuleSet {
         let next = self.eras.partition_point(|(start, _)| *start <= number);
         next.checked_sub(1).and_then(|i| self.eras.get(i)).map_or(RuleSet::NONE, |(_, rules)| *rules)
     }
 
-    /// Whether a rule is in force at a height.
+    /// Whether a rule is active at a height.
     #[must_use]
     pub fn active(&self, rule: Rule, number: u64) -> bool {
         self.rules(number).has(rule)
     }
 
-    /// How a header of this height is laid out. Genesis is always of version 0, without UMM root.
+    /// Layout of headers at this height. Genesis always has version 0 and no UMM root.
     #[must_use]
     pub fn header_shape(&self, number: u64) -> HeaderShape {
         let rules = self.rules(number);
@@ -213,7 +214,7 @@ impl Network {
         }
     }
 
-    /// Lowest difficulty at a height.
+    /// Lowest difficulty under these rules.
     #[must_use]
     pub fn minimum_difficulty(&self, rules: RuleSet) -> U256 {
         if rules.has(Rule::Rskip290) {
@@ -244,14 +245,14 @@ impl Network {
         self.work_start.ok_or_else(|| WorkStartError::Unknown(name()))
     }
 
-    /// Whether block number `number` lies beyond the rules this table covers.
+    /// Whether the rules of block `number` are beyond the last known height.
     #[must_use]
     pub fn needs_update_for(&self, number: u64) -> bool {
         self.known_until.is_some_and(|last| number > last)
     }
 }
 
-/// Rule sets by starting height.
+/// The sets of active rules by starting height.
 fn eras(activations: &[u64]) -> Vec<(u64, RuleSet)> {
     let starts = activations.iter().copied().filter(|height| *height != NEVER);
     let mut starts = sorted(starts.chain([0]));

@@ -1,16 +1,17 @@
-//! A persistent map: a clone shares everything, so that readers keep an old state while the writer goes on.
+//! A persistent map. Clones share their content, so readers keep an old state while the writer changes its
+//! copy.
 //!
-//! A 16-way trie over the key's nibbles. Keys are hashes, addresses or block numbers: all spread evenly, the latter from
-//! their low nibble on.
+//! The map is a 16-way trie over the key's nibbles. Keys are hashes, addresses or block numbers. All of them
+//! spread evenly; numbers are read from their low nibble up.
 
 use alloc::sync::Arc;
 
 use crate::types::{Address, B256};
 
-/// Children of a branch.
+/// Number of children of a branch.
 const WIDTH: usize = 16;
 
-/// A key as a sequence of nibbles; equal sequences mean equal keys.
+/// A key as a sequence of nibbles. Different keys have different sequences.
 pub(crate) trait Key: Copy + Eq {
     /// The nibble at a level, below [`WIDTH`].
     fn nibble(&self, level: usize) -> usize;
@@ -43,7 +44,8 @@ enum Node<K, V> {
     Branch([Option<Arc<Node<K, V>>>; WIDTH]),
 }
 
-/// The map. Depth is at most the key's number of nibbles: 64 for hashes, 40 for addresses, 16 for numbers.
+/// The map. Its depth is at most the number of nibbles of a key: 64 for hashes, 40 for addresses, 16 for
+/// numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Map<K, V> {
     root: Option<Arc<Node<K, V>>>,
@@ -62,7 +64,7 @@ impl<K: Key, V: Clone> Map<K, V> {
         self.len
     }
 
-    /// Looks a key up.
+    /// Returns the value of a key.
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         let mut node = self.root.as_ref()?;
         let mut level = 0usize;
@@ -75,7 +77,7 @@ impl<K: Key, V: Clone> Map<K, V> {
         }
     }
 
-    /// Hands out every key with its value, in no particular order.
+    /// Passes every key with its value to `visit`, in no particular order.
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&K, &V)) {
         let mut waiting: alloc::vec::Vec<&Node<K, V>> = self.root.as_deref().into_iter().collect();
         while let Some(node) = waiting.pop() {
@@ -86,14 +88,14 @@ impl<K: Key, V: Clone> Map<K, V> {
         }
     }
 
-    /// Sets a key's value.
+    /// Sets the value of a key.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         if insert_at(&mut self.root, key, value, 0) {
             self.len = self.len.saturating_add(1);
         }
     }
 
-    /// Drops a key.
+    /// Removes a key.
     pub(crate) fn remove(&mut self, key: &K) {
         if remove_at(&mut self.root, key, 0) {
             self.len = self.len.saturating_sub(1);
@@ -101,7 +103,7 @@ impl<K: Key, V: Clone> Map<K, V> {
     }
 }
 
-/// Whether the key is new.
+/// Inserts below `slot` and returns whether the key is new.
 fn insert_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: K, value: V, level: usize) -> bool {
     let Some(node) = slot else {
         *slot = Some(Arc::new(Node::Leaf(key, value)));
@@ -118,7 +120,7 @@ fn insert_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: K, value
         }
         Node::Leaf(..) => {}
     }
-    // Another key's leaf: it moves down one level, then this key goes in beside it or further down.
+    // The leaf of another key moves down one level; then the new key is inserted next to it or further down.
     let leaf = slot.take();
     let mut children = [const { None }; WIDTH];
     if let Some(Node::Leaf(found, _)) = leaf.as_deref() {
@@ -134,7 +136,7 @@ fn insert_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: K, value
     new
 }
 
-/// Whether the key was there.
+/// Removes a key below `slot` and returns whether it was present.
 fn remove_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: &K, level: usize) -> bool {
     let Some(node) = slot else { return false };
     let removed = match Arc::make_mut(node) {
@@ -148,7 +150,7 @@ fn remove_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: &K, leve
                 *slot = Some(only);
                 return true;
             }
-            // A branch keeps two leaves or more below it, so it is not empty here.
+            // A branch has at least two leaves below it, so it is not empty here.
             return true;
         }
     };
@@ -158,7 +160,7 @@ fn remove_at<K: Key, V: Clone>(slot: &mut Option<Arc<Node<K, V>>>, key: &K, leve
     removed
 }
 
-/// The only child, if it is a leaf: it can stand for the branch.
+/// The only child, if it is a leaf, which can then replace the branch.
 fn sole_leaf<K, V>(children: &[Option<Arc<Node<K, V>>>; WIDTH]) -> Option<Arc<Node<K, V>>> {
     let mut present = children.iter().flatten();
     let first = present.next()?;
@@ -173,7 +175,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn key(i: u16) -> B256 {
-        // Long common prefixes make deep branches.
+        // Long common prefixes create deep branches.
         let mut k = [0u8; 32];
         k[5] = (i % 3) as u8;
         k[30..].copy_from_slice(&i.to_be_bytes());
@@ -182,7 +184,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_map_and_keeps_old_states(ops in proptest::collection::vec((any::<u16>(), any::<bool>()), 1..200)) {
+        fn the_map_equals_a_btree_map_and_clones_keep_old_states(ops in proptest::collection::vec((any::<u16>(), any::<bool>()), 1..200)) {
             let mut map = Map::default();
             let mut numbers = Map::default();
             let mut model = BTreeMap::new();
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_everything_leaves_nothing() {
+    fn removing_all_keys_leaves_an_empty_map() {
         let mut map = Map::default();
         (0..500u64).for_each(|i| map.insert(i * 16, i));
         (0..500u64).for_each(|i| map.remove(&(i * 16)));

@@ -1,7 +1,7 @@
-//! Proof of work: a header is mined by a Bitcoin block whose coinbase names it.
+//! Proof of work: a header is mined by a Bitcoin block whose coinbase commits to it.
 //!
-//! Bitcoin's own difficulty and previous-block fields are never looked at; only the hash of the 80-byte header counts,
-//! against Rootstock's target.
+//! Bitcoin's own difficulty and previous-block fields are not checked. Only the hash of the 80-byte header is
+//! compared with Rootstock's target.
 
 use thiserror::Error;
 
@@ -14,25 +14,25 @@ use super::partial_merkle::{partial_tree_root, PartialTreeError};
 use super::rule::{Rule, RuleSet};
 use crate::types::{Header, HeaderError, B256, U256};
 
-/// Why a header is not mined.
+/// Why a header has no valid proof of work.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PowError {
-    /// Shorter than 80 bytes, or from RSKIP-98 on not exactly 80.
+    /// The field is shorter than 80 bytes, or from RSKIP-98 on not exactly 80.
     #[error("bitcoinMergedMiningHeader: {found} bytes, expected 80")]
     BitcoinHeaderLength {
         /// Length of the field.
         found: usize,
     },
-    /// Too little work.
+    /// The hash of the Bitcoin header does not meet the target.
     #[error("bitcoinMergedMiningHeader: hash {hash} above the target of difficulty {difficulty}")]
     HashAboveTarget {
-        /// The Bitcoin header's hash as it is displayed.
+        /// Hash of the Bitcoin header in display byte order.
         hash: B256,
         /// The header's difficulty.
         difficulty: U256,
     },
-    /// There is no coinbase, and the header is none that may be signed instead.
+    /// There is no coinbase, and the header is not a fallback block, which would be signed instead.
     #[error("bitcoinMergedMiningCoinbaseTransaction: empty, no fork detection data or tag")]
     NoCoinbase,
     /// The hash for merged mining cannot be completed from the coinbase.
@@ -47,29 +47,29 @@ pub enum PowError {
     /// The partial Merkle tree is malformed.
     #[error("bitcoinMergedMiningMerkleProof: {0}")]
     PartialTree(#[from] PartialTreeError),
-    /// The proof leads to another root than the Bitcoin header's.
+    /// The root computed from the Merkle proof is not that of the Bitcoin header.
     #[error("bitcoinMergedMiningMerkleProof: Merkle root {computed}, the Bitcoin header has {expected}")]
     MerkleRoot {
-        /// Root that follows from the coinbase, as displayed.
+        /// Root computed from the coinbase, in display byte order.
         computed: B256,
-        /// Root in the Bitcoin header, as displayed.
+        /// Root in the Bitcoin header, in display byte order.
         expected: B256,
     },
-    /// The partial tree's root is right but the coinbase is not among the proven leaves.
+    /// The root of the partial tree is right, but the coinbase is not among the proven leaves.
     #[error("bitcoinMergedMiningMerkleProof: coinbase {coinbase} is not among the proven leaves")]
     CoinbaseNotProven {
-        /// The coinbase's hash, as displayed.
+        /// Hash of the coinbase, in display byte order.
         coinbase: B256,
     },
-    /// A fallback signature is wrong.
+    /// The fallback signature is invalid.
     #[error("bitcoinMergedMiningHeader: fallback signature: {0}")]
     Fallback(#[from] FallbackError),
 }
 
-/// How a header's authenticity was shown.
+/// How a header's authenticity was proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seal {
-    /// A Bitcoin block of enough work names it.
+    /// A Bitcoin block with enough work commits to it.
     MergedMining,
     /// One of the two fallback keys signed it (before RSKIP-98).
     FallbackSignature,
@@ -80,7 +80,7 @@ pub fn verify_merged_mining(header: &Header, network: &Network) -> Result<Seal, 
     verify_with_hash(header, &header.hash_for_merged_mining(), network, network.rules(header.number))
 }
 
-/// [`verify_merged_mining`] with the hash for merged mining, or why there is none, already at hand.
+/// [`verify_merged_mining`] with the hash for merged mining, or its error, already computed.
 pub(super) fn verify_with_hash(
     header: &Header,
     mining_hash: &Result<B256, HeaderError>,
@@ -105,7 +105,8 @@ pub(super) fn verify_with_hash(
     Ok(Seal::MergedMining)
 }
 
-/// Whether a signature stands in for work: no coinbase, no proof, low difficulty, RSKIP-98 not in force.
+/// Whether a header is proven by a signature instead of work: no coinbase, no proof, low difficulty, RSKIP-98
+/// not active.
 fn is_fallback_block(header: &Header, network: &Network, rules: RuleSet) -> bool {
     header.coinbase_tx.is_empty()
         && header.merkle_proof.is_empty()
@@ -113,7 +114,7 @@ fn is_fallback_block(header: &Header, network: &Network, rules: RuleSet) -> bool
         && header.difficulty.value() <= network.params.fallback_max_difficulty
 }
 
-/// The three fields of a merge-mining proof, as headers carry them.
+/// The three fields of a merge-mining proof, as stored in headers.
 #[derive(Debug, Clone, Copy)]
 pub struct MergedMiningProof<'a> {
     /// The Bitcoin block header.
@@ -125,7 +126,7 @@ pub struct MergedMiningProof<'a> {
 }
 
 impl<'a> MergedMiningProof<'a> {
-    /// Checks the Bitcoin header's form and its hash against the target of `difficulty`.
+    /// Checks the length of the Bitcoin header, and its hash against the target of `difficulty`.
     pub fn check_work(&self, difficulty: U256, rules: RuleSet) -> Result<BitcoinHeader<'a>, PowError> {
         let length = PowError::BitcoinHeaderLength { found: self.bitcoin_header.len() };
         if rules.has(Rule::Rskip98) && self.bitcoin_header.len() != HEADER_LEN {
@@ -142,7 +143,7 @@ impl<'a> MergedMiningProof<'a> {
         Ok(bitcoin)
     }
 
-    /// Checks that the coinbase of that Bitcoin block commits to `hash_for_merged_mining`.
+    /// Checks that the coinbase of this Bitcoin block commits to `hash_for_merged_mining`.
     pub fn check_commitment(
         &self,
         bitcoin: &BitcoinHeader<'_>,
@@ -168,21 +169,22 @@ impl<'a> MergedMiningProof<'a> {
     }
 }
 
-/// Whether a Bitcoin hash (internal byte order) is at most `floor(2^256 / difficulty)`, difficulties below 3 counting
-/// as 3. Without a division: `hash * difficulty <= 2^256`.
+/// Whether a Bitcoin hash (internal byte order) is at most `floor(2^256 / difficulty)`. Difficulties below 3
+/// count as 3. The test `hash * difficulty <= 2^256` is equivalent and needs no division.
 #[must_use]
 pub fn meets_target(hash: &B256, difficulty: U256) -> bool {
     let hash = hash_number(hash);
     let difficulty = difficulty.max(U256::from(3));
     match hash.overflowing_mul(difficulty) {
         (_, false) => true,
-        // The product of 2^256 itself still passes.
+        // A product of exactly 2^256 passes too.
         (product, true) if product.is_zero() => is_two_to_the_256(hash, difficulty),
         _ => false,
     }
 }
 
-/// Whether the product, known to be a multiple of 2^256 above zero, is 2^256: two powers of two.
+/// Whether the product, which is a positive multiple of 2^256, equals 2^256. Then both factors are powers of
+/// two.
 fn is_two_to_the_256(a: U256, b: U256) -> bool {
     a.is_power_of_two() && b.is_power_of_two() && a.trailing_zeros().saturating_add(b.trailing_zeros()) == 256
 }
@@ -196,10 +198,10 @@ mod tests {
         B256::from(number.to_le_bytes::<32>())
     }
 
-    /// By division, as the reference does it.
+    /// Computes the target by division, as the reference node does.
     fn target(difficulty: U256) -> U256 {
         let d = difficulty.max(U256::from(3));
-        // floor((2^256 - 1) / d), one more where d divides 2^256.
+        // floor((2^256 - 1) / d), plus one if d divides 2^256.
         let t = U256::MAX / d;
         if U256::MAX % d == d - U256::from(1) {
             t + U256::from(1)
@@ -232,7 +234,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn without_division_is_the_same(d in any::<[u8; 32]>(), shift in 0usize..256, off in 0u64..3) {
+        fn the_check_without_division_equals_the_one_with_division(d in any::<[u8; 32]>(), shift in 0usize..256, off in 0u64..3) {
             let d = U256::from_be_bytes(d) >> shift;
             let hash = target(d).saturating_add(U256::from(off)).saturating_sub(U256::from(1));
             prop_assert_eq!(meets_target(&internal(hash), d), hash <= target(d));

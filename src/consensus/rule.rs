@@ -1,7 +1,7 @@
-//! Consensus rules and the hard forks that bring them.
+//! Consensus rules and the hard forks that activate them.
 //!
-//! A rule has a number of its own (an RSKIP) and is switched on at a height that a network's table gives, by default
-//! that of its hard fork. Code asks for rules, never for heights.
+//! A rule is an RSKIP and activates at a height that the network's table gives, by default that of its hard
+//! fork. Code checks rules, never heights.
 
 macro_rules! named {
     ($(#[$meta:meta])* $what:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
@@ -15,13 +15,13 @@ macro_rules! named {
             /// Every value, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name that the reference's configuration files use.
+            /// The name in the reference node's configuration files.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The value of a configuration name.
+            /// The value with this configuration name.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|x| x.name() == name)
@@ -73,7 +73,7 @@ named! {
 }
 
 named! {
-    /// Consensus rules: those that decide headers and blocks and those that only execution asks for.
+    /// Consensus rules: those of headers and blocks, and those that only affect execution.
     Rule {
         /// Bridge transactions pay for their gas.
         BridgeTxsPaid = "areBridgeTxsPaid",
@@ -275,8 +275,8 @@ named! {
 }
 
 impl Rule {
-    /// The hard fork that brings the rule unless a network's table says otherwise; none for rules that a network
-    /// switches on by itself.
+    /// The hard fork that activates the rule, unless a network's table gives another height. `None` for rules
+    /// that only such tables activate.
     #[must_use]
     pub const fn fork(self) -> Option<Fork> {
         Some(match self {
@@ -380,30 +380,30 @@ impl Rule {
     }
 }
 
-/// The rules in force at one height.
+/// The rules that are active at one height.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuleSet(u128);
 
-// One bit per rule.
+// `RuleSet` has one bit per rule.
 const _: () = assert!(Rule::ALL.len() <= 128);
 
 impl RuleSet {
-    /// No rule.
+    /// The set without rules.
     pub const NONE: Self = Self(0);
 
-    /// Whether the rule is in force.
+    /// Whether the rule is active.
     #[must_use]
     pub const fn has(self, rule: Rule) -> bool {
         self.0 & rule.bit() != 0
     }
 
-    /// The same set with the rule in force.
+    /// The same set with this rule added.
     #[must_use]
     pub const fn with(self, rule: Rule) -> Self {
         Self(self.0 | rule.bit())
     }
 
-    /// The same set without the rule.
+    /// The same set with this rule removed.
     #[must_use]
     pub const fn without(self, rule: Rule) -> Self {
         Self(self.0 & !rule.bit())

@@ -1,7 +1,7 @@
-//! The rules that headers decide, one function each.
+//! The rules of headers, one function each.
 //!
-//! None is stricter than the reference: a header that full nodes accept must never be refused. In particular the time
-//! of a block of the chain need not be later than its parent's; only an uncle's must.
+//! No rule is stricter than in the reference node, because a header that full nodes accept must not be
+//! refused. In particular, a block of the chain need not be later than its parent; only an uncle must be.
 
 use thiserror::Error;
 
@@ -16,57 +16,57 @@ use super::rule::{Rule, RuleSet};
 use super::verified::Candidate;
 use crate::types::{Header, B256, U256};
 
-/// A header rule that is broken: the field, the rule and the values.
+/// The header rule that is broken: the field, the rule and the values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RuleError {
-    /// Laid out by the rules of another height or network.
+    /// The layout is that of another height or network.
     #[error("header {number}: laid out for other rules")]
     Shape {
         /// The header's number.
         number: u64,
     },
-    /// Not a child of the parent it is checked against.
+    /// The header is not a child of this parent.
     #[error("parentHash: {found}, the parent is {expected}")]
     ParentHash {
         /// The parent's hash.
         expected: B256,
-        /// What the header has.
+        /// The value in the header.
         found: B256,
     },
-    /// Not the parent's number plus one.
+    /// The number is not the parent's number plus one.
     #[error("number: {found}, after block {parent}")]
     Number {
         /// The parent's number.
         parent: u64,
-        /// What the header has.
+        /// The value in the header.
         found: u64,
     },
-    /// Not the difficulty that follows from the parent.
+    /// The difficulty is not the one computed from the parent.
     #[error("difficulty: {found}, expected {expected}")]
     Difficulty {
-        /// What follows from parent, times and stated uncles.
+        /// The value computed from the parent, both times and the stated uncles.
         expected: U256,
-        /// What the header has.
+        /// The value in the header.
         found: U256,
     },
-    /// Too far from the parent's gas limit.
+    /// The gas limit is too far from the parent's.
     #[error("gasLimit: {found}, allowed {low} to {high}")]
     GasLimitStep {
-        /// Least allowed.
+        /// Lowest allowed value.
         low: U256,
-        /// Most allowed.
+        /// Highest allowed value.
         high: U256,
-        /// What the header has.
+        /// The value in the header.
         found: U256,
     },
-    /// Below the least gas limit of any block.
+    /// The gas limit is below the minimum of all blocks.
     #[error("gasLimit: {found}, at least {MIN_GAS_LIMIT}")]
     GasLimitMinimum {
-        /// What the header has.
+        /// The value in the header.
         found: U256,
     },
-    /// More gas used than the limit.
+    /// The gas used exceeds the gas limit.
     #[error("gasUsed: {used}, gas limit {limit}")]
     GasUsed {
         /// Gas used.
@@ -74,26 +74,26 @@ pub enum RuleError {
         /// Gas limit.
         limit: U256,
     },
-    /// No minimum gas price.
+    /// The minimum gas price is absent.
     #[error("minimumGasPrice: absent")]
     MinimumGasPriceAbsent,
-    /// Too far from the parent's minimum gas price.
+    /// The minimum gas price is too far from the parent's.
     #[error("minimumGasPrice: {found}, allowed {low} to {high}")]
     MinimumGasPriceStep {
-        /// Least allowed.
+        /// Lowest allowed value.
         low: U256,
-        /// Most allowed.
+        /// Highest allowed value.
         high: U256,
-        /// What the header has.
+        /// The value in the header.
         found: U256,
     },
-    /// Too much extra data.
+    /// The extra data are too long.
     #[error("extraData: {found} bytes, at most {MAX_EXTRA_DATA}")]
     ExtraData {
-        /// Its length.
+        /// Length in bytes.
         found: usize,
     },
-    /// Ahead of the clock: to be tried again later, nobody's fault.
+    /// The header is ahead of the clock. It may become valid later, so this proves no fault.
     #[error("timestamp: {time} is more than {bound} s ahead of {now}")]
     Future {
         /// The header's time.
@@ -103,7 +103,7 @@ pub enum RuleError {
         /// Allowed lead in seconds.
         bound: u64,
     },
-    /// Block time and Bitcoin time too far apart (RSKIP-179).
+    /// Block time and Bitcoin time are too far apart (RSKIP-179).
     #[error(
         "timestamp: {time}, the Bitcoin header has {bitcoin}, less than {bound} s apart needed (RSKIP-179)"
     )]
@@ -115,52 +115,52 @@ pub enum RuleError {
         /// Bound in seconds.
         bound: u64,
     },
-    /// An uncle that is not later than its parent.
+    /// The uncle is not later than its parent.
     #[error("timestamp: uncle's {time} not after its parent's {parent}")]
     NotAfterParent {
-        /// The uncle's time.
+        /// Time of the uncle.
         time: u64,
-        /// Its parent's time.
+        /// Time of its parent.
         parent: u64,
     },
-    /// More parallel lists than execution has.
+    /// The header has more edges than there are parallel sublists.
     #[error("rskPteEdges: {found} edges, at most {EXECUTION_THREADS} (RSKIP-144)")]
     EdgeCount {
-        /// Their number.
+        /// Number of edges.
         found: usize,
     },
-    /// Edges that are not positive and rising (as signed 16-bit numbers).
+    /// The edges are not positive and ascending (as signed 16-bit numbers).
     #[error("rskPteEdges: {found} not above {previous} (RSKIP-144)")]
     EdgeOrder {
-        /// The edge before, 0 before the first.
+        /// The edge before, or 0 for the first.
         previous: i16,
         /// The edge.
         found: i16,
     },
-    /// Fork detection data that the ancestors contradict.
+    /// The fork detection data contradict the ancestors.
     #[error("fork detection data: {0} (RSKIP-110)")]
     ForkDetection(#[from] ForkDetectionError),
-    /// No proof of work.
+    /// The proof of work is invalid.
     #[error(transparent)]
     Work(#[from] PowError),
 }
 
-/// What a rule may look at.
+/// The input of a rule.
 pub(super) struct Check<'a> {
     pub(super) candidate: &'a Candidate,
-    /// A believed header, absent where only the header itself is judged.
+    /// The verified parent; `None` if the header is checked by itself.
     pub(super) parent: Option<(&'a Header, B256)>,
     pub(super) network: &'a Network,
     pub(super) rules: RuleSet,
-    /// What the parent's ancestors say about fork detection data, and the uncles they state.
+    /// The fork detection context of the parent, and the number of uncles that its ancestors state.
     pub(super) fork: Option<(&'a ForkContext, Option<i32>)>,
-    /// The clock in seconds, none where it does not matter.
+    /// The clock in seconds; `None` disables the rule on future blocks.
     pub(super) now: Option<u64>,
 }
 
 type RuleFn = fn(&Check<'_>) -> Result<(), RuleError>;
 
-/// Rules of a block of the chain that need no proof of work; cheap ones first.
+/// Rules of a block of the chain that need no proof of work, cheap ones first.
 const LINK_RULES: &[RuleFn] = &[
     shape,
     parent_hash,
@@ -176,11 +176,12 @@ const LINK_RULES: &[RuleFn] = &[
     fork_detection,
 ];
 
-/// What a mined block has to show besides; the clock last so that a header ahead of it is otherwise good.
+/// Rules of a mined block besides the link to its parent. The clock is checked last, so that a header ahead
+/// of it is otherwise known to be valid.
 const MINED_RULES: &[RuleFn] = &[work, future];
 
-/// Rules of an uncle: the reference checks neither extra data nor edges nor the least gas limit there, but the order
-/// of times.
+/// Rules of an uncle. The reference node does not check extra data, edges and the minimum gas limit of
+/// uncles, but requires them to be later than their parents.
 const UNCLE_RULES: &[RuleFn] = &[
     shape,
     parent_hash,
@@ -206,13 +207,13 @@ impl<'a> Check<'a> {
         self.candidate.header()
     }
 
-    /// Runs the rules of a block; gives what was compared of the fork detection data.
+    /// Checks the rules of a block and returns which fork detection data were checked.
     pub(super) fn block(&self) -> Result<(Seal, ForkDetection), RuleError> {
         self.linked()?;
         self.run(MINED_RULES)
     }
 
-    /// Runs the rules of a block of the chain, but not those of its work and of the clock.
+    /// Checks the rules of a block of the chain, except those on work and on the clock.
     pub(super) fn linked(&self) -> Result<ForkDetection, RuleError> {
         self.run(LINK_RULES).map(|(_, fork_detection)| fork_detection)
     }
@@ -222,7 +223,7 @@ impl<'a> Check<'a> {
         work(self).map(|()| self.seal())
     }
 
-    /// Runs the rules of an uncle.
+    /// Checks the rules of an uncle.
     pub(super) fn uncle(&self) -> Result<(Seal, ForkDetection), RuleError> {
         self.run(UNCLE_RULES)
     }
@@ -232,7 +233,7 @@ impl<'a> Check<'a> {
         Ok((self.seal(), self.compare_fork_detection()?))
     }
 
-    /// A fallback block has no coinbase, which no merge-mined one lacks.
+    /// The kind of proof: only a fallback block has no coinbase.
     fn seal(&self) -> Seal {
         if self.header().coinbase_tx.is_empty() {
             Seal::FallbackSignature
@@ -241,13 +242,13 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Every broken rule of a block, for tests.
+    /// All broken rules of a block, for tests.
     #[cfg(test)]
     pub(super) fn broken_block_rules(&self) -> alloc::vec::Vec<RuleError> {
         LINK_RULES.iter().chain(MINED_RULES).filter_map(|rule| rule(self).err()).collect()
     }
 
-    /// Every broken rule of an uncle, for tests.
+    /// All broken rules of an uncle, for tests.
     #[cfg(test)]
     pub(super) fn broken_uncle_rules(&self) -> alloc::vec::Vec<RuleError> {
         UNCLE_RULES.iter().filter_map(|rule| rule(self).err()).collect()
@@ -255,7 +256,8 @@ impl<'a> Check<'a> {
 
     fn compare_fork_detection(&self) -> Result<ForkDetection, RuleError> {
         let header = self.header();
-        // Without fork detection data in the hash there is nothing to compare; where it lacks, `work` says so.
+        // If the hash contains no fork detection data, there is nothing to check. If they are required and
+        // missing, `work` reports it.
         let Ok(hash) = self.candidate.mining_hash() else { return Ok(ForkDetection::NotRequired) };
         let Some(data) = compared_data(header, hash) else { return Ok(ForkDetection::NotRequired) };
         let nothing_known = ForkContext::default();
@@ -323,7 +325,7 @@ fn gas_limit_minimum(check: &Check<'_>) -> Result<(), RuleError> {
 
 fn gas_used(check: &Check<'_>) -> Result<(), RuleError> {
     let (used, limit) = (check.header().gas_used, check.header().gas_limit.value());
-    // The reference keeps the low 64 bits of the limit, as a signed number.
+    // The reference node keeps the low 64 bits of the limit, as a signed number.
     let [low, ..] = limit.as_limbs();
     if used as i64 >= 0 && used as i64 <= *low as i64 {
         return Ok(());
@@ -385,7 +387,7 @@ fn bitcoin_time(check: &Check<'_>) -> Result<(), RuleError> {
     if params.future_bound == 0 || !check.rules.has(Rule::Rskip179) {
         return Ok(());
     }
-    // A field that holds no Bitcoin header is refused by `work`.
+    // `work` refuses a field that holds no Bitcoin header.
     let Some(bitcoin) = BitcoinHeader::first_of(&check.header().bitcoin_header) else { return Ok(()) };
     let wide = check.rules.has(Rule::Rskip297);
     let bound = if wide { params.btc_time_bound_rskip297 } else { params.btc_time_bound };
@@ -415,8 +417,8 @@ fn work(check: &Check<'_>) -> Result<(), RuleError> {
     Ok(())
 }
 
-/// Checks a header by itself: proof of work and every rule that needs no ancestor. Its difficulty is not checked, so
-/// this says nothing about the chain it belongs to.
+/// Checks a header by itself: proof of work and all rules that need no ancestor. Its difficulty is not
+/// checked, so this proves nothing about the chain of the header.
 pub fn verify_standalone(
     candidate: &Candidate,
     network: &Network,
@@ -425,7 +427,8 @@ pub fn verify_standalone(
     Ok(Check::new(candidate, network, now).block()?.0)
 }
 
-/// Checks a header as the child of `parent`, without ancestors for its fork detection data.
+/// Checks a header as a child of `parent`. Without further ancestors, its fork detection data are checked in
+/// part.
 pub fn verify_child(
     candidate: &Candidate,
     parent: &crate::types::SealedHeader,

@@ -1,5 +1,5 @@
-//! Each header rule broken alone: a header that breaks one rule breaks no other, so that switching the rule off makes
-//! its test fail.
+//! Tests of the header rules. Each header breaks exactly one rule, so that disabling the rule makes its test
+//! fail.
 
 use std::mem::discriminant;
 
@@ -11,7 +11,7 @@ use super::testing::{child, easy_network, header, mine, Bitcoin};
 use super::verified::Candidate;
 use crate::types::{Header, SealedHeader, SignedUint, B256, U256};
 
-/// High above genesis, and without fork detection data: those need ancestors.
+/// Far above genesis. Fork detection data are disabled, because they need ancestors.
 const NUMBER: u64 = 5_000;
 
 fn network() -> Network {
@@ -33,7 +33,7 @@ fn broken(network: &Network, parent: &SealedHeader, header: SealedHeader, uncle:
     }
 }
 
-/// The only rule that a change of a good child breaks.
+/// Applies `change` to a valid child and returns the only rule that it breaks.
 fn only(change: impl Fn(&mut Header)) -> RuleError {
     let network = network();
     let parent = parent(&network);
@@ -57,7 +57,7 @@ fn is(error: &RuleError, kind: &RuleError) {
 }
 
 #[test]
-fn a_good_child_breaks_nothing() {
+fn a_valid_child_breaks_no_rule() {
     good(|_| {});
     let network = network();
     let parent = parent(&network);
@@ -65,13 +65,13 @@ fn a_good_child_breaks_nothing() {
 }
 
 #[test]
-fn parent_hash_must_be_the_parents() {
+fn the_parent_hash_must_be_that_of_the_parent() {
     let error = only(|header| header.parent_hash = B256::repeat_byte(9));
     is(&error, &RuleError::ParentHash { expected: B256::ZERO, found: B256::ZERO });
 }
 
 #[test]
-fn number_must_follow() {
+fn the_number_must_be_the_parents_plus_one() {
     let network = network();
     let parent = parent(&network);
     let mut header = child(&network, &parent);
@@ -81,19 +81,19 @@ fn number_must_follow() {
 }
 
 #[test]
-fn layout_must_be_the_heights() {
+fn the_layout_must_be_that_of_the_height() {
     let error = only(|header| header.shape.umm_root = false);
     is(&error, &RuleError::Shape { number: 0 });
 }
 
 #[test]
-fn difficulty_must_be_computed() {
+fn the_difficulty_must_be_the_computed_one() {
     let error = only(|header| header.difficulty = SignedUint::new(header.difficulty.value() + U256::from(1)));
     is(&error, &RuleError::Difficulty { expected: U256::ZERO, found: U256::ZERO });
 }
 
 #[test]
-fn gas_limit_moves_by_one_part_in_1024() {
+fn the_gas_limit_moves_by_at_most_one_part_in_1024() {
     let limit = 6_800_000u64;
     let (low, high) = (limit * 1023 / 1024, limit * 1025 / 1024);
     good(|header| header.gas_limit = low.into());
@@ -105,7 +105,7 @@ fn gas_limit_moves_by_one_part_in_1024() {
 }
 
 #[test]
-fn gas_limit_has_a_minimum() {
+fn the_gas_limit_has_a_minimum() {
     let network = network();
     let parent = mine(Header { gas_limit: 3_000_000u64.into(), ..header(&network, NUMBER) });
     let at = |limit: u64| {
@@ -117,14 +117,14 @@ fn gas_limit_has_a_minimum() {
 }
 
 #[test]
-fn gas_used_fits_the_limit() {
+fn gas_used_must_not_exceed_the_limit() {
     good(|header| header.gas_used = 6_800_000);
     let error = only(|header| header.gas_used = 6_800_001);
     is(&error, &RuleError::GasUsed { used: 0, limit: U256::ZERO });
 }
 
 #[test]
-fn minimum_gas_price_moves_by_one_percent() {
+fn the_minimum_gas_price_moves_by_at_most_one_percent() {
     good(|header| header.minimum_gas_price = 990u64.into());
     good(|header| header.minimum_gas_price = 1_010u64.into());
     for wrong in [989u64, 1_011] {
@@ -146,13 +146,13 @@ fn a_minimum_gas_price_of_zero_can_rise_by_one() {
 }
 
 #[test]
-fn extra_data_is_short() {
+fn extra_data_have_at_most_32_bytes() {
     good(|header| header.extra_data = vec![1; 32].into());
     is(&only(|header| header.extra_data = vec![1; 33].into()), &RuleError::ExtraData { found: 0 });
 }
 
 #[test]
-fn edges_are_few_and_rising() {
+fn edges_must_be_at_most_two_and_ascending() {
     good(|header| header.edges = vec![1, 2]);
     is(&only(|header| header.edges = vec![1, 2, 3]), &RuleError::EdgeCount { found: 0 });
     for wrong in [vec![0], vec![2, 2], vec![3, 1]] {
@@ -162,7 +162,7 @@ fn edges_are_few_and_rising() {
 }
 
 #[test]
-fn bitcoin_time_is_near() {
+fn the_bitcoin_time_must_be_near_the_block_time() {
     let network = network();
     let parent = parent(&network);
     let at = |time_offset: i64| {
@@ -180,7 +180,7 @@ fn bitcoin_time_is_near() {
 }
 
 #[test]
-fn the_clock_bounds_the_time() {
+fn a_header_too_far_ahead_of_the_clock_is_refused() {
     let network = network();
     let parent = parent(&network);
     let header = mine(child(&network, &parent));
@@ -192,7 +192,7 @@ fn the_clock_bounds_the_time() {
 }
 
 #[test]
-fn an_uncle_is_younger_than_its_parent_and_a_block_need_not_be() {
+fn an_uncle_must_be_later_than_its_parent_but_a_block_need_not() {
     let network = network();
     let parent = parent(&network);
     let mut header = child(&network, &parent);
@@ -205,7 +205,7 @@ fn an_uncle_is_younger_than_its_parent_and_a_block_need_not_be() {
 }
 
 #[test]
-fn work_must_be_done() {
+fn a_header_without_enough_work_is_refused() {
     let network = network();
     let parent = parent(&network);
     let lazy = Bitcoin { enough_work: false, ..Bitcoin::for_header([0; 12]) };
@@ -230,7 +230,7 @@ fn the_bitcoin_block_must_commit_to_the_header() {
 }
 
 #[test]
-fn the_branch_must_lead_to_the_bitcoin_header() {
+fn the_merkle_branch_must_lead_to_the_bitcoin_headers_root() {
     let network = network();
     let parent = parent(&network);
     let mut header = mine(child(&network, &parent)).into_header();
@@ -242,7 +242,7 @@ fn the_branch_must_lead_to_the_bitcoin_header() {
 }
 
 #[test]
-fn a_coinbase_must_be_there() {
+fn a_header_without_coinbase_is_refused() {
     let network = network();
     let parent = parent(&network);
     let mut header = mine(child(&network, &parent)).into_header();
@@ -251,7 +251,8 @@ fn a_coinbase_must_be_there() {
     assert_eq!(errors, [RuleError::Work(PowError::NoCoinbase)]);
 }
 
-/// Before RSKIP-92 the proof is a partial Merkle tree; a coinbase that is only there as a hash is not proven.
+/// Before RSKIP-92 the proof is a partial Merkle tree. A coinbase that the tree contains only as an unmatched
+/// hash is not proven.
 #[test]
 fn the_coinbase_must_be_a_matched_leaf() {
     let network = easy_network(&[], &[(Rule::Rskip110, u64::MAX), (Rule::Rskip92, u64::MAX)]);

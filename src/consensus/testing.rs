@@ -1,4 +1,4 @@
-//! Headers for tests: built from a parent and really mined, so that every rule can be met or broken at will.
+//! Headers for tests, built from a parent and really mined, so that tests can satisfy or break any rule.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::types::header::with_fork_detection;
 use crate::types::{uncles_hash, Bloom, Bytes, Header, SealedHeader, B256, MERGED_MINING_TAG, U256};
 use sha2::compress256;
 
-/// A header with plausible fields, not mined.
+/// A header with plausible fields, not mined yet.
 pub(crate) fn header(network: &Network, number: u64) -> Header {
     Header {
         shape: network.header_shape(number),
@@ -41,7 +41,8 @@ pub(crate) fn header(network: &Network, number: u64) -> Header {
     }
 }
 
-/// Mainnet's rules and timestamps at difficulties that a test can mine; every fork active from the start unless said.
+/// The rules and timestamps of mainnet with difficulties that a test can mine. Forks are active from block 0
+/// unless `forks` gives a height.
 pub(crate) fn easy_network(forks: &[(Fork, u64)], overrides: &[(Rule, u64)]) -> Network {
     let mut all: Vec<(Fork, u64)> = forks.to_vec();
     all.extend(Fork::ALL.iter().map(|fork| (*fork, 0)));
@@ -62,7 +63,7 @@ pub(crate) fn easy_network(forks: &[(Fork, u64)], overrides: &[(Rule, u64)]) -> 
     })
 }
 
-/// The unmined child of a header, all rules met, 14 seconds later.
+/// The unmined child of a header, 14 seconds later, which obeys all rules.
 pub(crate) fn child(network: &Network, parent: &SealedHeader) -> Header {
     let mut header = Header {
         parent_hash: parent.hash(),
@@ -75,17 +76,17 @@ pub(crate) fn child(network: &Network, parent: &SealedHeader) -> Header {
     header
 }
 
-/// How a Bitcoin block around a header is built.
+/// Parameters of the Bitcoin block that is built around a header.
 #[derive(Clone)]
 pub(crate) struct Bitcoin {
     /// Seconds added to the header's time.
     pub(crate) time_offset: i64,
-    /// Merkle siblings in internal order.
+    /// Merkle siblings in internal byte order.
     pub(crate) branch: Vec<B256>,
-    /// Bytes of the tail before the tag, and after the hash.
+    /// Number of bytes in the tail before the tag, and the bytes after the hash.
     pub(crate) before: usize,
     pub(crate) after: Vec<u8>,
-    /// Whether the work is looked for or avoided.
+    /// Whether the nonce must meet the target or miss it.
     pub(crate) enough_work: bool,
     pub(crate) fork_detection: [u8; 12],
 }
@@ -144,7 +145,8 @@ impl Bitcoin {
         if !header.shape.hash_covers_proof {
             return self.branch.iter().flat_map(|sibling| reversed(sibling).0).collect();
         }
-        // A partial tree over as many leaves as the branch is high; only the left-most path is opened.
+        // A partial tree with 2^n leaves for a branch of n siblings. Only the path to the leftmost leaf is
+        // expanded.
         let mut out = (1u32 << self.branch.len()).to_le_bytes().to_vec();
         out.push(self.branch.len() as u8 + 1);
         out.extend(leaf.as_slice());
@@ -155,12 +157,12 @@ impl Bitcoin {
     }
 }
 
-/// Mines a header of a chain without fork detection data to compare.
+/// Mines a header of a chain whose fork detection data are not checked.
 pub(crate) fn mine(header: Header) -> SealedHeader {
     Bitcoin::for_header([0; 12]).mine(header)
 }
 
-/// A chain that starts at a header of the given number.
+/// A chain whose checkpoint is a header with the given number.
 pub(crate) fn chain(network: Network, number: u64) -> HeaderChain {
     let first = mine(header(&network, number));
     let checkpoint =

@@ -1,4 +1,4 @@
-//! Uncles: the list a block commits to, and the rules by which its work counts.
+//! Uncles: the list that a block commits to, and the rules under which their work counts.
 
 use alloc::vec::Vec;
 
@@ -9,83 +9,83 @@ use super::rules::RuleError;
 use super::verified::VerifiedHeader;
 use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
 
-/// Why uncles are not a block's, or do not count.
+/// Why uncles do not belong to a block, or do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UncleError {
-    /// Not the list that the header commits to.
+    /// The header commits to another list.
     #[error("sha3Uncles: {expected}, the list hashes to {found}")]
     Hash {
-        /// The header's commitment.
+        /// The hash in the header.
         expected: B256,
-        /// Hash of the list.
+        /// The hash of the list.
         found: B256,
     },
     /// Too many uncles.
     #[error("{found} uncles, at most {MAX_UNCLES}")]
     TooMany {
-        /// Their number.
+        /// Number of uncles.
         found: usize,
     },
-    /// At or above the block that names it, or too far below.
+    /// The uncle is not below the block that includes it, or is too far below it.
     #[error("uncle {index}: number {number} in block {block}, at most {UNCLE_GENERATIONS} blocks below the parent")]
     Generation {
-        /// Place in the list.
+        /// Index in the list.
         index: usize,
         /// The uncle's number.
         number: u64,
         /// The block's number.
         block: u64,
     },
-    /// Named twice in the same block.
-    #[error("uncle {index}: {hash} is named twice")]
+    /// The block includes the uncle twice.
+    #[error("uncle {index}: {hash} is included twice")]
     Repeated {
         /// Place in the list.
         index: usize,
         /// The uncle's hash.
         hash: B256,
     },
-    /// An ancestor of the block.
+    /// The uncle is an ancestor of the block.
     #[error("uncle {index}: {hash} is an ancestor of the block")]
     Ancestor {
-        /// Place in the list.
+        /// Index in the list.
         index: usize,
         /// The uncle's hash.
         hash: B256,
     },
-    /// Already an uncle of a recent block.
+    /// A recent block already includes the uncle.
     #[error("uncle {index}: {hash} is already an uncle of block {block}")]
     Used {
-        /// Place in the list.
+        /// Index in the list.
         index: usize,
         /// The uncle's hash.
         hash: B256,
-        /// The earlier block.
+        /// Number of the earlier block.
         block: u64,
     },
-    /// Its parent is no recent ancestor of the block.
-    #[error("uncle {index}: parent {parent} is none of the block's last ancestors")]
+    /// The uncle's parent is not a recent ancestor of the block.
+    #[error("uncle {index}: parent {parent} is not a recent ancestor of the block")]
     Parent {
-        /// Place in the list.
+        /// Index in the list.
         index: usize,
         /// The uncle's parent hash.
         parent: B256,
     },
-    /// Breaks a header rule.
+    /// The uncle breaks a header rule.
     #[error("uncle {index}: {rule}")]
     Rule {
-        /// Place in the list.
+        /// Index in the list.
         index: usize,
-        /// The rule.
+        /// The rule that it breaks.
         rule: RuleError,
     },
-    /// An ancestor that the check needs is not known (start of the chain); the uncles cannot be counted.
+    /// An ancestor that the check needs is not known (start of the chain), so the uncles cannot be counted.
     #[error("ancestor block {number} is not known")]
     UnknownAncestor {
         /// Its number.
         number: u64,
     },
-    /// An earlier block's uncles must be proven first, to see that none is used twice.
+    /// The uncles of an earlier block must be proven first, to exclude that an uncle is used twice.
     #[error("the uncles of block {number} {hash} must be proven first")]
     EarlierUncles {
         /// The earlier block's number.
@@ -96,7 +96,8 @@ pub enum UncleError {
 }
 
 impl UncleError {
-    /// Whether whoever sent the uncles, or mined the block, broke a rule, rather than something being unknown yet.
+    /// Whether the error proves a fault of the sender or of the miner. It is `false` if data are only unknown
+    /// yet.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
@@ -107,7 +108,7 @@ impl UncleError {
     }
 }
 
-/// The uncles that a verified header commits to. That alone does not make their work count: see
+/// The uncles that a verified header commits to. Their work counts only after further checks: see
 /// [`super::chain::HeaderChain::attach_uncles`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedUncles {
@@ -131,7 +132,7 @@ impl VerifiedUncles {
         Self { block: header.hash(), uncles: Vec::new() }
     }
 
-    /// Hash of the block they belong to.
+    /// Hash of the block that includes the uncles.
     #[must_use]
     pub const fn block(&self) -> B256 {
         self.block
@@ -143,7 +144,7 @@ impl VerifiedUncles {
         &self.uncles
     }
 
-    /// Sum of their difficulties.
+    /// Sum of the uncles' difficulties.
     #[must_use]
     pub fn work(&self) -> U256 {
         self.uncles.iter().fold(U256::ZERO, |sum, uncle| sum.saturating_add(uncle.difficulty.value()))
