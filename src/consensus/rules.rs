@@ -98,9 +98,9 @@ pub enum RuleError {
     Future {
         /// The header's time.
         time: u64,
-        /// The clock.
+        /// Current time in seconds since 1970.
         now: u64,
-        /// Allowed lead in seconds.
+        /// Allowed difference in seconds.
         bound: u64,
     },
     /// Block time and Bitcoin time are too far apart (RSKIP-179).

@@ -40,7 +40,7 @@ pub enum UncleError {
     /// The block includes the uncle twice.
     #[error("uncle {index}: {hash} is included twice")]
     Repeated {
-        /// Place in the list.
+        /// Index in the list.
         index: usize,
         /// The uncle's hash.
         hash: B256,
@@ -82,7 +82,7 @@ pub enum UncleError {
     /// An ancestor that the check needs is not known (start of the chain), so the uncles cannot be counted.
     #[error("ancestor block {number} is not known")]
     UnknownAncestor {
-        /// Its number.
+        /// Number of the ancestor.
         number: u64,
     },
     /// The uncles of an earlier block must be proven first, to exclude that an uncle is used twice.

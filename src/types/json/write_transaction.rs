@@ -166,7 +166,7 @@ impl RpcReceipt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RpcLog {
-    /// Place among all logs of the block, from 0.
+    /// Index among all logs of the block, from 0.
     pub log_index: Quantity,
     /// Number of the block.
     pub block_number: Quantity,
