@@ -1,4 +1,4 @@
-//! Instructions that look at accounts: balances, codes of others, SELFDESTRUCT.
+//! Instructions that read accounts: balances, code of other accounts, SELFDESTRUCT.
 
 use alloy_primitives::{Address, B256, KECCAK256_EMPTY, U256};
 use revm::interpreter::instructions::{host, system};
@@ -17,7 +17,7 @@ pub(super) fn to_address(word: U256) -> Address {
     Address::from_word(B256::from(word))
 }
 
-/// Wei that an account can spend, or the end of the run where a local call overdrew it.
+/// The spendable balance of an account in wei. Aborts the run if a local call overdrew the account.
 pub(super) fn balance_of<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
@@ -29,7 +29,8 @@ pub(super) fn balance_of<DB: EvmDatabase>(
     Ok(balance.saturating_sub(context.journaled_state.database.debt(address)))
 }
 
-/// What BALANCE shows. The reference pads the shortest form of a balance below zero with zeros.
+/// The result of BALANCE. For a negative balance, the reference node pads its shortest two's-complement form
+/// with zeros.
 fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<U256> {
     let spendable = balance_of(context, address)?;
     let debt = context.journaled_state.database.debt(address);
@@ -41,7 +42,7 @@ fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Add
     Ok(U256::try_from_be_slice(&account.balance_bytes()).unwrap_or_default())
 }
 
-/// Whether the account is in the state, empty or not.
+/// Whether the account exists, empty or not.
 pub(super) fn exists<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
@@ -65,7 +66,7 @@ pub(super) fn selfbalance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult
     push(step.interpreter, balance)
 }
 
-/// EXTCODESIZE: from the length in the trie; 2^256 - 1 for native contracts (RSKIP-90).
+/// EXTCODESIZE. The size comes from the length in the trie; native contracts return 2^256 - 1 (RSKIP-90).
 pub(super) fn extcodesize<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let [address] = pop(step.interpreter)?;
     let address = to_address(address);
@@ -88,7 +89,7 @@ fn code_size<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
     Ok(context.journaled_state.database.code_size(hash))
 }
 
-/// EXTCODEHASH (RSKIP-140): 0 only for a missing account, and before RSKIP-169 for a contract
+/// EXTCODEHASH (RSKIP-140). The result is 0 only for a missing account, and before RSKIP-169 for a contract
 /// without code.
 pub(super) fn extcodehash<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let [address] = pop(step.interpreter)?;
@@ -114,16 +115,16 @@ fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
     let created = context.journaled_state.state.get(&address).is_some_and(|account| account.is_created());
     let database = &mut context.journaled_state.database;
     if codeless {
-        // A contract made in this run has no marker in the reference's eyes yet.
+        // In the reference node, a contract created in this run has no marker yet.
         let contract = ancient && !created && database.is_contract(address);
         return Ok(if contract { B256::ZERO } else { KECCAK256_EMPTY });
     }
-    // Code put on a plain account by an override does not make it a contract.
+    // A code override on a plain account does not make it a contract.
     let plain = !created && database.code_overridden(address) && !database.is_contract(address);
     Ok(if plain { KECCAK256_EMPTY } else { hash })
 }
 
-/// EXTCODECOPY: native contracts have no code, so `revm`'s own instruction copies zeros.
+/// EXTCODECOPY. Native contracts have no code, so the instruction of `revm` copies zeros.
 pub(super) fn extcodecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let address = step.interpreter.stack.data().last().copied().map(to_address);
     host::extcodecopy(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
@@ -133,7 +134,7 @@ pub(super) fn extcodecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult
     Ok(())
 }
 
-/// CODECOPY: of the whole code, header included.
+/// CODECOPY of the whole code, header included.
 pub(super) fn codecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let depth = step.interpreter.input.depth();
     let Some(code) = step.host.chain.headed_codes.get(depth).cloned().flatten() else {
@@ -149,8 +150,8 @@ pub(super) fn codecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     Ok(())
 }
 
-/// SELFDESTRUCT: the account goes at the end of the transaction, whatever created it. The
-/// beneficiary costs 25,000 when it does not exist, and is not even touched by an empty balance.
+/// SELFDESTRUCT. The account is deleted at the end of the transaction, whichever transaction created it. A
+/// beneficiary that does not exist costs 25,000 gas, and is not created if the balance is zero.
 pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     if step.interpreter.runtime_flag.is_static() {
         return Err(InstructionResult::StateChangeDuringStaticCall);

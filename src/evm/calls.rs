@@ -1,9 +1,10 @@
 //! CALL, CALLCODE, DELEGATECALL, STATICCALL.
 //!
-//! Differences from Ethereum: the callee gets what was asked for, up to everything (no 63/64
-//! rule); the stipend is taken from the caller; 25,000 are due for an account that does not
-//! exist, whatever the value; memory is charged for input and output but grows only as far as
-//! the reference touches it.
+//! Differences from Ethereum:
+//! - The callee gets the gas requested, up to all remaining gas (no 63/64 rule).
+//! - The caller pays for the stipend.
+//! - A CALL to an account that does not exist costs 25,000 gas, whatever the value.
+//! - Memory is charged for input and output, but grows only as far as the reference node uses it.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -25,7 +26,7 @@ use super::precompiles::Precompile;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
-/// A stretch of the caller's memory.
+/// A range of the caller's memory.
 #[derive(Clone, Copy)]
 struct Stretch {
     offset: usize,
@@ -35,7 +36,7 @@ struct Stretch {
 impl Stretch {
     fn new(offset: U256, len: U256) -> StepResult<Self> {
         if len.is_zero() {
-            // Where an empty output lies matters before RSKIP-150.
+            // Before RSKIP-150 the offset of an empty output matters.
             return Ok(Self { offset: usize::try_from(offset).unwrap_or(usize::MAX), len: 0 });
         }
         let offset = usize::try_from(offset).map_err(|_| InstructionResult::MemoryOOG)?;
@@ -46,7 +47,7 @@ impl Stretch {
         }
     }
 
-    /// First offset behind it; an empty stretch needs no memory.
+    /// The end of the range; 0 for an empty range, which needs no memory.
     fn end(self) -> usize {
         if self.len == 0 {
             0
@@ -55,12 +56,12 @@ impl Stretch {
         }
     }
 
-    /// Where output goes.
+    /// The range that receives the output.
     fn range(self) -> Range<usize> {
         self.offset..self.offset.saturating_add(self.len)
     }
 
-    /// Where input comes from, in the memory of all frames; nowhere if it is empty.
+    /// The input range in the shared memory of all frames; out of bounds if empty.
     fn shared_range(self, base: usize) -> Range<usize> {
         if self.len == 0 {
             return usize::MAX..usize::MAX;
@@ -69,7 +70,7 @@ impl Stretch {
     }
 }
 
-/// What a call instruction found on the stack.
+/// The stack arguments of a call.
 struct Request {
     gas: U256,
     to: Address,
@@ -78,14 +79,14 @@ struct Request {
     output: Stretch,
 }
 
-/// Whom the call reaches.
+/// The account whose code is called.
 struct Callee {
     exists: bool,
     code: Bytecode,
     code_hash: B256,
 }
 
-/// The call family; `KIND` is the opcode.
+/// CALL, CALLCODE, DELEGATECALL and STATICCALL; `KIND` is the opcode.
 pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
     let mut request = pop_request::<KIND, DB>(&mut step)?;
     let precompile = Precompile::at(&request.to, step.host.chain.rules);
@@ -123,7 +124,7 @@ pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) 
     Err(InstructionResult::Suspend)
 }
 
-/// Remembers who was called, whatever comes of it.
+/// Records a call of a native contract, whatever its result.
 fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precompile) {
     let call = NativeCalled { contract: native, outside_creations: context.chain.inner_creations == 0 };
     if !context.chain.natives.contains(&call) {
@@ -131,7 +132,7 @@ fn note_native<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, native: Precom
     }
 }
 
-/// Notes what a call touches that runs.
+/// Records the touches of a call that runs.
 fn touch_run<const KIND: u8, DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     own: Address,
@@ -149,7 +150,7 @@ fn touch_run<const KIND: u8, DB: EvmDatabase>(
     database.touch(Touch::Transfer { from: own, to, value: request.value, exists });
 }
 
-/// Takes the arguments from the stack and charges the call's base price.
+/// Pops the arguments and charges the base price of the call.
 fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> StepResult<Request> {
     let [gas, to] = pop(step.interpreter)?;
     let value = if KIND == op::CALL || KIND == op::CALLCODE {
@@ -176,7 +177,7 @@ fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> 
     })
 }
 
-/// Charges for the longer of input and output, whether or not memory will grow that far.
+/// Charges memory for the longer of input and output, even if memory will not grow that far.
 fn charge_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request) -> StepResult {
     let held = step.interpreter.gas.memory().words_num;
     let wanted = request.input.end().max(request.output.end()).div_ceil(32);
@@ -188,8 +189,8 @@ fn charge_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request
     charge(step.interpreter, cost)
 }
 
-/// Grows memory for the output, and for the input where the reference gets to reading it. Memory
-/// left short is charged again by the next instruction that needs it, as in the reference.
+/// Grows memory for the output, and for the input if the reference node reads it. If memory stays smaller
+/// than charged, the next instruction that needs it is charged again, as in the reference node.
 fn grow_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request, reads_input: bool) {
     let input_end = if reads_input { request.input.end() } else { 0 };
     let words = request.output.end().max(input_end).div_ceil(32);
@@ -197,13 +198,13 @@ fn grow_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request, 
         return;
     }
     let cost = step.host.cfg.gas_params.memory_cost(words);
-    // The difference was charged above; this only records the new size.
+    // The cost was charged above. This call only records the new size.
     let _ = step.interpreter.gas.memory_mut().set_words_num(words, cost);
     step.interpreter.memory.resize(words.saturating_mul(32));
 }
 
-/// Existence and code of the callee. Native contracts exist since RSKIP-126 and have no code, so
-/// nothing of the state is needed for them.
+/// Loads existence and code of the callee. Native contracts exist since RSKIP-126 and have no code, so no
+/// state is read for them.
 fn load_callee<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     to: Address,
@@ -220,7 +221,7 @@ fn load_callee<DB: EvmDatabase>(
     })
 }
 
-/// Gas the callee gets: what was asked for plus the stipend, at most everything.
+/// Gas of the callee: the gas requested plus the stipend, at most all remaining gas.
 fn forwarded_gas<DB: EvmDatabase>(step: &Step<'_, '_, DB>, request: &Request) -> StepResult<u64> {
     let stipend = if request.value.is_zero() { 0 } else { STIPEND };
     let left = step.interpreter.gas.remaining();
@@ -229,13 +230,13 @@ fn forwarded_gas<DB: EvmDatabase>(step: &Step<'_, '_, DB>, request: &Request) ->
     }
     let asked = u64::try_from(request.gas).unwrap_or(u64::MAX).min(i64::MAX as u64);
     if !step.host.chain.rules.has(Rule::Rskip150) && asked.saturating_add(stipend) > i64::MAX as u64 {
-        // The reference added the stipend in 63 bits then, and failed.
+        // At that time the reference node added the stipend in 63 bits, and the overflow made the call fail.
         return Err(InstructionResult::OutOfGas);
     }
     Ok(asked.saturating_add(stipend).min(left))
 }
 
-/// The call fails before a frame opens: too deep, or the caller lacks the value.
+/// Ends a call that opens no frame, because it is too deep or the caller lacks the value.
 fn no_frame<DB: EvmDatabase>(step: Step<'_, '_, DB>, too_deep: bool) -> StepResult {
     if !too_deep && step.host.chain.rules.has(Rule::Rskip171) {
         step.interpreter.return_data.clear();

@@ -1,4 +1,4 @@
-//! What a transaction's run changed, out of the journal.
+//! The changes of a transaction's run, taken from the journal.
 
 use alloc::vec::Vec;
 
@@ -8,37 +8,38 @@ use super::context::NativeCalled;
 use super::database::EvmState;
 use super::machine::Machine;
 
-/// What a transaction's run changed, for the state to take over.
+/// The changes of a transaction's run, to be applied to the state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// Accounts that exist from now on, whether or not anything of them changed.
+    /// Accounts that exist after the run, whether or not any of their values changed.
     pub accounts: Vec<ChangedAccount>,
-    /// Contracts to delete, with everything they have.
+    /// Contracts to delete with their code and storage.
     pub destroyed: Vec<Address>,
 }
 
-/// An account as the run leaves it.
+/// An account after the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedAccount {
     /// Its address.
     pub address: Address,
     /// Nonce.
     pub nonce: u64,
-    /// Balance in wei, debts not taken off.
+    /// Balance in wei, before debts are subtracted.
     pub balance: U256,
-    /// Code of a contract that the run created, empty if it returned none; `None` for all others.
+    /// Code of a contract that the run created; empty if its constructor returned none. `None` for all other
+    /// accounts.
     pub created: Option<Bytes>,
     /// Storage words that changed; zero removes one.
     pub words: Vec<(U256, U256)>,
 }
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Native contracts that contracts called, also in frames that were rolled back.
+    /// Native contracts that contracts called, including calls in reverted frames.
     pub fn natives_called(&self) -> &[NativeCalled] {
         &self.evm.ctx.chain.natives
     }
 
-    /// What the run changed, in the order of addresses, and the state it stood on.
+    /// Returns the changes, sorted by address, and the state below the run.
     pub fn into_changes(self) -> (Changes, S) {
         let journal = self.evm.ctx.journaled_state;
         let mut changes = Changes::default();

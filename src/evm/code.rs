@@ -1,4 +1,4 @@
-//! Code headers: code that starts with `0xfc` begins with bytes that are not executed.
+//! Code headers: code that starts with `0xfc` begins with a header that is not executed.
 
 use alloc::vec::Vec;
 
@@ -7,20 +7,20 @@ use revm::bytecode::Bytecode;
 use revm::interpreter::interpreter::ExtBytecode;
 use revm::interpreter::interpreter_types::{Jumps, LegacyBytecode};
 
-/// First byte of a code header: `0xfc`, header version, script version, length of what follows.
+/// First byte of a code header. Header version, script version and length of the rest follow.
 const HEADER: u8 = 0xfc;
-/// Opcode that fails.
+/// An opcode that always fails.
 const INVALID: u8 = 0xfe;
 /// Length in bytes of the fixed part of a code header.
 const HEADER_FIXED: usize = 4;
 
-/// Code as the machine runs it. Never decodes EIP-7702 delegations, which Rootstock lacks:
-/// `0xef01...` is ordinary (invalid) code here.
+/// Converts code for the machine. EIP-7702 delegations are not decoded, because Rootstock does not have them:
+/// `0xef01...` is ordinary (invalid) code.
 pub(crate) fn bytecode(code: Bytes) -> Bytecode {
     Bytecode::new_legacy(code)
 }
 
-/// Length of the header, which may reach behind the end of the code; 0 without one.
+/// Length of the header, which can exceed that of the code; 0 if there is no header.
 fn header_len(code: &[u8]) -> usize {
     match code {
         [HEADER, _, _, extra, ..] => HEADER_FIXED.saturating_add(usize::from(*extra)),
@@ -28,10 +28,10 @@ fn header_len(code: &[u8]) -> usize {
     }
 }
 
-/// Makes a frame's code start behind its header. Returns the original code where there is one.
+/// Makes a frame start after the header of its code. Returns the original code if it has a header.
 ///
-/// Header bytes are blanked for the jump analysis (no jump target may lie in them, and a push in
-/// them must not swallow what follows); CODECOPY reads the original that is returned.
+/// The header bytes are set to zero for the jump analysis: no jump target may be inside the header, and a
+/// push opcode in it must not hide the code that follows. CODECOPY reads the returned original.
 pub(super) fn skip_header(running: &mut ExtBytecode) -> Option<Bytes> {
     let header = header_len(running.bytecode_slice());
     let last = running.bytecode_slice().len().checked_sub(1)?;
@@ -42,12 +42,12 @@ pub(super) fn skip_header(running: &mut ExtBytecode) -> Option<Bytes> {
     let mut blanked: Vec<u8> = original.to_vec();
     blanked.iter_mut().take(header).for_each(|byte| *byte = 0);
     if let (true, Some(end)) = (header > last, blanked.last_mut()) {
-        // Nothing is left behind the header: the reference fails, and so does INVALID.
+        // No code follows the header. The reference node fails; INVALID does too.
         *end = INVALID;
     }
     let hash = running.hash();
     *running = ExtBytecode::new_with_optional_hash(bytecode(blanked.into()), hash);
-    // Never behind the last byte, where there may be nothing to read.
+    // Jump to the last byte at most, because nothing may be readable after it.
     running.absolute_jump(header.min(last));
     Some(original)
 }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_four_bytes_and_what_they_announce() {
+    fn a_header_has_four_bytes_and_the_length_it_states() {
         assert_eq!(header_len(&[0xfc, 1, 1, 0, 0]), 4);
         assert_eq!(header_len(&[0xfc, 1, 1, 2, 9, 9, 0]), 6);
         assert_eq!(header_len(&[0xfc, 1, 1]), 0, "too short for a header");
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn running_starts_behind_the_header_and_inside_the_code() {
+    fn execution_starts_after_the_header_and_inside_the_code() {
         assert_eq!(entered(&[0x60, 1]), (0, 0x60, None));
         let code = [0xfc, 1, 1, 1, 0x5b, 0x59];
         assert_eq!(entered(&code), (5, 0x59, Some(code.into())));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn no_jump_leads_into_a_header() {
+    fn jumps_into_the_header_are_invalid() {
         let mut running = ExtBytecode::new(bytecode(Bytes::from_static(&[0xfc, 1, 1, 1, 0x5b, 0x5b])));
         skip_header(&mut running);
         assert!(!running.is_valid_legacy_jump(4));

@@ -1,4 +1,4 @@
-//! What a run knows besides accounts: rules, block facts wider than `revm` holds, reasons to stop.
+//! The context of a run besides accounts: rules, block fields that `revm` has no room for, and abort reasons.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -17,58 +17,58 @@ use super::touches::Touch;
 use crate::consensus::{Rule, RuleSet};
 use crate::types::{Header, SealedHeader};
 
-/// The rule set in the shape `revm` wants a specification in.
+/// The rule set in the form in which `revm` takes a specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spec(pub(super) RuleSet);
 
 impl From<Spec> for SpecId {
-    /// Petersburg is the Ethereum schedule nearest to Rootstock's in every era; what differs is
-    /// set opcode by opcode.
+    /// Petersburg is the Ethereum specification closest to Rootstock in every era. The differences are set
+    /// opcode by opcode.
     fn from(_: Spec) -> SpecId {
         SpecId::PETERSBURG
     }
 }
 
-/// Facts of one run that `revm`'s block and transaction types have no room for.
+/// Facts of one run that `revm`'s block and transaction types cannot hold.
 pub struct RunContext<'a> {
-    /// Rules of the block whose state the run sees.
+    /// Rules of the block in which the code runs.
     pub rules: RuleSet,
-    /// Gas limit of that block, as its header says.
+    /// Gas limit in the header of that block.
     pub gas_limit: U256,
-    /// Minimum gas price of that block in wei; what BASEFEE pushes (RSKIP-412).
+    /// Minimum gas price of that block in wei, which BASEFEE pushes (RSKIP-412).
     pub minimum_gas_price: U256,
-    /// Gas price of the call in wei.
+    /// Gas price of the transaction or call, in wei.
     pub gas_price: U256,
-    /// Asked every few thousand instructions; `true` ends the run.
+    /// Called every few thousand instructions. `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
-    /// Sender whose balance the reference lets fall below zero: nothing may read it.
+    /// A sender whose balance becomes negative in the reference node. The run aborts if the balance is read.
     pub overdrawn: Option<Address>,
-    /// Who watches the run.
+    /// The inspector of the run, if any.
     pub inspector: Option<&'a mut dyn Inspector>,
-    /// The transaction that runs; `None` in a local call.
+    /// The transaction being run; `None` in a local call.
     pub transaction: Option<RunTransaction<'a>>,
-    /// Methods of native contracts that are not executed fail, as transactions need it, instead of
-    /// ending the run; [`Machine::unsimulated`](super::Machine::unsimulated) names them.
+    /// Whether methods of native contracts that are not implemented fail instead of aborting the run, as
+    /// transactions need it. [`Machine::unsimulated`](super::Machine::unsimulated) lists them.
     pub fail_unsimulated: bool,
-    /// Those methods, in the order of their calls.
+    /// The calls of such methods, in order.
     pub(super) unsimulated: Vec<Unsimulated>,
-    /// Bytes of written cells; transient storage of native contracts holds places in here, one
-    /// more than the index, so that cells roll back with their frames.
+    /// Contents of written cells. The transient storage of native contracts holds indices into this list,
+    /// plus one, so that cells are reverted with their frames.
     pub(super) cells: Vec<Bytes>,
-    /// Native contracts that were called, also in frames that were rolled back.
+    /// Native contracts that were called, including calls in reverted frames.
     pub(super) natives: Vec<NativeCalled>,
-    /// Open frames of creations by contracts.
+    /// Number of open frames of creations by contracts.
     pub(super) inner_creations: usize,
-    /// Set by an instruction that cannot go on; taken by the frame loop.
+    /// Set by an instruction that aborts the run. The frame loop reads it.
     pub(super) abort: Option<Abort>,
-    /// A native contract failed under the rules before RSKIP-197: its caller fails too.
+    /// Set if a native contract failed under the rules before RSKIP-197, which make its caller fail too.
     pub(super) fail_caller: bool,
-    /// Running codes that start with a code header; the index is the call depth.
+    /// Original code of running frames whose code starts with a header, indexed by call depth.
     pub(super) headed_codes: Vec<Option<Bytes>>,
 }
 
 impl<'a> RunContext<'a> {
-    /// A context without prices and with nobody overdrawn.
+    /// Creates a context with all prices zero and without an overdrawn sender.
     pub fn new(rules: RuleSet, interrupt: &'a dyn Fn() -> bool) -> Self {
         Self {
             rules,
@@ -90,7 +90,7 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// Deepest call depth at which a frame may still run (RSKIP-150; the first frame has depth 0).
+    /// Greatest call depth at which a frame runs (RSKIP-150). The first frame has depth 0.
     pub(super) fn max_depth(&self) -> usize {
         if self.rules.has(Rule::Rskip150) {
             400
@@ -100,36 +100,37 @@ impl<'a> RunContext<'a> {
     }
 }
 
-/// A native contract that contracts called.
+/// A native contract that was called by a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeCalled {
-    /// Which one.
+    /// The native contract.
     pub contract: Precompile,
-    /// Whether a call came from outside of all constructors of contracts that contracts created. The reference
-    /// overlooks the others when it asks which native contracts a parallel list called.
+    /// Whether a call was made outside of all constructors of contracts that contracts created. The reference
+    /// node ignores the other calls when it determines which native contracts a parallel list called.
     pub outside_creations: bool,
 }
 
-/// Why a run ended without a result of its own.
+/// Why a run was aborted without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Abort {
-    /// The interrupt callback or the database asked for it.
+    /// The interrupt callback or the database requested it.
     Stopped,
-    /// A method of a native contract that this version does not execute was called.
+    /// The code called a method of a native contract that this version does not implement.
     NotSimulated(Unsimulated),
-    /// The balance of a sender that spent more than it has was needed.
+    /// The code needs the balance of a sender that spent more than it has.
     OverdrawnBalance(Address),
-    /// Output that the rules before RSKIP-150 write far behind a caller's memory, for nothing.
+    /// Under the rules before RSKIP-150, the output of a native contract would be written far beyond the
+    /// caller's memory without a charge.
     UnpaidMemory,
-    /// A creation at an address that has code or a nonce, which the reference lets a transaction
-    /// take over.
+    /// A transaction creates a contract at an address that has code or a nonce. The reference node lets it
+    /// take over the account.
     TakenAddress(Address),
-    /// Balances beyond 2^256 wei, possible only through state overrides.
+    /// Balances exceed 2^256 wei, which only state overrides can cause.
     BalanceOverflow,
 }
 
-/// State as the machine reads it. It never fails: what is missing is noted by the implementation
-/// and read as zero.
+/// The state as the machine reads it. No method fails: the implementation records missing data and returns
+/// zero.
 pub(super) trait EvmDatabase: Database<Error = Infallible> {
     /// Length in bytes of the code with this hash, without loading the code.
     fn code_size(&mut self, code_hash: B256) -> usize;
@@ -141,25 +142,25 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>>;
     /// Raw bytes of a cell of a native contract.
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes;
-    /// The ancestor of the block at a height.
+    /// The ancestor at a height.
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
-    /// Its uncles.
+    /// The uncles of the ancestor at a height.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
-    /// Total difficulty up to it.
+    /// Total difficulty up to the ancestor at a height.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
-    /// Notes what an operation touches, if anybody wants to know.
+    /// Records what an operation touches, if touches are tracked.
     fn touch(&mut self, touch: Touch);
-    /// Wei by which the account's balance lies below zero.
+    /// Wei by which the account's balance is negative.
     fn debt(&self, address: Address) -> U256;
     /// Contracts that earlier transactions of the block destroyed.
     fn destroyed_before(&self) -> Option<&BTreeSet<Address>>;
-    /// Whether the run should end: its result would be thrown away.
+    /// Whether the run should end because its result would be discarded.
     fn exhausted(&self) -> bool;
 }
 
 pub(super) type EvmContext<'a, DB> = Context<BlockEnv, TxEnv, CfgEnv<Spec>, DB, Journal<DB>, RunContext<'a>>;
 
-/// Argument of every instruction written here.
+/// Argument of the instructions implemented in this layer.
 pub(super) type Step<'i, 'a, DB> = InstructionContext<'i, EvmContext<'a, DB>, EthInterpreter>;
 
 pub(super) type StepResult<T = ()> = Result<T, InstructionResult>;
@@ -187,7 +188,7 @@ pub(super) fn pop<const N: usize>(interpreter: &mut Interpreter) -> StepResult<[
     interpreter.stack.popn().ok_or(InstructionResult::StackUnderflow)
 }
 
-/// Ends the run: the instruction result is only a way out, the frame loop looks at the reason.
+/// Aborts the run. The returned result only ends the interpreter; the frame loop then reads the reason.
 pub(super) fn abort<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, reason: Abort) -> InstructionResult {
     context.chain.abort = Some(reason);
     InstructionResult::FatalExternalError

@@ -20,7 +20,7 @@ use super::machine::Machine;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
-/// CREATE, or CREATE2 (RSKIP-125). All gas goes to the constructor.
+/// CREATE, or CREATE2 (RSKIP-125). The constructor gets all remaining gas.
 pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
     if step.interpreter.runtime_flag.is_static() {
         return Err(InstructionResult::StateChangeDuringStaticCall);
@@ -45,7 +45,7 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB
     let own = step.interpreter.input.target_address();
     let too_deep = step.interpreter.input.depth() >= step.host.chain.max_depth();
     if too_deep || (!value.is_zero() && balance_of(step.host, own)? < value) {
-        // No frame opens: gas and nonce stay, and so does the return buffer.
+        // No frame is opened. Gas, nonce and return buffer stay unchanged.
         return push(step.interpreter, U256::ZERO);
     }
     step.host.journaled_state.database.touch(Touch::Creator(own));
@@ -59,8 +59,8 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB
 }
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Refuses a contract's creation where an earlier transaction of the block destroyed one
-    /// (RSKIP-125): all its gas is gone, and the creator's nonce has moved on.
+    /// Refuses to create a contract at the address of one that an earlier transaction of the block destroyed
+    /// (RSKIP-125). The creation uses up all its gas, and the creator's nonce is incremented.
     pub(super) fn refuse_destroyed(&mut self, init: &FrameInit) -> Option<FrameResult> {
         let FrameInput::Create(inputs) = &init.frame_input else { return None };
         let journal = &mut self.evm.ctx.journaled_state;

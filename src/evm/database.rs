@@ -1,4 +1,4 @@
-//! State as the machine asks for it, and its face towards `revm`.
+//! The state interface of the machine, and its adapter to `revm`.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -15,27 +15,27 @@ use super::touches::Touch;
 use crate::state::Touches;
 use crate::types::{Header, SealedHeader};
 
-/// An account as the machine sees it.
+/// An account as the machine reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EvmAccount {
-    /// Transactions sent, or contracts created.
+    /// Number of transactions sent, or of contracts created.
     pub nonce: u64,
     /// Balance in wei.
     pub balance: U256,
-    /// Hash that EXTCODEHASH shows; that of no bytes where there is no code.
+    /// Hash returned by EXTCODEHASH; keccak-256 of no bytes if there is no code.
     pub code_hash: B256,
-    /// Code known already; otherwise it is asked for by hash when needed.
+    /// Code, if already known. Otherwise it is requested by hash when needed.
     pub code: Option<Bytes>,
 }
 
-/// State behind a run. Nothing here fails: what is missing is noted by the implementation, read as
-/// zero, and the run's result is thrown away.
+/// The state below a run. No method fails: the implementation records missing data and returns zero, and the
+/// caller discards the run's result.
 pub trait EvmState {
-    /// The account, or `None` where there is none.
+    /// The account; `None` if it does not exist.
     fn account(&mut self, address: Address) -> Option<EvmAccount>;
-    /// Code by its hash, of an account asked for before.
+    /// Code by its hash. The account with this code was read before.
     fn code(&mut self, code_hash: B256) -> Bytes;
-    /// Length in bytes of that code, without loading it.
+    /// Length in bytes of the code with this hash, without loading the code.
     fn code_size(&mut self, code_hash: B256) -> usize;
     /// Whether the account has the storage-root marker that every contract has.
     fn is_contract(&mut self, address: Address) -> bool;
@@ -43,48 +43,49 @@ pub trait EvmState {
     fn code_overridden(&self, address: Address) -> bool;
     /// A storage word.
     fn storage(&mut self, address: Address, slot: U256) -> U256;
-    /// All storage words of an account (no zeros), where the state can list them; for tracing.
+    /// All non-zero storage words of an account, if the state can list them. Used for tracing.
     fn whole_storage(&mut self, _address: Address) -> Option<BTreeMap<U256, U256>> {
         None
     }
-    /// Raw bytes of a cell of a native contract, of any length; none where there are none.
+    /// Raw bytes of any length of a native contract's cell; empty if the cell is not set.
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes;
-    /// Hash of one of the 256 blocks before the one the run sees.
+    /// Hash of one of the 256 blocks before the block of the run.
     fn block_hash(&mut self, number: u64) -> B256;
-    /// The ancestor at a height, which is there: below the block the run sees.
+    /// The ancestor at a height below the block of the run.
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
     /// The uncles of that ancestor.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
     /// Total difficulty, uncles included, up to that ancestor.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
-    /// Where the run is to note what it touches, if it runs for parallel lists (RSKIP-144).
+    /// The set in which the run records touched keys. `None` unless the run belongs to parallel lists
+    /// (RSKIP-144).
     fn touches(&mut self) -> Option<&mut Touches> {
         None
     }
-    /// Wei by which the account's balance lies below zero; [`EvmAccount::balance`] is 0 then.
+    /// Wei by which the account's balance is negative; [`EvmAccount::balance`] is then 0.
     fn debt(&self, _address: Address) -> U256 {
         U256::ZERO
     }
-    /// Contracts that earlier transactions of the block destroyed: nothing can be created at their
+    /// Contracts that earlier transactions of the block destroyed. No contract can be created at their
     /// addresses (RSKIP-125).
     fn destroyed_before(&self) -> Option<&BTreeSet<Address>> {
         None
     }
-    /// Code that was made ready to run before.
+    /// Code that was analysed before.
     fn ready_code(&self, _code_hash: B256) -> Option<ReadyCode> {
         None
     }
-    /// Keeps code that was made ready, to be asked for again.
+    /// Caches analysed code.
     fn keep_code(&mut self, _code_hash: B256, _code: ReadyCode) {}
     /// Whether the run should end now.
     fn exhausted(&self) -> bool;
 }
 
-/// Code with its jump targets worked out; a clone is one reference count.
+/// Code with analysed jump targets. Cloning it increments a reference count.
 #[derive(Clone, Debug)]
 pub struct ReadyCode(Bytecode);
 
-/// [`EvmState`] in `revm`'s shape.
+/// Adapts an [`EvmState`] to `revm`'s `Database`.
 pub(super) struct Adapter<S>(pub(super) S);
 
 impl<S: EvmState> Database for Adapter<S> {
@@ -110,8 +111,9 @@ impl<S: EvmState> Database for Adapter<S> {
     }
 
     fn storage(&mut self, address: Address, slot: U256) -> Result<U256, Infallible> {
-        // SLOAD and SSTORE ask once in a transaction. Cells of accounts that it creates are not asked for:
-        // whoever touches those touches the account too, which the creation writes.
+        // `revm` requests each cell once per transaction, from SLOAD or SSTORE. It does not request cells of
+        // accounts that the transaction creates. Touches of these cells need not be recorded: each of their
+        // users also touches the account, which the creation writes.
         self.touch(Touch::CellRead(address, slot));
         Ok(self.0.storage(address, slot))
     }

@@ -1,4 +1,4 @@
-//! The frame loop: opens frames, runs them in interruptible pieces, hands results back.
+//! The frame loop: opens frames, runs them with regular interrupt checks and returns their results.
 
 use core::convert::Infallible;
 
@@ -22,19 +22,19 @@ use super::precompiles::Precompile;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
-/// Instructions between two looks at the interrupt callback: well under a millisecond.
+/// Number of instructions between two calls of the interrupt callback: well under a millisecond.
 const PIECE: usize = 4_096;
 
-/// The answer of a call or creation that opened no frame.
+/// The result of a call or creation that did not open a frame.
 pub(super) struct Answer {
-    /// The answer.
+    /// The result.
     pub(super) result: FrameResult,
-    /// A native contract gave it.
+    /// Whether a native contract returned it.
     pub(super) native: bool,
 }
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Runs what is on the stack to the end of the outermost frame.
+    /// Runs the frames on the stack to the end of the outermost one.
     pub(super) fn run_frames(&mut self) -> Result<FrameResult, Abort> {
         loop {
             let ended = match self.run_frame()? {
@@ -50,8 +50,8 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
-    /// Opens a frame, or answers at once: native contracts, accounts without code, collisions.
-    /// Nothing comes back for a frame that waits to be run.
+    /// Opens a frame, or returns a result at once for native contracts, accounts without code and collisions.
+    /// `None` means that a frame was opened.
     pub(super) fn open(&mut self, init: FrameInit) -> Result<Option<Answer>, Abort> {
         let depth = init.depth;
         let rules = self.evm.ctx.chain.rules;
@@ -83,8 +83,8 @@ impl<S: EvmState> Machine<'_, S> {
         let codes = &mut self.evm.ctx.chain.headed_codes;
         codes.resize(depth, None);
         codes.push(whole_code);
-        // A contract created by a transaction starts with nonce 0, one created by a contract with
-        // 1 (RSKIP-125).
+        // A contract created by a transaction starts with nonce 0. One created by a contract starts with
+        // nonce 1 (RSKIP-125).
         if let Some(address) = created {
             self.evm.ctx.journaled_state.database.touch(Touch::Created(address));
             if depth > 0 {
@@ -102,7 +102,7 @@ impl<S: EvmState> Machine<'_, S> {
         account.data.set_nonce(0);
     }
 
-    /// Runs the top frame until it ends or opens another one.
+    /// Runs the top frame until it ends or opens another frame.
     fn run_frame(&mut self) -> Result<ItemOrResult<FrameInit, FrameResult>, Abort> {
         let frame = self.evm.frame_stack.get();
         let context = &mut self.evm.ctx;
@@ -143,7 +143,7 @@ impl<S: EvmState> Machine<'_, S> {
         next.map_err(unexpected).inspect(|next| frame.set_finished(next.is_result()))
     }
 
-    /// Gives a result to the frame below; the last one comes back.
+    /// Passes a result to the frame below; the result of the outermost frame is returned.
     pub(super) fn hand_back(&mut self, mut result: FrameResult) -> Result<Option<FrameResult>, Abort> {
         self.report_frame_end(&result);
         let finished = self.evm.frame_stack.get().is_finished();
@@ -153,7 +153,7 @@ impl<S: EvmState> Machine<'_, S> {
             self.evm.ctx.chain.inner_creations = self.evm.ctx.chain.inner_creations.saturating_sub(1);
         }
         if let (FrameResult::Create(outcome), true) = (&mut result, nested) {
-            // The reference keeps neither the revert data nor the refunds of an inner creation.
+            // The reference node drops the revert data and the refunds of an inner creation.
             if outcome.result.result == InstructionResult::Revert {
                 outcome.result.output = Bytes::new();
             }
@@ -163,8 +163,8 @@ impl<S: EvmState> Machine<'_, S> {
     }
 }
 
-/// New code must not start with `0xEF` (RSKIP-544). Before RSKIP-453, code of an inner creation that
-/// is too long or not paid for is dropped, and the creation succeeds without it.
+/// Checks the code of a new contract. It must not start with `0xEF` (RSKIP-544). Before RSKIP-453, an inner
+/// creation whose code is too long or not paid for succeeds without code.
 fn check_new_code<DB: EvmDatabase>(
     result: &mut InterpreterResult,
     depth: usize,
@@ -182,13 +182,13 @@ fn check_new_code<DB: EvmDatabase>(
     } else if depth > 0 && !rules.has(Rule::Rskip453) && (unpaid || too_long) {
         result.output = Bytes::new();
     } else if unpaid && too_long {
-        // Of the two reasons the reference names this one.
+        // If both apply, the reference node reports out of gas.
         result.result = InstructionResult::OutOfGas;
     }
 }
 
-/// The database cannot fail and nothing here sets a text error, so this is not reached; the run
-/// is given up all the same.
+/// Not reached: the database cannot fail, and no code here sets a custom error. The run is aborted in any
+/// case.
 fn unexpected(error: ContextError<Infallible>) -> Abort {
     match error {
         ContextError::Db(never) => match never {},

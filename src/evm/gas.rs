@@ -1,43 +1,43 @@
-//! Prices: Petersburg's schedule with Rootstock's differences.
+//! Gas prices: the Petersburg schedule with the differences of Rootstock.
 
 use revm::context_interface::cfg::gas_params::{GasId, GasParams};
 use revm::primitives::hardfork::SpecId;
 
 use crate::consensus::{Rule, RuleSet};
 
-/// Gas of any transaction.
+/// Base gas of a transaction.
 const TRANSACTION: u64 = 21_000;
 /// Extra gas of a transaction that creates a contract.
 const CREATION: u64 = 32_000;
 /// Gas per zero byte of data.
 const ZERO_BYTE: u64 = 4;
-/// Gas per other byte of data, before and after RSKIP-400.
+/// Gas per non-zero byte of data, before RSKIP-400 and from it on.
 const DATA_BYTE: (u64, u64) = (68, 16);
 /// Gas per 32-byte word of initialisation code (RSKIP-438).
 const INIT_CODE_WORD: u64 = 2;
 
 /// Gas of a call before anything else is added.
 pub(super) const CALL: u64 = 700;
-/// Gas of SELFDESTRUCT in favour of an account that exists.
+/// Gas of SELFDESTRUCT with a beneficiary that exists.
 pub(super) const SELFDESTRUCT: u64 = 5_000;
-/// Gas moved along with a value, paid by the caller (there is no free stipend on Rootstock).
+/// Stipend for the callee if a value is transferred. The caller pays for it; Rootstock has no free stipend.
 pub(super) const STIPEND: u64 = 2_300;
-/// Gas of moving a value in CALL and CALLCODE.
+/// Gas of a value transfer in CALL and CALLCODE.
 pub(super) const VALUE_TRANSFER: u64 = 9_000;
-/// Gas of a CALL to, or a SELFDESTRUCT in favour of, an account that does not exist.
+/// Gas of a CALL to an account that does not exist, or of a SELFDESTRUCT with such a beneficiary.
 pub(super) const NEW_ACCOUNT: u64 = 25_000;
-/// Memory in bytes that a run may use; larger sizes are out of gas.
+/// Most bytes of memory that a run can use. A larger size fails as out of gas.
 pub(super) const MAX_MEMORY: u64 = 1 << 30;
-/// Refund for each contract destroyed, given at the end.
+/// Refund for each destroyed contract, credited at the end of the transaction.
 pub(super) const SELFDESTRUCT_REFUND: u64 = 24_000;
-/// Longest initialisation code in bytes that a creation accepts (RSKIP-438).
+/// Most bytes of initialisation code (RSKIP-438).
 pub const MAX_INIT_CODE: usize = 0xc000;
-/// Longest code in bytes that a contract may have, since genesis.
+/// Most bytes of code of a contract, since genesis.
 pub(super) const MAX_CODE: usize = 0x6000;
 
 /// Gas charged before the first instruction: base price, data, initialisation code.
 ///
-/// A local call pays it too, which is why an `eth_call` with little gas ends out of gas.
+/// A local call pays it too, so an `eth_call` with little gas fails as out of gas.
 pub fn intrinsic_gas(data: &[u8], creates: bool, rules: RuleSet) -> u64 {
     let byte = if rules.has(Rule::Rskip400) { DATA_BYTE.1 } else { DATA_BYTE.0 };
     let zeros = data.iter().filter(|b| **b == 0).count() as u64;
@@ -54,12 +54,12 @@ pub fn intrinsic_gas(data: &[u8], creates: bool, rules: RuleSet) -> u64 {
     gas
 }
 
-/// Number of 32-byte words that hold `bytes` bytes.
+/// Number of 32-byte words needed for `bytes` bytes.
 pub(super) fn words(bytes: usize) -> u64 {
     bytes.div_ceil(32) as u64
 }
 
-/// Prices that depend on sizes, for `revm`'s own instructions.
+/// Prices that depend on sizes, for the instructions of `revm`.
 pub(super) fn gas_params(rules: RuleSet) -> GasParams {
     let init_code = if rules.has(Rule::Rskip438) { INIT_CODE_WORD } else { 0 };
     let mut params = GasParams::new_spec(SpecId::PETERSBURG);

@@ -1,22 +1,22 @@
-//! Why a frame failed without REVERT.
+//! Reasons of exceptional halts.
 
 use core::fmt;
 
 use revm::interpreter::InstructionResult;
 
-/// Exceptional end of a call: all its gas is gone and nothing is returned.
+/// The reason of an exceptional halt. The frame loses all its gas and returns no data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HaltReason {
-    /// More gas needed than there is, including for memory and code deposit.
+    /// The frame needs more gas than it has, including for memory and code deposit.
     OutOfGas,
-    /// INVALID, or an opcode that the rules of the block do not have.
+    /// INVALID, or an opcode that does not exist under the block's rules.
     InvalidOpcode,
-    /// A jump to something other than a JUMPDEST.
+    /// A jump to a position that is not a JUMPDEST.
     InvalidJump,
     /// An instruction found fewer words on the stack than it needs.
     StackUnderflow,
-    /// The 1025th word on the stack.
+    /// The stack would exceed 1024 words.
     StackOverflow,
     /// A state change inside STATICCALL.
     StaticViolation,
@@ -32,7 +32,7 @@ pub enum HaltReason {
     InitCodeTooLong,
     /// A native contract refused its input.
     NativeContract,
-    /// Anything else the machine can end with.
+    /// Any other halt of the machine.
     Other,
 }
 

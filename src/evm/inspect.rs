@@ -1,8 +1,8 @@
-//! Watching a run: frames, instructions, destructions and logs as they happen.
+//! Inspection of a run: frames, instructions, destructions and logs as they happen.
 //!
-//! A run without an [`Inspector`] pays one look at an empty slot per frame and per few thousand
-//! instructions. Frames come in pairs of [`Inspector::frame`] and [`Inspector::frame_end`], well
-//! nested; a run that is given up (see [`Abort`](super::Abort)) leaves its open frames open.
+//! Without an [`Inspector`], a run checks for one once per frame and once per few thousand instructions.
+//! Calls of [`Inspector::frame`] and [`Inspector::frame_end`] are paired and properly nested. A run that is
+//! aborted (see [`Abort`](super::Abort)) does not close its open frames.
 
 use alloc::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use alloy_primitives::{Address, Bytes, Log, U256};
 
 use super::halt::HaltReason;
 
-/// How a frame came to be.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// CALL, or a transaction to an account.
     Call,
-    /// CALLCODE: foreign code on the caller's own storage.
+    /// CALLCODE: code of another account on the storage of the caller.
     CallCode,
-    /// DELEGATECALL: as CALLCODE, with the caller's own sender and value.
+    /// DELEGATECALL: as CALLCODE, with the sender and value of the caller's own frame.
     DelegateCall,
     /// STATICCALL (RSKIP-91).
     StaticCall,
@@ -28,112 +28,114 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Whether the frame makes a contract.
+    /// Whether the frame creates a contract.
     pub fn creates(self) -> bool {
         matches!(self, Self::Create | Self::Create2)
     }
 }
 
-/// A call or creation about to be made.
+/// A call or creation that is about to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameStart {
-    /// What it is.
+    /// The kind of frame.
     pub kind: FrameKind,
     /// Depth: 0 for the outermost frame.
     pub depth: usize,
-    /// The contract (or sender) that makes it; for DELEGATECALL the contract itself, not its caller.
+    /// The contract or sender that starts the frame. For DELEGATECALL this is the contract itself, not its
+    /// caller.
     pub from: Address,
-    /// Whose code runs; `None` for a creation.
+    /// The account whose code runs; `None` for a creation.
     pub to: Option<Address>,
-    /// Whose storage the code works on; `None` for a creation.
+    /// The account whose storage the code uses; `None` for a creation.
     pub context: Option<Address>,
-    /// Gas it gets.
+    /// Gas passed to the frame.
     pub gas: u64,
-    /// Value in wei; for DELEGATECALL the one its caller was sent.
+    /// Value in wei. For DELEGATECALL this is the value of the caller's own frame.
     pub value: U256,
     /// Call data, or initialisation code.
     pub input: Bytes,
-    /// A native contract answers: no instruction will be seen.
+    /// Whether a native contract is called, so that no instructions are reported.
     pub native: bool,
     /// Whether there is code to run.
     pub has_code: bool,
-    /// All storage words of [`Self::context`], where [`Inspector::wants_storage`] asked for them and
-    /// the state can list them.
+    /// All storage words of [`Self::context`], if [`Inspector::wants_storage`] is `true` and the state can
+    /// list them.
     pub storage: Option<BTreeMap<U256, U256>>,
 }
 
-/// How a frame ended.
+/// The result of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameClose {
-    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on a halt.
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
-    /// Return data, revert data, or the code of the new contract; nothing after a halt.
+    /// Return data, revert data, or the code of the new contract; empty after a halt.
     pub output: Bytes,
-    /// Gas used, refunds not taken off; all of it after a halt.
+    /// Gas used, before refunds; all gas of the frame after a halt.
     pub gas_used: u64,
-    /// Address of the new contract, where a creation got as far as having one.
+    /// Address of the new contract, if the creation computed one.
     pub created: Option<Address>,
 }
 
-/// An instruction about to run.
+/// An instruction that is about to run.
 #[derive(Debug)]
 pub struct Step<'a> {
     /// Depth of its frame, 0 for the outermost one.
     pub depth: usize,
-    /// Place in the code.
+    /// Position in the code.
     pub pc: usize,
     /// The opcode.
     pub opcode: u8,
-    /// Gas left before it.
+    /// Gas left before the instruction.
     pub gas: u64,
-    /// The frame's memory, a whole number of words.
+    /// Memory of the frame, a whole number of words.
     pub memory: &'a [u8],
     /// The stack, bottom first.
     pub stack: &'a [U256],
 }
 
-/// An instruction that has run; calls and creations are only about to open their frame.
+/// An instruction that has run. If it is a call or creation, its frame has not been opened yet.
 #[derive(Debug)]
 pub struct StepEnd<'a> {
-    /// Gas it took, forwarded gas included; 0 where it failed.
+    /// Gas charged, forwarded gas included; 0 if the instruction failed.
     pub gas_cost: u64,
-    /// Whether it failed. REVERT does not.
+    /// Whether the instruction failed. REVERT does not count as a failure.
     pub failed: bool,
     /// The stack, bottom first.
     pub stack: &'a [U256],
 }
 
-/// Someone who watches a run. Every method does nothing unless written otherwise.
+/// Observes a run. All methods do nothing by default.
 pub trait Inspector {
-    /// Whether [`Self::step`], [`Self::step_end`] and [`Self::log`] are wanted; asked often.
+    /// Whether to report [`Self::step`], [`Self::step_end`] and [`Self::log`]. Called often.
     fn wants_steps(&self) -> bool {
         false
     }
 
-    /// Whether [`FrameStart::storage`] is wanted; listing it costs time.
+    /// Whether to fill [`FrameStart::storage`], which takes time.
     fn wants_storage(&self) -> bool {
         false
     }
 
-    /// A call or creation starts, or fails or succeeds at once without running anything.
+    /// A call or creation starts. It may also fail or succeed at once without running code.
     fn frame(&mut self, _: FrameStart) {}
 
-    /// The newest open frame ends.
+    /// The innermost open frame ends.
     fn frame_end(&mut self, _: FrameClose) {}
 
-    /// A contract destroys itself and leaves this balance (wei) to the beneficiary.
+    /// A contract destroys itself and leaves its balance (wei) to the beneficiary.
     fn self_destruct(&mut self, _contract: Address, _beneficiary: Address, _balance: U256) {}
 
-    /// A native contract that a transaction calls directly, REMASC among them, pays an account
-    /// (wei) outside every frame. Traces show it as a call without gas.
+    /// A native contract that a transaction calls directly, such as REMASC, pays an account (wei) outside of
+    /// all frames. Traces show the payment as a call without gas.
     fn payment(&mut self, _from: Address, _to: Address, _value: U256) {}
 
     /// An instruction is about to run.
     fn step(&mut self, _: Step<'_>) {}
 
-    /// It has run.
+    /// The instruction reported last has run.
     fn step_end(&mut self, _: StepEnd<'_>) {}
 
-    /// A contract wrote a log: one that runs code, where steps are wanted, or a native one.
+    /// A contract wrote a log. Logs of contracts with code are only reported together with steps; logs of
+    /// native contracts always are.
     fn log(&mut self, _: &Log) {}
 }

@@ -1,4 +1,4 @@
-//! Where the machine tells an inspector what it does.
+//! Reports from the machine to its inspector.
 
 use alloc::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::inspect::{FrameClose, FrameKind, FrameStart, Step, StepEnd};
 use super::machine::Machine;
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Reports a call or creation before it is made.
+    /// Reports a call or creation before it starts.
     pub(super) fn report_frame(&mut self, init: &FrameInit, native: bool) {
         let Some(inspector) = self.evm.ctx.chain.inspector.as_deref() else { return };
         let wants_storage = inspector.wants_storage();
@@ -39,7 +39,7 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
-    /// Words of an account as they are now: the state's, with what the run has changed.
+    /// Current storage words of an account: those of the state with the changes of the run.
     fn whole_storage(&mut self, address: Address) -> Option<BTreeMap<U256, U256>> {
         let journal = &mut self.evm.ctx.journaled_state;
         let mut words = journal.database.whole_storage(address)?;
@@ -52,7 +52,7 @@ impl<S: EvmState> Machine<'_, S> {
         Some(words)
     }
 
-    /// Reports how the newest open frame ended.
+    /// Reports the result of the innermost open frame.
     pub(super) fn report_frame_end(&mut self, result: &FrameResult) {
         let Some(inspector) = self.evm.ctx.chain.inspector.as_deref_mut() else { return };
         let created = match result {
@@ -84,7 +84,7 @@ fn call_start(inputs: &CallInputs, init: &FrameInit) -> FrameStart {
     };
     let input = match &inputs.input {
         CallInput::Bytes(bytes) => bytes.clone(),
-        // An empty stretch may lie behind the end of memory and must not be looked up.
+        // An empty range can lie beyond the end of memory and must not be read.
         CallInput::SharedBuffer(range) if range.is_empty() => Bytes::new(),
         CallInput::SharedBuffer(_) => Bytes::copy_from_slice(&inputs.input.as_bytes_memory(&init.memory)),
     };
@@ -124,8 +124,8 @@ fn create_start(inputs: &CreateInputs) -> FrameStart {
     }
 }
 
-/// Runs some instructions and reports each; as the plain loop of the frame does, it comes back with
-/// what ended the frame or opened another one.
+/// Runs up to `count` instructions and reports each. Returns the result that ended the frame or opened
+/// another one, as the frame loop without inspector does.
 pub(super) fn watched_steps<'a, DB: EvmDatabase>(
     count: usize,
     interpreter: &mut Interpreter<EthInterpreter>,
@@ -136,7 +136,7 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
     for _ in 0..count {
         let gas = interpreter.gas.remaining();
         let pc = interpreter.bytecode.pc();
-        // Behind the last byte there is a STOP that the code does not have.
+        // The interpreter has a STOP after the last byte, which is not part of the code.
         let in_code = pc < interpreter.bytecode.bytecode_len();
         if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
             inspector.step(Step {

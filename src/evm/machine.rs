@@ -1,4 +1,4 @@
-//! One run of one message: set-up, the outermost frame, the result.
+//! A run of one message: set-up, outermost frame and result.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,62 +27,62 @@ use crate::consensus::Rule;
 type Inner<'a, DB> =
     Evm<EvmContext<'a, DB>, (), Instructions<'a, DB>, NoPrecompiles, EthFrame<EthInterpreter>>;
 
-/// One machine for one message.
+/// A machine for one message.
 ///
-/// [`Self::run`] makes a local call, [`Self::run_transaction`] a transaction; after the latter,
-/// [`Self::into_changes`] has what it changed.
+/// [`Self::run`] makes a local call, [`Self::run_transaction`] runs a transaction. After a transaction,
+/// [`Self::into_changes`] returns its changes.
 pub struct Machine<'a, S: EvmState> {
     pub(super) evm: Inner<'a, Adapter<S>>,
 }
 
-/// Block and sender as the instructions see them; the rest is in [`RunContext`].
+/// Block and sender as the instructions see them. [`RunContext`] holds further facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Chain id (RSKIP-152).
     pub chain_id: u64,
-    /// Height of the block.
+    /// Block number.
     pub number: u64,
-    /// Its time in seconds since 1970.
+    /// Block time in seconds since 1970.
     pub timestamp: u64,
-    /// Its miner.
+    /// Miner of the block.
     pub coinbase: Address,
-    /// Its own difficulty.
+    /// Difficulty of the block.
     pub difficulty: U256,
-    /// What ORIGIN pushes.
+    /// The address that ORIGIN pushes.
     pub origin: Address,
 }
 
 /// The outermost frame of a run.
 pub struct FirstFrame {
-    /// Sender; `None` is the reference's null sender, which is no account at all.
+    /// Sender. `None` is the null sender of the reference node, which is not an account.
     pub from: Option<Address>,
     /// Callee, or `None` for a creation.
     pub to: Option<Address>,
-    /// Value in wei. A sender that has less is overdrawn, as in the reference's local calls.
+    /// Value in wei. A local call's sender that has less is overdrawn, as in the reference node.
     pub value: U256,
     /// Call data, or initialisation code.
     pub data: Bytes,
-    /// Gas left after the intrinsic price.
+    /// Gas after the intrinsic price.
     pub gas: u64,
 }
 
-/// How the outermost frame ended.
+/// The result of the outermost frame.
 #[derive(Debug)]
 pub struct FrameEnd {
-    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on a halt.
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
     /// Return data, revert data, or the code of the new contract.
     pub output: Bytes,
     /// Gas left; 0 after a halt.
     pub gas_left: u64,
-    /// Refund earned, not capped yet; 0 after a failure.
+    /// Refund before its cap; 0 after a failure.
     pub refund: u64,
-    /// Logs in order; none after a failure.
+    /// Logs in order; empty after a failure.
     pub logs: Vec<Log>,
 }
 
 impl<'a, S: EvmState> Machine<'a, S> {
-    /// A machine over this state, for one block and one rule set.
+    /// Creates a machine over this state, for one block and one rule set.
     pub fn new(state: S, setting: Setting, run: RunContext<'a>) -> Self {
         let rules = run.rules;
         let mut cfg = CfgEnv::new_with_spec(Spec(rules));
@@ -104,7 +104,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
             local: LocalContext::default(),
             error: Ok(()),
         };
-        // A journal from before EIP-161 knows existence, not emptiness, and clears nothing.
+        // With the specification from before EIP-161, the journal distinguishes existence, not emptiness, and
+        // deletes no empty accounts.
         context.journaled_state.set_spec_id(SpecId::TANGERINE);
         Self {
             evm: Evm {
@@ -112,20 +113,19 @@ impl<'a, S: EvmState> Machine<'a, S> {
                 inspector: (),
                 instruction: instructions(rules),
                 precompiles: NoPrecompiles::default(),
-                // Frames are made when they are opened: each has a stack of 32 KiB, and most runs open one.
+                // Frames are allocated when they are opened: each has a stack of 32 KiB, and most runs open
+                // only one.
                 frame_stack: FrameStack::new(),
             },
         }
     }
 
-    /// The state as the run left it behind, with its notes.
+    /// The state below the run, including what it recorded.
     pub fn state(&self) -> &S {
         &self.evm.ctx.journaled_state.database.0
     }
 
-    /// Runs to the end of the outermost frame.
-    ///
-    /// A local call: nothing is checked of its sender, who is left alone.
+    /// Runs a local call to the end of the outermost frame. The sender is not checked and not changed.
     pub fn run(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
         self.fund(&first);
         let (from, to) = (first.from, first.to);
@@ -136,10 +136,10 @@ impl<'a, S: EvmState> Machine<'a, S> {
         self.run_first(frame_input, from, to)
     }
 
-    /// Runs a transaction whose sender has paid: his nonce has been raised and he has the value.
+    /// Runs a transaction whose sender has paid: its nonce has been incremented and it has the value.
     pub fn run_transaction(&mut self, first: FirstFrame) -> Result<FrameEnd, Abort> {
         let (from, to) = (first.from, first.to);
-        // Moving the value takes it for granted that the sender is at hand.
+        // The value transfer requires that the sender's account is loaded.
         let Ok(_) = self.evm.ctx.journaled_state.load_account(from.unwrap_or(Address::ZERO));
         let frame_input = match to {
             Some(to) => self.first_call(first, to),
@@ -155,7 +155,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
         to: Option<Address>,
     ) -> Result<FrameEnd, Abort> {
         let mut memory = SharedMemory::new_with_buffer(self.evm.ctx.local.shared_memory_buffer().clone());
-        // Of all frames together; the reference ends a frame of that size. Gas runs out long before.
+        // The limit is on the memory of all frames together. The reference node limits each frame, but gas
+        // runs out long before either limit.
         memory.set_memory_limit(MAX_MEMORY);
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
             Some(Answer { result, .. }) => {
@@ -170,8 +171,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
         Ok(self.end(result))
     }
 
-    /// Makes sure the value can be moved: a local call does not check the balance. The null
-    /// sender gets the value from nowhere; a real one that has less is overdrawn.
+    /// Makes sure that the value can be transferred, because a local call does not check the balance. The
+    /// null sender is given the value; a real sender that has less is marked as overdrawn.
     fn fund(&mut self, first: &FirstFrame) {
         if first.value.is_zero() && first.to.is_some() {
             return;
@@ -209,8 +210,9 @@ impl<'a, S: EvmState> Machine<'a, S> {
         }))
     }
 
-    /// A transaction's creation never looks whether the address is taken, and takes over what is
-    /// there. Only an overridden nonce leads to such an address; that is refused.
+    /// In the reference node, a creation by a transaction does not check whether the address is taken, and
+    /// takes over the account there. Only an overridden nonce leads to such an address; the run is then
+    /// aborted.
     fn first_creation(&mut self, first: FirstFrame) -> Result<FrameInput, Abort> {
         let journal = &mut self.evm.ctx.journaled_state;
         let address = match first.from {
@@ -230,8 +232,9 @@ impl<'a, S: EvmState> Machine<'a, S> {
         Ok(FrameInput::Create(Box::new(inputs)))
     }
 
-    /// A transaction's creation takes over whatever account is there; before RSKIP-174 it even lost
-    /// its balance. Its address comes from the nonce before the transaction raised it.
+    /// A creation by a transaction takes over the account at its address; before RSKIP-174 the account also
+    /// lost its balance. The address is computed from the sender's nonce before the transaction incremented
+    /// it.
     fn transaction_creation(&mut self, first: FirstFrame) -> FrameInput {
         let keeps_balance = self.evm.ctx.chain.rules.has(Rule::Rskip174);
         let journal = &mut self.evm.ctx.journaled_state;
@@ -252,8 +255,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
         FrameInput::Create(Box::new(inputs))
     }
 
-    /// A local call leaves its sender alone: no nonce step, and the null sender stays no account
-    /// (unless account 0 is the callee).
+    /// Restores the sender of a local call: its nonce is not incremented, and the null sender does not become
+    /// an account (unless account 0 is the callee).
     fn restore_sender(&mut self, from: Option<Address>, to: Option<Address>) {
         let caller = from.unwrap_or(Address::ZERO);
         let Some(account) = self.evm.ctx.journaled_state.state.get_mut(&caller) else { return };
@@ -267,7 +270,7 @@ impl<'a, S: EvmState> Machine<'a, S> {
         }
     }
 
-    /// What destroyed contracts refund; each counts once, also those destroyed in constructors.
+    /// Refund for destroyed contracts. Each counts once, including those destroyed in constructors.
     fn destruction_refund(&self) -> u64 {
         let accounts = self.evm.ctx.journaled_state.state.values();
         let destroyed = accounts.filter(|account| account.is_selfdestructed()).count() as u64;
@@ -294,8 +297,8 @@ impl<'a, S: EvmState> Machine<'a, S> {
     }
 }
 
-/// Address of a contract the null sender creates: its address is no byte at all, its nonce 0.
+/// Address of a contract created by the null sender, whose address is empty and whose nonce is 0.
 fn null_sender_contract() -> Address {
-    // RLP of the empty string twice.
+    // The RLP list of two empty strings.
     Address::from_word(keccak256([0xc2, 0x80, 0x80]))
 }

@@ -1,9 +1,9 @@
-//! The Rootstock virtual machine: the only place that names `revm`.
+//! The Rootstock virtual machine. Only this layer uses `revm`.
 //!
-//! `revm` brings the interpreter, the journal and the frames; what makes it Rootstock is here:
-//! opcodes and prices per rule set, calls without the 63/64 rule, account existence instead of
-//! emptiness, the native contracts. Rules arrive as a [`RuleSet`](crate::consensus::RuleSet), so
-//! one machine runs every era.
+//! `revm` provides the interpreter, the journal and the frames. This layer adds the differences of Rootstock:
+//! opcodes and prices per rule set, calls without the 63/64 rule, account existence instead of emptiness, and
+//! the native contracts. The caller passes the rules as a [`RuleSet`](crate::consensus::RuleSet), so one
+//! machine runs blocks of every era.
 
 mod accounts;
 mod calls;

@@ -1,4 +1,4 @@
-//! Calls of native contracts from contracts, and what a call without a frame leaves behind.
+//! Calls of native contracts, and results of calls that opened no frame.
 
 use alloc::vec::Vec;
 
@@ -20,13 +20,13 @@ use super::touches::Touch;
 use crate::consensus::Rule;
 use crate::types::{Header, SealedHeader};
 
-/// Memory in bytes that output may grow to where nobody pays for it (before RSKIP-150).
+/// Most bytes to which output can grow memory without a charge (before RSKIP-150).
 const MAX_UNPAID_MEMORY: usize = 1 << 22;
 
 impl<S: EvmState> Machine<'_, S> {
-    /// Calls a native contract: the value moves first. If the contract fails, value and state go
-    /// back, but the logs that it wrote stay: the reference hands it the calling frame's own list
-    /// of logs, which its rollback does not cover. A caller that fails too loses them.
+    /// Calls a native contract from a contract. The value is transferred first. If the contract fails, value
+    /// and state are reverted, but the logs that it wrote stay: the reference node passes it the log list of
+    /// the calling frame, which the rollback does not cover. The logs are lost if the caller fails too.
     pub(super) fn call_native(
         &mut self,
         precompile: Precompile,
@@ -34,7 +34,7 @@ impl<S: EvmState> Machine<'_, S> {
     ) -> Result<FrameResult, Abort> {
         let FrameInput::Call(inputs) = &init.frame_input else { return Err(Abort::Stopped) };
         let input = match inputs.input.is_empty() {
-            // An empty stretch lies behind the end of memory and must not be looked up.
+            // An empty range can lie beyond the end of memory and must not be read.
             true => Bytes::new(),
             false => Bytes::copy_from_slice(&inputs.input.as_bytes_memory(&init.memory)),
         };
@@ -52,8 +52,8 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(FrameResult::Call(CallOutcome::new(answer, inputs.return_memory_offset.clone())))
     }
 
-    /// Moves the value. Since RSKIP-126 a native contract exists whatever it is sent, so moving
-    /// nothing needs neither account.
+    /// Transfers the value. Native contracts exist since RSKIP-126, so a transfer of zero needs neither
+    /// account.
     fn move_value(&mut self, inputs: &CallInputs) -> Result<(), Abort> {
         let CallValue::Transfer(value) = inputs.value else { return Ok(()) };
         if value.is_zero() && self.evm.ctx.chain.rules.has(Rule::Rskip126) {
@@ -67,8 +67,8 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
-    /// A price above the gas takes all of it. A refused input costs the price alone (RSKIP-197);
-    /// before, it took the caller with it.
+    /// Charges the price and runs the contract. A price above the gas uses up all gas. Refused input costs
+    /// only the price (RSKIP-197); before, it also made the caller fail.
     fn run_native(
         &mut self,
         precompile: Precompile,
@@ -83,7 +83,7 @@ impl<S: EvmState> Machine<'_, S> {
         let mut host = Host::new(&mut self.evm.ctx);
         let price = match precompile.price(&call, &mut host) {
             Ok(price) => price,
-            // Nothing is paid for a price that cannot be found.
+            // If the price cannot be computed, nothing is charged.
             Err(refusal) => {
                 self.fail_native(precompile, refusal)?;
                 return Ok(refused(gas));
@@ -95,7 +95,7 @@ impl<S: EvmState> Machine<'_, S> {
         }
         match precompile.run(&call, &mut host, price) {
             Ok(output) => Ok(InterpreterResult::new(InstructionResult::Return, output, gas)),
-            // Before RSKIP-150 the reference cannot write nothing to memory, and fails.
+            // Before RSKIP-150 the reference node cannot write an empty output to memory, and fails.
             Err(Refusal::Nothing) if rules.has(Rule::Rskip150) && !rules.has(Rule::Rskip197) => {
                 Ok(InterpreterResult::new(InstructionResult::Return, Bytes::new(), gas))
             }
@@ -106,7 +106,7 @@ impl<S: EvmState> Machine<'_, S> {
         }
     }
 
-    /// Notes what is not simulated; before RSKIP-197 the caller fails with the contract.
+    /// Records an unsimulated method. Before RSKIP-197 the caller fails together with the contract.
     fn fail_native(&mut self, precompile: Precompile, refusal: Refusal) -> Result<(), Abort> {
         self.note_unsimulated(precompile, refusal)?;
         let chain = &mut self.evm.ctx.chain;
@@ -128,9 +128,9 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(())
     }
 
-    /// Calls a native contract as a transaction or local call does, without a frame: nothing rolls
-    /// back when it fails. The value moves after success, in transactions only (nothing reads the
-    /// balances of a local call afterwards).
+    /// Calls a native contract directly, as a transaction or local call does. There is no frame, so a failure
+    /// reverts nothing. The value is transferred after success, and only in transactions, because nothing
+    /// reads the balances of a local call afterwards.
     pub fn run_direct(&mut self, precompile: Precompile, first: &FirstFrame) -> Result<DirectEnd, Abort> {
         let context = &mut self.evm.ctx;
         let caller = first.from.unwrap_or(Address::ZERO);
@@ -180,8 +180,8 @@ impl<S: EvmState> Machine<'_, S> {
         DirectEnd { price, outcome, logs: self.evm.ctx.journaled_state.take_logs(), payments }
     }
 
-    /// Cells of native contracts as the run leaves them, those it wrote: contract, slot, bytes. No
-    /// bytes remove a cell. To be asked for before the run is finished.
+    /// Cells of native contracts that the run wrote, with their final contents: contract, slot, bytes. Empty
+    /// bytes remove a cell. Must be called before the run is finished.
     pub fn written_cells(&self) -> Vec<(Address, U256, Bytes)> {
         let rules = self.evm.ctx.chain.rules;
         let mut written = Vec::new();
@@ -198,13 +198,13 @@ impl<S: EvmState> Machine<'_, S> {
         written
     }
 
-    /// Methods of native contracts that failed because this version does not execute them.
+    /// Methods of native contracts that failed because this version does not implement them.
     pub fn unsimulated(&self) -> &[Unsimulated] {
         &self.evm.ctx.chain.unsimulated
     }
 
-    /// Hands back the answer of a call that opened no frame. Before RSKIP-171 only a native contract's
-    /// success replaced the return buffer.
+    /// Passes on the result of a call that opened no frame. Before RSKIP-171, only a successful native
+    /// contract replaced the return buffer.
     pub(super) fn hand_back_answer(
         &mut self,
         Answer { result, native }: Answer,
@@ -214,7 +214,7 @@ impl<S: EvmState> Machine<'_, S> {
         if answered && !rules.has(Rule::Rskip150) {
             return self.hand_back_unsized(result);
         }
-        // A creation without a frame hit a taken address: the buffer outlives that in every era.
+        // A creation without a frame hit a taken address. It keeps the return buffer in every era.
         let collided = matches!(result, FrameResult::Create(_));
         if !collided && (rules.has(Rule::Rskip171) || answered) {
             return self.hand_back(result);
@@ -225,8 +225,8 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(last)
     }
 
-    /// Before RSKIP-150 a native contract's whole output went to memory, whatever room its caller
-    /// gave.
+    /// Passes on a native contract's result under the rules before RSKIP-150. Its whole output is written to
+    /// memory, even if the caller reserved less.
     fn hand_back_unsized(&mut self, mut result: FrameResult) -> Result<Option<FrameResult>, Abort> {
         let FrameResult::Call(outcome) = &mut result else { return self.hand_back(result) };
         let at = outcome.memory_offset.start;
@@ -237,7 +237,7 @@ impl<S: EvmState> Machine<'_, S> {
         Ok(last)
     }
 
-    /// Writes output to the top frame's memory, which grows for nothing.
+    /// Writes output to the memory of the top frame, which grows without a charge.
     fn write_unpaid(&mut self, at: usize, output: &[u8]) -> Result<(), Abort> {
         if output.is_empty() {
             return Ok(());
@@ -255,27 +255,27 @@ impl<S: EvmState> Machine<'_, S> {
     }
 }
 
-/// How a native contract's direct call ended.
+/// The result of a direct call of a native contract.
 #[derive(Debug)]
 pub struct DirectEnd {
-    /// Its price in gas.
+    /// Price in gas.
     pub price: u64,
-    /// The end.
+    /// The outcome.
     pub outcome: Direct,
-    /// Logs, also those written before a failure.
+    /// Logs, including those written before a failure.
     pub logs: Vec<Log>,
-    /// What the contract paid, with [`NativeHost::pay`]: payee and wei. None after a failure.
+    /// Payments of the contract made with [`NativeHost::pay`]: payee and wei. Empty after a failure.
     pub payments: Vec<(Address, U256)>,
 }
 
-/// How a native contract's direct call ended. Cells it wrote stay in every case.
+/// The outcome of a direct call of a native contract. The cells it wrote are kept in every case.
 #[derive(Debug)]
 pub enum Direct {
-    /// It returned this.
+    /// The contract returned this output.
     Done(Bytes),
-    /// It failed: no value moved.
+    /// The contract failed; no value was transferred.
     Failed,
-    /// The price was above the gas, so it did not run.
+    /// The price exceeded the gas, so the contract did not run.
     TooExpensive,
 }
 
@@ -316,10 +316,10 @@ fn written_bytes(cells: &[Bytes], place: U256) -> Option<Bytes> {
     cells.get(usize::try_from(place).ok()?.checked_sub(1)?).cloned()
 }
 
-/// The run, as native contracts see it.
+/// The interface of a run to native contracts.
 struct Host<'h, 'a, DB: EvmDatabase> {
     context: &'h mut EvmContext<'a, DB>,
-    /// Payees and wei; a call makes one payment at most.
+    /// Payees and wei. A call makes at most one payment.
     payments: Vec<(Address, U256)>,
 }
 
@@ -357,7 +357,7 @@ impl<DB: EvmDatabase> NativeHost for Host<'_, '_, DB> {
     }
 
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool {
-        // The reference's transfers make a missing account, so does this one.
+        // A transfer creates a missing account, as in the reference node.
         self.context.journaled_state.database.touch(Touch::Transfer {
             from,
             to,

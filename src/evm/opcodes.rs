@@ -1,4 +1,4 @@
-//! The instruction table of a rule set, and the small instructions that `revm` ties to other forks.
+//! The instruction table of a rule set, and the simple instructions that `revm` ties to other forks.
 
 use alloy_primitives::U256;
 use revm::bytecode::opcode as op;
@@ -18,12 +18,12 @@ use crate::consensus::{Rule, RuleSet};
 
 pub(super) type Instructions<'a, DB> = EthInstructions<EthInterpreter, EvmContext<'a, DB>>;
 
-/// TXINDEX, DUPN, SWAPN: codes that only Rootstock had, until RSKIP-191.
+/// TXINDEX, DUPN and SWAPN: opcodes that only Rootstock had, until RSKIP-191.
 const DUPN: u8 = 0xa8;
 const SWAPN: u8 = 0xa9;
 const TXINDEX: u8 = 0xaa;
 
-/// Opcodes of `revm` that Rootstock has in no era.
+/// Opcodes of `revm` that do not exist in any era of Rootstock.
 const NEVER: [u8; 12] = [
     op::CLZ,
     op::BLOBHASH,
@@ -39,7 +39,7 @@ const NEVER: [u8; 12] = [
     0xfc,
 ];
 
-/// Opcodes of `revm`'s table that a rule brought.
+/// Opcodes of `revm`'s table that exist only under a rule.
 const GATED: [(u8, Rule); 5] = [
     (op::SHL, Rule::Rskip120),
     (op::SHR, Rule::Rskip120),
@@ -48,7 +48,7 @@ const GATED: [(u8, Rule); 5] = [
     (op::CREATE2, Rule::Rskip125),
 ];
 
-/// The table for blocks under these rules.
+/// The instruction table for blocks under these rules.
 pub(super) fn instructions<'a, DB: EvmDatabase>(rules: RuleSet) -> Instructions<'a, DB> {
     let spec = SpecId::PETERSBURG;
     let mut table = EthInstructions::new(instruction_table(), gas_table_spec(spec), spec);
@@ -65,7 +65,8 @@ pub(super) fn instructions<'a, DB: EvmDatabase>(rules: RuleSet) -> Instructions<
     table
 }
 
-/// Instructions every era has in Rootstock's own form. Those at 0 charge all of their price themselves.
+/// Replaces the instructions that have Rootstock's own form in every era. Those with gas 0 charge their whole
+/// price themselves.
 fn always<DB: EvmDatabase>(table: &mut Instructions<'_, DB>) {
     table.insert_instruction(op::BALANCE, Instruction::new(accounts::balance::<DB>), 400);
     table.insert_instruction(op::EXTCODESIZE, Instruction::new(accounts::extcodesize::<DB>), 700);
@@ -83,7 +84,7 @@ fn always<DB: EvmDatabase>(table: &mut Instructions<'_, DB>) {
     table.insert_instruction(op::STATICCALL, Instruction::new(calls::call::<{ op::STATICCALL }, DB>), 0);
 }
 
-/// Instructions that a rule brought or took away, and that `revm` ties to later Ethereum forks.
+/// Sets the instructions that a rule added or removed, and that `revm` ties to later Ethereum forks.
 fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
     let mut gate = |code, active, instruction, gas| {
         let (instruction, gas) = if active { (instruction, gas) } else { (Instruction::unknown(), 0) };
@@ -103,7 +104,7 @@ fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
     gate(TXINDEX, old, Instruction::new(txindex::<DB>), 2);
 }
 
-/// SSTORE as Petersburg has it. Its price depends on the cell, which is read before anything is paid.
+/// SSTORE of Petersburg. Its price depends on the cell, which is read before the price is paid.
 fn sstore<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let own = step.interpreter.input.target_address();
     let words = step.interpreter.stack.data();
@@ -167,7 +168,7 @@ fn mcopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     Ok(())
 }
 
-/// DUPN: pops a count n and copies the word n below the then top; the byte after it is not run.
+/// DUPN: pops a count n and copies the word n below the new top. The next code byte is skipped.
 fn dupn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let count = stack_count(step.interpreter)?;
     let stack = &step.interpreter.stack;
@@ -177,8 +178,7 @@ fn dupn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     skip_byte(step.interpreter)
 }
 
-/// SWAPN: pops a count n and exchanges the then top with the word n + 1 below it; the byte after
-/// it is not run.
+/// SWAPN: pops a count n and swaps the new top with the word n + 1 below it. The next code byte is skipped.
 fn swapn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let count = stack_count(step.interpreter)?;
     if !step.interpreter.stack.exchange(0, count) {
@@ -187,7 +187,7 @@ fn swapn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     skip_byte(step.interpreter)
 }
 
-/// Goes one byte on; behind the end of the code a frame stops.
+/// Skips one code byte. At the end of the code the frame stops.
 fn skip_byte(interpreter: &mut Interpreter) -> StepResult {
     if interpreter.bytecode.pc().saturating_add(1) >= interpreter.bytecode.bytecode_len() {
         return Err(InstructionResult::Stop);
@@ -196,14 +196,14 @@ fn skip_byte(interpreter: &mut Interpreter) -> StepResult {
     Ok(())
 }
 
-/// Pops the count of DUPN and SWAPN; as a word number it counts from 1.
+/// Pops the count of DUPN and SWAPN and adds one.
 fn stack_count(interpreter: &mut Interpreter) -> StepResult<usize> {
     let [count] = pop(interpreter)?;
     let count = usize::try_from(count).map_err(|_| InstructionResult::StackUnderflow)?;
     count.checked_add(1).ok_or(InstructionResult::StackUnderflow)
 }
 
-/// TXINDEX: position of the transaction in its block; a local call is the first one.
+/// TXINDEX: index of the transaction in its block; 0 in a local call.
 fn txindex<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
     let index = step.host.chain.transaction.map_or(0, |transaction| transaction.index);
     push(step.interpreter, U256::from(index))

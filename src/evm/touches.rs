@@ -1,99 +1,100 @@
-//! What every operation touches in the eyes of parallel lists (RSKIP-144), as one table.
+//! The keys that each operation touches for the purposes of parallel lists (RSKIP-144), in one table.
 //!
 //! Two transactions in different parallel lists must not touch the same key if one of them writes it. The
-//! reference node counts each key that its repository is asked for, when it is asked and whatever becomes
-//! of it: a frame that is rolled back takes no touch back. So it matters how far an operation comes. It
-//! finds its price first, then pays, then is checked, then moves value and fetches code; what it asks for
-//! before it fails counts, and what would have come next does not.
+//! reference node counts every key that its repository is asked for, at the time of the request. Touches of
+//! reverted frames are kept. The result therefore depends on how far an operation proceeds before it fails.
+//! It computes its price, pays it, checks its conditions, and then moves value and loads code. Requests made
+//! before a failure count; those that would follow do not.
 //!
-//! | operation | how far it comes | read | written |
+//! | operation | proceeds to | read | written |
 //! |---|---|---|---|
 //! | transaction | its checks | | sender |
 //! | to an account, with or without code | | target | sender and target if value moves, target if it is missing |
-//! | to a native contract | it does not throw | target | the same |
+//! | to a native contract | it does not throw | target | as for an account |
 //! | creation | | | new account |
-//! | CALL | its price, paid or not | target | |
+//! | CALL | price, paid or not | target | |
 //! | CALL, STATICCALL | runs | target | caller and target if value moves, target if it is missing |
 //! | CALLCODE, DELEGATECALL | runs | target, unless native | caller if value moves |
 //! | CREATE, CREATE2 | neither too deep nor above the balance | new address | creator |
 //! | CREATE, CREATE2 | the address is free | | new account |
-//! | SELFDESTRUCT | its price, paid or not | beneficiary | |
+//! | SELFDESTRUCT | price, paid or not | beneficiary | |
 //! | SELFDESTRUCT | paid, and there is a balance | | own account and beneficiary |
 //! | SELFDESTRUCT | the transaction succeeds | | own account |
-//! | SSTORE | its price, paid or not | cell | |
+//! | SSTORE | price, paid or not | cell | |
 //! | SSTORE | paid | | cell |
 //! | SLOAD | paid | cell | |
 //! | BALANCE, EXTCODESIZE, EXTCODECOPY | paid | account | |
 //! | EXTCODEHASH | paid | account, unless native | |
 //!
-//! A call runs when it is paid, not too deep, and the caller has the value; whether a native contract then
-//! gets the gas it wants does not matter. The table leaves out what decides nothing:
-//! - The running contract's own account is read by whatever started the frame, so SELFBALANCE, looking at
-//!   one's own balance before a transfer, and the rest of that kind add nothing. Where an account is
-//!   written, reads of it add nothing either.
-//! - Code is not reached without its account.
-//! - Calls of native contracts read their storage-root markers. Nothing writes these in a block with
-//!   parallel lists: activation makes them before the first transaction.
+//! A call runs if it is paid, not too deep, and the caller has the value. It counts even if a native contract
+//! then has too little gas. The table omits touches that cannot change the result:
+//! - The operation that starts a frame already reads the account of the running contract. SELFBALANCE and the
+//!   balance check before a transfer therefore add nothing. Reads of an account that is also written add
+//!   nothing either.
+//! - Code is never read without its account.
+//! - Calls of native contracts read their storage-root markers. No transaction in a block with parallel lists
+//!   writes them: they are written when rules activate, before the first transaction.
 
 use alloy_primitives::{Address, U256};
 
 use crate::state::AccessKey::{Account, Cell};
 use crate::state::Touches;
 
-/// Something that touches the state, at the moment it does.
+/// An operation that touches the state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Touch {
-    /// A transaction's nonce moves on and its gas is paid for.
+    /// A transaction's nonce is incremented and its gas is paid.
     Sender(Address),
-    /// A transaction looks for code at its target.
+    /// A transaction looks up the code of its target.
     TargetCode(Address),
-    /// A native contract that a transaction called has not thrown.
+    /// A native contract called by a transaction has returned without throwing.
     NativeDone(Address),
-    /// A contract that destroyed itself is deleted behind its transaction.
+    /// A contract that destroyed itself is deleted after its transaction.
     Deleted(Address),
-    /// CALL asks whether its target exists: its price depends on that.
+    /// CALL checks whether its target exists, because its price depends on it.
     CallPrice(Address),
-    /// A call that runs fetches the code of a target that is no native contract.
+    /// A call that runs loads the code of a target that is not a native contract.
     CallCode(Address),
-    /// Value moves, by a transaction or a call that runs. Moving nothing still makes a missing account.
+    /// A transaction or a call that runs transfers value. Even a transfer of zero creates a missing account.
     Transfer {
-        /// Who pays.
+        /// The payer.
         from: Address,
-        /// Who is paid: the account in whose context the code will run.
+        /// The payee: the account in whose context the code will run.
         to: Address,
-        /// Wei.
+        /// Value in wei.
         value: U256,
-        /// Whether `to` is in the state.
+        /// Whether `to` exists.
         exists: bool,
     },
-    /// The nonce of a contract that creates another one moves on.
+    /// The nonce of a contract that creates another contract is incremented.
     Creator(Address),
-    /// A creation looks whether its address is taken. It also counts where the address is refused since an
-    /// earlier transaction of the block destroyed what was there: the outcome depends on that transaction.
-    /// The reference misses this when it builds a block, and then refuses the block it built. Where a
-    /// block is checked nothing changes, because the transaction that destroyed is in the same list.
+    /// A creation checks whether its address is taken. The check also counts if the address is refused
+    /// because an earlier transaction of the block destroyed the contract there: the outcome depends on that
+    /// transaction. The reference node misses this touch when it builds a block, and then refuses its own
+    /// block. Validation of blocks is not affected, because the transaction that destroyed the contract is in
+    /// the same list.
     CreationAddress(Address),
-    /// A creation makes its account.
+    /// A creation creates its account.
     Created(Address),
-    /// SELFDESTRUCT asks whether the beneficiary exists: its price depends on that.
+    /// SELFDESTRUCT checks whether the beneficiary exists, because its price depends on it.
     SelfdestructPrice(Address),
-    /// SELFDESTRUCT moves a balance that is not zero, to its own account too.
+    /// SELFDESTRUCT transfers a non-zero balance, possibly to its own account.
     SelfdestructTransfer {
-        /// The account that goes.
+        /// The account that is destroyed.
         own: Address,
-        /// Who gets its balance.
+        /// The account that receives its balance.
         beneficiary: Address,
     },
-    /// An instruction looks at an account: its balance, or its code.
+    /// An instruction reads the balance or code of an account.
     Inspected(Address),
-    /// A cell is read; SSTORE does that to find its price.
+    /// A cell is read. SSTORE also reads its cell, to compute its price.
     CellRead(Address, U256),
     /// A cell is written.
     CellWritten(Address, U256),
 }
 
 impl Touch {
-    /// Notes what is read and written.
+    /// Adds the keys that the operation reads and writes.
     pub(crate) fn note(self, touches: &mut Touches) {
         let (reads, writes) = (&mut touches.reads, &mut touches.writes);
         match self {

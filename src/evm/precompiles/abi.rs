@@ -1,9 +1,9 @@
-//! Call data and return data of native contracts, as the reference reads and writes them.
+//! ABI encoding of native contracts, with the leniency of the reference node.
 //!
-//! Its decoder takes lengths and offsets modulo 2^32 as signed numbers, asks for no padding and
-//! accepts bytes behind the arguments. The offset of an argument of variable length may be cut off by
-//! the end of the data, what is missing being zero; no other word may. All this decides prices, so it
-//! is followed here.
+//! The decoder of the reference node takes lengths and offsets modulo 2^32 as signed numbers, requires no
+//! padding and accepts bytes after the arguments. The offset of an argument of variable length may be cut off
+//! by the end of the data, and the missing bytes are zero; no other word may be cut off. This determines
+//! whether a call is priced as valid, so it is reproduced here.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use alloy_primitives::{Bytes, U256};
 
 use super::padded;
 
-/// Bytes of a word.
+/// Length of a word in bytes.
 const WORD: usize = 32;
 
 /// Type of an argument.
@@ -19,7 +19,7 @@ const WORD: usize = 32;
 pub(super) enum Kind {
     /// A number of any width, a bool, an address: one word.
     Word,
-    /// `bytes32`: one word that must be there.
+    /// `bytes32`: one word that must be present.
     Fixed,
     /// `bytes` or `string`.
     Bytes,
@@ -36,12 +36,12 @@ pub(super) enum Arg<'a> {
     Word(U256),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// Several of them.
+    /// Several byte strings.
     List(Vec<&'a [u8]>),
 }
 
 impl<'a> Arg<'a> {
-    /// The word; zero for anything else.
+    /// The word; zero for other kinds.
     pub(super) fn word(&self) -> U256 {
         match self {
             Self::Word(word) => *word,
@@ -49,17 +49,17 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The word as a signed number, if it fits.
+    /// The word as a signed number; `None` if it does not fit.
     pub(super) fn signed(&self) -> Option<i64> {
         signed(&self.word())
     }
 
-    /// The word's low 32 bits, signed.
+    /// The low 32 bits of the word as a signed number.
     pub(super) fn int(&self) -> i32 {
         self.word().as_limbs().first().map_or(0, |limb| *limb as i32)
     }
 
-    /// The bytes; none for anything else.
+    /// The bytes; empty for other kinds.
     pub(super) fn bytes(&self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -67,7 +67,7 @@ impl<'a> Arg<'a> {
         }
     }
 
-    /// The list; empty for anything else.
+    /// The list; empty for other kinds.
     pub(super) fn list(&self) -> &[&'a [u8]] {
         match self {
             Self::List(list) => list,
@@ -81,7 +81,7 @@ pub(super) fn is_negative(word: &U256) -> bool {
     word.bit(255)
 }
 
-/// A word in two's complement, if it fits 64 bits.
+/// A word in two's complement as a 64-bit number; `None` if it does not fit.
 pub(super) fn signed(word: &U256) -> Option<i64> {
     if is_negative(word) {
         let magnitude = u64::try_from(word.wrapping_neg()).ok()?;
@@ -90,7 +90,7 @@ pub(super) fn signed(word: &U256) -> Option<i64> {
     i64::try_from(*word).ok()
 }
 
-/// Arguments behind a selector.
+/// Decodes the arguments after a selector.
 pub(super) fn decode<'a>(data: &'a [u8], kinds: &[Kind]) -> Option<Vec<Arg<'a>>> {
     let mut args = Vec::with_capacity(kinds.len());
     for (index, kind) in kinds.iter().enumerate() {
@@ -109,7 +109,7 @@ fn slice(data: &[u8], from: usize, len: usize) -> Option<&[u8]> {
     data.get(from..from.checked_add(len)?)
 }
 
-/// A word; no data at all reads as zero.
+/// Reads a word. Empty data read as zero.
 fn word(data: &[u8], from: usize) -> Option<U256> {
     if data.is_empty() {
         return Some(U256::ZERO);
@@ -117,19 +117,19 @@ fn word(data: &[u8], from: usize) -> Option<U256> {
     Some(U256::from_be_slice(slice(data, from, WORD)?))
 }
 
-/// A length or offset: the low 32 bits, signed.
+/// Reads a length or offset: the low 32 bits of a word, signed.
 fn signed_place(data: &[u8], from: usize) -> Option<isize> {
     let low = word(data, from)?.as_limbs().first().map_or(0, |limb| *limb as u32);
     isize::try_from(low as i32).ok()
 }
 
-/// A length or offset that must not be negative.
+/// Reads a length or offset that must not be negative.
 fn place(data: &[u8], from: usize) -> Option<usize> {
     usize::try_from(signed_place(data, from)?).ok()
 }
 
-/// The offset of an argument: as [`place`], but bytes behind the end of the data are zero. Its word
-/// starts at the end of the data at the latest.
+/// Reads the offset of an argument, as [`place`], but bytes beyond the end of the data are zero. The word
+/// must start at the end of the data or before.
 fn offset(data: &[u8], head: usize) -> Option<usize> {
     if head > data.len() {
         return None;
@@ -149,7 +149,7 @@ fn list(data: &[u8], head: usize, kind: Kind) -> Option<Vec<&[u8]>> {
     }
     let len = place(data, at)?;
     let first = at.checked_add(WORD)?;
-    // No element takes less than a byte, so a longer list is refused before any memory is taken.
+    // Each element takes at least a byte, so a too long list is refused before memory is allocated.
     slice(data, first, len)?;
     let mut items = Vec::new();
     for index in 0..len {
@@ -162,14 +162,14 @@ fn list(data: &[u8], head: usize, kind: Kind) -> Option<Vec<&[u8]>> {
     Some(items)
 }
 
-/// A `bytes` or `string` result. Empty ones are padded to a whole word, as the reference does.
+/// A `bytes` or `string` result. As in the reference node, an empty one is padded to a whole word.
 pub(super) fn bytes_result(bytes: &[u8]) -> Bytes {
     let mut out = U256::from(WORD).to_be_bytes::<WORD>().to_vec();
     out.extend_from_slice(&bytes_tail(bytes));
     out.into()
 }
 
-/// Length, bytes, padding.
+/// Length, bytes and padding of a byte string.
 pub(super) fn bytes_tail(bytes: &[u8]) -> Vec<u8> {
     let mut out = U256::from(bytes.len()).to_be_bytes::<WORD>().to_vec();
     out.extend_from_slice(bytes);
@@ -189,7 +189,7 @@ pub(super) fn int_result(number: i64) -> Bytes {
     word_result(if number < 0 { word.wrapping_neg() } else { word })
 }
 
-/// Log data or results of several values, `None` in `words` standing for the next of `tails`.
+/// Encodes log data or results of several values. `None` in `words` stands for the next element of `tails`.
 #[cfg(any(feature = "bridge-write", test))]
 pub(super) fn encode(words: &[Option<U256>], tails: &[&[u8]]) -> Vec<u8> {
     let mut heads = Vec::new();
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_leniently() {
+    fn arguments_are_decoded_as_leniently_as_by_the_reference_node() {
         let mut data = words(&[64, 7, 3]);
         data.extend_from_slice(b"abc");
         let args = decode(&data, &[Kind::Bytes, Kind::Word]).unwrap();
         assert_eq!((args[0].bytes(), args[1].word()), (&b"abc"[..], U256::from(7)));
-        assert_eq!(decode(&data[..data.len() - 1], &[Kind::Bytes]), None, "a byte is missing");
+        assert_eq!(decode(&data[..data.len() - 1], &[Kind::Bytes]), None, "one byte is missing");
         assert_eq!(decode(&[], &[Kind::BytesList]).unwrap()[0], Arg::List(Vec::new()));
         assert_eq!(decode(&[], &[Kind::Bytes]), None);
         assert_eq!(decode(&[], &[Kind::Fixed]), None);
@@ -237,17 +237,17 @@ mod tests {
             let data = alloc::vec![0; len];
             assert!(decode(&data, &signature).is_some(), "{len} bytes");
         }
-        assert_eq!(decode(&[0; 63], &signature), None, "the third offset starts behind the end");
+        assert_eq!(decode(&[0; 63], &signature), None, "the third offset starts after the end");
         assert_eq!(decode(&[0; 32], &[Kind::Bytes, Kind::Word]), None, "other words are whole");
         assert_eq!(decode(&[], &[Kind::Word, Kind::BytesList]), None);
-        // The bytes that are there are the high ones: 31 of them leave the low one zero.
+        // The missing bytes are the low ones: with 31 bytes, the low byte is zero.
         let mut data = alloc::vec![0; 64 + 31];
         *data.last_mut().unwrap() = 1;
         assert_eq!(decode(&data, &signature), None, "offset 256");
     }
 
     #[test]
-    fn lists_hold_bytes_at_their_offsets() {
+    fn list_elements_are_read_at_their_offsets() {
         let data = words(&[32, 2, 64, 64, 0]);
         assert_eq!(decode(&data, &[Kind::BytesList]).unwrap()[0].list(), [&b""[..], b""]);
         let data = words(&[32, 2, 5, 6]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_are_kept() {
+    fn words_are_converted_to_signed_numbers() {
         assert_eq!(signed(&U256::MAX), Some(-1));
         assert_eq!(signed(&(U256::MAX - U256::from(i64::MAX as u64))), Some(i64::MIN));
         assert_eq!(signed(&U256::from(1u64 << 63)), None);

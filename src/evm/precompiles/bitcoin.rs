@@ -1,15 +1,15 @@
-//! What native contracts need of Bitcoin's encodings: Base58Check, hash160, scripts.
+//! Bitcoin encodings that native contracts use: Base58Check, hash160, scripts.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a Base58 checksum.
+/// Length of a Base58 checksum in bytes.
 const CHECKSUM: usize = 4;
-/// The digits.
+/// The Base58 digits.
 const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-/// Longest Base58 text that is read: an extended key has 111 characters, an address 35.
+/// Longest Base58 text that is decoded. An extended key has 111 characters, an address 35.
 const MAX_TEXT: usize = 128;
 
 /// RIPEMD-160 of SHA-256.
@@ -17,7 +17,7 @@ pub(super) fn hash160(data: &[u8]) -> [u8; 20] {
     ripemd::Ripemd160::digest(Sha256::digest(data)).into()
 }
 
-/// Script of `required` signatures of these keys, in this order (at most 16).
+/// The script that requires `required` signatures of these keys, in this order (at most 16 keys).
 pub(super) fn multisig(required: usize, keys: &[Vec<u8>]) -> Vec<u8> {
     let mut script = alloc::vec![small(required)];
     for key in keys {
@@ -46,7 +46,7 @@ pub(super) fn push(script: &mut Vec<u8>, data: &[u8]) {
     script.extend_from_slice(data);
 }
 
-/// Bytes with their checksum, in Base58.
+/// Encodes bytes and their checksum in Base58.
 pub(super) fn base58check(bytes: &[u8]) -> String {
     let mut full = bytes.to_vec();
     full.extend_from_slice(&checksum(bytes));
@@ -69,7 +69,7 @@ pub(super) fn base58check(bytes: &[u8]) -> String {
     digits.iter().rev().filter_map(|digit| DIGITS.get(usize::from(*digit))).map(|c| char::from(*c)).collect()
 }
 
-/// The bytes behind Base58 with a checksum, without it.
+/// Decodes a Base58 text and removes its checksum. `None` if the checksum is wrong.
 pub(super) fn from_base58check(text: &str) -> Option<Vec<u8>> {
     if text.len() > MAX_TEXT {
         return None;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_go_both_ways() {
+    fn addresses_are_encoded_and_decoded() {
         let hash = hex::decode("00010966776006953d5567439e5e39f86a0d273bee").unwrap();
         let text = base58check(&hash);
         assert_eq!(text, "16UwLL9Risc3QfPqBUvKofHmBQ7wMtjvM");

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use super::{padded, Refusal};
 
-/// The only input length there is: rounds, state, message, offset, final flag.
+/// The only valid input length: rounds, state, message, offset, final flag.
 pub(super) const INPUT: usize = 213;
 
-/// Rounds between two looks at the clock: about a millisecond.
+/// Number of rounds between two interrupt checks: about a millisecond.
 const PIECE: usize = 1 << 15;
 
 /// Initial vector of BLAKE2b.
@@ -22,7 +22,7 @@ const IV: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// Order of the message words in each of the ten rounds that repeat.
+/// Order of the message words in ten rounds, which repeat.
 const SIGMA: [[u8; 16]; 10] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
@@ -48,7 +48,7 @@ const MIX: [[usize; 4]; 8] = [
     [3, 4, 9, 14],
 ];
 
-/// One gas per round; nothing for input of another length, which fails.
+/// One gas per round. Input of another length fails and costs nothing.
 pub(super) fn price(input: &[u8]) -> u64 {
     match input {
         [a, b, c, d, ..] if input.len() == INPUT => u64::from(u32::from_be_bytes([*a, *b, *c, *d])),
@@ -56,10 +56,11 @@ pub(super) fn price(input: &[u8]) -> u64 {
     }
 }
 
-/// The new state, 64 bytes.
+/// Computes the new state, 64 bytes.
 ///
 /// # Errors
-/// [`Refusal::Failed`] for a wrong length or final flag, [`Refusal::Interrupted`] where `interrupted` says so.
+/// [`Refusal::Failed`] for a wrong length or final flag, [`Refusal::Interrupted`] if `interrupted` returns
+/// `true`.
 pub(super) fn run(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Vec<u8>, Refusal> {
     let last = match input.last() {
         _ if input.len() != INPUT => return Err(Refusal::Failed),
@@ -81,7 +82,7 @@ fn words<const N: usize>(input: &[u8], offset: usize) -> [u64; N] {
     core::array::from_fn(|i| u64::from_le_bytes(padded(input, offset.saturating_add(i.saturating_mul(8)))))
 }
 
-/// `false` where it was interrupted.
+/// Returns `false` if interrupted.
 // Every index below is a constant under 16 or comes from the tables above.
 #[allow(clippy::indexing_slicing)]
 fn compress(
@@ -129,7 +130,7 @@ fn mix(v: &mut [u64; 16], lane: &[usize; 4], x: u64, y: u64) {
 mod tests {
     use super::*;
 
-    /// State after the parameter block of BLAKE2b-512, message "abc", 3 bytes, final.
+    /// Input of BLAKE2b-512 for the message "abc": the state after the parameter block, 3 bytes, final block.
     fn abc(rounds: u32) -> Vec<u8> {
         let mut state = IV;
         state[0] ^= 0x0101_0040;
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lengths_and_flags_fail_for_nothing() {
+    fn wrong_lengths_and_flags_fail() {
         let mut input = abc(12);
         input[212] = 2;
         assert_eq!(run(&input, &|| false), Err(Refusal::Failed));

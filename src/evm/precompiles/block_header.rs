@@ -1,4 +1,4 @@
-//! 0x01000010 (RSKIP-119): fields of the headers of up to 3,999 ancestors and of their uncles.
+//! 0x01000010 (RSKIP-119): header fields of up to 3,999 ancestors and of their uncles.
 
 use alloc::vec::Vec;
 
@@ -9,9 +9,9 @@ use super::{NativeCall, NativeHost, Refusal};
 use crate::consensus::{Rule, RuleSet};
 use crate::types::{RawUint, SealedHeader, MERGED_MINING_TAG};
 
-/// Depths from here on have no answer.
+/// Lowest depth without an answer.
 const MAX_DEPTH: u64 = 4_000;
-/// Bytes between a merged-mining tag and the tags behind it: the hash it announces.
+/// Length of the hash between a merged-mining tag and the data after it.
 const COMMITMENT: usize = 32;
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ fn parse(input: &[u8], rules: RuleSet) -> Option<(Method, Vec<Arg<'_>>)> {
     Some((method, decode(rest, kinds)?))
 }
 
-/// 4,000 and 2 per byte; 0 for what cannot run.
+/// 4,000 gas and 2 per byte; 0 for input that cannot run.
 pub(super) fn price(input: &[u8], rules: RuleSet) -> u64 {
     match parse(input, rules) {
         Some(_) => (input.len() as u64).saturating_mul(2).saturating_add(4_000),
@@ -72,12 +72,12 @@ pub(super) fn run(call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<By
     Ok(bytes_result(&field(method, &header, &args, host)?))
 }
 
-/// A signed 16-bit number, nothing outside its range.
+/// A signed 16-bit number; `None` outside of its range.
 fn int16(arg: &Arg<'_>) -> Option<i16> {
     i16::try_from(arg.signed()?).ok()
 }
 
-/// Height of an ancestor; depth 0 is the parent. Genesis is found at depth 0 only.
+/// Height of an ancestor. Depth 0 is the parent. Genesis is returned only at depth 0.
 fn ancestor(executing: u64, depth: u64) -> Option<u64> {
     let parent = executing.checked_sub(1)?;
     match depth {
@@ -129,7 +129,7 @@ fn uncle_coinbase(
     Ok(coinbase.map(|coinbase| coinbase.to_vec()).unwrap_or_default())
 }
 
-/// What follows the last Rootstock tag and its hash; fails where the hash is cut off.
+/// The bytes after the last Rootstock tag and its hash; `None` if the hash is cut off.
 fn tags(coinbase_tx: &[u8]) -> Option<&[u8]> {
     let tag = MERGED_MINING_TAG.as_slice();
     match coinbase_tx.windows(tag.len()).rposition(|window| window == tag) {
@@ -138,14 +138,14 @@ fn tags(coinbase_tx: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A number in the bytes the header holds it in.
+/// A number in the byte form of the header.
 fn raw_bytes(number: &RawUint) -> Vec<u8> {
     let word = number.value().to_be_bytes::<32>();
     let len = usize::try_from(number.len()).unwrap_or(usize::MAX);
     word.get(word.len().saturating_sub(len)..).unwrap_or_default().to_vec()
 }
 
-/// Bytes of a Java BigInteger: a sign bit in front, and one byte for zero.
+/// The bytes of a Java `BigInteger`: room for a sign bit, and one byte for zero.
 fn java_bytes(number: U256) -> Vec<u8> {
     let mut bytes = number.to_be_bytes_trimmed_vec();
     if bytes.first().is_none_or(|top| *top >= 0x80) {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn genesis_is_only_a_parent() {
+    fn genesis_is_found_only_at_depth_0() {
         assert_eq!(ancestor(0, 0), None);
         assert_eq!(ancestor(1, 0), Some(0));
         assert_eq!(ancestor(2, 1), None);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_behind_the_last_commitment() {
+    fn tags_are_read_after_the_last_commitment() {
         let mut tx = b"RSKBLOCK:x".to_vec();
         assert_eq!(tags(&tx), None);
         tx.extend_from_slice(b"RSKBLOCK:");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_room_for_a_sign() {
+    fn numbers_have_the_bytes_of_a_java_big_integer() {
         assert_eq!(java_bytes(U256::ZERO), [0]);
         assert_eq!(java_bytes(U256::from(0x80)), [0, 0x80]);
         assert_eq!(java_bytes(U256::from(0x7f)), [0x7f]);

@@ -1,5 +1,5 @@
-//! 0x06, 0x07, 0x08 (RSKIP-137): alt_bn128 (EIP-196, EIP-197). Coordinates are 32 bytes, (0, 0) is
-//! the point at infinity, missing input reads as zero.
+//! 0x06, 0x07, 0x08 (RSKIP-137): alt_bn128 (EIP-196, EIP-197). Coordinates have 32 bytes; (0, 0) is the point
+//! at infinity. Missing input reads as zero.
 
 use alloc::vec::Vec;
 
@@ -8,24 +8,24 @@ use substrate_bn::{pairing_batch, AffineG1, AffineG2, Fq, Fq2, Fr, Group as _, G
 
 use super::{padded, Refusal};
 
-/// Bytes of one pair of points.
+/// Length of one pair of points in bytes.
 const PAIR: usize = 192;
-/// Pairs between two looks at the clock. What one piece costs beside its pairs is small against 16 of them.
+/// Number of pairs between two interrupt checks. The fixed cost of a batch is small compared to 16 pairs.
 const PIECE: usize = 16;
 
-/// 45,000 and 34,000 per whole pair.
+/// Price of a pairing check: 45,000 gas, and 34,000 per complete pair.
 pub(super) fn pairing_price(input: &[u8]) -> u64 {
     let pairs = (input.len() / PAIR) as u64;
     pairs.saturating_mul(34_000).saturating_add(45_000)
 }
 
-/// Sum of two points; nothing for one that is not on the curve.
+/// The sum of two points; `None` if one is not on the curve.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
     encode(g1(input, 0)? + g1(input, 64)?)
 }
 
-/// A point times a number.
+/// The product of a point and a number; `None` if the point is not on the curve.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     let point = g1(input, 0)?;
@@ -33,10 +33,10 @@ pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     encode(point * Fr::new_mul_factor(number))
 }
 
-/// Whether the pairings multiply to one, as a 32-byte word; nothing for points or lengths that are none.
+/// Whether the product of the pairings is one, as a 32-byte word. `None` for invalid points or lengths.
 ///
 /// # Errors
-/// [`Refusal::Interrupted`] where `interrupted` says so.
+/// [`Refusal::Interrupted`] if `interrupted` returns `true`.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn pairing(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Option<Vec<u8>>, Refusal> {
     if !input.len().is_multiple_of(PAIR) {
@@ -57,7 +57,7 @@ pub(super) fn pairing(input: &[u8], interrupted: &dyn Fn() -> bool) -> Result<Op
     Ok(Some(word))
 }
 
-/// A coordinate below the field's modulus.
+/// Reads a coordinate, which must be below the field's modulus.
 fn field(input: &[u8], offset: usize) -> Option<Fq> {
     Fq::from_slice(&padded::<32>(input, offset)).ok()
 }
@@ -71,8 +71,8 @@ fn g1(input: &[u8], offset: usize) -> Option<G1> {
     AffineG1::new(x, y).ok().map(Into::into)
 }
 
-/// Of each coordinate the imaginary part comes first; a point outside the group of prime order is
-/// refused, as one off the curve is.
+/// Reads a point of G2. The imaginary part of each coordinate comes first. Points off the curve and points
+/// outside the subgroup of prime order are refused.
 fn g2(input: &[u8], offset: usize) -> Option<G2> {
     let at = |i: usize| field(input, offset.saturating_add(i.saturating_mul(32)));
     let x = Fq2::new(at(1)?, at(0)?);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn doubling_the_generator() {
+    fn adding_a_point_to_itself_equals_doubling_it() {
         let g = point(1, 2);
         let twice = add(&[g.clone(), g.clone()].concat()).unwrap();
         let expected = "030644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd3\
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_points_and_lengths() {
+    fn invalid_points_and_lengths_are_refused() {
         assert_eq!(add(&point(1, 3)), None);
         assert_eq!(mul(&[0xff; 96]), None);
         let pairing = |input: &[u8]| pairing(input, &|| true).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pairs_are_interrupted_between_them() {
+    fn a_pairing_of_many_pairs_can_be_interrupted() {
         let many = [0; PAIR * (PIECE + 1)];
         assert_eq!(pairing(&many, &|| true), Err(Refusal::Interrupted));
         assert_eq!(pairing(&many, &|| false).unwrap().unwrap()[31], 1);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 /// Selector of `getCallStackDepth()`.
 const GET_CALL_STACK_DEPTH: [u8; 4] = [0xe8, 0xce, 0x22, 0x74];
 
-/// Number of frames above as a 32-byte word; nothing for another selector.
+/// The call depth as a 32-byte word; `None` for any other selector.
 pub(super) fn run(input: &[u8], depth: usize) -> Option<Vec<u8>> {
     if !input.starts_with(&GET_CALL_STACK_DEPTH) {
         return None;

@@ -1,4 +1,4 @@
-//! 0x02 and 0x03.
+//! 0x02 (SHA-256) and 0x03 (RIPEMD-160).
 
 use alloc::vec::Vec;
 
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_digests() {
+    fn digests_of_abc() {
         let sha = hex::decode("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad").unwrap();
         assert_eq!(sha256(b"abc"), sha);
         let ripemd = hex::decode("0000000000000000000000008eb208f7e05d987a9b044a8e98c6b087f15a0bfc").unwrap();

@@ -14,9 +14,9 @@ use super::bitcoin::{base58check, from_base58check, hash160, multisig};
 use super::sha512::{self, sha512};
 use crate::types::sorted;
 
-/// Most levels of a derivation path.
+/// Most levels in a derivation path.
 const MAX_LEVELS: usize = 10;
-/// Bytes of an extended public key.
+/// Length of an extended public key in bytes.
 const EXTENDED: usize = 78;
 
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ enum Method {
     MultisigHash,
 }
 
-/// Method and arguments; nothing where there are none to run.
+/// Parses method and arguments; `None` if the input cannot run.
 fn parse(input: &[u8]) -> Option<(Method, Vec<Arg<'_>>)> {
     let (selector, rest) = input.split_first_chunk::<4>()?;
     let (method, kinds): (_, &[Kind]) = match u32::from_be_bytes(*selector) {
@@ -40,7 +40,7 @@ fn parse(input: &[u8]) -> Option<(Method, Vec<Arg<'_>>)> {
     Some((method, decode(rest, kinds)?))
 }
 
-/// Price by method; 0 for what cannot run.
+/// Price of the method; 0 for input that cannot run.
 pub(super) fn price(input: &[u8]) -> u64 {
     match parse(input) {
         None => 0,
@@ -76,7 +76,7 @@ fn to_base58check(hash: &[u8], version: &Arg<'_>) -> Option<String> {
     Some(base58check(&bytes))
 }
 
-/// Hash of the script of 2 to 15 keys, compressed and sorted.
+/// Hash of a multisignature script of 2 to 15 keys, compressed and sorted.
 fn multisig_hash(required: &Arg<'_>, keys: &[&[u8]]) -> Option<[u8; 20]> {
     let required = usize::try_from(required.signed()?).ok()?;
     if required == 0 || !(2..=15).contains(&keys.len()) || required > keys.len() {
@@ -86,7 +86,7 @@ fn multisig_hash(required: &Arg<'_>, keys: &[&[u8]]) -> Option<[u8; 20]> {
     Some(hash160(&multisig(required, &sorted(compressed))))
 }
 
-/// A key of 33 or 65 bytes in 33 bytes. The hybrid form (first byte 6 or 7) is read as well.
+/// Compresses a key of 33 or 65 bytes to 33 bytes. The hybrid form (first byte 6 or 7) is accepted too.
 pub(super) fn compress(key: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = key.to_vec();
     match (key.len(), key.first()?) {
@@ -101,7 +101,7 @@ fn point(key: &[u8]) -> Option<AffinePoint> {
     AffinePoint::from_encoded_point(&EncodedPoint::from_bytes(key).ok()?).into()
 }
 
-/// An extended public key (BIP-32) cut into its parts.
+/// The parts of an extended public key (BIP-32).
 struct ExtendedKey {
     version: [u8; 4],
     depth: u8,
@@ -129,7 +129,7 @@ impl ExtendedKey {
     }
 }
 
-/// Public derivation along a path of at least one level.
+/// Derives a public key along a path of at least one level.
 fn derive(mut key: ExtendedKey, path: &[u32]) -> Option<String> {
     let mut fingerprint = [0u8; 4];
     let mut child = 0u32;
@@ -154,7 +154,7 @@ fn derive(mut key: ExtendedKey, path: &[u32]) -> Option<String> {
     Some(base58check(&bytes))
 }
 
-/// Key plus `left * G`; nothing if the number is not below the order or the sum is infinity.
+/// The key plus `left * G`. `None` if `left` is not below the group order or the sum is infinity.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 fn tweak(key: &[u8; 33], left: &[u8; 32]) -> Option<[u8; 33]> {
     let number = <Scalar as Reduce<k256::U256>>::reduce_bytes(&(*left).into());
@@ -175,8 +175,8 @@ fn hmac_sha512(key: &[u8; 32], data: &[u8]) -> [u8; 64] {
     sha512(&[&pad(0x5c), &inner])
 }
 
-/// `n/n/...`: numbers as Java's `Integer.parseInt` reads them, up to 2^31 - 1, and the first and
-/// last character a digit.
+/// Parses a path `n/n/...`. Numbers are up to 2^31 - 1 and parsed like Java's `Integer.parseInt`. The first
+/// and the last character must be digits.
 fn parse_path(path: &str) -> Option<Vec<u32>> {
     digit(path.chars().next()?)?;
     digit(path.chars().next_back()?)?;
@@ -187,7 +187,8 @@ fn parse_path(path: &str) -> Option<Vec<u32>> {
     levels.into_iter().map(parse_int).collect()
 }
 
-/// A number that is not negative: a sign, then digits of any script of Unicode's first plane.
+/// Parses a non-negative number: an optional sign, then decimal digits of any script in Unicode's first
+/// plane.
 fn parse_int(text: &str) -> Option<u32> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -203,7 +204,7 @@ fn parse_int(text: &str) -> Option<u32> {
     (i32::try_from(number).is_ok() && !(negative && number > 0)).then_some(number)
 }
 
-/// Zeros of the decimal digits of Unicode's first plane, ten in a row each.
+/// Code points of the digit zero of each script in Unicode's first plane. The nine other digits follow each.
 const ZEROS: [u16; 37] = [
     0x0030, 0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66,
     0x0de6, 0x0e50, 0x0ed0, 0x0f20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50,
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_follow_java() {
+    fn paths_are_parsed_as_in_java() {
         assert_eq!(parse_path("1/+2"), Some(alloc::vec![1, 2]));
         assert_eq!(parse_path("00001"), Some(alloc::vec![1]));
         assert_eq!(parse_path("1/-0/\u{661}"), Some(alloc::vec![1, 0, 1]));

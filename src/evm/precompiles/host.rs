@@ -1,4 +1,4 @@
-//! What a native contract gets besides its input, and what it can do.
+//! The interface between native contracts and the run that calls them.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use alloy_primitives::{Address, Bytes, Log, U256};
 use crate::consensus::RuleSet;
 use crate::types::{Header, SealedHeader, Transaction};
 
-/// How a native contract was called (RSKIP-417 looks at it).
+/// How a native contract was called (relevant to RSKIP-417).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallType {
     /// CALL, or a transaction.
@@ -20,12 +20,12 @@ pub enum CallType {
     StaticCall,
 }
 
-/// The transaction a run belongs to; a local call has none.
+/// The transaction of a run. A local call has none.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTransaction<'a> {
     /// Index in its block.
     pub index: u32,
-    /// The transaction itself: its hash, and the public key of its sender.
+    /// The transaction, which provides its hash and the public key of its sender.
     pub transaction: &'a Transaction,
 }
 
@@ -34,30 +34,30 @@ pub struct RunTransaction<'a> {
 pub struct NativeCall<'a> {
     /// Call data.
     pub input: &'a [u8],
-    /// The account that calls: a transaction's sender, or the contract whose code runs (for
-    /// CALLCODE and DELEGATECALL as well). `None` is the null sender of local calls.
+    /// The calling account: a transaction's sender, or the contract whose code runs (also for CALLCODE and
+    /// DELEGATECALL). `None` is the null sender of local calls.
     pub caller: Option<Address>,
-    /// Value sent, in wei; already moved when a contract calls, still with the sender in a
-    /// transaction's own call.
+    /// Value in wei. If a contract calls, the value has already been transferred; in a transaction's direct
+    /// call it has not.
     pub value: U256,
-    /// How it was called.
+    /// The kind of call.
     pub kind: CallType,
-    /// Depth of the frame it would be: 0 for a transaction's or local call's own call.
+    /// Depth that a frame of this call would have: 0 for the direct call of a transaction or local call.
     pub depth: usize,
     /// The transaction, `None` in local calls.
     pub transaction: Option<RunTransaction<'a>>,
     /// The block.
     pub block: NativeBlock,
-    /// Rules at its height.
+    /// Rules at the height of the block.
     pub rules: RuleSet,
-    /// Chain id: the constants of the Bridge and REMASC go by it.
+    /// Chain id, which selects the constants of the Bridge and REMASC.
     pub chain_id: u64,
 }
 
-/// The executing block, as far as native contracts look at it.
+/// The fields of the executing block that native contracts use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativeBlock {
-    /// Height.
+    /// Block number.
     pub number: u64,
     /// Time in seconds since 1970.
     pub timestamp: u64,
@@ -66,60 +66,60 @@ pub struct NativeBlock {
 }
 
 impl NativeCall<'_> {
-    /// Called by a transaction or local call itself, not by a contract.
+    /// Whether a transaction or local call made this call itself, without a contract in between.
     pub fn is_direct(&self) -> bool {
         self.depth == 0
     }
 
-    /// Whether methods that only local calls may use can be used: in a local call, directly or from
-    /// the outermost contract, but no deeper (the reference loses the mark of a local call there).
+    /// Whether methods reserved for local calls can be used: in a local call, directly or from the outermost
+    /// contract. In deeper calls the reference node no longer knows that the call is local.
     pub fn is_local(&self) -> bool {
         self.transaction.is_none() && self.depth <= 1
     }
 }
 
-/// What a native contract can read and do. Changes roll back with the frame they belong to.
+/// What a native contract can read and change. Changes are reverted with the frame they belong to.
 pub trait NativeHost {
-    /// Raw bytes of a storage cell, empty where there are none.
+    /// Raw bytes of a storage cell; empty if the cell is not set.
     fn cell(&mut self, contract: Address, slot: U256) -> Bytes;
-    /// Writes a cell; no bytes remove it.
+    /// Writes a cell; empty bytes remove it.
     fn set_cell(&mut self, contract: Address, slot: U256, bytes: Bytes);
     /// Balance in wei.
     fn balance(&mut self, account: Address) -> U256;
-    /// Moves wei, creating the payee; `false` if the payer has less.
+    /// Transfers wei and creates the payee if needed. Returns `false` if the payer has less.
     fn transfer(&mut self, from: Address, to: Address, amount: U256) -> bool;
-    /// As [`Self::transfer`]; where a transaction calls the contract directly, its trace shows the
-    /// payment as a call.
+    /// As [`Self::transfer`]. If a transaction calls the contract directly, its trace shows the payment as a
+    /// call.
     fn pay(&mut self, from: Address, to: Address, amount: U256) -> bool;
     /// Writes a log.
     fn log(&mut self, log: Log);
     /// The ancestor of the executing block at a height.
     fn header(&mut self, number: u64) -> Option<SealedHeader>;
-    /// The uncles of that ancestor.
+    /// The uncles of the ancestor at a height.
     fn uncles(&mut self, number: u64) -> Option<Vec<Header>>;
-    /// Total difficulty up to that ancestor.
+    /// Total difficulty up to the ancestor at a height.
     fn total_difficulty(&mut self, number: u64) -> Option<U256>;
-    /// Whether the run has used up its time; asked now and then by what takes long.
+    /// Whether the run has used up its time. Called from time to time by long computations.
     fn interrupted(&self) -> bool {
         false
     }
 }
 
-/// Why a native contract gave no output.
+/// Why a native contract returned no output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// It failed, as the reference's does.
+    /// The contract failed, as it does in the reference node.
     Failed,
-    /// It ended well with nothing at all: a success before RSKIP-197 and in a transaction's own
-    /// call, a failure otherwise.
+    /// The contract finished without any output. This is a success before RSKIP-197 and in direct calls of
+    /// transactions, a failure otherwise.
     Nothing,
-    /// This version does not execute the named method.
+    /// This version does not implement the named method.
     NotSimulated(&'static str),
-    /// The run's time is up; the run ends without a result.
+    /// The run has used up its time and ends without a result.
     Interrupted,
 }
 
-/// A native contract's method that this version does not execute.
+/// A method of a native contract that this version does not implement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsimulated {
     /// The contract.

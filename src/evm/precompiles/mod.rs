@@ -1,6 +1,6 @@
-//! Native contracts: which exist under which rules, what they cost, what they answer.
+//! Native contracts: the rules under which they exist, their prices and their results.
 //!
-//! Each calls its cryptography directly: `revm`'s own table would link every curve it knows.
+//! They call cryptographic code directly, because `revm`'s own table would link every curve that it supports.
 
 mod abi;
 mod bitcoin;
@@ -32,13 +32,13 @@ pub use remasc::cell_slot;
 /// A native contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precompile {
-    /// 0x01, sender of a signature.
+    /// 0x01, recovery of a signature's address.
     EcRecover,
     /// 0x02
     Sha256,
     /// 0x03
     Ripemd160,
-    /// 0x04, the input again.
+    /// 0x04, returns its input.
     Identity,
     /// 0x05, modular exponentiation (EIP-198).
     ModExp,
@@ -71,11 +71,11 @@ pub enum Precompile {
 pub struct Price {
     /// Gas.
     pub gas: u64,
-    /// Cells that finding it leaves to be written if the call goes well.
+    /// Cells that computing the price changed, to be written if the call succeeds.
     carried: Vec<(alloy_primitives::U256, Bytes)>,
 }
 
-/// Low four bytes of each address, the contract, and the rule that brought it (`None`: genesis).
+/// Low four bytes of the address, contract, and the rule that introduced it (`None`: genesis).
 const TABLE: [(u32, Precompile, Option<Rule>); 16] = [
     (0x01, Precompile::EcRecover, None),
     (0x02, Precompile::Sha256, None),
@@ -96,7 +96,7 @@ const TABLE: [(u32, Precompile, Option<Rule>); 16] = [
 ];
 
 impl Precompile {
-    /// The native contract at an address under these rules.
+    /// The native contract at an address under these rules, if any.
     pub fn at(address: &Address, rules: RuleSet) -> Option<Self> {
         let [zeros @ .., a, b, c, d] = &address.0 .0;
         if zeros.iter().any(|byte| *byte != 0) {
@@ -107,7 +107,8 @@ impl Precompile {
         rule.is_none_or(|rule| rules.has(rule)).then_some(*precompile)
     }
 
-    /// Bytes of input after which a contract's call is cut (RSKIP-516); a transaction's is not.
+    /// Most bytes of input that a contract's call passes; longer input is cut (RSKIP-516). Input of a
+    /// transaction's direct call is not cut.
     pub fn max_input(self, rules: RuleSet) -> Option<usize> {
         if !rules.has(Rule::Rskip516) {
             return None;
@@ -120,14 +121,14 @@ impl Precompile {
         }
     }
 
-    /// Its address.
+    /// Address of the contract.
     pub fn address(self) -> Address {
         let low = TABLE.iter().find(|(_, precompile, _)| *precompile == self).map_or(0, |(low, ..)| *low);
         Address::left_padding_from(&low.to_be_bytes())
     }
 
-    /// Gas of a call, charged before it runs. Some prices depend on state, and finding one may
-    /// even write some, at once or with the call.
+    /// Gas of a call, charged before the call runs. Some prices depend on the state. Computing a price can
+    /// also change the state, at once or together with the call.
     pub fn price(self, call: &NativeCall<'_>, host: &mut dyn NativeHost) -> Result<Price, Refusal> {
         let gas = match self {
             Self::HdWalletUtils => hd_wallet::price(call.input),
@@ -141,7 +142,7 @@ impl Precompile {
         Ok(Price { gas, carried: Vec::new() })
     }
 
-    /// Price of a contract that needs only its input.
+    /// Price of a contract whose price depends only on its input.
     fn plain_price(self, input: &[u8]) -> u64 {
         let words = input.len().div_ceil(32) as u64;
         match self {
@@ -160,7 +161,7 @@ impl Precompile {
         }
     }
 
-    /// Runs the contract after its price was found.
+    /// Runs the contract. Its price must have been computed before.
     pub fn run(
         self,
         call: &NativeCall<'_>,
@@ -190,7 +191,8 @@ impl Precompile {
     }
 }
 
-/// Before RSKIP-197 the curve contracts answered bad points with nothing, as a success.
+/// Converts the result of a curve contract. Before RSKIP-197, invalid points gave an empty output and a
+/// success.
 fn lenient(output: Option<Vec<u8>>, rules: RuleSet) -> Result<Vec<u8>, Refusal> {
     match output {
         Some(output) => Ok(output),
@@ -199,7 +201,7 @@ fn lenient(output: Option<Vec<u8>>, rules: RuleSet) -> Result<Vec<u8>, Refusal> 
     }
 }
 
-/// `N` bytes of input from an offset on; what is missing reads as zero.
+/// `N` bytes of input from an offset; missing bytes read as zero.
 fn padded<const N: usize>(input: &[u8], offset: usize) -> [u8; N] {
     let mut out = [0; N];
     let rest = input.get(offset..).unwrap_or_default();
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn contracts_appear_with_their_rule() {
+    fn contracts_exist_only_under_their_rule() {
         let none = RuleSet::NONE;
         let all = Rule::ALL.iter().copied().collect();
         assert_eq!(Precompile::at(&address(5), none), Some(Precompile::ModExp));

@@ -1,4 +1,4 @@
-//! 0x05: modular exponentiation and its price before EIP-2565 (EIP-198).
+//! 0x05 (MODEXP, EIP-198), with its price from before EIP-2565.
 
 use alloc::vec::Vec;
 
@@ -6,11 +6,11 @@ use alloy_primitives::U256;
 
 use super::padded;
 
-/// Bytes of the three length words.
+/// Length of the three length words in bytes.
 const HEADER: usize = 96;
 /// Divisor of the price (EIP-198's GQUADDIVISOR).
 const DIVISOR: u128 = 20;
-/// Lengths stop here in the reference, far above what any gas limit pays for.
+/// Greatest length in the reference node, far above what any gas limit pays for.
 const MAX_LENGTH: u64 = i32::MAX as u64;
 
 /// Lengths in bytes of base, exponent and modulus.
@@ -30,7 +30,7 @@ impl Lengths {
     }
 }
 
-/// Price by operand lengths and the exponent's leading bits; saturates.
+/// Price, computed from the operand lengths and the exponent's leading bits. Saturates.
 pub(super) fn price(input: &[u8]) -> u64 {
     let lengths = Lengths::read(input);
     let complexity = complexity(u128::from(lengths.base.max(lengths.modulus)));
@@ -50,7 +50,7 @@ fn complexity(len: u128) -> u128 {
     }
 }
 
-/// EIP-198's adjusted exponent length: bits of the first word, plus eight per byte behind it.
+/// EIP-198's adjusted exponent length: bits of the first word, plus eight for each byte after it.
 fn exponent_bits(input: &[u8], lengths: &Lengths) -> u64 {
     let offset = usize::try_from(lengths.base).unwrap_or(usize::MAX).saturating_add(HEADER);
     let mut head: [u8; 32] = padded(input, offset);
@@ -61,8 +61,8 @@ fn exponent_bits(input: &[u8], lengths: &Lengths) -> u64 {
     lengths.exponent.saturating_sub(32).saturating_mul(8).saturating_add(bits)
 }
 
-/// base^exponent mod modulus, as long as the modulus. Only called once the price is paid, which
-/// bounds the lengths.
+/// Computes base^exponent mod modulus, with the length of the modulus. Called only after the price is paid,
+/// which bounds the lengths.
 pub(super) fn run(input: &[u8]) -> Vec<u8> {
     let lengths = Lengths::read(input);
     let mut output = alloc::vec![0; size(lengths.modulus)];
@@ -77,10 +77,11 @@ fn size(len: u64) -> usize {
     usize::try_from(len).unwrap_or(usize::MAX)
 }
 
-/// Base, exponent and modulus; none where the modulus is 0, and so the answer.
+/// Base, exponent and modulus; `None` if the modulus, and so the result, is 0.
 ///
-/// The modulus stands last: where it is not 0 the input reaches into it, and the others are no longer than the input.
-/// An exponent of megabytes that are not there is thus never made, cheap as its price is over a short modulus.
+/// The modulus is the last operand. If it is not 0, the input extends into it, so the other operands are no
+/// longer than the input. This avoids allocating megabytes of an exponent that the input does not contain;
+/// with a short modulus they would cost little gas.
 fn operands(input: &[u8], lengths: &Lengths) -> Option<[Vec<u8>; 3]> {
     let exponent_at = HEADER.saturating_add(size(lengths.base));
     let modulus_at = exponent_at.saturating_add(size(lengths.exponent));
@@ -92,7 +93,7 @@ fn operands(input: &[u8], lengths: &Lengths) -> Option<[Vec<u8>; 3]> {
     Some([base, operand(input, exponent_at, size(lengths.exponent)), modulus])
 }
 
-/// `len` bytes of input from an offset on, padded with zeros behind.
+/// Reads `len` bytes of input from an offset, padded with zeros at the end.
 fn operand(input: &[u8], offset: usize, len: usize) -> Vec<u8> {
     let rest = input.get(offset..).unwrap_or_default();
     let mut operand: Vec<u8> = rest.iter().take(len).copied().collect();
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn small_powers() {
+    fn powers_of_small_numbers() {
         assert_eq!(run(&call(&[3], &[4], &[100])), [81]);
         assert_eq!(run(&call(&[3], &[4], &[0, 7])), [0, 4]);
         assert_eq!(run(&call(&[3], &[4], &[0])), [0], "modulus zero");
@@ -131,9 +132,9 @@ mod tests {
     }
 
     #[test]
-    fn operands_that_are_not_there_are_not_made() {
+    fn operands_beyond_the_input_are_not_allocated() {
         let mut input = call(&[2], &[], &[5]);
-        // 4 MiB of exponent at 0.4 gas a byte.
+        // An exponent of 4 MiB at 0.4 gas per byte.
         input[61] = 0x44;
         assert!(price(&input) < 2_000_000);
         assert!(operands(&input, &Lengths::read(&input)).is_none());
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_lengths_cost_more_than_any_limit() {
+    fn huge_lengths_cost_more_than_any_gas_limit() {
         assert!(price(&[0xff; 96]) > 1 << 40);
     }
 }

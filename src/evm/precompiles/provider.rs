@@ -1,4 +1,4 @@
-//! `revm`'s slot for native contracts, left empty: the frame loop calls them itself.
+//! An empty precompile provider for `revm`: the frame loop calls native contracts itself.
 
 use alloc::string::String;
 
@@ -7,7 +7,7 @@ use revm::handler::PrecompileProvider;
 use revm::interpreter::{CallInputs, InterpreterResult};
 use revm::primitives::AddressSet;
 
-/// No native contract at all.
+/// A provider without native contracts.
 #[derive(Debug, Default)]
 pub(in crate::evm) struct NoPrecompiles {
     none: AddressSet,

@@ -1,5 +1,5 @@
-//! 0x01000008, what can be called of it. Paying the miners is the block's own work, so
-//! `processMinersFees()` fails for everybody else.
+//! 0x01000008 (REMASC): the methods that can be called. Miners are paid by block execution, so
+//! `processMinersFees()` fails for all callers.
 
 use alloc::vec::Vec;
 
@@ -11,15 +11,15 @@ use crate::types::rlp;
 
 /// Selector of `getStateForDebugging()`.
 const GET_STATE: [u8; 4] = [0x0d, 0x0c, 0xee, 0x93];
-/// RLP of no items: the siblings of old, written by every call.
+/// The empty RLP list. Every call writes it as the list of siblings, which is no longer used.
 const NO_SIBLINGS: u8 = 0xc0;
 
-/// Slot of a cell: its name, right-aligned.
+/// Slot of the cell with this name: the name, right-aligned.
 pub fn cell_slot(name: &str) -> U256 {
     U256::try_from_be_slice(name.as_bytes()).unwrap_or_default()
 }
 
-/// RLP of reward, burnt fees, no siblings, and the flag as a raw byte.
+/// Returns the RLP list of reward, burnt fees, an empty list of siblings, and the flag as a raw byte.
 pub(super) fn run(input: &[u8], host: &mut dyn NativeHost) -> Result<Bytes, Refusal> {
     if input != GET_STATE {
         return Err(Refusal::Failed);

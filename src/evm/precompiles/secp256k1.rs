@@ -1,5 +1,5 @@
-//! 0x01000016 and 0x01000017 (RSKIP-516): secp256k1 points as two 32-byte coordinates, (0, 0) for
-//! the point at infinity; missing input reads as zero.
+//! 0x01000016 and 0x01000017 (RSKIP-516): addition and multiplication on secp256k1. Points are two 32-byte
+//! coordinates; (0, 0) is the point at infinity. Missing input reads as zero.
 
 use alloc::vec::Vec;
 
@@ -10,13 +10,13 @@ use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
 
 use super::padded;
 
-/// Sum of two points.
+/// The sum of two points.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn add(input: &[u8]) -> Option<Vec<u8>> {
     Some(encode(decode(input, 0)? + decode(input, 64)?))
 }
 
-/// A point times an unsigned 256-bit number.
+/// The product of a point and an unsigned 256-bit number.
 #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
 pub(super) fn mul(input: &[u8]) -> Option<Vec<u8>> {
     let point = decode(input, 0)?;

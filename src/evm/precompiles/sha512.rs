@@ -1,5 +1,5 @@
-//! SHA-512 in little code: only key derivation needs it, whose price covers any speed, and the
-//! unrolled one of the library is a large part of a browser module.
+//! A small SHA-512. Only key derivation uses it, and its gas price covers any speed. The library's unrolled
+//! version would be a large part of a browser module.
 
 /// First 64 bits of the fractional parts of the cube roots of the first 80 primes (FIPS 180-4).
 const K: [u64; 80] = [
@@ -84,7 +84,7 @@ const K: [u64; 80] = [
     0x5fcb_6fab_3ad6_faec,
     0x6c44_198c_4a47_5817,
 ];
-/// The same of the square roots of the first 8 primes.
+/// First 64 bits of the fractional parts of the square roots of the first 8 primes.
 const H: [u64; 8] = [
     0x6a09_e667_f3bc_c908,
     0xbb67_ae85_84ca_a73b,
@@ -95,10 +95,10 @@ const H: [u64; 8] = [
     0x1f83_d9ab_fb41_bd6b,
     0x5be0_cd19_137e_2179,
 ];
-/// Bytes of a block.
+/// Length of a block in bytes.
 pub(super) const BLOCK: usize = 128;
 
-/// Digest of all parts in a row.
+/// The digest of the concatenated parts.
 pub(super) fn sha512(parts: &[&[u8]]) -> [u8; 64] {
     let mut state = H;
     let mut block = [0u8; BLOCK];
@@ -137,7 +137,8 @@ fn compress(state: &mut [u64; 8], block: &[u8; BLOCK]) {
     }
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = *state;
     for k in K {
-        // The schedule as a window: its first word is this round's, its next comes in behind.
+        // The message schedule as a window of 16 words: the first word is used in this round, the next one is
+        // computed and appended.
         let [w0, w1, .., w14, _] = w;
         let [.., w9, _, _, _, _, _, _] = w;
         let s1 = e.rotate_right(14) ^ e.rotate_right(18) ^ e.rotate_right(41);
@@ -167,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_the_library_does(a in proptest::collection::vec(any::<u8>(), 0..300), b in any::<[u8; 7]>()) {
+        fn the_digest_equals_that_of_the_library(a in proptest::collection::vec(any::<u8>(), 0..300), b in any::<[u8; 7]>()) {
             let library = sha2::Sha512::new().chain_update(&a).chain_update(b).finalize();
             prop_assert_eq!(sha512(&[&a, &b]), <[u8; 64]>::from(library));
         }

@@ -1,4 +1,4 @@
-//! Bitcoin addresses of a network.
+//! Bitcoin addresses of the networks.
 
 use alloc::string::String;
 
@@ -23,7 +23,7 @@ fn text(version: u8, hash: &[u8]) -> String {
     base58check(&bytes)
 }
 
-/// The hash160 behind an address of this network, of either kind.
+/// The hash160 in an address of this network, of a key or of a script.
 pub(super) fn hash_of(constants: &Constants, text: &[u8]) -> Option<[u8; 20]> {
     let bytes = from_base58check(core::str::from_utf8(text).ok()?)?;
     let (version, hash) = bytes.split_first()?;

@@ -1,26 +1,27 @@
-//! Where the Bridge's Bitcoin headers begin.
+//! The first Bitcoin header of the Bridge.
 //!
-//! The reference node ships a file of Bitcoin headers for Bitcoin's main and test networks, one every 2,016 blocks
-//! (`rskbitcoincheckpoints/org.bitcoin.production.checkpoints`, `org.bitcoin.test.checkpoints`). The Bridge starts at
-//! the last of them before the active federation's creation. For the regression test network there is none: it starts
-//! at genesis.
+//! The reference node ships files of Bitcoin headers for Bitcoin's main and test networks, one every 2,016
+//! blocks (`rskbitcoincheckpoints/org.bitcoin.production.checkpoints`, `org.bitcoin.test.checkpoints`). The
+//! Bridge starts at the last of them before the creation of the active federation. On the regression test
+//! network it starts at genesis.
 
 use super::constants::Bitcoin;
 use super::Refusal;
 
-/// How far before a federation's creation its checkpoint is, in the unit of [`lowest_height`]'s time.
+/// Distance between a federation's creation and its checkpoint, in the unit of the time passed to
+/// [`lowest_height`].
 const MARGIN: i64 = 86_400 * 7;
-/// Bitcoin blocks from one checkpoint to the next.
+/// Number of Bitcoin blocks between two checkpoints.
 const STEP: i64 = 2_016;
 
-/// Bitcoin height of the last checkpoint of the main network, whose header is of [`MAIN_TIME`]: the file ends there.
+/// Bitcoin height of the last checkpoint in the main network's file. Its header has the time [`MAIN_TIME`].
 const MAIN_HEIGHT: i64 = 499_968;
 const MAIN_TIME: i64 = 1_513_605_320;
 
-/// Bitcoin height of the checkpoint of the test network whose header is of the first of [`TEST_TIMES`].
+/// Bitcoin height of the test network's checkpoint whose header has the first of [`TEST_TIMES`].
 const TEST_HEIGHT: i64 = 1_413_216;
-/// Times of the headers from there to the end of the file, in seconds since 1970. Of all federations the genesis one is
-/// the oldest, and needs the first of these.
+/// Times of the headers from that checkpoint to the end of the file, in seconds since 1970. The oldest
+/// federation, that of genesis, needs the first one.
 #[rustfmt::skip]
 const TEST_TIMES: [u32; 51] = [
     1536797113, 1538931612, 1538933314, 1538934962, 1538936454, 1538938520, 1538942332, 1538951327, 1538958458,
@@ -31,12 +32,13 @@ const TEST_TIMES: [u32; 51] = [
     1555745752, 1555752198, 1555767649, 1555830476, 1556106698, 1556877853,
 ];
 
-/// Bitcoin height of the first header that the Bridge holds, by the creation time of the active federation as its cell
-/// has it. That is in milliseconds by its name; federations elected before RSKIP-419 and the genesis federations hold
-/// seconds, and the reference compares either with the seconds of Bitcoin's headers.
+/// Bitcoin height of the Bridge's first header. `created` is the creation time of the active federation as
+/// stored in its cell. Its unit is milliseconds according to its name. Federations elected before RSKIP-419
+/// and the genesis federations store seconds, and the reference node compares either with the times of
+/// Bitcoin headers, which are seconds.
 ///
 /// # Errors
-/// [`Refusal::NotSimulated`] for a federation older than the network's genesis federation, which no chain has.
+/// [`Refusal::NotSimulated`] for a federation older than the network's genesis federation. No chain has one.
 pub(super) fn lowest_height(bitcoin: Bitcoin, created: u64) -> Result<i64, Refusal> {
     let time = created.cast_signed().wrapping_sub(MARGIN);
     let height = match bitcoin {
@@ -61,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_genesis_federations_start_at_the_first_checkpoint_that_is_kept() {
+    fn genesis_federations_start_at_the_first_checkpoint_listed_here() {
         for (chain_id, expected) in [(30, 499_968), (31, 1_413_216), (33, 0)] {
             let constants = Constants::of(chain_id);
             assert_eq!(height(constants.bitcoin, constants.genesis_time), Some(expected));
@@ -75,13 +77,13 @@ mod tests {
         assert_eq!(height(Bitcoin::Test, 1_538_931_612 + week), Some(1_415_232));
         assert_eq!(height(Bitcoin::Test, 1_556_877_853 + week), Some(1_514_016));
         assert_eq!(height(Bitcoin::Main, 1_513_605_320 + week), Some(499_968));
-        // Elected after RSKIP-419: in milliseconds.
+        // Elected after RSKIP-419: the time is in milliseconds.
         assert_eq!(height(Bitcoin::Test, 1_760_000_000_000), Some(1_514_016));
         assert_eq!(height(Bitcoin::Main, 1_760_000_000_000), Some(499_968));
     }
 
     #[test]
-    fn older_federations_than_the_genesis_one_are_refused_by_name() {
+    fn federations_older_than_genesis_are_reported_as_not_simulated() {
         for (bitcoin, first) in [(Bitcoin::Main, 1_513_605_320), (Bitcoin::Test, 1_536_797_113)] {
             for created in [0, first + 604_800 - 1, u64::MAX] {
                 assert!(

@@ -1,4 +1,4 @@
-//! What the Bridge knows of each network.
+//! Constants of the Bridge on each network.
 
 use alloy_primitives::{address, hex, Address};
 
@@ -15,8 +15,8 @@ pub(super) enum Bitcoin {
     Regtest,
 }
 
-/// Keys of the script that every federation with emergency keys had on testnet before RSKIP-284, whoever its members
-/// were; sorted. Three of these five sign.
+/// Keys in the script of all federations with emergency keys on testnet before RSKIP-284, whoever their
+/// members were; sorted. Three of the five keys must sign.
 pub(super) const TEST_EARLY_KEYS: [Key; 5] = [
     hex!("0208f40073a9e43b3e9103acec79767a6de9b0409749884e989960fee578012fce"),
     hex!("0225e892391625854128c5c4ea4340de0c2a70570f33db53426fc9c746597a03f4"),
@@ -29,56 +29,57 @@ pub(super) const TEST_EARLY_KEYS: [Key; 5] = [
 #[cfg_attr(not(feature = "bridge-write"), allow(dead_code))] // some are for writing only
 pub(super) struct Constants {
     pub(super) bitcoin: Bitcoin,
-    /// BTC keys of the genesis federation, sorted; the other keys are the same.
+    /// BTC keys of the genesis federation, sorted. Its other keys are the same.
     pub(super) genesis_keys: &'static [Key],
-    /// Their accounts, which a development chain pays in every block; may be left out.
+    /// Accounts of these keys, which a development chain pays in every block. May be empty.
     pub(super) genesis_accounts: &'static [Address],
-    /// Its format version.
+    /// Format version of the genesis federation.
     pub(super) genesis_format: u64,
-    /// Its creation in milliseconds since 1970.
+    /// Creation time of the genesis federation; see [`lowest_height`](super::checkpoints::lowest_height) for
+    /// its unit.
     pub(super) genesis_time: u64,
     /// Emergency keys, sorted.
     pub(super) emergency_keys: &'static [Key],
-    /// Bitcoin blocks until they count.
+    /// Number of Bitcoin blocks after which the emergency keys can sign.
     pub(super) emergency_delay: u32,
-    /// Age of a new federation that becomes active: before RSKIP-383, before RSKIP-419, since.
+    /// Age at which a new federation becomes active: before RSKIP-383, before RSKIP-419, and from it on.
     activation_ages: [u64; 3],
-    /// Blocks a proposed federation has for its validation.
+    /// Number of blocks that a proposed federation has for its validation.
     pub(super) validation_period: u64,
-    /// Bitcoin blocks that make a peg-in final.
+    /// Number of Bitcoin confirmations after which a peg-in is final.
     pub(super) pegin_confirmations: i64,
-    /// Least peg-in before and since RSKIP-219.
+    /// Smallest peg-in before RSKIP-219 and from it on.
     minimum_pegin: [u64; 2],
-    /// Peg-outs had to be above this before RSKIP-219.
+    /// Peg-outs had to exceed this amount before RSKIP-219.
     pub(super) legacy_minimum_pegout: u64,
-    /// Least peg-out since.
+    /// Smallest peg-out from RSKIP-219 on.
     pub(super) minimum_pegout: u64,
-    /// What a peg-out must leave after its fee, in percent of the fee.
+    /// Amount that a peg-out must leave after its fee, in percent of the fee.
     pub(super) pegout_gap: u64,
-    /// Blocks between peg-outs (RSKIP-271).
+    /// Number of blocks between peg-outs (RSKIP-271).
     pub(super) pegout_interval: u64,
-    /// Bitcoin height at which blocks started to be indexed.
+    /// Bitcoin height from which blocks are indexed.
     pub(super) index_height: i64,
-    /// Blocks below the head that are searched without the index.
+    /// Number of blocks below the head that are searched without the index.
     pub(super) index_depth: i64,
-    /// Fee per 1,000 bytes until one is voted.
+    /// Fee per 1,000 bytes until one is voted for.
     pub(super) initial_fee: u64,
-    /// Locking cap until one is set.
+    /// Locking cap until it is raised.
     pub(super) initial_cap: u64,
-    /// Who votes on the federation, by majority.
+    /// Accounts that vote on the federation, by majority.
     pub(super) federation_voters: &'static [Address],
-    /// Who votes on the fee, by majority.
+    /// Accounts that vote on the fee, by majority.
     pub(super) fee_voters: &'static [Address],
-    /// Who may raise the locking cap, any of them.
+    /// Accounts that can raise the locking cap, each of them alone.
     pub(super) cap_voters: &'static [Address],
-    /// Who edits the whitelist.
+    /// Account that edits the whitelist.
     pub(super) whitelist_voter: Address,
-    /// Who sets the union contract's address, its cap and its permissions.
+    /// Accounts that set the union contract's address, its cap and its permissions.
     pub(super) union_voters: [Address; 3],
 }
 
 impl Constants {
-    /// By chain id: 30 is mainnet, 31 testnet, anything else a private network.
+    /// The constants for a chain id: 30 is mainnet, 31 testnet, any other a private network.
     pub(super) fn of(chain_id: u64) -> &'static Self {
         match chain_id {
             30 => &MAIN,
@@ -97,7 +98,7 @@ impl Constants {
         }
     }
 
-    /// Least peg-in.
+    /// Smallest peg-in.
     pub(super) fn minimum_pegin(&self, rules: RuleSet) -> u64 {
         let [legacy, new] = self.minimum_pegin;
         if rules.has(Rule::Rskip219) {
@@ -107,7 +108,7 @@ impl Constants {
         }
     }
 
-    /// Version bytes of addresses: of a key, of a script.
+    /// Version bytes of addresses: for a key and for a script.
     pub(super) fn address_versions(&self) -> [u8; 2] {
         match self.bitcoin {
             Bitcoin::Main => [0, 5],

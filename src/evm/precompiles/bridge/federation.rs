@@ -1,4 +1,4 @@
-//! Federations: members, scripts, and the cells they are kept in.
+//! Federations: members, scripts and cells.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,20 +14,20 @@ use crate::consensus::{Rule, RuleSet};
 use crate::types::rlp::{self, Reader};
 use crate::types::sorted;
 
-/// Plain multisignature.
+/// Plain multisignature script.
 pub(super) const STANDARD: u64 = 1000;
-/// With emergency keys, one CHECKMULTISIG for both (RSKIP-201).
+/// With emergency keys and a single CHECKMULTISIG for both sets of keys (RSKIP-201).
 const NON_STANDARD_ERP: u64 = 2000;
-/// With emergency keys, each with a CHECKMULTISIG (RSKIP-353).
+/// With emergency keys and a CHECKMULTISIG for each set of keys (RSKIP-353).
 #[cfg(feature = "bridge-write")]
 pub(super) const P2SH_ERP: u64 = 3000;
-/// The same script behind a witness program (RSKIP-305).
+/// The script of [`P2SH_ERP`], as a witness program (RSKIP-305).
 pub(super) const P2WSH_ERP: u64 = 4000;
 
-/// Where cells are read from.
+/// A function that reads cells.
 pub(super) type Cells<'c> = dyn FnMut(U256) -> Bytes + 'c;
 
-/// Keys of one member.
+/// The keys of one member.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Member {
     pub(super) btc: Key,
@@ -63,11 +63,12 @@ impl Member {
 /// A federation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Federation {
-    /// Sorted.
+    /// Members, sorted.
     pub(super) members: Vec<Member>,
-    /// Creation in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970 or in seconds; see
+    /// [`lowest_height`](super::checkpoints::lowest_height).
     pub(super) created: u64,
-    /// Block of its creation.
+    /// Number of the block of its creation.
     pub(super) block: u64,
     /// Format version.
     pub(super) format: u64,
@@ -83,7 +84,7 @@ impl Federation {
         }
     }
 
-    /// Reads the cell of a name and its version cell; nothing where there is none.
+    /// Reads the cell with this name and its version cell; `None` if the cell is not set.
     pub(super) fn stored(name: &str, cells: &mut Cells<'_>) -> Option<Self> {
         let bytes = cells(cell_slot(name));
         if bytes.is_empty() {
@@ -94,7 +95,7 @@ impl Federation {
         Self::decode(&bytes, number(&cells(cell_slot(&version_name))))
     }
 
-    /// Before RSKIP-123 there is no version, and members have one key.
+    /// Decodes a federation. Before RSKIP-123 there is no version cell, and members have one key.
     fn decode(bytes: &[u8], version: Option<u64>) -> Option<Self> {
         let mut fields = Reader::list(bytes, "federation").ok()?;
         let created = big_endian(fields.next_str("time").ok()?);
@@ -111,7 +112,7 @@ impl Federation {
         Some(Self { members: sorted(members), created, block, format: version.unwrap_or(STANDARD) })
     }
 
-    /// Bytes of its cell (since RSKIP-123).
+    /// Encodes the federation for its cell (from RSKIP-123 on).
     #[cfg(feature = "bridge-write")]
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut members = Vec::new();
@@ -127,8 +128,8 @@ impl Federation {
         out
     }
 
-    /// The federation in charge at a height: the new one once it is old enough, before that the old
-    /// one; the genesis federation where none was ever elected.
+    /// The active federation at a height: the new one once it is old enough, the old one before that. If none
+    /// was ever elected, it is the genesis federation.
     pub(super) fn active(constants: &Constants, rules: RuleSet, height: u64, cells: &mut Cells<'_>) -> Self {
         let Some(new) = Self::stored("newFederation", cells) else { return Self::genesis(constants) };
         match Self::stored("oldFederation", cells) {
@@ -137,7 +138,7 @@ impl Federation {
         }
     }
 
-    /// The federation that hands over: the old one while the new one is active already.
+    /// The retiring federation: the old one, once the new one is active.
     pub(super) fn retiring(
         constants: &Constants,
         rules: RuleSet,
@@ -148,21 +149,21 @@ impl Federation {
         Self::stored("oldFederation", cells).filter(|_| new.is_active(constants, rules, height))
     }
 
-    /// Whether it is old enough to be in charge.
+    /// Whether the federation is old enough to be active.
     pub(super) fn is_active(&self, constants: &Constants, rules: RuleSet, height: u64) -> bool {
         let age = i128::from(height).saturating_sub(i128::from(self.block));
         age >= i128::from(constants.activation_age(rules))
     }
 
-    /// Signatures it needs.
+    /// Number of signatures that the federation needs.
     pub(super) fn required(&self) -> usize {
         required(self.members.len())
     }
 
-    /// The script that spends its money.
+    /// The redeem script of the federation.
     pub(super) fn redeem_script(&self, constants: &Constants, rules: RuleSet) -> Vec<u8> {
         let joint = self.format == NON_STANDARD_ERP;
-        // One script for all federations of those days.
+        // All federations with this format at that time had one script.
         let early = joint && constants.bitcoin == Bitcoin::Test && !rules.has(Rule::Rskip284);
         let keys: Vec<Vec<u8>> = match early {
             true => TEST_EARLY_KEYS.iter().map(|key| key.to_vec()).collect(),
@@ -179,7 +180,7 @@ impl Federation {
             [_, _, rest @ ..] if joint && !rules.has(Rule::Rskip293) => rest.to_vec(),
             _ => script_number(constants.emergency_delay),
         };
-        // OP_CHECKMULTISIG ends both, or stands once behind them.
+        // OP_CHECKMULTISIG ends both parts, or follows once after them.
         let part = |script: &[u8]| {
             let end = script.len().saturating_sub(usize::from(joint));
             script.get(..end).unwrap_or_default().to_vec()
@@ -197,7 +198,7 @@ impl Federation {
         script
     }
 
-    /// Its address.
+    /// Bitcoin address of the federation.
     pub(super) fn address(&self, constants: &Constants, rules: RuleSet) -> String {
         let script = self.redeem_script(constants, rules);
         let hash = match self.format {
@@ -212,12 +213,12 @@ impl Federation {
     }
 }
 
-/// Signatures that so many keys need: more than half of them.
+/// Number of signatures required of `keys` keys: more than half of them.
 fn required(keys: usize) -> usize {
     (keys / 2).saturating_add(1)
 }
 
-/// A number in script: little endian with a sign bit.
+/// A number in Bitcoin script: little-endian with a sign bit.
 fn script_number(number: u32) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     while bytes.last() == Some(&0) {
@@ -229,17 +230,17 @@ fn script_number(number: u32) -> Vec<u8> {
     bytes
 }
 
-/// Low 64 bits of an unsigned number.
+/// The low 64 bits of an unsigned big-endian number.
 pub(super) fn big_endian(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// A cell that holds one number; nothing where it is absent.
+/// Decodes a cell that holds one number; `None` if the cell is not set.
 pub(super) fn number(cell: &[u8]) -> Option<u64> {
     Reader::new(cell).next_str("number").ok().map(big_endian)
 }
 
-/// Bytes of a cell that holds one number.
+/// Encodes a cell that holds one number.
 pub(super) fn number_cell(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     rlp::put_u64(&mut out, number);
@@ -258,13 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn genesis_addresses() {
+    fn genesis_federations_have_their_known_addresses() {
         assert_eq!(genesis_address(33), "2MvQSG61B4LtKLECeo1dRDeDWXgJfnr3fC7");
         assert_eq!(genesis_address(31), "2N1N5mdHWmRUfv49f7GnUeFfuyLcBQK7hj2");
         assert_eq!(genesis_address(30), "39AHNvUmzaYgewA8yCtBtNsfRz7QD7ZJYi");
     }
 
-    /// The script's length and hash as the reference node has it.
+    /// Length and hash of the script are those of the reference node.
     #[test]
     fn early_federations_of_testnet_share_one_script() {
         let (constants, network) = (Constants::of(31), Network::testnet());
@@ -278,13 +279,13 @@ mod tests {
             federation.address(constants, network.rules(2_581_799)),
             "2Mw6KM642fbkypTzbgFi6DTgTFPRWZUD4BA"
         );
-        // From RSKIP-284 on it is the members' own.
+        // From RSKIP-284 on the script has the members' own keys.
         let later = federation.redeem_script(constants, network.rules(2_581_800));
         assert!(later.windows(33).any(|key| key == [2; 33]));
     }
 
     #[test]
-    fn delays_are_signed_numbers() {
+    fn delays_are_encoded_as_signed_script_numbers() {
         assert_eq!(script_number(500), [0xf4, 0x01]);
         assert_eq!(script_number(52_560), [0x50, 0xcd, 0x00]);
     }

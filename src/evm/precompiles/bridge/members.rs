@@ -1,4 +1,4 @@
-//! Getters about federations: active, retiring, proposed, pending.
+//! Getters of federations: active, retiring, proposed, pending.
 
 use alloc::vec::Vec;
 
@@ -16,17 +16,17 @@ use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
 use crate::types::sorted;
 
-/// What getters of numbers answer where there is no such federation.
+/// Result of the numeric getters if the federation does not exist.
 const NO_FEDERATION: i64 = -1;
 
 impl Bridge<'_> {
-    /// The federation in charge.
+    /// The active federation.
     pub(super) fn active_federation(&mut self) -> Federation {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         Federation::active(constants, rules, height, &mut |slot| self.read(slot))
     }
 
-    /// The federation that hands over.
+    /// The retiring federation.
     pub(super) fn retiring_federation(&mut self) -> Option<Federation> {
         let (constants, rules, height) = (self.constants, self.call.rules, self.call.block.number);
         Federation::retiring(constants, rules, height, &mut |slot| self.read(slot))
@@ -40,7 +40,7 @@ impl Bridge<'_> {
         Federation::stored("proposedFederation", &mut |slot| self.read(slot))
     }
 
-    /// Members of the federation that is being put together; before RSKIP-123 just keys.
+    /// Members of the federation under construction. Before RSKIP-123 its cell holds single keys.
     pub(super) fn pending_members(&mut self) -> Option<Vec<Member>> {
         let cell = self.named("pendingFederation");
         let multikey = !self.named("pendingFederationFormatVersion").is_empty();
@@ -66,7 +66,7 @@ impl Bridge<'_> {
     }
 }
 
-/// Hash by which a pending federation is committed: of its BTC keys.
+/// Hash of a pending federation, by which it is committed. It covers the BTC keys.
 pub(super) fn hash(members: &[Member]) -> [u8; 32] {
     let mut keys = Vec::new();
     members.iter().for_each(|member| rlp::put_str(&mut keys, &member.btc));
@@ -80,7 +80,7 @@ fn bytes(bytes: &[u8]) -> Done {
 }
 
 fn int(number: Option<u64>) -> Done {
-    // Java keeps these as signed 64-bit numbers.
+    // Java stores these numbers as signed 64-bit integers.
     Ok(Some(int_result(number.map_or(NO_FEDERATION, |number| number as i64))))
 }
 
@@ -93,7 +93,7 @@ pub(super) fn creation_block(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>
     int(bridge.federation(which).map(|federation| federation.block))
 }
 
-/// In seconds since RSKIP-419, in milliseconds before.
+/// The creation time: in seconds from RSKIP-419 on, in milliseconds before.
 pub(super) fn creation_time(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) -> Done {
     let in_seconds = bridge.has(Rule::Rskip419);
     int(bridge.federation(which).map(|federation| match in_seconds {
@@ -110,7 +110,7 @@ pub(super) fn threshold(bridge: &mut Bridge<'_>, which: Which, _: &[Arg<'_>]) ->
     int(bridge.federation(which).map(|federation| federation.required() as u64))
 }
 
-/// BTC key of a member; fails behind the last one.
+/// BTC key of a member; fails if the index is out of range.
 pub(super) fn key(bridge: &mut Bridge<'_>, which: Which, args: &[Arg<'_>]) -> Done {
     let Some(federation) = bridge.federation(which) else { return bytes(&[]) };
     bytes(&member(&federation.members, args)?.btc)
@@ -149,13 +149,13 @@ pub(super) fn redeem_script(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     bytes(&bridge.active_federation().redeem_script(bridge.constants, bridge.call.rules))
 }
 
-/// The member at the index that the first argument gives in 32 signed bits.
+/// The member with the index in the first argument, a signed 32-bit number.
 fn member<'m>(members: &'m [Member], args: &[Arg<'_>]) -> Result<&'m Member, Refusal> {
     let index = args.first().map_or(-1, Arg::int);
     usize::try_from(index).ok().and_then(|index| members.get(index)).ok_or(Refusal::Failed)
 }
 
-/// Which key the second argument names.
+/// The kind of key that the second argument names.
 fn kind(args: &[Arg<'_>]) -> Result<fn(&Member) -> &Key, Refusal> {
     match args.get(1).map_or(&[][..], Arg::bytes) {
         b"btc" => Ok(|member| &member.btc),
@@ -165,13 +165,13 @@ fn kind(args: &[Arg<'_>]) -> Result<fn(&Member) -> &Key, Refusal> {
     }
 }
 
-/// Addresses of a federation's members, by which they call.
+/// Rootstock accounts of a federation's members.
 #[cfg(feature = "bridge-write")]
 pub(super) fn accounts(federation: &Federation) -> impl Iterator<Item = alloy_primitives::Address> + '_ {
     federation.members.iter().filter_map(|member| super::payees::address(&member.rsk))
 }
 
-/// RLP of the members of a pending federation.
+/// Encodes the members of a pending federation as RLP.
 #[cfg(feature = "bridge-write")]
 pub(super) fn encode_pending(members: &[Member]) -> Bytes {
     let encoded: Vec<Vec<u8>> = members.iter().map(Member::encode).collect();

@@ -1,4 +1,4 @@
-//! The Bridge's methods as data: selector, arguments, price, rule, who may call it and how.
+//! Table of the Bridge's methods: selector, arguments, price, rules and permitted callers.
 
 use super::super::abi::{Arg, Kind};
 #[cfg(feature = "bridge-write")]
@@ -6,7 +6,7 @@ use super::write::{change, headers, lists, pegin, release, union, update, votes}
 use super::{members, queue, reads, store, whitelist, Bridge, Done};
 use crate::consensus::{Rule, RuleSet};
 
-/// Under which rules a method exists.
+/// The rules under which a method exists.
 #[derive(Clone, Copy)]
 pub(super) enum Gate {
     Always,
@@ -14,18 +14,18 @@ pub(super) enum Gate {
     Until(Rule),
 }
 
-/// Who may call a method.
+/// The callers that may use a method.
 #[derive(Clone, Copy)]
 pub(super) enum Who {
     /// Transactions, contracts and local calls.
     Anyone,
     /// Only local calls (RSKIP-88).
     Local,
-    /// Only local calls until this rule.
+    /// Only local calls until this rule is active.
     LocalUntil(Rule),
 }
 
-/// Which federation a getter is about.
+/// The federation that a getter returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     Active,
@@ -33,7 +33,7 @@ pub(super) enum Which {
     Proposed,
 }
 
-/// What a method does.
+/// The implementation of a method.
 #[derive(Clone, Copy)]
 pub(super) enum Action {
     Run(fn(&mut Bridge<'_>, &[Arg<'_>]) -> Done),
@@ -47,17 +47,17 @@ pub(super) struct Method {
     pub(super) selector: u32,
     pub(super) name: &'static str,
     pub(super) arguments: &'static [Kind],
-    /// Price without data in gas; 0 where it depends on more.
+    /// Price in gas, without call data; 0 if the price depends on more.
     pub(super) cost: u32,
     gate: Gate,
     pub(super) who: Who,
-    /// Reads only, so STATICCALL is accepted too (RSKIP-417).
+    /// Whether the method only reads, so that STATICCALL can use it too (RSKIP-417).
     pub(super) reads: bool,
     pub(super) action: Action,
 }
 
 impl Method {
-    /// The method with a selector, if the rules have it.
+    /// The method with a selector, if it exists under these rules.
     pub(super) fn find(selector: [u8; 4], rules: RuleSet) -> Option<&'static Self> {
         let selector = u32::from_be_bytes(selector);
         METHODS.iter().find(|method| method.selector == selector).filter(|method| match method.gate {
@@ -67,7 +67,7 @@ impl Method {
         })
     }
 
-    /// Whether only local calls may use it.
+    /// Whether only local calls may use the method.
     pub(super) fn is_local(&self, rules: RuleSet) -> bool {
         match self.who {
             Who::Anyone => false,
@@ -91,7 +91,7 @@ const fn row(
     Method { selector, name, arguments, cost, gate, who, reads, action }
 }
 
-/// A method that writes; left out of builds for reading.
+/// A method that writes. Builds without `bridge-write` do not contain it.
 macro_rules! written {
     ($path:path) => {{
         #[cfg(feature = "bridge-write")]
@@ -125,7 +125,7 @@ const BFBFF: &[Kind] = &[Kind::Bytes, Kind::Fixed, Kind::Bytes, Kind::Fixed, Kin
 const BWBFBWBW: &[Kind] =
     &[Kind::Bytes, Kind::Word, Kind::Bytes, Kind::Fixed, Kind::Bytes, Kind::Word, Kind::Bytes, Kind::Word];
 
-/// Selector of `releaseBtc()`, which empty data means too.
+/// Selector of `releaseBtc()`, which is also called by empty data.
 pub(super) const RELEASE_BTC: [u8; 4] = [0x80, 0xaf, 0x28, 0x71];
 /// Selector of `receiveHeaders(bytes[])`.
 pub(super) const RECEIVE_HEADERS: u32 = 0xe540_0e7b;

@@ -1,8 +1,8 @@
 //! 0x01000006, the Bridge to Bitcoin.
 //!
-//! A table of all methods with their prices and rules; those that read Bridge storage; and, with
-//! the feature `bridge-write`, those that write it as far as they are simulated. What is not
-//! fails, or ends the run, by name; docs/limits.md has the list.
+//! This module contains a table of all methods with their prices and rules and the methods that read Bridge
+//! storage. With the feature `bridge-write`, it also contains those methods that write it and are simulated.
+//! All other methods fail, or abort the run and name the method; docs/limits.md lists them.
 
 mod address;
 mod checkpoints;
@@ -29,5 +29,5 @@ use session::{Bridge, Done};
 
 use super::{NativeCall, NativeHost, Refusal};
 
-/// Cells that pricing a call leaves to be written once the call has gone well.
+/// Cells that computing the price of a call changed, to be written if the call succeeds.
 pub(super) type Carried = Vec<(alloy_primitives::U256, Bytes)>;

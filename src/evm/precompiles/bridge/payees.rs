@@ -1,4 +1,5 @@
-//! Who federators are on Rootstock: REMASC pays them, and the genesis ones call for nothing.
+//! Rootstock accounts of federation members. REMASC pays them, and those of the genesis federation can call
+//! the Bridge without paying gas.
 
 use alloc::vec::Vec;
 
@@ -10,8 +11,8 @@ use super::federation::Federation;
 use super::NativeCall;
 use crate::consensus::{Rule, RuleSet};
 
-/// Addresses REMASC pays the federation's share to, in federation order: those of the federation
-/// in charge at `height`, read from the Bridge's cells. Rules are those of the executing block.
+/// Accounts to which REMASC pays the federation's share, in the order of the members. The federation is the
+/// one active at `height`, read from the Bridge's cells. `rules` are those of the executing block.
 pub fn federation_payees(
     chain_id: u64,
     rules: RuleSet,
@@ -31,7 +32,7 @@ pub fn federation_payees(
     federation.members.into_iter().map(|member| account(key(member))).collect()
 }
 
-/// The account of a genesis key, without decompressing the key.
+/// The account of a genesis key, from a table that saves decompressing the key.
 fn known(constants: &Constants, key: &Key) -> Option<Address> {
     let position = constants.genesis_keys.iter().position(|genesis| genesis == key)?;
     constants.genesis_accounts.get(position).copied()
@@ -45,9 +46,9 @@ pub(super) fn address(key: &Key) -> Option<Address> {
     Some(Address::from_word(keccak256(plain.as_bytes().get(1..)?)))
 }
 
-/// Whether a transaction to the Bridge from this sender costs no gas, neither its own nor the
-/// method's: as long as Bridge transactions are not paid, those of the genesis federators and of
-/// who votes on federation, whitelist and fee.
+/// Whether a transaction to the Bridge from this sender costs no gas, neither intrinsic gas nor the price of the
+/// method. Until Bridge transactions are paid, this applies to the genesis federation's members and to the accounts
+/// that vote on federation, whitelist and fee.
 pub fn is_free_transaction(sender: &Address, chain_id: u64, rules: RuleSet) -> bool {
     if rules.has(Rule::BridgeTxsPaid) {
         return false;
@@ -59,7 +60,7 @@ pub fn is_free_transaction(sender: &Address, chain_id: u64, rules: RuleSet) -> b
         || constants.genesis_keys.iter().any(|key| address(key) == Some(*sender))
 }
 
-/// The same of a call: only a transaction's own.
+/// Whether a call is free. Only direct calls by transactions can be.
 pub(super) fn is_free(call: &NativeCall<'_>) -> bool {
     call.is_direct()
         && call.transaction.is_some()

@@ -1,4 +1,4 @@
-//! The peg-out queue: what waits, when it is served, what that will cost.
+//! The peg-out queue: waiting requests, time of the next batch, and fee estimates.
 
 use alloc::vec::Vec;
 
@@ -14,20 +14,20 @@ use crate::types::rlp::{self, Reader};
 /// Wei in a satoshi.
 pub(super) const WEI: u64 = 10_000_000_000;
 
-/// Whole satoshi in wei, as far as 64 bits go.
+/// Wei in whole satoshi, cut to 64 bits.
 pub(super) fn satoshi(wei: &U256) -> u64 {
     let whole = wei.checked_div(U256::from(WEI)).unwrap_or_default();
     whole.as_limbs().first().copied().unwrap_or(0)
 }
 
-/// A peg-out that waits.
+/// A waiting peg-out request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// Hash160 of the destination.
     pub(super) to: [u8; 20],
     /// Amount in satoshi.
     pub(super) amount: u64,
-    /// Hash of the transaction that asked (RSKIP-146).
+    /// Hash of the transaction that requested it (RSKIP-146).
     pub(super) transaction: Option<[u8; 32]>,
 }
 
@@ -35,7 +35,7 @@ const PLAIN: &str = "releaseRequestQueue";
 const HASHED: &str = "releaseRequestQueueWithTxHash";
 
 impl Bridge<'_> {
-    /// The queue. Reading it writes it back, empty lists included.
+    /// Reads the queue. This also writes it back, empty lists included.
     pub(super) fn queue(&mut self) -> Result<Vec<Request>, Refusal> {
         let mut queue = Vec::new();
         read(&self.named(PLAIN), false, &mut queue).ok_or(Refusal::Failed)?;
@@ -46,7 +46,7 @@ impl Bridge<'_> {
         Ok(queue)
     }
 
-    /// Writes the queue, requests with and without a transaction apart.
+    /// Writes the queue. Requests with and without a transaction hash have separate cells.
     pub(super) fn save_queue(&mut self, queue: &[Request]) {
         self.save_named(PLAIN, encode(queue, false));
         if self.has(Rule::Rskip146) {
@@ -54,14 +54,14 @@ impl Bridge<'_> {
         }
     }
 
-    /// Block from which the queue is served next (RSKIP-271); reading it writes it back.
+    /// The block from which the next batch can be made (RSKIP-271). Reading it also writes it back.
     pub(super) fn next_pegout(&mut self) -> u64 {
         let next = number(&self.named("nextPegoutHeight")).unwrap_or(0);
         self.save_named("nextPegoutHeight", number_cell(next));
         next
     }
 
-    /// Whether the active federation holds coins; reading that writes the cell back.
+    /// Whether the active federation holds coins. Reading this also writes the cell back.
     pub(super) fn has_coins(&mut self) -> bool {
         let name = self.coins_cell();
         let cell = self.named(name);
@@ -81,7 +81,7 @@ impl Bridge<'_> {
         self.new_coins_cell()
     }
 
-    /// Cell with the coins of the newest federation.
+    /// Name of the cell with the coins of the newest federation.
     fn new_coins_cell(&self) -> &'static str {
         use super::constants::Bitcoin;
         match (self.constants.bitcoin, self.has(Rule::Rskip284), self.has(Rule::Rskip293)) {
@@ -91,7 +91,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// Fee in satoshi of a peg-out with so many inputs and outputs.
+    /// Fee in satoshi of a peg-out transaction with this number of inputs and outputs.
     pub(super) fn pegout_fee(&mut self, inputs: u64, outputs: u64) -> Result<u64, Refusal> {
         let federation = self.active_federation();
         let script = federation.redeem_script(self.constants, self.call.rules);
@@ -136,11 +136,12 @@ fn encode(queue: &[Request], hashed: bool) -> Vec<u8> {
     out
 }
 
-/// Bytes of a peg-out that pays script addresses; with a witness, a quarter of its weight.
+/// Virtual size in bytes of a peg-out transaction that pays to script addresses. With a witness it is a
+/// quarter of the weight.
 fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
     let count = |n: u64| if n < 253 { 1u64 } else { 3 };
     let signing = signatures.saturating_mul(72).saturating_mul(inputs);
-    // Version and lock time, both counts; 8 bytes, a length and 23 bytes of script per output.
+    // Version and lock time, both counts; per output 8 bytes, a length and a script of 23 bytes.
     let fixed = count(outputs).saturating_add(9).saturating_add(outputs.saturating_mul(32));
     if segwit {
         let base = fixed.saturating_add(inputs.saturating_mul(36));
@@ -151,13 +152,13 @@ fn transaction_size(segwit: bool, script: u64, signatures: u64, inputs: u64, out
     fixed.saturating_add(inputs.saturating_mul(input)).saturating_add(signing)
 }
 
-/// The estimate before RSKIP-271.
+/// The estimate of the size before RSKIP-271.
 fn old_transaction_size(script: u64, signatures: u64, inputs: u64, outputs: u64) -> u64 {
     let input = signatures.saturating_mul(72).saturating_add(script).saturating_add(41);
     inputs.saturating_mul(input).saturating_add(outputs.saturating_mul(35)).saturating_add(4)
 }
 
-/// RLP of best Bitcoin height, coins, and everything on its way out, each cell as a string.
+/// The RLP list of best Bitcoin height, coins, and all peg-outs in progress, each cell as a string.
 pub(super) fn debugging_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     let height = bridge.btc_head()?.height;
     let hashed = bridge.has(Rule::Rskip146);
@@ -188,8 +189,8 @@ pub(super) fn count(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     Ok(Some(int_result(bridge.queue()?.len() as i64)))
 }
 
-/// Fee of the next batch with one more request. The reference builds that transaction (RSKIP-305),
-/// and where it has no coins for it counts inputs and outputs, as before.
+/// Fee of the next batch with one more request. The reference node builds that transaction (RSKIP-305). If it
+/// has no coins for it, it estimates the fee from the number of inputs and outputs, as before RSKIP-305.
 pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     let waiting = bridge.queue()?.len() as u64;
     if waiting == 0 && !bridge.has(Rule::Rskip385) {
@@ -201,10 +202,10 @@ pub(super) fn next_fees(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     Ok(Some(int_result(bridge.pegout_fee(2, waiting.saturating_add(2))? as i64)))
 }
 
-/// Fee of a peg-out of some amount; fails below the minimum, and without coins.
+/// Fee of a peg-out with this amount. Fails below the minimum, and if there are no coins.
 pub(super) fn amount_fees(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let wei = args.first().map_or(U256::ZERO, Arg::word);
-    // The reference reads the number as signed, then cuts the satoshis to 64 bits.
+    // The reference node reads the number as signed and cuts the satoshi to 64 bits.
     let too_small = super::super::abi::is_negative(&wei)
         || (satoshi(&wei) as i64) < bridge.constants.minimum_pegout as i64;
     if too_small {
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_regular_pegout_of_regtest() {
+    fn sizes_of_peg_out_transactions_on_regtest() {
         assert_eq!(transaction_size(true, 252, 2, 2, 2), 344);
         assert_eq!(transaction_size(true, 252, 2, 2, 3), 376);
     }

@@ -1,4 +1,4 @@
-//! Getters of one cell or two.
+//! Getters that read one or two cells.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ impl Bridge<'_> {
         number(&self.named("lockingCap")).unwrap_or(self.constants.initial_cap)
     }
 
-    /// The union contract; on mainnet always the zero address.
+    /// Address of the union contract; always the zero address on mainnet.
     pub(super) fn union_contract(&mut self) -> Address {
         let cell = match self.constants.bitcoin {
             Bitcoin::Main => return Address::ZERO,
@@ -42,14 +42,14 @@ impl Bridge<'_> {
         self.union_amount("unionBridgeLockingCap").unwrap_or(U256::from(UNION_CAP))
     }
 
-    /// An amount of wei in a union cell.
+    /// An amount in wei from a cell of the union contract.
     pub(super) fn union_amount(&mut self, name: &str) -> Option<U256> {
         let cell = self.hashed(name);
         Reader::new(&cell).next_str("amount").ok().and_then(U256::try_from_be_slice)
     }
 
-    /// Rootstock height at which a Bitcoin transaction was processed: from the map of old, else from
-    /// its own cell (RSKIP-134).
+    /// Rootstock height at which a Bitcoin transaction was processed. It is in the old map of transactions or
+    /// in a cell of its own (RSKIP-134).
     pub(super) fn processed(&mut self, hash: &B256) -> Option<u64> {
         let map = self.named("btcTxHashesAP");
         if let Some(height) = find(&map, hash.as_slice()) {
@@ -68,7 +68,7 @@ fn hash(args: &[Arg<'_>]) -> Result<B256, Refusal> {
     lower_hex(args.first().map_or(&[][..], Arg::bytes)).ok_or(Refusal::Failed)
 }
 
-/// 32 bytes in lower-case hex.
+/// Parses 32 bytes in lower-case hex.
 fn lower_hex(text: &[u8]) -> Option<B256> {
     let lower = text.iter().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
     if text.len() != 64 || !lower {
@@ -77,7 +77,7 @@ fn lower_hex(text: &[u8]) -> Option<B256> {
     B256::try_from(hex::decode(text).ok()?.as_slice()).ok()
 }
 
-/// Looks a key up in RLP of keys and numbers.
+/// Looks up a key in an RLP list of alternating keys and numbers.
 fn find(map: &[u8], key: &[u8]) -> Option<u64> {
     let mut items = Reader::list(map, "hashes").ok()?;
     while !items.is_empty() {
@@ -119,7 +119,7 @@ pub(super) fn has_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     Ok(Some(int_result(i64::from(known))))
 }
 
-/// Block of the active federation's creation, as the cells count it (RSKIP-186); 0 where they do not.
+/// Block of the active federation's creation as stored in the cells (RSKIP-186); 0 if they are not set.
 pub(super) fn creation_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     let age = bridge.constants.activation_age(bridge.call.rules);
     let next = number(&bridge.named("nextFedCreationBlockHeight"));
@@ -130,12 +130,12 @@ pub(super) fn creation_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     }
 }
 
-/// RLP of the cell with peg-outs that wait for signatures, in a list.
+/// The cell with the peg-outs that wait for signatures, in an RLP list.
 pub(super) fn release_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     wrapped(&bridge.named("rskTxsWaitingFS"))
 }
 
-/// The same of the validation's spending transaction.
+/// The cell with the spending transaction of the validation, in an RLP list.
 pub(super) fn svp_state(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     wrapped(&bridge.named("svpSpendTxWaitingForSignatures"))
 }

@@ -1,4 +1,4 @@
-//! One call of the Bridge: price, permission, method, and the cells it leaves behind.
+//! One call of the Bridge: price, permission, method, and the cells it writes.
 
 use alloc::vec::Vec;
 
@@ -12,19 +12,19 @@ use super::payees::is_free;
 use super::{store, Carried, NativeCall, NativeHost, Refusal};
 use crate::consensus::Rule;
 
-/// Price of data that is no call, in gas.
+/// Price in gas of data that call no method.
 const INVALID: u64 = 23_000;
 
-/// What a method returns; `None` where its signature has nothing.
+/// The result of a method; `None` if the method returns nothing.
 pub(super) type Done = Result<Option<Bytes>, Refusal>;
 
-/// A call at work.
+/// A running call.
 pub(super) struct Bridge<'b> {
     pub(super) call: &'b NativeCall<'b>,
     pub(super) host: &'b mut dyn NativeHost,
     pub(super) constants: &'static Constants,
-    /// Cells written once the method has ended well; the reference keeps them in caches.
-    /// A call writes few, so a list is map enough.
+    /// Cells to be written when the method has succeeded; the reference node keeps them in caches. A call
+    /// writes few cells, so a list is sufficient.
     saved: Carried,
 }
 
@@ -34,17 +34,17 @@ impl<'b> Bridge<'b> {
         Self { call, host, constants, saved: Carried::new() }
     }
 
-    /// Whether a rule is in force.
+    /// Whether a rule is active.
     pub(super) fn has(&self, rule: Rule) -> bool {
         self.call.rules.has(rule)
     }
 
-    /// The Bridge's own address.
+    /// Address of the Bridge.
     pub(super) fn own() -> Address {
         Precompile::Bridge.address()
     }
 
-    /// Bytes of a cell as this call has left it.
+    /// Bytes of a cell, including changes of this call.
     pub(super) fn read(&mut self, slot: U256) -> Bytes {
         match self.saved.iter().find(|(saved, _)| *saved == slot) {
             Some((_, bytes)) => bytes.clone(),
@@ -52,7 +52,7 @@ impl<'b> Bridge<'b> {
         }
     }
 
-    /// Bytes of a cell without what this call has yet to write.
+    /// Bytes of a cell, without the changes that this call has not written yet.
     pub(super) fn stored(&mut self, slot: U256) -> Bytes {
         self.host.cell(Self::own(), slot)
     }
@@ -67,7 +67,7 @@ impl<'b> Bridge<'b> {
         self.read(hashed_slot(name))
     }
 
-    /// Leaves a cell to be written at the end; no bytes remove it.
+    /// Sets a cell, which is written at the end; empty bytes remove it.
     pub(super) fn save(&mut self, slot: U256, bytes: impl Into<Bytes>) {
         let bytes = bytes.into();
         match self.saved.iter_mut().find(|(saved, _)| *saved == slot) {
@@ -76,12 +76,12 @@ impl<'b> Bridge<'b> {
         }
     }
 
-    /// Leaves a cell with a plain name to be written at the end.
+    /// Sets a cell with a plain name, which is written at the end.
     pub(super) fn save_named(&mut self, name: &str, bytes: impl Into<Bytes>) {
         self.save(cell_slot(name), bytes);
     }
 
-    /// Writes a cell at once: it stays even if the method fails.
+    /// Writes a cell at once. The change is kept even if the method fails.
     pub(super) fn write_now(&mut self, slot: U256, bytes: impl Into<Bytes>) {
         self.host.set_cell(Self::own(), slot, bytes.into());
     }
@@ -93,12 +93,12 @@ impl<'b> Bridge<'b> {
     }
 }
 
-/// Slot of a compound or union cell.
+/// Slot of a cell whose name is hashed.
 pub(super) fn hashed_slot(name: &str) -> U256 {
     keccak256(name.as_bytes()).into()
 }
 
-/// The method that data calls, and its arguments.
+/// Parses the method that the data call, and its arguments.
 fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
     let (selector, rest) = match call.input.split_first_chunk::<4>() {
         Some((selector, rest)) => (*selector, rest),
@@ -109,8 +109,8 @@ fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
     Some((method, decode(rest, method.arguments)?))
 }
 
-/// Price in gas: the method's, and 2 per byte of data. Some need the Bitcoin store, which the first
-/// of them sets up.
+/// Price in gas: that of the method, and 2 per byte of data. Some prices need the Bitcoin store, which the
+/// first use initialises.
 pub(in super::super) fn price(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
@@ -138,7 +138,7 @@ fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
     }
 }
 
-/// Runs a call; `carried` is what pricing it left behind.
+/// Runs a call. `carried` holds the cells that computing the price changed.
 pub(in super::super) fn run(
     call: &NativeCall<'_>,
     host: &mut dyn NativeHost,
@@ -155,7 +155,8 @@ pub(in super::super) fn run(
         Action::Of(which, run) => run(&mut bridge, which, &args)?,
         Action::Missing => return Err(Refusal::NotSimulated(method.name)),
     };
-    // A method without result gave the reference no bytes, not even none, before RSKIP-417.
+    // Before RSKIP-417, a method without result returned null in the reference node instead of an empty
+    // array.
     let nothing = result.is_none() && !bridge.has(Rule::Rskip417);
     bridge.write_saved();
     if nothing {
@@ -164,7 +165,8 @@ pub(in super::super) fn run(
     Ok(result.unwrap_or_default())
 }
 
-/// RSKIP-88: some methods are for local calls. RSKIP-417: a call must be CALL, or STATICCALL to read.
+/// Whether the method accepts this call. RSKIP-88: some methods are reserved for local calls. RSKIP-417: the
+/// call must be a CALL, or a STATICCALL of a method that only reads.
 fn permitted(call: &NativeCall<'_>, method: &Method) -> bool {
     if call.rules.has(Rule::Rskip88) && !call.is_local() && method.is_local(call.rules) {
         return false;

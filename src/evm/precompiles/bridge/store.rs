@@ -1,4 +1,4 @@
-//! The Bitcoin headers the Bridge holds.
+//! The Bridge's store of Bitcoin headers.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -15,24 +15,24 @@ use crate::consensus::bitcoin::{double_sha256, hash_pair, reversed, BitcoinHeade
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
 
-/// Bytes of a Bitcoin header.
+/// Length of a Bitcoin header in bytes.
 pub(super) const HEADER: usize = 80;
-/// Depth from which confirmations are not counted.
+/// Greatest depth at which confirmations are counted.
 const MAX_DEPTH: i64 = 4_320;
-/// Cell of the best header.
+/// Name of the cell with the best header.
 const HEAD: &str = "blockStoreChainHead";
-/// Genesis of Bitcoin's regression test network.
+/// Genesis header of Bitcoin's regression test network.
 const REGTEST_GENESIS: [u8; HEADER] = hex!(
     "0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e"
     "67768f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f2002000000"
 );
-/// Its work.
+/// Work of that header.
 const REGTEST_WORK: u64 = 2;
 
 /// A header in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stored {
-    /// Work up to it.
+    /// Chain work up to this header.
     pub(super) work: U256,
     /// Bitcoin height.
     pub(super) height: i64,
@@ -41,7 +41,7 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Work in 32 bytes (12 before RSKIP-454), height in 4, header.
+    /// Decodes a cell: work in 32 bytes (12 before RSKIP-454), height in 4, header.
     fn decode(cell: &[u8]) -> Option<Self> {
         let (rest, header) = cell.split_last_chunk::<HEADER>()?;
         let (work, height) = rest.split_last_chunk::<4>()?;
@@ -57,24 +57,24 @@ impl Stored {
         out
     }
 
-    /// Hash in display order, by which it is stored.
+    /// Hash in display order, which is also the slot of the header.
     pub(super) fn hash(&self) -> B256 {
         reversed(&double_sha256(&self.header))
     }
 
-    /// Hash of the header before it, in display order.
+    /// Hash of the parent header, in display order.
     pub(super) fn previous(&self) -> B256 {
         BitcoinHeader::first_of(&self.header).map_or(B256::ZERO, |header| reversed(&header.previous()))
     }
 
-    /// Root of the transactions, in Bitcoin's own order.
+    /// Merkle root of the transactions, in internal byte order.
     fn root(&self) -> B256 {
         BitcoinHeader::first_of(&self.header).map_or(B256::ZERO, |header| header.merkle_root())
     }
 }
 
 impl Bridge<'_> {
-    /// The best header. The first use of the store sets it up, at once except for the index.
+    /// The best header. The first use initialises the store, and writes all cells but the index at once.
     pub(super) fn btc_head(&mut self) -> Result<Stored, Refusal> {
         let cell = self.stored(cell_slot(HEAD));
         if !cell.is_empty() {
@@ -89,7 +89,7 @@ impl Bridge<'_> {
         Ok(genesis)
     }
 
-    /// A header by its hash in display order.
+    /// The header with this hash (display order).
     pub(super) fn btc_block(&mut self, hash: &B256) -> Option<Stored> {
         Stored::decode(&self.stored((*hash).into()))
     }
@@ -100,14 +100,14 @@ impl Bridge<'_> {
         self.write_now(block.hash().into(), bytes);
     }
 
-    /// Makes a stored header the best one.
+    /// Makes a stored header the best header.
     pub(super) fn set_head(&mut self, block: &Stored) {
         let bytes = block.encode(self.call.rules);
         self.write_now(cell_slot(HEAD), bytes);
         self.index(block);
     }
 
-    /// Notes a header as the one of its height (RSKIP-199).
+    /// Stores the hash of a header in the index by height (RSKIP-199).
     pub(super) fn index(&mut self, block: &Stored) {
         if self.has(Rule::Rskip199) {
             let mut bytes = Vec::new();
@@ -116,7 +116,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// The header of a height on the best chain: `Err` above the head and too far below the index.
+    /// The header at a height of the best chain. `Err(TooFar)` above the head and too far below the index.
     fn at_height(&mut self, height: i64) -> Result<Result<Option<Stored>, TooFar>, Refusal> {
         let head = self.btc_head()?;
         let (start, depth) = (self.constants.index_height, self.constants.index_depth);
@@ -136,13 +136,13 @@ impl Bridge<'_> {
         Ok(Ok(self.at_depth(head, height)))
     }
 
-    /// Height of the first header held.
+    /// Height of the first header of the store.
     fn lowest_height(&mut self) -> Result<i64, Refusal> {
         let created = self.active_federation().created;
         lowest_height(self.constants.bitcoin, created)
     }
 
-    /// Walks down from the head.
+    /// Walks down from the head to a height.
     fn at_depth(&mut self, head: Stored, height: i64) -> Option<Stored> {
         let mut block = head;
         while block.height > height {
@@ -151,14 +151,15 @@ impl Bridge<'_> {
         Some(block)
     }
 
-    /// The header before one. Cells need not come from this contract (overrides, changed states): one that is not
-    /// exactly a height lower is none, or a header that names itself would be walked for ever.
+    /// The parent of a header. Cells can be set to anything by overrides or changed states. A parent must
+    /// therefore be exactly one height lower; otherwise a header that is its own parent would be walked
+    /// forever.
     pub(super) fn below(&mut self, block: &Stored) -> Option<Stored> {
         let height = block.height.saturating_sub(1);
         self.btc_block(&block.previous()).filter(|below| below.height == height)
     }
 
-    /// The witness root that was registered for a block (RSKIP-143).
+    /// The witness Merkle root that was registered for a block (RSKIP-143).
     pub(super) fn coinbase_root(&mut self, hash: &[u8]) -> Option<B256> {
         let name = format!("coinbaseInformation-{}", hex::encode(hash));
         let cell = self.hashed(&name);
@@ -166,7 +167,7 @@ impl Bridge<'_> {
     }
 }
 
-/// A height that the store does not look for.
+/// The height is outside of the range that the store searches.
 struct TooFar;
 
 fn index_slot(height: i64) -> U256 {
@@ -212,7 +213,8 @@ pub(super) fn header_by_height(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Don
     }
 }
 
-/// Hash of a header by its depth, down to the first one held: genesis on regtest, a checkpoint elsewhere.
+/// Hash of the header at a depth, down to the first header of the store: genesis on regtest, a checkpoint
+/// elsewhere.
 pub(super) fn hash_at_depth(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let head = bridge.btc_head()?;
     let depth = i64::from(args.first().map_or(-1, Arg::int));
@@ -228,7 +230,8 @@ pub(super) fn initial_height(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     Ok(Some(int_result(bridge.lowest_height()?)))
 }
 
-/// Price of a look for confirmations: by depth and length of the branch, where the block is known.
+/// Price of counting confirmations. If the block is known, it depends on its depth and on the length of the
+/// Merkle branch.
 pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Result<u64, Refusal> {
     const BASE: u64 = 27_000;
     let head = bridge.btc_head()?;
@@ -242,7 +245,7 @@ pub(super) fn confirmations_cost(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> R
     Ok(BASE.saturating_add(steps).saturating_add(branch.saturating_mul(144)))
 }
 
-/// Confirmations of a Bitcoin transaction, or a negative code.
+/// Number of confirmations of a Bitcoin transaction, or a negative error code.
 pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let branch = branch(args).ok_or(Refusal::Failed)?;
     let code = |code| Ok(Some(int_result(code)));
@@ -272,12 +275,13 @@ pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     code(depth.saturating_add(1))
 }
 
-/// Hashes beside the way up in Bitcoin's own order, and whether the way comes from the right.
-/// At most 32, and no more bits than hashes.
+/// The Merkle branch: sibling hashes in internal byte order, and whether the node is on the right. There are
+/// at most 32 hashes, and no more path bits than hashes.
 fn branch(args: &[Arg<'_>]) -> Option<Vec<(B256, bool)>> {
     let path = args.get(2)?.int();
     let hashes = args.get(3)?.list();
-    // The reference counts the bits of positive numbers only: a negative path fits any number of hashes.
+    // The reference node counts the bits of positive numbers only, so a negative path fits any number of
+    // hashes.
     let bits = if path < 0 { 0 } else { u32::BITS.saturating_sub(path.leading_zeros()) };
     if hashes.len() > 32 || bits as usize > hashes.len() {
         return None;
@@ -293,7 +297,7 @@ fn branch(args: &[Arg<'_>]) -> Option<Vec<(B256, bool)>> {
 mod tests {
     use super::*;
 
-    /// How many steps the branch of a path over so many hashes has.
+    /// Number of steps in the branch of a path with this number of hashes.
     fn steps(path: u32, hashes: usize) -> Option<usize> {
         let hash = [7; 32];
         let list = alloc::vec![hash.as_slice(); hashes];
@@ -303,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_has_no_more_bits_than_there_are_hashes_unless_it_is_negative() {
+    fn only_a_negative_path_may_have_more_bits_than_hashes() {
         assert_eq!((steps(0, 0), steps(1, 1), steps(3, 2)), (Some(0), Some(1), Some(2)));
         assert_eq!((steps(1, 0), steps(4, 2)), (None, None));
         assert_eq!((steps(0x8000_0000, 0), steps(u32::MAX, 3)), (Some(0), Some(3)));

@@ -1,4 +1,4 @@
-//! The peg-in whitelist of old.
+//! The peg-in whitelist, which is no longer used.
 
 use alloc::vec::Vec;
 
@@ -9,19 +9,19 @@ use super::session::{Bridge, Done};
 use crate::consensus::Rule;
 use crate::types::rlp::Reader;
 
-/// Disable height of a whitelist that nobody disabled.
+/// Disable height of a whitelist that was never disabled.
 pub(super) const NEVER: u64 = i32::MAX as u64;
 
-/// Who may peg in, by hash160 and sorted, and up to which amount in satoshi (`None`: any).
+/// The hash160 of addresses that may peg in, sorted, with the highest amount in satoshi (`None`: unlimited).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Whitelist {
     pub(super) entries: Vec<([u8; 20], Option<u64>)>,
-    /// Bitcoin height from which the list no longer counts.
+    /// Bitcoin height from which the list is not applied.
     pub(super) disable_height: u64,
 }
 
 impl Bridge<'_> {
-    /// The whitelist as the cells have it.
+    /// Reads the whitelist from its cells.
     pub(super) fn whitelist(&mut self) -> Whitelist {
         let mut list = Whitelist { entries: Vec::new(), disable_height: NEVER };
         let once = self.named("lockWhitelist");
@@ -38,12 +38,12 @@ impl Bridge<'_> {
 }
 
 impl Whitelist {
-    /// Amount of an entry, if there is one.
+    /// Amount of an entry; `None` if the address is not listed.
     pub(super) fn get(&self, hash: &[u8; 20]) -> Option<Option<u64>> {
         self.entries.iter().find(|(listed, _)| listed == hash).map(|(_, amount)| *amount)
     }
 
-    /// Adds or replaces an entry.
+    /// Adds an entry, or replaces it.
     pub(super) fn insert(&mut self, hash: [u8; 20], amount: Option<u64>) {
         let at = self.entries.partition_point(|(listed, _)| *listed < hash);
         match self.entries.get_mut(at) {
@@ -52,7 +52,7 @@ impl Whitelist {
         }
     }
 
-    /// `[hash, amount, .., disable height]`.
+    /// Reads `[hash, amount, .., disable height]`.
     fn read_once(&mut self, cell: &[u8]) -> Option<()> {
         let mut items = Reader::list(cell, "whitelist").ok()?;
         loop {
@@ -66,7 +66,7 @@ impl Whitelist {
         }
     }
 
-    /// `[hash, ..]`.
+    /// Reads `[hash, ..]`.
     fn read_unlimited(&mut self, cell: &[u8]) -> Option<()> {
         let mut items = Reader::list(cell, "whitelist").ok()?;
         while !items.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn size(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     Ok(Some(int_result(bridge.whitelist().entries.len() as i64)))
 }
 
-/// Address of an entry by index; nothing behind the last one. Entries are shown as key addresses.
+/// Address of the entry at an index; empty if out of range. Entries are shown as key addresses.
 pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let index = args.first().map_or(-1, Arg::int);
     let list = bridge.whitelist();
@@ -89,7 +89,7 @@ pub(super) fn address_at(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     Ok(Some(bytes_result(text.as_bytes())))
 }
 
-/// Amount of an address, 0 for any amount, -1 where it is not listed.
+/// Amount of an address: 0 if unlimited, -1 if not listed.
 pub(super) fn entry(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let hash = address::hash_of(bridge.constants, args.first().map_or(&[][..], Arg::bytes));
     let entry = hash.and_then(|hash| bridge.whitelist().get(&hash));

@@ -1,5 +1,5 @@
-//! Votes on a new federation, up to its proposal (RSKIP-419). The hand-over to it, and commits under
-//! older rules, are not simulated.
+//! Votes on a new federation, up to its proposal (RSKIP-419). The hand-over to the new federation, and
+//! commits under older rules, are not simulated.
 
 use alloc::vec::Vec;
 
@@ -18,15 +18,15 @@ use crate::evm::precompiles::hd_wallet::compress;
 
 const ELECTION: &str = "federationElection";
 const DONE: i64 = 1;
-/// Not authorised, voted already, or keys that are none.
+/// The caller is not authorised or has voted already, or keys are invalid.
 const REFUSED: i64 = -10;
-/// A federation is pending already, or none is.
+/// A federation is already pending, or none is.
 const PENDING: i64 = -1;
-/// Awaiting activation; or a key is there already; or too few members.
+/// A federation awaits activation, or a key is already used, or there are too few members.
 const NOT_READY: i64 = -2;
-/// A federation is retiring; or the hash is another.
+/// A federation is retiring, or the hash is not that of the pending federation.
 const MISMATCH: i64 = -3;
-/// A federation is proposed already.
+/// A federation has already been proposed.
 const PROPOSED: i64 = -4;
 
 /// `createFederation`
@@ -50,7 +50,7 @@ pub(in super::super) fn roll_back(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Don
     vote(bridge, &Proposal::new("rollback", &[]))
 }
 
-/// Counts a vote that could be carried out now, and carries it out once it has won.
+/// Counts a vote if its proposal could be carried out now, and carries it out once it has won.
 fn vote(bridge: &mut Bridge<'_>, proposal: &Proposal) -> Done {
     let voters = bridge.constants.federation_voters;
     let caller = bridge.caller();
@@ -77,7 +77,7 @@ fn vote(bridge: &mut Bridge<'_>, proposal: &Proposal) -> Done {
 }
 
 impl Bridge<'_> {
-    /// Carries a proposal out, or only looks whether it could be.
+    /// Carries out a proposal, or with `dry` only checks whether it could be carried out.
     fn carry_out(&mut self, proposal: &Proposal, dry: bool, election: &mut Election) -> Result<i64, Refusal> {
         let arguments: Vec<&[u8]> = proposal.arguments.iter().map(Vec::as_slice).collect();
         match (proposal.function.as_slice(), arguments.as_slice()) {
@@ -187,7 +187,7 @@ impl Bridge<'_> {
         DONE
     }
 
-    /// Writes the pending federation, or removes it; its version stays.
+    /// Writes the pending federation, or removes it. Its version cell stays.
     fn save_pending(&mut self, members: Option<&[Member]>) {
         let cell = members.map(encode_pending).unwrap_or_default();
         self.save_named("pendingFederation", cell);

@@ -1,4 +1,4 @@
-//! Votes that wait for more of their kind.
+//! Open votes of the Bridge.
 
 use alloc::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::super::session::Bridge;
 use super::super::Refusal;
 use crate::types::rlp::{self, Reader};
 
-/// What is voted for: a function and its arguments.
+/// The subject of a vote: a function and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Proposal {
     pub(super) function: Vec<u8>,
@@ -43,19 +43,19 @@ impl Proposal {
         rlp::list_of([items.as_slice()])
     }
 
-    /// Order in the cell: all bytes in a row, as Java's signed bytes.
+    /// The sort key in the cell: all bytes concatenated and compared as Java's signed bytes.
     fn order(&self) -> Vec<i8> {
         let arguments = self.arguments.iter().flatten();
         self.function.iter().chain(arguments).map(|byte| *byte as i8).collect()
     }
 }
 
-/// Open votes of one kind.
+/// The open votes of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Election(Vec<(Proposal, Vec<Address>)>);
 
 impl Election {
-    /// Reads a cell; a voter who may not vote any more makes it fail.
+    /// Reads a cell. Fails if it contains a voter who is no longer authorised.
     pub(super) fn read(bridge: &mut Bridge<'_>, cell: &str, voters: &[Address]) -> Result<Self, Refusal> {
         let bytes = bridge.named(cell);
         if bytes.is_empty() {
@@ -83,7 +83,7 @@ impl Election {
         Some(Self(votes))
     }
 
-    /// Writes the cell; an empty list where nothing is open.
+    /// Writes the cell. Without open votes it holds an empty list.
     pub(super) fn save(mut self, bridge: &mut Bridge<'_>, cell: &str) {
         self.0.sort_by_cached_key(|(proposal, _)| proposal.order());
         let mut items = Vec::new();
@@ -97,7 +97,7 @@ impl Election {
         bridge.save_named(cell, rlp::list_of([items.as_slice()]));
     }
 
-    /// Counts a vote; `false` if it was counted before.
+    /// Counts a vote. Returns `false` if the voter has already voted for the proposal.
     pub(super) fn vote(&mut self, proposal: &Proposal, voter: Address) -> bool {
         if !self.0.iter().any(|(open, _)| open == proposal) {
             self.0.push((proposal.clone(), Vec::new()));
@@ -112,13 +112,13 @@ impl Election {
         }
     }
 
-    /// A proposal that more than half of the voters are for.
+    /// The proposal with the votes of more than half of the voters, if any.
     pub(super) fn winner(&self, voters: &[Address]) -> Option<Proposal> {
         let won = self.0.iter().find(|(_, voted)| voted.len() > voters.len() / 2);
         won.map(|(proposal, _)| proposal.clone())
     }
 
-    /// Closes one vote.
+    /// Closes the vote on a proposal.
     pub(super) fn close(&mut self, proposal: &Proposal) {
         self.0.retain(|(open, _)| open != proposal);
     }
@@ -134,12 +134,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_vote_is_stored_as_recorded() {
+    fn a_recorded_election_is_decoded_and_can_be_won() {
         let recorded = "dfc886637265617465c0d594ffffffffffffffffffffffffffffffffffffffff";
         let bytes = hex::decode(recorded).unwrap();
         let mut election = Election::decode(&bytes).unwrap();
         let create = Proposal::new("create", &[]);
-        assert!(!election.vote(&create, Address::repeat_byte(0xff)), "counted before");
+        assert!(!election.vote(&create, Address::repeat_byte(0xff)), "already counted");
         assert!(election.vote(&create, Address::ZERO));
         let voters: Vec<Address> = (0..3).map(Address::repeat_byte).collect();
         assert_eq!(election.winner(&voters), Some(create.clone()));

@@ -1,5 +1,5 @@
-//! Logs of the Bridge. From RSKIP-146 on they are Solidity events; before, only the one of
-//! `updateCollections` is written by what is simulated.
+//! Logs of the Bridge. From RSKIP-146 on they are Solidity events. Of the older logs, the simulated methods
+//! write only that of `updateCollections`.
 
 use alloc::vec::Vec;
 
@@ -38,7 +38,7 @@ pub(super) const UNION_PERMISSIONS: B256 =
     b256!("fd79aa37951edf622ef3d0a58665034675cf32e364213a1a7579448cc650d70e");
 
 impl Bridge<'_> {
-    /// Writes a log of one event; the address, where there is one, is indexed.
+    /// Writes the log of an event. The address, if any, is an indexed topic.
     pub(super) fn event(
         &mut self,
         event: B256,

@@ -1,4 +1,5 @@
-//! New Bitcoin headers, of the regression test network: one difficulty for ever, no clock.
+//! New Bitcoin headers of the regression test network, where the difficulty is constant and times are not
+//! checked.
 
 use alloy_primitives::{B256, U256};
 
@@ -12,16 +13,16 @@ use crate::consensus::bitcoin::{double_sha256, hash_number, reversed};
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
 
-/// Seconds between two headers from everybody.
+/// Least seconds between two headers received by `receiveHeader`, which is open to all callers.
 const INTERVAL: i64 = 300;
-/// A header may be this far below the best one.
+/// Most blocks that a new header may be below the best one.
 const MAX_DEPTH: i64 = 25;
-/// Cell of the time of the last header from everybody.
+/// Name of the cell with the time of the last header received by `receiveHeader`.
 const LAST: &str = "receiveHeadersLastTimestamp";
 /// Highest target of the regression test network, in compact form.
 const MAX_BITS: u32 = 0x207f_ffff;
 
-/// A header to be added.
+/// A header to be added to the store.
 struct NewHeader([u8; HEADER]);
 
 impl NewHeader {
@@ -42,7 +43,7 @@ fn bits(header: &[u8; HEADER]) -> u32 {
     header.get(72..).and_then(|rest| rest.first_chunk()).map_or(0, |bits| u32::from_le_bytes(*bits))
 }
 
-/// The number behind compact bits: nothing for a negative one or one of more than 256 bits.
+/// The target of compact bits. `None` if it is negative or has more than 256 bits.
 fn target(bits: u32) -> Option<U256> {
     let mantissa = bits & 0x007f_ffff;
     if bits & 0x0080_0000 != 0 || mantissa == 0 {
@@ -56,7 +57,7 @@ fn target(bits: u32) -> Option<U256> {
     }
 }
 
-/// Expected hashes for a target.
+/// Expected number of hashes for a target.
 fn work(target: U256) -> U256 {
     // 2^256 / (target + 1), in 256 bits.
     let next = target.saturating_add(U256::from(1));
@@ -64,7 +65,8 @@ fn work(target: U256) -> U256 {
 }
 
 impl Bridge<'_> {
-    /// Only headers of the regression test network are checked here.
+    /// Fails with the method's name except on the regression test network, whose headers are the only ones checked
+    /// here.
     fn check_network(&self, method: &'static str) -> Result<(), Refusal> {
         match self.constants.bitcoin {
             Bitcoin::Regtest => Ok(()),
@@ -72,7 +74,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// Adds a header behind one that is held; nothing if it breaks a rule.
+    /// Adds a header whose parent is in the store. `None` if it breaks a rule.
     fn add_header(&mut self, new: &NewHeader) -> Result<Option<()>, Refusal> {
         let head = self.btc_head()?;
         if head.header == new.0 {
@@ -94,7 +96,7 @@ impl Bridge<'_> {
             return Ok(Some(()));
         }
         let best = block.work > head.work;
-        // A header of a lesser branch that is held already is left as it is, which is the same.
+        // If the header is already stored, this writes the same bytes again.
         self.put(&block);
         if best {
             self.index_branch(parent, head);
@@ -103,7 +105,7 @@ impl Bridge<'_> {
         Ok(Some(()))
     }
 
-    /// Indexes a branch that has become the best one, down to where the old one left it.
+    /// Indexes a branch that has become the best one, down to its common ancestor with the old one.
     fn index_branch(&mut self, mut new: Stored, mut old: Stored) {
         while new != old {
             if new.height >= old.height {
@@ -118,7 +120,7 @@ impl Bridge<'_> {
     }
 }
 
-/// `receiveHeader`: 0, or why the header is not taken.
+/// `receiveHeader`: 0, or a code for why the header is refused.
 pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let Ok(header) = args.first().map_or(&[][..], Arg::bytes).try_into() else { return code(-20) };
     bridge.check_network("receiveHeader")?;
@@ -145,8 +147,8 @@ pub(in super::super) fn receive_one(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -
     code(0)
 }
 
-/// `receiveHeaders`: public from RSKIP-124 to RSKIP-200, else for federators. Headers that break a
-/// rule are passed over.
+/// `receiveHeaders`: open to all callers between RSKIP-124 and RSKIP-200, otherwise reserved for federators.
+/// Headers that break a rule are skipped.
 pub(in super::super) fn receive_all(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let public = bridge.has(Rule::Rskip124) && !bridge.has(Rule::Rskip200);
     if !public && !bridge.is_federator() {
@@ -169,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_of_known_targets() {
+    fn targets_and_work_of_known_compact_bits() {
         assert_eq!(work(target(MAX_BITS).unwrap()), U256::from(2));
         assert_eq!(work(target(0x1d00_ffff).unwrap()), U256::from(0x1_0001_0001u64));
         assert_eq!(target(0x2080_0000), None, "negative");

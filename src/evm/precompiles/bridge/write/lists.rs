@@ -13,9 +13,9 @@ use crate::types::rlp;
 
 /// The caller may not edit the list.
 const UNAUTHORISED: i64 = -10;
-/// Not an address of this network, or a delay that is none.
+/// The address is not one of this network, or the delay is invalid.
 const INVALID: i64 = -2;
-/// Listed already, not listed, or disabled already.
+/// The address is already listed or not listed, or the list is already disabled.
 const UNCHANGED: i64 = -1;
 
 fn authorised(bridge: &Bridge<'_>) -> bool {
@@ -92,7 +92,8 @@ pub(in super::super) fn remove(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Don
     }
 }
 
-/// `setLockWhitelistDisableBlockDelay`: in Bitcoin blocks from the best one, in 32-bit arithmetic.
+/// `setLockWhitelistDisableBlockDelay`: the delay is in Bitcoin blocks from the best one, in 32-bit
+/// arithmetic.
 pub(in super::super) fn set_delay(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let head = i32::try_from(bridge.btc_head()?.height).map_err(|_| Refusal::Failed)?;
     if !authorised(bridge) {

@@ -18,30 +18,30 @@ use super::members;
 use super::session::{Bridge, Done};
 use crate::evm::precompiles::abi::int_result;
 
-/// A number as result.
+/// A numeric result.
 fn code(number: i64) -> Done {
     Ok(Some(int_result(number)))
 }
 
 impl Bridge<'_> {
-    /// The caller as events have it.
+    /// The caller, as shown in events.
     fn caller(&self) -> Address {
         self.call.caller.unwrap_or_default()
     }
 
-    /// Whether one of these calls.
+    /// Whether the caller is one of these accounts.
     fn is_any(&self, of: &[Address]) -> bool {
         self.call.caller.is_some_and(|caller| of.contains(&caller))
     }
 
-    /// Whether a member of the active or the retiring federation calls.
+    /// Whether the caller is a member of the active or the retiring federation.
     fn is_federator(&mut self) -> bool {
         let active = self.active_federation();
         let retiring = self.retiring_federation();
         self.is_member(&active) || retiring.is_some_and(|retiring| self.is_member(&retiring))
     }
 
-    /// Whether a member of a federation calls.
+    /// Whether the caller is a member of this federation.
     fn is_member(&self, federation: &Federation) -> bool {
         members::accounts(federation).any(|account| self.call.caller == Some(account))
     }

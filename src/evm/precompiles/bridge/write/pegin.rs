@@ -1,4 +1,4 @@
-//! Peg-ins and signatures: the checks before the work, which itself is not simulated.
+//! Checks of peg-ins and signatures. What follows the checks is not simulated.
 
 use alloy_primitives::Address;
 
@@ -9,8 +9,7 @@ use crate::consensus::bitcoin::{double_sha256, reversed};
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
 
-/// `registerBtcTransaction`: nothing happens to a transaction that was processed before or has too
-/// few confirmations.
+/// `registerBtcTransaction`: a transaction that was processed before or has too few confirmations is ignored.
 pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let public = bridge.has(Rule::Rskip199);
     if !public && !bridge.is_federator() {
@@ -34,7 +33,7 @@ pub(in super::super) fn register(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> D
     Err(Refusal::NotSimulated("registerBtcTransaction"))
 }
 
-/// `registerBtcCoinbaseTransaction`: the store is set up before anything is looked at.
+/// `registerBtcCoinbaseTransaction`: the store is initialised before any check.
 pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     bridge.btc_head()?;
     match args.get(2).is_some_and(|tree| is_whole_tree(tree.bytes())) {
@@ -43,7 +42,7 @@ pub(in super::super) fn register_coinbase(bridge: &mut Bridge<'_>, args: &[Arg<'
     }
 }
 
-/// `registerFastBridgeBtcTransaction`: a code for bad addresses, and for callers other than the
+/// `registerFastBridgeBtcTransaction`: returns a code for invalid addresses, and for callers other than the
 /// liquidity provider's contract.
 pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let [_, _, _, _, refund, contract, provider, _] = args else { return Err(Refusal::Failed) };
@@ -60,7 +59,8 @@ pub(in super::super) fn register_fast(bridge: &mut Bridge<'_>, args: &[Arg<'_>])
 }
 
 impl Bridge<'_> {
-    /// Whether bytes are a version of this network and a hash; before RSKIP-284 more may follow.
+    /// Whether the bytes are an address version of this network and a hash. Before RSKIP-284 further bytes
+    /// may follow.
     fn is_address(&self, bytes: &[u8]) -> bool {
         let long_enough = if self.has(Rule::Rskip284) { bytes.len() == 21 } else { bytes.len() >= 21 };
         let version = bytes.first().is_some_and(|first| {
@@ -79,7 +79,7 @@ pub(in super::super) fn sign(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     }
 }
 
-/// Whether a partial Merkle tree is as long as its counts say: 4 bytes, hashes, flag bytes.
+/// Whether a partial Merkle tree has the length that its counts state: 4 bytes, hashes, flag bytes.
 fn is_whole_tree(tree: &[u8]) -> bool {
     let size = || {
         let (hashes, len) = count(tree.get(4..)?)?;
@@ -90,7 +90,7 @@ fn is_whole_tree(tree: &[u8]) -> bool {
     size() == Some(tree.len())
 }
 
-/// A variable-length count of up to 31 bits, and the bytes it takes.
+/// A variable-length count of up to 31 bits, and its length in bytes.
 fn count(bytes: &[u8]) -> Option<(u32, usize)> {
     let (first, rest) = bytes.split_first()?;
     let len = match first {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_are_as_long_as_they_say() {
+    fn trees_must_have_the_length_they_state() {
         let mut tree = [1, 0, 0, 0, 1].to_vec();
         tree.extend([7; 32]);
         tree.extend([1, 1]);

@@ -1,4 +1,4 @@
-//! `releaseBtc`: a peg-out is asked for.
+//! `releaseBtc`: requests a peg-out.
 
 use alloc::vec::Vec;
 
@@ -13,7 +13,7 @@ use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
 use crate::evm::precompiles::bitcoin::hash160;
 
-/// Why a request is rejected, as the event has it.
+/// Why a request is rejected, with the codes of the event.
 #[derive(Clone, Copy)]
 enum Reason {
     LowAmount = 1,
@@ -21,8 +21,8 @@ enum Reason {
     FeeAboveValue = 3,
 }
 
-/// Queues the value sent for the address of the sender's own key, or rejects it. A contract's value
-/// stays with the Bridge.
+/// Queues a peg-out of the value sent, to the address of the sender's key, or rejects it. If a contract
+/// calls, the Bridge keeps the value.
 pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     if !bridge.call.is_direct() {
         if !bridge.has(Rule::Rskip185) {
@@ -31,7 +31,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done 
         bridge.reject(Reason::CallerContract);
         return Ok(None);
     }
-    // A local call has no signature to take the key from.
+    // A local call has no signature from which to recover the key.
     let run = bridge.call.transaction.ok_or(Refusal::Failed)?;
     let key = run.transaction.recover_public_key().ok_or(Refusal::Failed)?;
     let to = hash160(&compressed(&key));
@@ -55,7 +55,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done 
     Ok(None)
 }
 
-/// A public key in 33 bytes.
+/// Compresses a public key to 33 bytes.
 fn compressed(key: &[u8; 64]) -> Vec<u8> {
     let odd = key.last().is_some_and(|last| last & 1 == 1);
     let mut out = alloc::vec![if odd { 3 } else { 2 }];
@@ -64,8 +64,8 @@ fn compressed(key: &[u8; 64]) -> Vec<u8> {
 }
 
 impl Bridge<'_> {
-    /// The least peg-out leaves something after its fee (RSKIP-219, inclusive); before, it was a
-    /// constant and exclusive.
+    /// Why the amount is refused, if it is. From RSKIP-219 on the minimum is inclusive and covers the fee;
+    /// before, it was a constant and exclusive.
     fn refusal(&mut self, amount: u64) -> Result<Option<Reason>, Refusal> {
         if !self.has(Rule::Rskip219) {
             let low = amount <= self.constants.legacy_minimum_pegout;
@@ -80,7 +80,7 @@ impl Bridge<'_> {
         Ok(Some(if minimum == needed { Reason::FeeAboveValue } else { Reason::LowAmount }))
     }
 
-    /// Amount in events: wei since RSKIP-427, satoshi before.
+    /// Amount in events: wei from RSKIP-427 on, satoshi before.
     fn event_amount(&self) -> U256 {
         if self.has(Rule::Rskip427) {
             self.call.value
@@ -94,7 +94,7 @@ impl Bridge<'_> {
         self.event(REJECTED, Some(self.caller()), &words, &[]);
     }
 
-    /// Before RSKIP-427 what is less than a satoshi was not given back.
+    /// Returns the value to the caller. Before RSKIP-427 the Bridge kept what was less than a satoshi.
     fn refund(&mut self) -> Result<(), Refusal> {
         let (value, caller) = (self.call.value, self.caller());
         let whole = U256::from(satoshi(&value)).saturating_mul(U256::from(WEI));

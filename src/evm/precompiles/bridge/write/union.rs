@@ -1,4 +1,4 @@
-//! The union contract: its address, its cap, what it borrows, and the events it leaves.
+//! The union contract: its address, its cap, the amount it borrows, and its events.
 
 use alloc::vec::Vec;
 
@@ -17,16 +17,16 @@ use crate::types::rlp;
 const MAX_EVENT: usize = 128;
 /// The caller is not the union contract.
 const UNAUTHORISED: i64 = -1;
-/// Amount or cap out of range.
+/// The amount or cap is out of range.
 const INVALID: i64 = -2;
-/// Switched off.
+/// The transfer is disabled.
 const DISABLED: i64 = -3;
 const BORROWED: &str = "weisTransferredToUnionBridge";
 const REQUESTS: &str = "unionBridgeRequestEnabled";
 const RELEASES: &str = "unionBridgeReleaseEnabled";
 
 impl Bridge<'_> {
-    /// Fails unless the caller is the one who may do this.
+    /// Fails unless the caller is the union voter at this index.
     fn only(&self, who: usize) -> Result<(), Refusal> {
         let voter = self.constants.union_voters.get(who);
         match voter.is_some() && voter.copied() == self.call.caller {
@@ -49,7 +49,7 @@ impl Bridge<'_> {
         self.save_hashed(name, bytes);
     }
 
-    /// Switched on unless the cell says otherwise.
+    /// Whether the permission in this cell is on. The default is on.
     fn enabled(&mut self, name: &str) -> bool {
         number(&self.hashed(name)).is_none_or(|on| on == 1)
     }
@@ -86,7 +86,7 @@ pub(in super::super) fn set_address(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -
     code(0)
 }
 
-/// `increaseUnionBridgeLockingCap`: above what it is, up to twice that.
+/// `increaseUnionBridgeLockingCap`: the new cap must be above the current one and at most twice as high.
 pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     bridge.only(1)?;
     let (cap, current) = (word(args, 0), bridge.union_cap());
@@ -99,7 +99,7 @@ pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) 
     code(0)
 }
 
-/// `requestUnionBridgeRbtc`: lends to the union contract up to the cap.
+/// `requestUnionBridgeRbtc`: lends to the union contract, up to the cap.
 pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     if !bridge.is_union() {
         return code(UNAUTHORISED);
@@ -121,7 +121,7 @@ pub(in super::super) fn request(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Do
     code(0)
 }
 
-/// `releaseUnionBridgeRbtc`: takes value back; what it does not take goes back to the caller.
+/// `releaseUnionBridgeRbtc`: takes back the value sent. If it is refused, it is returned to the caller.
 pub(in super::super) fn release(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
     let (caller, value) = (bridge.caller(), bridge.call.value);
     let answer = take_back(bridge, value);
@@ -154,10 +154,10 @@ fn take_back(bridge: &mut Bridge<'_>, value: U256) -> i64 {
     }
 }
 
-/// `setUnionBridgeTransferPermissions`: whether it may borrow and give back.
+/// `setUnionBridgeTransferPermissions`: whether the union contract may borrow and may give back.
 pub(in super::super) fn set_permissions(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     bridge.only(2)?;
-    // Java takes the low 32 bits of a bool.
+    // Java reads a bool from the low 32 bits.
     let on = |index: usize| args.get(index).is_some_and(|arg| arg.int() != 0);
     let wanted = (on(0), on(1));
     if wanted != (bridge.enabled(REQUESTS), bridge.enabled(RELEASES)) {

@@ -1,7 +1,7 @@
-//! `updateCollections`: federators push the Bridge's work on.
+//! `updateCollections`: federators trigger the Bridge's pending work.
 //!
-//! Simulated as long as the federation has no coins to spend: they come with peg-ins, which are not
-//! simulated.
+//! It is simulated only while the federation has no coins to spend, because coins come from peg-ins, which
+//! are not simulated.
 
 use alloy_primitives::U256;
 
@@ -12,11 +12,11 @@ use super::events::COMMIT_FAILED;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
 
-/// Requests tried one by one in a call, before RSKIP-271.
+/// Number of requests that one call tries, before RSKIP-271.
 const TRIES: usize = 30;
-/// RLP of no items.
+/// The empty RLP list.
 const EMPTY: u8 = 0xc0;
-/// Cells of a federation's validation.
+/// Cells of the validation of a proposed federation.
 const VALIDATION: [&str; 4] =
     ["svpFundTxHashUnsigned", "svpFundTxSigned", "svpSpendTxHashUnsigned", "svpSpendTxWaitingForSignatures"];
 
@@ -36,7 +36,7 @@ pub(in super::super) fn run(bridge: &mut Bridge<'_>, _: &[Arg<'_>]) -> Done {
 }
 
 impl Bridge<'_> {
-    /// Writes a list cell back, empty if it was absent; whether it has items.
+    /// Writes a list cell back (an absent one as an empty list) and returns whether it has items.
     pub(super) fn keep_list(&mut self, name: &str) -> bool {
         let cell = self.named(name);
         let empty = matches!(cell.as_ref(), [] | [EMPTY]);
@@ -44,7 +44,8 @@ impl Bridge<'_> {
         !empty
     }
 
-    /// Peg-outs from the queue. Without coins a batch is not made; an empty queue moves the next one.
+    /// Serves the peg-out queue. Without coins no batch is made. If the queue is empty, the next batch is
+    /// postponed.
     fn serve_queue(&mut self) -> Result<(), Refusal> {
         let mut queue = self.queue()?;
         let coins = self.has_coins();
@@ -53,7 +54,7 @@ impl Bridge<'_> {
             return Err(Refusal::NotSimulated("updateCollections with peg-outs to make"));
         }
         if !self.has(Rule::Rskip271) {
-            // Requests that fail go behind those that were not tried.
+            // Requests that fail are moved behind those that were not tried.
             let tried = TRIES.min(queue.len());
             queue.rotate_left(tried);
             self.save_queue(&queue);
@@ -68,7 +69,7 @@ impl Bridge<'_> {
         Ok(())
     }
 
-    /// Peg-outs that wait for confirmations: none, while none are made.
+    /// Peg-outs that wait for confirmations. There are none, because none are made.
     fn keep_confirmations(&mut self) -> Result<(), Refusal> {
         let mut waiting = self.keep_list("releaseTransactionSet");
         if self.has(Rule::Rskip146) {
@@ -85,7 +86,8 @@ impl Bridge<'_> {
         Ok(())
     }
 
-    /// The next federation's height becomes the active one's once it is old enough (RSKIP-186).
+    /// Makes the next federation's creation height the active one's once that federation is old enough
+    /// (RSKIP-186).
     fn update_heights(&mut self) {
         const NEXT: &str = "nextFedCreationBlockHeight";
         if !self.has(Rule::Rskip186) {
@@ -99,7 +101,7 @@ impl Bridge<'_> {
         }
     }
 
-    /// The proposed federation has some time to prove that it can spend; without coins it cannot.
+    /// The proposed federation must prove within a period that it can spend. Without coins it cannot.
     fn validate(&mut self) -> Result<(), Refusal> {
         let Some(proposed) = self.proposed_federation() else { return Ok(()) };
         let end = proposed.block.saturating_add(self.constants.validation_period);

@@ -1,4 +1,4 @@
-//! Votes on one cell: the fee, the locking cap.
+//! Votes that change one cell: the fee and the locking cap.
 
 use super::super::federation::{number, number_cell};
 use super::super::session::{Bridge, Done};
@@ -9,10 +9,10 @@ use crate::evm::precompiles::abi::Arg;
 
 /// Highest fee per 1,000 bytes that can be voted, in satoshi.
 const MAX_FEE: i64 = 5_000_000;
-/// Caller may not vote, or the number is out of range.
+/// The caller may not vote, or the number is out of range.
 const REFUSED: i64 = -10;
 
-/// `voteFeePerKbChange`: 1 when counted.
+/// `voteFeePerKbChange`: 1 if the vote is counted.
 pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     const ELECTION: &str = "feePerKbElection";
     let voters = bridge.constants.fee_voters;
@@ -36,7 +36,7 @@ pub(in super::super) fn fee_per_kb(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) ->
     code(if counted { 1 } else { -1 })
 }
 
-/// `increaseLockingCap`: whether the cap was raised, to at most twice what it was.
+/// `increaseLockingCap`: whether the cap was raised. It can at most double.
 pub(in super::super) fn increase_cap(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
     let cap = args.first().and_then(Arg::signed).filter(|cap| *cap > 0).ok_or(Refusal::Failed)?;
     if !bridge.is_any(bridge.constants.cap_voters) {
