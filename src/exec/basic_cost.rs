@@ -1,4 +1,4 @@
-//! What a transaction pays before anything runs; some to the Bridge pay nothing.
+//! Gas charged before a transaction runs. Some transactions to the Bridge are free.
 
 use alloy_primitives::{address, Address};
 
@@ -10,9 +10,9 @@ use crate::types::Transaction;
 /// The Bridge.
 pub(super) const BRIDGE: Address = address!("0000000000000000000000000000000001000006");
 
-/// Gas that a transaction needs before anything runs: what its data cost, or nothing where it is free
-/// (to the Bridge, from those who keep it going, as long as Bridge transactions are not paid). Its
-/// sender's signature must have been accepted.
+/// Gas that a transaction needs before it runs: its intrinsic gas, or 0 if it is free. Until Bridge
+/// transactions are paid, those of the Bridge's operators are free. The caller has checked the sender's
+/// signature.
 pub fn basic_cost(transaction: &Transaction, sender: &Address, network: &Network, rules: RuleSet) -> u64 {
     if transaction.to == Some(BRIDGE) && is_free_transaction(sender, network.chain_id, rules) {
         return 0;

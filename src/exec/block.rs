@@ -1,4 +1,4 @@
-//! A block: its lists of transactions executed on its parent's state, and compared with its header.
+//! Execution of a block on its parent's state, and comparison of the result with the header.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -20,30 +20,31 @@ use crate::state::{Touches, World};
 use crate::trie::Trie;
 use crate::types::{Header, Receipt, SenderError, Transaction, REMASC_ADDRESS};
 
-/// A transaction's price is at most this many times the block's minimum (RSKIP-252).
+/// A transaction's gas price is at most this many times the block's minimum (RSKIP-252).
 const PRICE_CAP: u64 = 100;
 
 /// A block to execute.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockInput<'a> {
-    /// Its header; only what instructions see of it, its number, edges and transactions root are used.
+    /// Header of the block. Only the fields visible to instructions, the number, the edges and the
+    /// transactions root are used.
     pub header: &'a Header,
-    /// Its transactions, REMASC's last.
+    /// Transactions of the block; the REMASC transaction is the last one.
     pub transactions: &'a [Transaction],
-    /// Their senders, where they were recovered before; otherwise they are recovered here.
+    /// Senders of the transactions, if already recovered. Otherwise they are recovered here.
     pub senders: Option<&'a [Address]>,
 }
 
-/// What the execution of a block gives.
+/// The result of executing a block.
 #[derive(Clone, Debug)]
 pub struct ExecutedBlock {
-    /// The state behind it.
+    /// The state after the block.
     pub state: Trie,
     /// Receipts in block order.
     pub receipts: Vec<Receipt>,
-    /// Senders in block order; the zero address for REMASC's transaction.
+    /// Senders in block order; the zero address for the REMASC transaction.
     pub senders: Vec<Address>,
-    /// Addresses of created contracts, by transaction.
+    /// Address of the created contract for each transaction.
     pub contract_addresses: Vec<Option<Address>>,
     /// Gas used by all transactions.
     pub gas_used: u64,
@@ -51,16 +52,16 @@ pub struct ExecutedBlock {
     pub paid_fees: U256,
     /// Bloom of all logs.
     pub logs_bloom: Bloom,
-    /// Methods of native contracts that failed because this version does not execute them, with the
+    /// Methods of native contracts that failed because this version does not implement them, each with the
     /// index of the transaction.
     pub unsimulated: Vec<(usize, Unsimulated)>,
 }
 
-/// Executes a block on its parent's state. Its transactions and lists are checked here, and nothing of
-/// its header; [`check_block`] compares the outcome with the header.
+/// Executes a block on its parent's state. This checks the transactions and their lists, but not the header;
+/// [`check_block`] compares the result with the header.
 ///
 /// # Errors
-/// The first rule the transactions break.
+/// The first rule that the transactions break.
 pub fn execute_block(
     network: &Network,
     parent_state: &Trie,
@@ -72,10 +73,10 @@ pub fn execute_block(
     execute_in(&context, parent_state, block, observer)
 }
 
-/// [`execute_block`] in a context that may interrupt it.
+/// As [`execute_block`], in a context that can interrupt the execution.
 ///
 /// # Errors
-/// The first rule the transactions break.
+/// The first rule that the transactions break.
 pub fn execute_in(
     context: &BlockContext<'_>,
     parent_state: &Trie,
@@ -109,10 +110,10 @@ pub fn execute_in(
     Ok(run.finish(sequential.world.commit(), fees))
 }
 
-/// Compares what execution gave with the header.
+/// Compares the result of the execution with the header.
 ///
 /// # Errors
-/// Every field that differs.
+/// All fields that differ.
 pub fn check_block(
     executed: &ExecutedBlock,
     header: &Header,
@@ -120,7 +121,7 @@ pub fn check_block(
 ) -> Result<(), Vec<Mismatch>> {
     let format = root_format(network, header.number);
     let mismatches: Vec<Mismatch> = [
-        // Before RSKIP-126 headers hold the root of another trie.
+        // Before RSKIP-126, the state root in headers is that of another trie.
         network
             .active(Rule::Rskip126, header.number)
             .then(|| Mismatch::between("stateRoot", header.state_root, executed.state.root()))
@@ -140,12 +141,12 @@ pub fn check_block(
     }
 }
 
-/// Gas limit of a block in the reference's 63 bits.
+/// Gas limit of a block, capped at the 63 bits of the reference node.
 pub(super) fn block_gas(limit: U256) -> u64 {
     u64::try_from(limit).unwrap_or(MAX_GAS).min(MAX_GAS)
 }
 
-/// Rules that need no state.
+/// Checks the rules that need no state.
 fn check_transactions(context: &BlockContext<'_>, block: &BlockInput<'_>) -> Result<(), BlockError> {
     let number = context.environment.number;
     let Some((last, others)) = block.transactions.split_last() else { return Err(BlockError::Remasc) };
@@ -175,7 +176,7 @@ fn check_transactions(context: &BlockContext<'_>, block: &BlockInput<'_>) -> Res
     Ok(())
 }
 
-/// The block's rules about prices.
+/// Checks the block's rules on gas prices.
 pub(super) fn check_price(context: &BlockContext<'_>, transaction: &Transaction) -> Result<(), TxError> {
     let minimum = context.environment.minimum_gas_price;
     let price = gas_price(transaction);
@@ -189,8 +190,8 @@ pub(super) fn check_price(context: &BlockContext<'_>, transaction: &Transaction)
     Ok(())
 }
 
-/// The sender of a transaction, where the network accepts its signature. The reference looks at the
-/// signature after all else, which only decides what is reported.
+/// Recovers the sender of a transaction and checks that its signature is valid on the network. The reference
+/// node checks the signature last. The order only decides which error is reported.
 pub(super) fn sender_of(network: &Network, transaction: &Transaction) -> Result<Address, SenderError> {
     transaction.recover_sender(network.chain_id)
 }
@@ -206,8 +207,8 @@ struct BlockRun<'a, 'b> {
 }
 
 impl BlockRun<'_, '_> {
-    /// Executes the parallel lists, each on the state before them, and gives the sequential list
-    /// that goes on where they end.
+    /// Executes each parallel list on the state before them, and returns the sequential list, which continues
+    /// on their merged state.
     fn parallel(
         &mut self,
         world: World,
@@ -285,7 +286,7 @@ impl BlockRun<'_, '_> {
         Ok(())
     }
 
-    /// Starts to remember keys for the observer, if he wants them.
+    /// Starts recording keys if the observer watches them.
     fn watch(&self, list: &mut TransactionList) -> bool {
         let watched = self.observer.watches_access();
         if watched {
@@ -344,7 +345,7 @@ impl BlockRun<'_, '_> {
     }
 }
 
-/// The REMASC transaction: its fees come first, where they were not paid one by one.
+/// Runs the REMASC transaction. If fees were not credited after each transaction, they are credited first.
 pub(super) fn run_remasc(
     context: &BlockContext<'_>,
     list: &mut TransactionList,

@@ -1,4 +1,4 @@
-//! What every transaction of a block sees.
+//! The context shared by all transactions of a block.
 
 use alloc::vec::Vec;
 
@@ -9,48 +9,48 @@ use crate::consensus::{Network, RuleSet};
 use crate::evm::{RunContext, Setting};
 use crate::types::{Address, Header, SealedHeader};
 
-/// The ancestors of a block, on its own branch.
+/// The ancestors of a block on its own branch.
 pub trait Ancestry {
-    /// The ancestor at a height below the block's.
+    /// The ancestor at a height below the block.
     fn header(&self, number: u64) -> Option<SealedHeader>;
 
-    /// Its uncles, in the order in which it names them.
+    /// The uncles of an ancestor, in the order of its list.
     fn uncles(&self, number: u64) -> Option<Vec<Header>>;
 
-    /// Total difficulty, uncles included, up to that ancestor; only BlockHeader's
-    /// `getCumulativeWork` asks for it.
+    /// Total difficulty, uncles included, up to an ancestor. Only the method `getCumulativeWork` of the
+    /// BlockHeader contract uses it.
     fn total_difficulty(&self, _number: u64) -> Option<U256> {
         None
     }
 
-    /// Its hash.
+    /// The hash of an ancestor.
     fn hash(&self, number: u64) -> Option<B256> {
         self.header(number).map(|header| header.hash())
     }
 }
 
-/// The block that is executed.
+/// The block being executed.
 pub struct BlockContext<'a> {
-    /// Its network.
+    /// Network of the block.
     pub network: &'a Network,
-    /// Rules at its height.
+    /// Rules at the height of the block.
     pub rules: RuleSet,
-    /// What its instructions see of it.
+    /// Fields of the block that instructions can read.
     pub environment: BlockEnvironment,
-    /// Its ancestors.
+    /// Ancestors of the block.
     pub ancestry: &'a dyn Ancestry,
-    /// Asked every few thousand instructions; `true` gives the block up.
+    /// Called every few thousand instructions; `true` aborts the block.
     pub interrupt: &'a dyn Fn() -> bool,
 }
 
 impl<'a> BlockContext<'a> {
-    /// The context of a block that nothing interrupts.
+    /// Creates the context of a block that is never interrupted.
     pub fn new(network: &'a Network, environment: BlockEnvironment, ancestry: &'a dyn Ancestry) -> Self {
         let rules = network.rules(environment.number);
         Self { network, rules, environment, ancestry, interrupt: &|| false }
     }
 
-    /// What the machine sees of the block.
+    /// The fields of the block for the machine.
     pub(super) fn setting(&self, origin: Address) -> Setting {
         Setting {
             chain_id: self.network.chain_id,

@@ -1,4 +1,4 @@
-//! Why a block is refused, and what of it differs from its header.
+//! Why a block is refused, and which header fields its execution contradicts.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,22 +11,22 @@ use super::sublists::EdgeError;
 use super::transaction_error::TxError;
 use crate::state::AccessKey;
 
-/// The rule that a block breaks.
+/// The rule that the block breaks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BlockError {
-    /// The last transaction is not REMASC's.
+    /// The last transaction is not the REMASC transaction of this block.
     #[error("the last transaction is not the REMASC transaction of this block")]
     Remasc,
-    /// Not the transactions that the header commits to.
+    /// The header commits to other transactions.
     #[error("transactionsRoot: {expected}, the transactions give {found}")]
     TransactionsRoot {
-        /// The header's root.
+        /// The root in the header.
         expected: B256,
-        /// Root of the list.
+        /// The root of the list.
         found: B256,
     },
-    /// The edges do not divide the transactions.
+    /// The edges do not divide the transactions into lists.
     #[error("rskPteEdges: {0}")]
     Edges(#[from] EdgeError),
     /// A transaction breaks a rule.
@@ -34,17 +34,17 @@ pub enum BlockError {
     Transaction {
         /// Index in the block.
         index: usize,
-        /// Its hash.
+        /// Hash of the transaction.
         hash: B256,
-        /// The rule.
+        /// The rule that it breaks.
         error: TxError,
     },
-    /// Two parallel lists are not independent.
+    /// Two parallel lists conflict.
     #[error("parallel lists {lists:?} both use {key:?}")]
     Conflict {
-        /// The lists, counted from 0.
+        /// Indices of the lists, from 0.
         lists: (usize, usize),
-        /// What one writes and the other reads or writes.
+        /// A key that one list writes and the other reads or writes.
         key: AccessKey,
     },
     /// A transaction of a parallel list calls the Bridge or REMASC.
@@ -52,39 +52,39 @@ pub enum BlockError {
     SharedContract {
         /// Index in the block.
         index: usize,
-        /// Its hash.
+        /// Hash of the transaction.
         hash: B256,
     },
-    /// An ancestor that the block's execution needs is not known.
+    /// An ancestor that the execution needs is not known.
     #[error(transparent)]
     UnknownAncestor(#[from] UnknownAncestor),
-    /// As many senders as transactions are needed.
+    /// The numbers of senders and transactions differ.
     #[error("{senders} senders for {transactions} transactions")]
     Senders {
-        /// Senders given.
+        /// Number of senders.
         senders: usize,
-        /// Transactions.
+        /// Number of transactions.
         transactions: usize,
     },
-    /// What its execution gives is not what its header says.
+    /// The result of the execution contradicts the header.
     #[error("execution gives another header: {}", list(.0))]
     Mismatch(Vec<Mismatch>),
 }
 
-/// A field of the header that the execution gives differently.
+/// A header field that differs from the result of the execution.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field} is {expected}, execution gives {found}")]
 pub struct Mismatch {
     /// The field, by its JSON name.
     pub field: &'static str,
-    /// What the header says.
+    /// Value in the header.
     pub expected: String,
-    /// What the execution gives.
+    /// Value computed by the execution.
     pub found: String,
 }
 
 impl Mismatch {
-    /// The field where the two differ.
+    /// Compares the two values and returns the mismatch, if any.
     pub(super) fn between<T: PartialEq + core::fmt::Display>(
         field: &'static str,
         expected: T,

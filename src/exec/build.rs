@@ -1,4 +1,4 @@
-//! A new block from candidates: what fits and follows the rules, in the lists of RSKIP-144.
+//! Building a new block: candidates that fit and obey the rules are placed in the lists of RSKIP-144.
 
 use alloc::vec::Vec;
 
@@ -20,32 +20,32 @@ use crate::state::World;
 use crate::trie::Trie;
 use crate::types::{Receipt, Transaction, REMASC_ADDRESS};
 
-/// A transaction that may go into a block, with the sender its signature was checked for.
+/// A candidate for a block, with the sender recovered from its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// The transaction.
     pub transaction: Transaction,
-    /// Its sender.
+    /// Sender of the transaction.
     pub sender: Address,
 }
 
-/// A block without header.
+/// A new block without its header.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// Its transactions in order, REMASC's last.
+    /// Transactions in order; the REMASC transaction is the last one.
     pub transactions: Vec<Transaction>,
-    /// Ends of the parallel lists, for the header.
+    /// Ends of the parallel lists, for the header's edges.
     pub edges: Vec<u16>,
-    /// What its execution gives.
+    /// Result of the execution.
     pub executed: ExecutedBlock,
-    /// Candidates that are not in it: hash and reason.
+    /// Candidates that were not included: hash and reason.
     pub dropped: Vec<(B256, TxError)>,
 }
 
-/// Builds a block on a state from candidates, in their order as far as lists allow.
+/// Builds a block on a state from candidates, in their order as far as the lists allow.
 ///
 /// # Errors
-/// An ancestor that REMASC needs is missing; candidates that break a rule are dropped.
+/// A missing ancestor that REMASC needs. Candidates that break a rule are dropped.
 pub fn build_block(
     network: &Network,
     parent_state: &Trie,
@@ -56,11 +56,11 @@ pub fn build_block(
     build_in(&BlockContext::new(network, template.clone(), ancestry), parent_state, candidates)
 }
 
-/// [`build_block`] in a context that may interrupt it. The block ends before the transaction that is interrupted, which
-/// is dropped; candidates behind it are not looked at.
+/// As [`build_block`], in a context that can interrupt the execution. If a transaction is interrupted, it is
+/// dropped, the block ends before it, and later candidates are not tried.
 ///
 /// # Errors
-/// An ancestor that REMASC needs is missing.
+/// A missing ancestor that REMASC needs.
 pub fn build_in(
     context: &BlockContext<'_>,
     parent_state: &Trie,
@@ -90,7 +90,7 @@ pub fn build_in(
     builder.finish()
 }
 
-/// A transaction in its list.
+/// A transaction that was placed in a list.
 struct Taken<'a> {
     candidate: &'a Candidate,
     end: TransactionEnd,
@@ -113,13 +113,14 @@ impl<'a> Builder<'a, '_> {
         }
         check_price(self.context, transaction)?;
         let gas_limit = gas_limit(transaction);
-        // Only a transaction that may not fit the sequential list can be dropped after it ran.
+        // A transaction can only be dropped after its execution if it may not fit into the sequential list.
         let backup = (!self.schedule.fits(SEQUENTIAL, gas_limit)).then(|| self.backup());
         self.list.gas_used = self.schedule.used(SEQUENTIAL);
         if self.parallel {
             self.list.world.track_touches();
         }
-        // The place in the block, which TXINDEX gives: RSKIP-191 ends it before RSKIP-144 brings several lists.
+        // Index in the block, which TXINDEX pushes. The opcode ended with RSKIP-191, before RSKIP-144
+        // introduced several lists.
         let index = self.lists.iter().map(Vec::len).sum();
         let item = Item { index, transaction, sender: candidate.sender };
         let end = self.list.execute(self.context, item, None)?;
@@ -161,7 +162,7 @@ impl<'a> Builder<'a, '_> {
         }
         self.list.gas_used = self.schedule.used(SEQUENTIAL);
         let index = executed.transactions.len();
-        // The transaction that ends every block runs whatever the time.
+        // The REMASC transaction, which ends every block, is executed even if the time is used up.
         let BlockContext { network, rules, ref environment, ancestry, .. } = *self.context;
         let context =
             BlockContext { network, rules, environment: environment.clone(), ancestry, interrupt: &|| false };
@@ -187,7 +188,7 @@ impl<'a> Builder<'a, '_> {
     }
 }
 
-/// The block so far.
+/// The parts of the block so far.
 #[derive(Default)]
 struct Parts {
     transactions: Vec<Transaction>,
@@ -198,7 +199,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Cumulative gas starts again in each list.
+    /// Appends a list. Cumulative gas restarts in each list.
     fn take_list(&mut self, list: Vec<Taken<'_>>) {
         let mut cumulative = 0u64;
         for Taken { candidate, mut end } in list {

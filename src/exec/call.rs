@@ -1,4 +1,4 @@
-//! `eth_call`: one message on the state behind a block, with the block itself as its environment.
+//! `eth_call`: runs a message on the state after a block, with that block as its environment.
 
 use alloc::vec::Vec;
 
@@ -16,16 +16,16 @@ use crate::evm::{
 use crate::state::{OverriddenState, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};
 
-/// A message to execute. Nothing is checked of it: a local call needs neither balance nor nonce.
+/// A message to execute. A local call needs neither balance nor nonce, so neither is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallMessage {
-    /// Sender; none is the reference's null sender: CALLER is 0, but account 0 is not involved.
+    /// Sender. `None` is the null sender of the reference node: CALLER is 0, but account 0 is not involved.
     pub from: Option<Address>,
-    /// Callee; none creates a contract.
+    /// Callee; `None` creates a contract.
     pub to: Option<Address>,
-    /// Gas limit; none, and everything above the cap, means the cap.
+    /// Gas limit, at most the cap; `None` is the cap.
     pub gas: Option<u64>,
-    /// Gas price in wei, only for GASPRICE: fees are not charged.
+    /// Gas price in wei, for GASPRICE only. No fee is charged.
     pub gas_price: U256,
     /// Value in wei.
     pub value: U256,
@@ -33,25 +33,25 @@ pub struct CallMessage {
     pub data: Bytes,
 }
 
-/// The block a call sees: the selected block itself, not the one after it.
+/// The block in which a call runs. This is the selected block, not the one after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEnvironment {
-    /// Height.
+    /// Block number.
     pub number: u64,
     /// Time in seconds since 1970.
     pub timestamp: u64,
     /// Miner.
     pub coinbase: Address,
-    /// Its own difficulty, not the total.
+    /// Difficulty of the block, not the total difficulty.
     pub difficulty: U256,
     /// Gas limit.
     pub gas_limit: U256,
-    /// Minimum gas price in wei: BASEFEE (RSKIP-412).
+    /// Minimum gas price in wei, which BASEFEE pushes (RSKIP-412).
     pub minimum_gas_price: U256,
 }
 
 impl From<&Header> for BlockEnvironment {
-    /// A header without a miner, which no valid block has, shows address 0.
+    /// If the header has no miner, which no valid header lacks, the coinbase is address 0.
     fn from(header: &Header) -> Self {
         Self {
             number: header.number,
@@ -64,43 +64,44 @@ impl From<&Header> for BlockEnvironment {
     }
 }
 
-/// The blocks before the one a call sees, on its own branch. `None` is what is not at hand.
+/// The blocks before the one in which a call runs, on its branch. `None` means that the data are not
+/// available.
 pub trait BlockHashes {
     /// Hash of the block at a height.
     fn block_hash(&self, number: u64) -> Option<B256>;
 
-    /// Its header.
+    /// Header of the block at a height.
     fn header(&self, _number: u64) -> Option<SealedHeader> {
         None
     }
 
-    /// Its uncles.
+    /// Uncles of the block at a height.
     fn uncles(&self, _number: u64) -> Option<Vec<Header>> {
         None
     }
 
-    /// Total difficulty, uncles included, up to it.
+    /// Total difficulty, uncles included, up to the block at a height.
     fn total_difficulty(&self, _number: u64) -> Option<U256> {
         None
     }
 }
 
-/// Where a call runs.
+/// The context of a call.
 pub struct CallContext<'a> {
-    /// State behind the block.
+    /// State after the block.
     pub state: &'a dyn StateReader,
-    /// Hashes of its ancestors.
+    /// Hashes of the block's ancestors.
     pub hashes: &'a dyn BlockHashes,
     /// The block.
     pub block: &'a BlockEnvironment,
-    /// Rules at its height.
+    /// Rules at the height of the block.
     pub rules: RuleSet,
     /// Chain id.
     pub chain_id: u64,
 }
 
-/// Runs a message. A run that misses facts goes on with zeros to find more of them, and ends in
-/// [`CallStop::Lacking`] with all of them; its result is thrown away.
+/// Runs a message. If data are missing, the run continues with zeros to find more missing data, and ends in
+/// [`CallStop::Lacking`] with all of them. Its result is then discarded.
 pub fn call(
     context: &CallContext<'_>,
     message: &CallMessage,
@@ -110,8 +111,8 @@ pub fn call(
     call_watched(context, message, overrides, limits, None)
 }
 
-/// As [`call`], watched. A call straight to a native contract, and one with less gas than its
-/// intrinsic price, shows no frame.
+/// As [`call`], with an inspector. No frame is reported for a direct call of a native contract, or if the gas
+/// is below the intrinsic gas.
 pub fn call_watched<'a>(
     context: &CallContext<'_>,
     message: &CallMessage,
@@ -143,7 +144,7 @@ pub fn call_watched<'a>(
         return Ok(CallResult::new(settle_direct(ended.map_err(stop)?, limit, gas), complete));
     }
     let ended = machine.run(first);
-    // What is missing comes first: a run on zeros may stop where a run on the state would not.
+    // Missing data are reported first: a run on zeros may stop where a run on the real state would not.
     let complete = machine.state().finish()?;
     let outcome = settle(ended.map_err(stop)?, limit);
     Ok(CallResult::new(outcome, complete))
@@ -179,8 +180,8 @@ fn run_context<'a>(
     run
 }
 
-/// A call straight to a native contract. One that refuses its input is a success without output,
-/// as such a transaction's receipt has it; its input is not cut to length.
+/// Result of a direct call of a native contract. If the contract refuses its input, the call succeeds without
+/// output, like the receipt of such a transaction. The input is not cut to the contract's maximum length.
 fn settle_direct(end: DirectEnd, limit: u64, gas: u64) -> CallOutcome {
     let output = match end.outcome {
         Direct::Done(output) => output,
@@ -195,7 +196,7 @@ fn out_of_gas(limit: u64) -> CallOutcome {
     CallOutcome::Halt { reason: HaltReason::OutOfGas, gas_used: limit }
 }
 
-/// Gas used: what is gone, less refunds of at most half of it.
+/// Result of a run. Gas used is the gas spent, minus refunds of at most half of it.
 fn settle(end: FrameEnd, limit: u64) -> CallOutcome {
     let spent = limit.saturating_sub(end.gas_left);
     match end.failure {

@@ -1,4 +1,4 @@
-//! `eth_estimateGas`: the least gas limit with which a message succeeds.
+//! `eth_estimateGas`: finds the lowest gas limit with which a message succeeds.
 
 use alloc::borrow::Cow;
 
@@ -10,34 +10,33 @@ use super::result::{CallOutcome, CallStop};
 use crate::evm::{intrinsic_gas, FrameClose, FrameStart, HaltReason, Inspector};
 use crate::state::{OverriddenState, StateError, StateOverride, StateReader};
 
-/// What an estimate ends with.
+/// The result of an estimate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Estimate {
-    /// The message succeeds with this limit, and fails with one less: a transaction on the same
-    /// state needs no more. Programs that look at the gas they have left may succeed with less
-    /// still, or fail with more.
+    /// The message succeeds with this limit, and fails with one less. A transaction on the same state needs
+    /// no more. Code that reads the gas left may also succeed with less, or fail with more.
     Gas(u64),
-    /// The sender has less than the value.
+    /// The sender's balance is less than the value.
     InsufficientFunds,
-    /// It reverts, however much gas it gets.
+    /// The message reverts with any amount of gas.
     Revert {
         /// Revert data.
         output: Bytes,
     },
-    /// It fails with all the gas it may have.
+    /// The message fails with the highest possible gas limit.
     Halt {
-        /// Why.
+        /// Reason of the failure.
         reason: HaltReason,
-        /// That gas: the block's gas limit, what was given, or what the sender can pay.
+        /// The highest possible limit: the block's gas limit, the message's own limit, or what the sender can
+        /// pay.
         cap: u64,
     },
 }
 
-/// Finds the least gas limit with which the message succeeds on this state and in this block.
+/// Finds the lowest gas limit with which the message succeeds on this state and in this block.
 ///
-/// `message.gas` bounds the search, and so do the block's gas limit, `limits.gas_cap` and what the
-/// sender can pay for at the message's gas price. As for a transaction, that price is taken from the
-/// sender's balance before the run.
+/// The limit is at most `message.gas`, the block's gas limit, `limits.gas_cap` and what the sender can pay at
+/// the message's gas price. As in a transaction, the gas is paid from the sender's balance before the run.
 pub fn estimate(
     context: &CallContext<'_>,
     message: &CallMessage,
@@ -73,7 +72,7 @@ struct Search<'a, 'l> {
     message: &'a CallMessage,
     overrides: &'a StateOverride,
     limits: &'a RunLimits<'l>,
-    /// Who pays for gas, and their balance.
+    /// The account that pays for gas, and its balance.
     purse: Option<(Address, U256)>,
 }
 
@@ -83,14 +82,14 @@ impl Search<'_, '_> {
         let outcome = self.attempt(cap, Some(&mut spent))?;
         let used = match outcome {
             CallOutcome::Success { gas_used, .. } => match spent.gas {
-                // Refunds come after everything is paid.
+                // Refunds are credited after all gas has been paid.
                 Some(gas) => gas.saturating_add(self.intrinsic()),
                 None => gas_used,
             },
             CallOutcome::Revert { output, .. } => return Ok(Estimate::Revert { output }),
             CallOutcome::Halt { reason, .. } => return Ok(Estimate::Halt { reason, cap }),
         };
-        // What the run spent is enough, unless a call was given less than it asked for and noticed.
+        // The gas spent is sufficient, unless a call gets less than it asked for and the code depends on it.
         let used = used.min(cap);
         if self.succeeds(used)? {
             return Ok(Estimate::Gas(used));
@@ -98,9 +97,9 @@ impl Search<'_, '_> {
         self.narrow(used, cap)
     }
 
-    /// The least limit above `fails` that succeeds; `works` is known to.
+    /// Searches the lowest limit above `fails` that succeeds. `works` is known to succeed.
     fn narrow(&self, mut fails: u64, mut works: u64) -> Result<Estimate, CallStop> {
-        // Little is missing as a rule: strides of growing length first, then halves.
+        // Usually only a little gas is missing, so try growing steps first, then bisect.
         let mut stride = (fails / 64).max(2_300);
         loop {
             let probe = fails.saturating_add(stride);
@@ -146,7 +145,7 @@ impl Search<'_, '_> {
     }
 }
 
-/// Gas of the outermost frame, refunds not taken off.
+/// Gas spent by the outermost frame, before refunds.
 #[derive(Default)]
 struct Spent {
     depth: usize,

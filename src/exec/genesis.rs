@@ -1,4 +1,4 @@
-//! Block 0 with its state.
+//! Block 0 and its state.
 
 use crate::consensus::{Genesis, GenesisError, Network};
 use crate::trie::Trie;
@@ -7,29 +7,29 @@ use crate::types::SealedHeader;
 /// Block 0 of a network.
 #[derive(Clone, Debug)]
 pub struct GenesisBlock {
-    /// Its header.
+    /// Header of the block.
     pub header: SealedHeader,
-    /// The state behind it.
+    /// State after the block.
     pub state: Trie,
 }
 
 impl GenesisBlock {
-    /// The reference's own regtest genesis, byte for byte.
+    /// The regtest genesis of the reference node, byte for byte.
     #[must_use]
     pub fn regtest() -> Self {
         Self::new(&Genesis::regtest(), &Network::regtest())
     }
 
-    /// Block 0 of an allocation on a network.
+    /// Block 0 of a genesis on a network.
     #[must_use]
     pub fn new(genesis: &Genesis, network: &Network) -> Self {
         Self { header: genesis.header(network), state: genesis.computed_state(network) }
     }
 
-    /// Block 0 of an allocation file in the reference's format.
+    /// Block 0 of an allocation file in the format of the reference node.
     ///
     /// # Errors
-    /// The file is no genesis.
+    /// The file is not a valid genesis.
     pub fn from_json(text: &str, network: &Network) -> Result<Self, GenesisError> {
         Ok(Self::new(&Genesis::from_json(text)?, network))
     }
@@ -40,14 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regtest_is_the_reference_s() {
+    fn the_regtest_genesis_equals_that_of_the_reference_node() {
         let block = GenesisBlock::regtest();
         assert_eq!(block.header.hash(), Network::regtest().genesis_hash);
         assert_eq!(block.header.state_root, block.state.root());
     }
 
     #[test]
-    fn contracts_of_a_file() {
+    fn contracts_of_an_allocation_file_are_in_the_state() {
         let text = r#"{"alloc":{"00":{},"1111111111111111111111111111111111111111":{"balance":"7","nonce":"2",
             "contract":{"code":"6001","data":{"05":"2a"}}}},"timestamp":"0x00","extraData":"0x","gasLimit":"0x989680",
             "difficulty":"0x01","coinbase":"0x3333333333333333333333333333333333333333","minimumGasPrice":"0x00"}"#;

@@ -1,17 +1,19 @@
-//! When a host ends the execution of blocks: a time limit, or a program that is about to exit.
+//! Interrupts of block execution by the host: a time limit, or a program that is about to exit.
 
 use alloc::sync::Arc;
 use core::fmt;
 
-/// What a host decides while blocks are mined or imported. The core knows no clock, so the host measures time.
+/// Decides when the host interrupts the mining or import of blocks. The core has no clock, so the host
+/// measures time.
 pub trait Watchdog: Send + Sync {
-    /// The execution of another block begins; `false` when the time for blocks of this message is used up.
+    /// Called when the execution of another block begins. Returns `false` if the time for the blocks of this
+    /// message is used up.
     fn next_block(&self) -> bool;
 
-    /// Whether the block that is being executed has used up its time, or the program is about to exit.
+    /// Whether the block being executed has used up its time, or the program is about to exit.
     fn is_due(&self) -> bool;
 
-    /// Whether the program is about to exit: nothing more is to be changed.
+    /// Whether the program is about to exit, so that nothing may be changed any more.
     fn is_stopping(&self) -> bool;
 }
 
@@ -20,7 +22,7 @@ pub trait Watchdog: Send + Sync {
 pub struct Interrupts(Option<Arc<dyn Watchdog>>);
 
 impl Interrupts {
-    /// Interrupts when the watchdog says so.
+    /// Interrupts as the watchdog decides.
     #[must_use]
     pub fn by(watchdog: Arc<dyn Watchdog>) -> Self {
         Self(Some(watchdog))

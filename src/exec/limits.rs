@@ -1,26 +1,27 @@
-//! What one run may use.
+//! Limits of one run.
 
-/// Gas of a call at most, as the reference caps it (`rpc.callGasCap`).
+/// Highest gas limit of a call, as in the reference node (`rpc.callGasCap`).
 pub const CALL_GAS_CAP: u64 = 10_000_000;
-/// Missing facts one run may name: more than a contract call needs in a round, few enough to ask
-/// an upstream for at once. A run that reaches it ends early and names these.
+/// Most missing facts that one run reports. This is more than a contract call needs in one round, and few
+/// enough to request from an upstream at once. A run that reaches the limit ends early with the facts found.
 pub const MAX_MISSING: usize = 512;
-/// Facts one run may read. SLOAD costs 200, so the gas cap alone would allow 50,000.
+/// Most facts that one run may read. SLOAD costs 200 gas, so the gas cap alone would allow 50,000.
 pub const MAX_KEYS: usize = 16_384;
 
-/// Storage cells up to which a contract's whole storage is listed in traces, as the reference's
-/// `vm.structured.initStorageLimit`.
+/// Most storage cells of a contract whose whole storage is listed in traces, as in the reference node
+/// (`vm.structured.initStorageLimit`).
 pub const MAX_LISTED_CELLS: usize = 10_000;
 
 /// Limits of one run.
 pub struct RunLimits<'a> {
-    /// Gas at most; a call that asks for more is clamped silently, as in the reference.
+    /// Highest gas limit. As in the reference node, a higher limit of a call is reduced to it without an
+    /// error.
     pub gas_cap: u64,
-    /// Missing facts named before the run ends.
+    /// Number of missing facts after which the run ends.
     pub max_missing: usize,
-    /// Facts read before the run is refused.
+    /// Number of facts read after which the run is refused.
     pub max_keys: usize,
-    /// Asked every few thousand instructions; `true` ends the run.
+    /// Called every few thousand instructions; `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
 }
 
@@ -30,12 +31,12 @@ impl Default for RunLimits<'_> {
     }
 }
 
-/// What a host decides about calls.
+/// Settings of the host for calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallPolicy {
-    /// Gas of one run at most.
+    /// Highest gas limit of one run.
     pub gas_cap: u64,
-    /// Answer `0x` to a call that halts, as the reference does, instead of an error.
+    /// Whether a call that halts returns `0x`, as in the reference node, instead of an error.
     pub silent_halts: bool,
 }
 

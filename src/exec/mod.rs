@@ -1,16 +1,17 @@
-//! Execution: local calls on proven state, which answer or say what they lack; transactions and blocks
-//! on whole states, to the last root.
+//! Execution: local calls on proven state, which return a result or the list of missing data; transactions
+//! and blocks on complete states, up to the resulting state root.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `call`, `recorder`, `result`, `limits`, `estimate` | local calls |
 //! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
-//! | `block`, `block_context`, `block_error`, `sublists`, `activation` | a block, executed and compared |
+//! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block
+//! |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
 //! | `build`, `schedule` | a new block |
-//! | `genesis` | block 0 with its state |
-//! | `interrupts` | when a host ends the execution of blocks |
-//! | `observer`, `trace` | watching |
+//! | `genesis` | block 0 and its state |
+//! | `interrupts` | interrupts of block execution by the host |
+//! | `observer`, `trace` | observers and traces |
 
 mod activation;
 mod basic_cost;

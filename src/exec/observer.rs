@@ -1,4 +1,4 @@
-//! Watching the execution of a block.
+//! Observation of the execution of a block.
 
 use alloy_primitives::{Address, U256};
 
@@ -6,27 +6,28 @@ use crate::evm::{HaltReason, Inspector};
 use crate::state::Access;
 use crate::types::{Receipt, Transaction};
 
-/// Someone who watches a block being executed. Every method does nothing unless written otherwise.
+/// Observes the execution of a block. All methods do nothing by default.
 pub trait BlockObserver {
-    /// The transaction at this index is about to run: who watches its frames, if anybody.
+    /// The transaction at this index is about to run. Returns the inspector of its frames, if any.
     fn inspector(&mut self, _index: usize) -> Option<&mut dyn Inspector> {
         None
     }
 
-    /// Whether [`Self::accessed`] should be told; remembering keys costs time.
+    /// Whether to report [`Self::accessed`]. Recording keys takes time.
     fn watches_access(&self) -> bool {
         false
     }
 
-    /// Up to and including the transaction at this index, and since the last report, these keys of the state were
-    /// looked at or changed, also in frames that were rolled back. A parallel list reports once, at its last transaction.
+    /// Reports the state keys that were read or changed since the last report, up to and including the
+    /// transaction at this index. Keys of reverted frames are included. A parallel list is reported once, at
+    /// its last transaction.
     fn accessed(&mut self, _index: usize, _access: &Access) {}
 
-    /// REMASC, inside the transaction that just started, pays this much (wei) to an account.
+    /// REMASC pays this amount (wei) to an account, in the transaction that just started.
     fn remasc_payment(&mut self, _to: Address, _value: U256) {}
 
-    /// The transaction at this index has run. A transaction that runs no code (a transfer, a call
-    /// straight to a native contract, REMASC's own) may have reported no frame at all.
+    /// The transaction at this index has run. A transaction that runs no code (a transfer, a direct call of a
+    /// native contract, the REMASC transaction) may have reported no frame.
     fn executed(&mut self, _index: usize, _executed: &Executed<'_>) {}
 }
 
@@ -35,17 +36,17 @@ pub trait BlockObserver {
 pub struct Executed<'a> {
     /// The transaction.
     pub transaction: &'a Transaction,
-    /// Its sender; the zero address for REMASC's.
+    /// Sender of the transaction; the zero address for REMASC.
     pub sender: Address,
-    /// Its receipt.
+    /// Receipt of the transaction.
     pub receipt: &'a Receipt,
-    /// What it returned: return data, revert data, or the new contract's code.
+    /// Output: return data, revert data, or the code of the new contract.
     pub output: &'a [u8],
-    /// How it failed: `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on a halt.
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
 }
 
-/// Nobody watches.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoObserver;
 

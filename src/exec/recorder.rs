@@ -1,4 +1,4 @@
-//! The state under a run that goes on with zeros where something is missing, and remembers it.
+//! The state below a local call. Missing data are recorded and read as zero, so that the run can continue.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -12,10 +12,10 @@ use crate::evm::{EvmAccount, EvmState};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};
 
-/// Proof that a run missed nothing.
+/// Proof that no data were missing in a run.
 pub(super) struct Complete(());
 
-/// State, block hashes, and what a run could not read of them.
+/// State and block hashes, and a record of what a run could not read.
 pub(super) struct Recorder<'a> {
     state: &'a dyn StateReader,
     hashes: &'a dyn BlockHashes,
@@ -26,7 +26,8 @@ pub(super) struct Recorder<'a> {
     read: usize,
     lacking: BTreeSet<StateKey>,
     corrupt: Option<(StateKey, Corrupt)>,
-    /// Whose code a hash belongs to, and its length; filled as accounts are read.
+    /// For each code hash, an account with this code and the length of the code. Filled when accounts are
+    /// read.
     codes: BTreeMap<B256, (Address, u32)>,
 }
 
@@ -52,7 +53,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// The witness that nothing was missed, or what was.
+    /// Returns the proof that nothing was missing, or an error with what was.
     pub(super) fn finish(&self) -> Result<Complete, CallStop> {
         if let Some((key, fault)) = &self.corrupt {
             return Err(CallStop::Corrupt { key: *key, fault: fault.clone() });
@@ -66,12 +67,12 @@ impl<'a> Recorder<'a> {
         Ok(Complete(()))
     }
 
-    /// A fact about an ancestor, or nothing and a note.
+    /// Returns a fact about an ancestor, or records it as missing.
     fn note_ancestor<T>(&mut self, read: Option<T>, key: StateKey) -> Option<T> {
         self.note(read.map(Some).ok_or(StateError::Missing(key)))
     }
 
-    /// The value, or zero and a note.
+    /// Returns the value read, or records the failure and returns zero.
     fn note<T: Default>(&mut self, read: Result<T, StateError>) -> T {
         self.read = self.read.saturating_add(1);
         match read {
@@ -92,7 +93,8 @@ impl EvmState for Recorder<'_> {
     fn account(&mut self, address: Address) -> Option<EvmAccount> {
         let read = self.state.account(&address);
         let account: Option<AccountState> = self.note(read);
-        // Moving the value, even none, makes the sender exist; the null sender is no account.
+        // A transfer creates the sender's account, even if the value is zero. The null sender is not an
+        // account.
         let sends = self.sender == Some(address);
         account.or(sends.then_some(AccountState::EMPTY)).map(|account| {
             self.codes.insert(account.code_hash, (address, account.code_size));

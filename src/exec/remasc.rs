@@ -1,4 +1,4 @@
-//! The REMASC transaction: shares the fees of a block that has matured.
+//! The REMASC transaction, which distributes the fees of a mature block.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::state::World;
 use crate::types::rlp::{put_str, put_u256, ListBuf};
 use crate::types::{Header, Log, REMASC_ADDRESS};
 
-/// An ancestor, or its uncles, that REMASC needs is not at hand.
+/// An ancestor that REMASC needs, or its list of uncles, is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("ancestor block {0} or its uncles are not known")]
 pub struct UnknownAncestor(pub u64);
@@ -23,12 +23,13 @@ pub struct UnknownAncestor(pub u64);
 /// First topic of a payment's log.
 const TOPIC: &[u8] = b"mining_fee_topic";
 
-/// Slot of a cell: its name in ASCII at the end of the word.
+/// Slot of the cell with this name: the name in ASCII, right-aligned.
 fn slot(name: &str) -> U256 {
     U256::try_from_be_slice(name.as_bytes()).unwrap_or_default()
 }
 
-/// Runs the fee distribution of a block on the state before it; the logs of its payments.
+/// Distributes the fees due in a block, on the state before its REMASC transaction, and returns the logs of
+/// the payments.
 pub(super) fn distribute(
     context: &BlockContext<'_>,
     world: &mut World,
@@ -55,7 +56,7 @@ pub(super) fn distribute(
     Ok(logs)
 }
 
-/// The block whose fees are shared, with the uncles of its height that its descendants name.
+/// The block whose fees are distributed, with the uncles of the same height that its descendants include.
 fn candidate(ancestry: &dyn Ancestry, number: u64) -> Result<Candidate, UnknownAncestor> {
     let header = ancestry.header(number).ok_or(UnknownAncestor(number))?;
     let mut siblings = Vec::new();
@@ -101,7 +102,7 @@ fn read_ledger(world: &mut World) -> Ledger {
     }
 }
 
-/// Numbers lose their zeros and vanish at zero; the flag is always one byte.
+/// Stores the numbers without leading zeros, and removes cells with zero. The flag is always one byte.
 fn write_ledger(world: &mut World, ledger: &Ledger) {
     let mut put = |name, value: U256| world.set_word(&REMASC_ADDRESS, &slot(name), value);
     put("rewardBalance", ledger.reward);

@@ -1,4 +1,4 @@
-//! Who gets how much of a matured block's fees: pure arithmetic. All divisions round down.
+//! Shares of a mature block's fees: pure arithmetic. All divisions round down.
 
 use alloc::vec::Vec;
 
@@ -7,51 +7,51 @@ use alloy_primitives::{Address, B256, U256};
 use super::block_context::BlockContext;
 use crate::consensus::Rule;
 
-/// RSK Labs get one part in this many of a reward.
+/// RSK Labs receive one part in this number of a reward.
 const LABS_DIVISOR: u64 = 5;
-/// The federation gets one part in this many of what is left.
+/// The federation receives one part in this number of the rest.
 const FEDERATION_DIVISOR: u64 = 100;
-/// Those who named uncles get one part in this many.
+/// Miners of the blocks that included uncles receive one part in this number.
 const PUBLISHERS_DIVISOR: u64 = 10;
-/// A miner loses one part in this many after a broken selection rule.
+/// Miners lose one part in this number after a violation of the selection rule.
 const PUNISHMENT_DIVISOR: u64 = 10;
-/// An uncle's miner loses one part in this many per block it was named late.
+/// An uncle's miner loses one part in this number for each block by which its inclusion was late.
 const LATE_DIVISOR: u64 = 20;
-/// A reward is paid from this many gas at the minimum price on (RSKIP-85).
+/// Lowest reward that is paid, as an amount of gas at the minimum gas price (RSKIP-85).
 const MINIMUM_PAYABLE_GAS: u64 = 200_000;
-/// The same for each member of the federation.
+/// Lowest payment to each member of the federation, as an amount of gas at the minimum gas price.
 const MEMBER_MINIMUM_PAYABLE_GAS: u64 = 50_000;
 
-/// The block whose fees are shared.
+/// The block whose fees are distributed.
 pub(super) struct Candidate {
     pub(super) number: u64,
     pub(super) hash: B256,
     pub(super) fees: U256,
     pub(super) uncles: u32,
     pub(super) coinbase: Address,
-    /// Uncles of its height, in the order in which its descendants name them.
+    /// Uncles of the same height, in the order in which descendants include them.
     pub(super) siblings: Vec<Sibling>,
 }
 
-/// An uncle beside it.
+/// An uncle of the same height.
 pub(super) struct Sibling {
     pub(super) hash: B256,
     pub(super) fees: U256,
     pub(super) uncles: u32,
     pub(super) coinbase: Address,
-    /// Miner of the block that names it.
+    /// Miner of the block that includes it.
     pub(super) publisher: Address,
-    /// Blocks later than possible that it was named.
+    /// Number of blocks by which its inclusion was late.
     pub(super) late: u64,
 }
 
-/// What REMASC keeps between blocks, in wei, and which of it was written.
+/// Balances that REMASC keeps between blocks, in wei, and flags for those that were written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Ledger {
     pub(super) reward: U256,
     pub(super) burned: U256,
     pub(super) federation: U256,
-    /// The last candidate's siblings broke the selection rule.
+    /// Whether the last candidate's siblings violated the selection rule.
     pub(super) broken: bool,
     pub(super) burned_written: bool,
     pub(super) federation_written: bool,
@@ -65,14 +65,14 @@ impl Ledger {
     }
 }
 
-/// One payment, in wei; zero is paid too.
+/// One payment in wei. Payments of zero are made too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) to: Address,
     pub(super) amount: U256,
 }
 
-/// The payments of one block, in order.
+/// Computes the payments of one block, in order.
 pub(super) fn shares(
     context: &BlockContext<'_>,
     candidate: &Candidate,
@@ -114,7 +114,8 @@ pub(super) fn shares(
     out
 }
 
-/// The last member gets the rest of the division. Shares below the minimum wait in the ledger.
+/// Pays the federation. The last member receives the remainder of the division. Shares below the minimum stay
+/// in the ledger.
 fn pay_federation(
     cut: U256,
     members: &[Address],
@@ -188,8 +189,8 @@ fn pay_with_siblings(
 }
 
 impl Candidate {
-    /// A sibling should have been the main block: twice the fees, or nearly as many and the lower
-    /// hash, or more uncles.
+    /// Whether the selection rule was violated: a sibling should have been the main block, because it has
+    /// more than twice the fees, or more than half the fees and a smaller hash, or more uncles.
     fn breaks_selection(&self) -> bool {
         let better = |sibling: &Sibling| {
             sibling.fees > times(self.fees, 2)
@@ -199,7 +200,7 @@ impl Candidate {
     }
 }
 
-/// `amount / divisor`; nothing for a divisor of zero.
+/// `amount / divisor`; 0 if the divisor is 0.
 fn part(amount: U256, divisor: u64) -> U256 {
     amount.checked_div(U256::from(divisor)).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
-//! Shares of fees against an independent recomputation in Python, for cases that no recording has: several siblings, a
-//! broken selection rule before them, members of every number, rules before RSKIP-85 and RSKIP-218.
+//! Compares the shares of fees with an independent computation in Python, for cases without recordings:
+//! several siblings, an earlier violation of the selection rule, federations of any size, rules before
+//! RSKIP-85 and RSKIP-218.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! How a call ends. Only a run that lacked nothing has a result, and the types say so.
+//! The result of a call. The types ensure that only a run without missing data has a result.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -12,10 +12,9 @@ use crate::evm::precompiles::Unsimulated;
 use crate::evm::HaltReason;
 use crate::state::{Corrupt, StateKey};
 
-/// Outcome of a call that had everything it read.
+/// The outcome of a call for which no data were missing.
 ///
-/// It cannot be made outside this layer, and inside only with a witness that the run missed
-/// nothing:
+/// Other layers cannot create it. This layer creates it only with the proof that no data were missing:
 ///
 /// ```compile_fail
 /// use rootlight::exec::{CallOutcome, CallResult};
@@ -32,7 +31,7 @@ impl CallResult {
         Self { outcome }
     }
 
-    /// The outcome itself.
+    /// Returns the outcome.
     pub fn into_outcome(self) -> CallOutcome {
         self.outcome
     }
@@ -46,28 +45,28 @@ impl Deref for CallResult {
     }
 }
 
-/// What a call does in the end. Gas includes the intrinsic price.
+/// The outcome of a call. Gas includes the intrinsic gas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallOutcome {
-    /// It returned; a creation returns the new code.
+    /// The call returned. A creation returns the new code.
     Success {
         /// Return data.
         output: Bytes,
-        /// Gas used, refunds taken off.
+        /// Gas used, after refunds.
         gas_used: u64,
         /// Logs in order.
         logs: Vec<Log>,
     },
-    /// It reverted.
+    /// The call reverted.
     Revert {
         /// Revert data.
         output: Bytes,
         /// Gas used.
         gas_used: u64,
     },
-    /// It failed and used all its gas.
+    /// The call failed and used all its gas.
     Halt {
-        /// Why.
+        /// Reason of the failure.
         reason: HaltReason,
         /// Gas used: the whole limit.
         gas_used: u64,
@@ -78,40 +77,41 @@ pub enum CallOutcome {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallStop {
-    /// These facts are missing; with them the call gets further.
+    /// These facts are missing. With them, the call can proceed further.
     #[error("{} facts are missing", .0.len())]
     Lacking(BTreeSet<StateKey>),
-    /// The state is committed to, yet unreadable.
+    /// The root commits to state that is invalid.
     #[error("state at {key:?} is corrupt: {fault}")]
     Corrupt {
-        /// What was read.
+        /// The key that was read.
         key: StateKey,
-        /// What is wrong with it.
+        /// The fault of the data.
         fault: Corrupt,
     },
-    /// A method of a native contract that this version does not execute.
+    /// The call needs a method of a native contract that this version does not implement.
     #[error("{0} is not simulated")]
     NotSimulated(Unsimulated),
-    /// The balance of a sender that spends more than it has was read: in the reference it is
-    /// negative then.
+    /// The call reads the balance of a sender that spends more than it has. In the reference node this
+    /// balance is negative.
     #[error("balance of {0} is below zero during this call")]
     OverdrawnBalance(Address),
-    /// A creation that an overridden nonce leads to an existing contract.
+    /// An overridden nonce makes the call create a contract at the address of an existing one.
     #[error("creation over the contract at {0} is not simulated")]
     TakenAddress(Address),
-    /// Overridden balances that add up to 2^256 wei or more.
+    /// Overridden balances sum up to 2^256 wei or more.
     #[error("balances overflow")]
     BalanceOverflow,
-    /// Memory that the rules before RSKIP-150 give away, beyond what this version gives.
-    #[error("call writes far behind its memory")]
+    /// Under the rules before RSKIP-150, the call writes more memory without paying for it than this version
+    /// allows.
+    #[error("call writes far beyond its memory")]
     UnpaidMemory,
-    /// More facts read than one run may.
+    /// The call reads more facts than one run may.
     #[error("call reads more than {limit} facts")]
     TooManyKeys {
         /// The limit.
         limit: usize,
     },
-    /// The interrupt callback ended it.
+    /// The interrupt callback ended the run.
     #[error("call was interrupted")]
     Interrupted,
     /// The overrides are refused.
@@ -123,7 +123,7 @@ pub enum CallStop {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OverrideError {
-    /// A native contract cannot be changed.
+    /// A native contract cannot be overridden.
     #[error("Precompiled contracts can not be overridden")]
     Precompile(Address),
 }

@@ -1,4 +1,4 @@
-//! Which list of a new block a transaction goes to (RSKIP-144), decided from what it read and wrote.
+//! Assignment of transactions to the lists of a new block (RSKIP-144), based on the keys they read and wrote.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -9,10 +9,10 @@ use super::sublists::ListLimits;
 use crate::consensus::network::EXECUTION_THREADS;
 use crate::state::{AccessKey, Touches};
 
-/// Number of the sequential list; the parallel ones are numbered below it.
+/// Index of the sequential list. The parallel lists have lower indices.
 pub(super) const SEQUENTIAL: usize = EXECUTION_THREADS;
 
-/// The lists of a block that is being built.
+/// The lists of a block under construction.
 pub(super) struct Schedule {
     limits: ListLimits,
     /// Gas used in each list.
@@ -22,13 +22,13 @@ pub(super) struct Schedule {
     senders: BTreeMap<Address, usize>,
 }
 
-/// A transaction that was executed.
+/// An executed transaction that is to be assigned to a list.
 pub(super) struct Placed<'a> {
     pub(super) sender: Address,
     pub(super) gas_limit: u64,
     pub(super) gas_used: u64,
     pub(super) touches: &'a Touches,
-    /// It called the Bridge or REMASC.
+    /// Whether it called the Bridge or REMASC.
     pub(super) shared: bool,
 }
 
@@ -54,7 +54,8 @@ impl Schedule {
         self.used(list).saturating_add(gas_limit) <= limit
     }
 
-    /// Puts a transaction into its list; `None` where it fits into none that is open to it.
+    /// Assigns a transaction to a list and returns the list; `None` if it does not fit into any permitted
+    /// list.
     pub(super) fn place(&mut self, placed: &Placed<'_>) -> Option<usize> {
         let wanted = if placed.shared { SEQUENTIAL } else { self.candidate(placed) };
         let list = [wanted, SEQUENTIAL].into_iter().find(|list| self.fits(*list, placed.gas_limit))?;
@@ -75,8 +76,8 @@ impl Schedule {
         Some(list)
     }
 
-    /// The one list that the transaction depends on; the sequential one if there are several; the
-    /// emptiest parallel one if there is none.
+    /// The list on which the transaction depends. If it depends on several, the sequential list; if on none,
+    /// the parallel list with the least gas used.
     fn candidate(&self, placed: &Placed<'_>) -> usize {
         let sender = self.senders.get(&placed.sender).copied();
         let mut lists: BTreeSet<usize> = sender.into_iter().collect();
@@ -100,7 +101,7 @@ impl Schedule {
     }
 }
 
-/// Ends of the parallel lists of these sizes; empty lists have none.
+/// Ends of parallel lists of these sizes. Empty lists have no edge.
 pub(super) fn edges(sizes: [usize; SEQUENTIAL]) -> Vec<u16> {
     let mut edges = Vec::new();
     let mut end = 0usize;
@@ -129,12 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn independent_transactions_spread_and_dependent_ones_follow() {
+    fn independent_transactions_are_spread_and_dependent_ones_stay_together() {
         let mut schedule = Schedule::new(LIMITS);
         assert_eq!(place(&mut schedule, 1, 30, &touches(&[], &[1])), Some(0));
         assert_eq!(place(&mut schedule, 2, 20, &touches(&[], &[2])), Some(1));
         assert_eq!(place(&mut schedule, 3, 10, &touches(&[1], &[3])), Some(0), "reads what list 0 wrote");
-        assert_eq!(place(&mut schedule, 4, 10, &touches(&[1, 2], &[])), Some(SEQUENTIAL), "needs both");
+        assert_eq!(
+            place(&mut schedule, 4, 10, &touches(&[1, 2], &[])),
+            Some(SEQUENTIAL),
+            "depends on both lists"
+        );
         assert_eq!(place(&mut schedule, 2, 10, &touches(&[], &[9])), Some(1), "its sender's list");
         assert_eq!(place(&mut schedule, 4, 10, &touches(&[], &[8])), Some(SEQUENTIAL), "its sender's list");
         assert_eq!(place(&mut schedule, 5, 10, &touches(&[], &[1])), Some(SEQUENTIAL), "read sequentially");
@@ -144,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_contracts_are_called_in_sequence() {
+    fn calls_of_the_bridge_or_remasc_go_to_the_sequential_list() {
         let mut schedule = Schedule::new(LIMITS);
         let touches = touches(&[], &[1]);
         let placed =

@@ -1,4 +1,4 @@
-//! Parallel lists of transactions (RSKIP-144): their gas limits and their edges.
+//! Sublists of transactions (RSKIP-144): gas limits and edges.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -11,15 +11,15 @@ use crate::consensus::{Rule, RuleSet};
 /// Gas limits of the lists of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListLimits {
-    /// Of each parallel list.
+    /// Gas limit of each parallel list.
     pub parallel: u64,
-    /// Of the sequential list.
+    /// Gas limit of the sequential list.
     pub sequential: u64,
 }
 
 impl ListLimits {
-    /// The limits in a block with this gas limit, of which the sequential list gets at least
-    /// `minimum`. Before RSKIP-144 and RSKIP-351 there is one list.
+    /// The limits in a block with gas limit `block`. The sequential list gets at least `minimum`. Before
+    /// RSKIP-144 and RSKIP-351 there is only one list.
     pub fn new(block: u64, minimum: u64, rules: RuleSet) -> Self {
         let threads = EXECUTION_THREADS as u64;
         let third = block.checked_div(threads.saturating_add(1)).unwrap_or(0);
@@ -33,7 +33,7 @@ impl ListLimits {
         Self { parallel, sequential: block.saturating_sub(parallel.saturating_mul(threads)) }
     }
 
-    /// The larger of the two: most gas that a transaction can have.
+    /// The larger limit: the most gas that a transaction can have.
     pub fn largest(&self) -> u64 {
         self.parallel.max(self.sequential)
     }
@@ -44,17 +44,17 @@ pub(super) fn are_parallel(rules: RuleSet) -> bool {
     rules.has(Rule::Rskip144) && rules.has(Rule::Rskip351)
 }
 
-/// Why edges divide no block.
+/// Why edges do not divide a block into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EdgeError {
-    /// More parallel lists than there may be.
+    /// There are too many parallel lists.
     #[error("{0} parallel lists, at most {EXECUTION_THREADS}")]
     TooMany(usize),
-    /// A list that is empty or ends before it starts.
+    /// A list is empty or ends before it starts.
     #[error("list {0} has no transactions")]
     Empty(usize),
-    /// REMASC's transaction must be in the sequential list.
+    /// No transaction is left for the sequential list, which must contain the REMASC transaction.
     #[error("edge {edge} leaves none of the {transactions} transactions for the sequential list")]
     Outside {
         /// The last edge.
@@ -64,7 +64,7 @@ pub enum EdgeError {
     },
 }
 
-/// The lists of a block: the parallel ones, and where the sequential one starts.
+/// Splits a block into its parallel lists, and returns the index at which the sequential list starts.
 pub(super) fn split(edges: &[u16], transactions: usize) -> Result<(Vec<Range<usize>>, usize), EdgeError> {
     if edges.len() > EXECUTION_THREADS {
         return Err(EdgeError::TooMany(edges.len()));
@@ -72,7 +72,7 @@ pub(super) fn split(edges: &[u16], transactions: usize) -> Result<(Vec<Range<usi
     let mut lists = Vec::new();
     let mut start = 0;
     for (index, edge) in edges.iter().enumerate() {
-        // The reference holds edges in 16 signed bits.
+        // The reference node stores edges in 16 signed bits.
         let end = if *edge > i16::MAX as u16 { 0 } else { usize::from(*edge) };
         if end <= start {
             return Err(EdgeError::Empty(index));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_the_three_cases() {
+    fn the_gas_limit_is_divided_among_the_lists() {
         assert_eq!(limits(30_000_002, 10_000_000), (10_000_000, 10_000_002));
         assert_eq!(limits(10_000_000, 10_000_000), (0, 10_000_000));
         assert_eq!(limits(9_000_000, 10_000_000), (0, 9_000_000));

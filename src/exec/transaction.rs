@@ -1,4 +1,4 @@
-//! One transaction of a block: its rules, its run, its fee and its receipt.
+//! Execution of one transaction of a block: rules, run, fee and receipt.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -18,57 +18,57 @@ use crate::evm::{
 use crate::state::{Account, World};
 use crate::types::{Log, Receipt, Transaction};
 
-/// A transaction in its place.
+/// A transaction with its index and sender.
 #[derive(Clone, Copy)]
 pub struct Item<'a> {
     /// Index in the block.
     pub index: usize,
     /// The transaction.
     pub transaction: &'a Transaction,
-    /// Its sender, as its signature says.
+    /// Sender, recovered from the signature.
     pub sender: Address,
 }
 
-/// A list of transactions that is being executed: the whole block, or one of the lists of RSKIP-144.
+/// A list of transactions being executed: the whole block, or one of the lists of RSKIP-144.
 pub struct TransactionList {
-    /// The state as the list leaves it.
+    /// The state after the transactions executed so far.
     pub world: World,
     /// Gas limit of the list.
     pub gas_limit: u64,
     /// Gas used so far.
     pub gas_used: u64,
-    /// Contracts that its transactions destroyed, or that lists before it did.
+    /// Contracts destroyed by transactions of this list or of lists before it.
     pub destroyed: BTreeSet<Address>,
-    /// Fees so far, in wei.
+    /// Sum of the fees so far, in wei.
     pub fees: U256,
-    /// Codes that ran before.
+    /// Analysed codes of earlier runs.
     pub(super) codes: ReadyCodes,
 }
 
-/// Calls of the Bridge or REMASC, which belong into the sequential list.
+/// Calls of the Bridge or REMASC, which are only allowed in the sequential list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SharedCalls {
-    /// There was one.
+    /// Whether there was such a call.
     pub any: bool,
-    /// There was one that the rules forbid in a parallel list. The reference overlooks calls from constructors of
-    /// contracts that contracts create.
+    /// Whether there was a call that the rules forbid in a parallel list. The reference node ignores calls
+    /// from constructors of contracts that contracts create.
     pub forbidden: bool,
 }
 
-/// How a transaction ended.
+/// The result of a transaction.
 #[derive(Clone, Debug)]
 pub struct TransactionEnd {
-    /// Its receipt.
+    /// Receipt of the transaction.
     pub receipt: Receipt,
-    /// The fee in wei; not always gas used times price.
+    /// Fee in wei; not always the gas used times the price.
     pub fee: U256,
     /// Return data, revert data, or the code of the new contract.
     pub output: Bytes,
-    /// How it failed: `None` on success, `Some(None)` on REVERT.
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
     /// Whether it called the Bridge or REMASC.
     pub shared: SharedCalls,
-    /// Methods of native contracts that failed because this version does not execute them.
+    /// Methods of native contracts that failed because this version does not implement them.
     pub unsimulated: Vec<Unsimulated>,
 }
 
@@ -86,14 +86,15 @@ impl TransactionEnd {
     }
 }
 
-/// What a run leaves besides the state.
+/// The result of a run besides the state.
 struct Ended {
     success: bool,
     failure: Option<Option<HaltReason>>,
     output: Bytes,
     logs: Vec<Log>,
     gas_used: u64,
-    /// Gas that is paid for: all of it where a native contract threw, which the receipt does not say.
+    /// Gas that is paid for. If a native contract threw, all gas is paid for, which the receipt does not
+    /// show.
     gas_paid: u64,
     shared: SharedCalls,
     unsimulated: Vec<Unsimulated>,
@@ -115,7 +116,7 @@ impl Ended {
 }
 
 impl TransactionList {
-    /// A list that starts on this state.
+    /// Creates a list that starts on this state.
     pub fn new(world: World, gas_limit: u64) -> Self {
         Self {
             world,
@@ -127,10 +128,10 @@ impl TransactionList {
         }
     }
 
-    /// Checks a transaction, executes it, and takes its fee; where it is refused, nothing changed.
+    /// Checks a transaction, executes it and charges its fee. If it is refused, the state is unchanged.
     ///
     /// # Errors
-    /// The first rule it breaks.
+    /// The first rule that the transaction breaks.
     pub fn execute(
         &mut self,
         context: &BlockContext<'_>,
@@ -166,7 +167,7 @@ impl TransactionList {
         })
     }
 
-    /// The rules of transactions, in the reference's order; the intrinsic gas.
+    /// Checks the rules of transactions, in the order of the reference node, and returns the intrinsic gas.
     fn check(&mut self, context: &BlockContext<'_>, item: Item<'_>) -> Result<u64, TxError> {
         let Item { transaction, sender, .. } = item;
         let (rules, size) = (context.rules, transaction.data.len());
@@ -234,7 +235,7 @@ impl TransactionList {
         self.run_code(context, item, gas, inspector)
     }
 
-    /// Notes what the transaction touches.
+    /// Records what the transaction touches.
     fn touch(&mut self, touch: Touch) {
         if let Some(touches) = self.world.touches() {
             touch.note(touches);
@@ -252,7 +253,7 @@ impl TransactionList {
         self.world.credit(to, value);
     }
 
-    /// A creation without data makes an account, neither contract nor code.
+    /// Executes a creation without data, which creates an account without code and marker.
     fn create_bare(&mut self, rules: RuleSet, item: Item<'_>) {
         let Some(address) = item.transaction.contract_address(&item.sender) else { return };
         self.touch(Touch::Created(address));
@@ -307,8 +308,9 @@ impl TransactionList {
         Ok(settle(end, limit, shared, unsimulated))
     }
 
-    /// A transaction straight to a native contract. What it wrote stays whatever happens; one that
-    /// throws counts as a success that costs the whole gas limit, and its value does not move.
+    /// Executes a direct call of a native contract. What the contract wrote is kept in any case. If it
+    /// throws, the transaction counts as a success, costs its whole gas limit, and the value is not
+    /// transferred.
     fn run_direct(
         &mut self,
         context: &BlockContext<'_>,
@@ -352,7 +354,7 @@ impl TransactionList {
         })
     }
 
-    /// Takes over what a run changed. Native contracts that were called become contracts.
+    /// Applies the changes of a run. Native contracts that were called get the storage-root marker.
     fn apply(&mut self, changes: Changes, cells: &[(Address, U256, Bytes)], natives: &[Address]) {
         for account in changes.accounts {
             let called = natives.contains(&account.address);
@@ -409,7 +411,7 @@ fn first_frame(item: Item<'_>, gas: u64) -> FirstFrame {
     }
 }
 
-/// Whether no parallel list may call it.
+/// Whether parallel lists may not call the contract.
 fn is_shared(precompile: &Precompile) -> bool {
     matches!(precompile, Precompile::Bridge | Precompile::Remasc)
 }

@@ -1,4 +1,4 @@
-//! Why a transaction cannot be in a block.
+//! Why a transaction cannot be included in a block.
 
 use alloy_primitives::{B256, U256};
 use thiserror::Error;
@@ -6,36 +6,36 @@ use thiserror::Error;
 use crate::evm::{Abort, MAX_INIT_CODE};
 use crate::types::{SenderError, Transaction};
 
-/// A rule of transactions that one breaks, with the reference's text; the order is that in which they
-/// are checked.
+/// The rule that a transaction breaks, with the error text of the reference node. The variants are in the
+/// order of the checks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TxError {
-    /// Below the block's minimum gas price.
+    /// The gas price is below the block's minimum.
     #[error("transaction's gas price lower than block's minimum: {price} < {minimum}")]
     MinimumGasPrice {
-        /// The transaction's, in wei.
+        /// Gas price of the transaction, in wei.
         price: U256,
-        /// The block's, in wei.
+        /// Minimum gas price of the block, in wei.
         minimum: U256,
     },
-    /// More than a hundred times the block's minimum gas price (RSKIP-252).
+    /// The gas price is more than a hundred times the block's minimum (RSKIP-252).
     #[error("transaction's gas price exceeds cap: {price} > {cap}")]
     GasPriceCap {
-        /// The transaction's, in wei.
+        /// Gas price of the transaction, in wei.
         price: U256,
-        /// The most allowed, in wei.
+        /// Highest allowed price, in wei.
         cap: U256,
     },
-    /// Initialisation code of more than 49,152 bytes (RSKIP-438).
+    /// The initialisation code has more than 49,152 bytes (RSKIP-438).
     #[error("Initcode size for contract is invalid, it exceed the max limit size: initcode size = {size} | maxAllowed = {MAX_INIT_CODE} |  tx = {hash}")]
     InitCodeSize {
-        /// Its size in bytes.
+        /// Length of the code in bytes.
         size: usize,
         /// Hash of the transaction.
         hash: B256,
     },
-    /// More gas than is left in its list of transactions.
+    /// The gas limit exceeds the gas that is left in the list of transactions.
     #[error("Too much gas used in this block or sublist(RSKIP144): available in sublist: {} tx sent: {sent}", i128::from(*.limit).saturating_sub(i128::from(*.sent)))]
     ListGas {
         /// Gas limit of the list.
@@ -43,57 +43,58 @@ pub enum TxError {
         /// Gas limit of the transaction.
         sent: u64,
     },
-    /// Less gas than any transaction with such data needs.
+    /// The gas limit is below the intrinsic gas.
     #[error("Not enough gas for transaction execution: tx needs: {needed} tx sent: {sent}")]
     Intrinsic {
-        /// What it needs.
+        /// Intrinsic gas of the transaction.
         needed: u64,
-        /// Its gas limit.
+        /// Gas limit of the transaction.
         sent: u64,
     },
-    /// Not the sender's next nonce.
+    /// The nonce is not the sender's next nonce.
     #[error("Invalid nonce: required: {required} , tx.nonce: {found}")]
     Nonce {
-        /// The sender's.
+        /// Nonce of the sender.
         required: u64,
-        /// The transaction's.
+        /// Nonce of the transaction.
         found: U256,
     },
-    /// The sender cannot pay value and gas.
+    /// The sender cannot pay for value and gas.
     #[error("Not enough cash: Require: {required}, Sender cash: {}{balance}", if *.below_zero { "-" } else { "" })]
     Cash {
-        /// Value and gas limit times price, in wei.
+        /// Value plus gas limit times gas price, in wei.
         required: U256,
-        /// What the sender has, in wei.
+        /// Balance of the sender in wei, or its debt.
         balance: U256,
-        /// Whether that is a debt.
+        /// Whether the balance is a debt.
         below_zero: bool,
     },
-    /// To the BLAKE2 F contract without data before RSKIP-552: the reference fails to find its price.
+    /// A transaction to the BLAKE2 F contract has no data, before RSKIP-552. The reference node fails to
+    /// compute its price.
     #[error(
         "transaction to the BLAKE2 F contract (0x09) without data, which no block may hold before RSKIP-552"
     )]
     NoBlakeData,
-    /// Signed by nobody, or for another chain.
+    /// The signature is invalid or for another chain.
     #[error("Transaction signature not accepted: {0}")]
     Signature(#[from] SenderError),
-    /// It needs what this version does not execute.
+    /// The transaction needs something that this version does not implement.
     #[error("not executed: {0}")]
     NotExecuted(NotExecuted),
-    /// A contract's or a fee payment's transaction that only a block itself may hold.
+    /// The transaction is a REMASC transaction, which only the block itself may contain.
     #[error("transaction is a remasc transaction")]
     Remasc,
 }
 
 impl TxError {
-    /// Whether the host ended the run, which says nothing against the transaction.
+    /// Whether the host interrupted the run, which does not make the transaction invalid.
     #[must_use]
     pub fn is_interruption(&self) -> bool {
         *self == Self::NotExecuted(NotExecuted(Abort::Stopped))
     }
 }
 
-/// What this version does not execute, or was told not to.
+/// The reason why a transaction was not executed: it is not implemented, or the run was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0:?}")]
 pub struct NotExecuted(pub Abort);
@@ -103,10 +104,10 @@ pub(super) fn gas_price(transaction: &Transaction) -> U256 {
     transaction.gas_price.value()
 }
 
-/// Gas limit of a transaction; what does not fit is more than any block has.
+/// Gas limit of a transaction, capped at [`MAX_GAS`], which exceeds the limit of any block.
 pub(super) fn gas_limit(transaction: &Transaction) -> u64 {
     u64::try_from(transaction.gas_limit.value()).unwrap_or(MAX_GAS).min(MAX_GAS)
 }
 
-/// The largest gas the reference knows (63 bits).
+/// Highest gas amount of the reference node (63 bits).
 pub(super) const MAX_GAS: u64 = i64::MAX as u64;

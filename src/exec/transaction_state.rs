@@ -1,4 +1,4 @@
-//! The state under a transaction's run.
+//! The state below a transaction's run.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -12,16 +12,17 @@ use crate::evm::{EvmAccount, EvmState, ReadyCode};
 use crate::state::{Touches, World};
 use crate::types::{Header, SealedHeader};
 
-/// Codes that ran before, ready to run again.
+/// Analysed codes of earlier runs, by hash.
 pub(super) type ReadyCodes = B256Map<ReadyCode>;
 
-/// World, ancestors and code of one run.
+/// State, ancestors and codes of one run.
 pub(super) struct TransactionState<'a, 'b> {
     pub(super) world: &'a mut World,
     pub(super) context: &'a BlockContext<'b>,
     pub(super) destroyed: &'a BTreeSet<Address>,
     pub(super) codes: &'a mut ReadyCodes,
-    /// Whose code a hash is, and its length; filled as accounts are read.
+    /// For each code hash, an account with this code and the length of the code. Filled when accounts are
+    /// read.
     pub(super) owners: BTreeMap<B256, (Address, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Traces of the transactions of a block.
+//! Traces of a block's transactions.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::evm::Inspector;
 use crate::exec::{BlockObserver, Executed};
 use crate::types::{Receipt, Transaction, REMASC_ADDRESS};
 
-/// What to trace.
+/// The kind of trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracer {
     /// Calls, with or without logs.
@@ -26,27 +26,27 @@ pub enum Tracer {
 /// The trace of one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransactionTrace {
-    /// Its index in the block.
+    /// Index of the transaction in the block.
     pub index: usize,
     /// The transaction.
     pub transaction: Transaction,
-    /// Its hash.
+    /// Hash of the transaction.
     pub hash: B256,
-    /// Its sender; the zero address for REMASC's.
+    /// Sender of the transaction; the zero address for REMASC.
     pub sender: Address,
-    /// Its receipt.
+    /// Receipt of the transaction.
     pub receipt: Receipt,
     /// Number of logs in the block before its own.
     pub first_log: usize,
-    /// Whether its logs were wanted with its calls.
+    /// Whether logs were requested with the calls.
     pub with_logs: bool,
-    /// Its calls, where these were traced.
+    /// Calls of the transaction, if traced.
     pub calls: Option<CallTrace>,
-    /// Its instructions, where these were traced.
+    /// Instructions of the transaction, if traced.
     pub steps: Option<StepTrace>,
 }
 
-/// Traces a block, or one transaction of it, while it is executed.
+/// Traces the transactions of a block, or one of them, while the block is executed.
 #[derive(Clone, Debug)]
 pub struct BlockTracer {
     tracer: Tracer,
@@ -64,12 +64,12 @@ enum Running {
 }
 
 impl BlockTracer {
-    /// Traces all transactions, or the one at an index.
+    /// Traces all transactions, or only the one at the index `only`.
     pub fn new(tracer: Tracer, only: Option<usize>) -> Self {
         Self { tracer, only, running: None, first_log: 0, room: Room::default(), traces: Vec::new() }
     }
 
-    /// The traces in block order, or `None` where they were too large to keep.
+    /// The traces in block order; `None` if they exceed the size limit.
     pub fn finish(self) -> Option<Vec<TransactionTrace>> {
         (!self.room.exceeded()).then_some(self.traces)
     }

@@ -1,4 +1,4 @@
-//! The tree of calls of a transaction.
+//! The call tree of a transaction.
 
 use alloc::vec::Vec;
 
@@ -8,30 +8,30 @@ use super::Room;
 use crate::evm::{FrameClose, FrameKind, FrameStart, HaltReason, Inspector};
 use crate::exec::Executed;
 
-/// Bytes that a node takes besides its input and output, as JSON shows it.
+/// Bytes of an entry in JSON, besides its input and output.
 const NODE_BYTES: usize = 600;
 
 /// One entry of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceNode {
-    /// Index of the entry it belongs to; `None` for the first one.
+    /// Index of the parent entry; `None` for the first entry.
     pub parent: Option<usize>,
-    /// What was done.
+    /// The action of the entry.
     pub action: TraceAction,
-    /// How it ended; a destruction has no end of its own.
+    /// The result; `None` for a destruction.
     pub close: Option<FrameClose>,
 }
 
-/// What was done.
+/// The action of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TraceAction {
     /// A call or creation.
     Frame(FrameStart),
     /// SELFDESTRUCT.
     Destruction {
-        /// The contract that goes.
+        /// The contract that is destroyed.
         contract: Address,
-        /// Who gets its balance.
+        /// The account that receives its balance.
         beneficiary: Address,
         /// The balance in wei.
         balance: U256,
@@ -39,12 +39,12 @@ pub enum TraceAction {
 }
 
 impl TraceNode {
-    /// Whether it failed by itself.
+    /// Whether the entry itself failed.
     pub fn failed(&self) -> bool {
         self.close.as_ref().is_some_and(|close| close.failure.is_some())
     }
 
-    /// The call or creation, unless it is a destruction.
+    /// The call or creation; `None` for a destruction.
     pub fn frame(&self) -> Option<&FrameStart> {
         match &self.action {
             TraceAction::Frame(start) => Some(start),
@@ -53,25 +53,25 @@ impl TraceNode {
     }
 }
 
-/// What a transaction did, the transaction itself first, each entry before those it caused.
+/// The actions of a transaction. The first entry is the transaction itself; each entry precedes its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallTrace {
     /// The entries.
     pub nodes: Vec<TraceNode>,
-    /// Logs in order, each with the entry that wrote it, or with the caller of a native contract
-    /// that wrote it; those of failed entries are left out.
+    /// Logs in order, each with the entry that wrote it. A native contract's log belongs to the caller. Logs
+    /// of failed entries are left out.
     pub logs: Vec<(usize, Log)>,
 }
 
 impl CallTrace {
-    /// The entries directly below one.
+    /// The direct children of an entry.
     pub fn children(&self, parent: usize) -> impl Iterator<Item = usize> + '_ {
         let of_parent =
             move |(index, node): (usize, &TraceNode)| (node.parent == Some(parent)).then_some(index);
         self.nodes.iter().enumerate().filter_map(of_parent)
     }
 
-    /// Whether the entry or one it belongs to failed.
+    /// Whether the entry or one of its ancestors failed.
     fn undone(&self, index: usize) -> bool {
         let mut at = Some(index);
         while let Some(node) = at.and_then(|index| self.nodes.get(index)) {
@@ -90,12 +90,12 @@ pub struct CallTracer {
     trace: CallTrace,
     open: Vec<usize>,
     with_logs: bool,
-    /// Room left.
+    /// Remaining space.
     pub room: Room,
 }
 
 impl CallTracer {
-    /// A tracer; `with_logs` also collects logs, which slows the run down.
+    /// Creates a tracer. `with_logs` also collects logs, which slows down the run.
     pub fn new(with_logs: bool) -> Self {
         Self { with_logs, ..Self::default() }
     }
@@ -110,8 +110,8 @@ impl CallTracer {
         Some(index)
     }
 
-    /// The entry that a log belongs to: the newest open one, or its caller if it is a native
-    /// contract, whose logs stay when it fails.
+    /// The entry that a log belongs to: the innermost open entry, or its caller if that entry is a native
+    /// contract, whose logs are kept when it fails.
     fn log_owner(&self) -> usize {
         let Some(index) = self.open.last().copied() else { return 0 };
         let node = self.trace.nodes.get(index);
@@ -119,8 +119,8 @@ impl CallTracer {
         native.and_then(|node| node.parent).unwrap_or(index)
     }
 
-    /// The finished trace. The first entry shows the transaction as it was sent and the gas of its
-    /// receipt; without any frame it stands alone.
+    /// Finishes the trace. The first entry shows the transaction as sent and the gas of its receipt. If no
+    /// frame was reported, it is the only entry.
     pub fn finish(self, executed: &Executed<'_>) -> CallTrace {
         let Self { trace, .. } = self;
         let mut trace = rooted(trace, executed);
@@ -133,7 +133,7 @@ impl CallTracer {
     }
 }
 
-/// A frame without gas and data.
+/// A call or creation with neither gas nor data.
 fn plain_frame(from: Address, to: Option<Address>, value: U256) -> FrameStart {
     FrameStart {
         kind: if to.is_some() { FrameKind::Call } else { FrameKind::Create },
@@ -150,7 +150,7 @@ fn plain_frame(from: Address, to: Option<Address>, value: U256) -> FrameStart {
     }
 }
 
-/// The trace with an entry for the transaction in front, where the run reported none.
+/// Inserts an entry for the transaction at the front, unless the run reported one.
 fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
     let outermost = |node: &TraceNode| node.parent.is_none();
     let tops = trace.nodes.iter().filter(|node| outermost(node)).count();
@@ -166,7 +166,8 @@ fn rooted(mut trace: CallTrace, executed: &Executed<'_>) -> CallTrace {
     for node in &mut trace.nodes {
         node.parent = Some(node.parent.map_or(0, |parent| parent.saturating_add(1)));
     }
-    // Without any entry they were written outside every frame, which is the new first one.
+    // If there were no entries, the logs were written outside of all frames and belong to the new first
+    // entry, which has the same index 0.
     for (node, _) in trace.logs.iter_mut().filter(|_| !trace.nodes.is_empty()) {
         *node = node.saturating_add(1);
     }
@@ -202,7 +203,8 @@ impl Inspector for CallTracer {
 
     fn frame(&mut self, start: FrameStart) {
         let bytes = start.input.len();
-        // What does not fit is lost with everything else; the index then names the last entry.
+        // If the entry does not fit, the whole trace is discarded later. The index then refers to the last
+        // entry.
         let index = self.push(TraceAction::Frame(start), bytes);
         self.open.push(index.unwrap_or(self.trace.nodes.len().saturating_sub(1)));
     }

@@ -1,5 +1,5 @@
-//! Traces: what the transactions of a block called, created, destroyed and wrote, or every
-//! instruction they ran. Made by executing the block again from its parent's state.
+//! Traces of the transactions of a block: their calls, creations, destructions and logs, or all executed
+//! instructions. A trace is made by executing the block again on its parent's state.
 
 mod block;
 mod calls;
@@ -9,11 +9,11 @@ pub use block::{BlockTracer, Tracer, TransactionTrace};
 pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};
 
-/// Bytes that the traces of one question may hold; a run that would keep more keeps nothing more and
-/// says so. A little more than the largest answer can show.
+/// Most bytes of the traces of one request, slightly more than the largest possible answer. A trace that
+/// exceeds it stops collecting and is reported as too large.
 pub const MAX_TRACE_BYTES: usize = 24 << 20;
 
-/// Room for what a trace keeps.
+/// Space left for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     left: usize,
@@ -27,17 +27,17 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Room for this many bytes.
+    /// Space for a number of bytes.
     pub fn new(bytes: usize) -> Self {
         Self { left: bytes, exceeded: false }
     }
 
-    /// Whether something did not fit: the trace is not whole.
+    /// Whether the limit was exceeded, so that the trace is incomplete.
     pub fn exceeded(&self) -> bool {
         self.exceeded
     }
 
-    /// Takes room; `false` once it does not suffice, and ever after.
+    /// Reserves space. Returns `false` if it does not suffice, and in all later calls.
     fn take(&mut self, bytes: usize) -> bool {
         match self.left.checked_sub(bytes) {
             Some(left) if !self.exceeded => {

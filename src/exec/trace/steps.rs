@@ -1,4 +1,4 @@
-//! Every instruction of a transaction.
+//! The executed instructions of a transaction.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -10,62 +10,62 @@ use super::Room;
 use crate::evm::{FrameClose, FrameStart, HaltReason, Inspector, Step, StepEnd};
 use crate::exec::Executed;
 
-/// SLOAD and SSTORE, after which a slot shows up in the trace.
+/// SLOAD and SSTORE. After them the trace shows their slot.
 const SLOAD: u8 = 0x54;
 const SSTORE: u8 = 0x55;
-/// Bytes of an entry without memory, stack and storage, as JSON shows it.
+/// Bytes of an entry in JSON, without memory, stack and storage.
 const STEP_BYTES: usize = 120;
-/// Bytes of a stack word and of a storage entry, as JSON shows them.
+/// Bytes of a stack word and of a storage entry in JSON.
 const WORD_BYTES: usize = 67;
 const SLOT_BYTES: usize = 134;
 
-/// What to leave out.
+/// Parts to leave out of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepOptions {
-    /// No storage with each instruction.
+    /// Leave out storage.
     pub disable_storage: bool,
-    /// No memory.
+    /// Leave out memory.
     pub disable_memory: bool,
-    /// No stack.
+    /// Leave out the stack.
     pub disable_stack: bool,
 }
 
-/// One instruction; memory, stack and storage are those before it.
+/// One instruction. Memory, stack and storage are those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepLog {
     /// Opcode.
     pub opcode: u8,
-    /// Depth of its frame, 0 for the outermost one.
+    /// Depth of the frame, 0 for the outermost one.
     pub depth: usize,
-    /// Place in the code.
+    /// Position in the code.
     pub pc: usize,
-    /// Gas left before it.
+    /// Gas left before the instruction.
     pub gas: u64,
-    /// Gas it took, what it forwarded included; 0 where it failed.
+    /// Gas charged, forwarded gas included; 0 if the instruction failed.
     pub gas_cost: u64,
     /// Memory, a whole number of words.
     pub memory: Bytes,
     /// Stack, bottom first.
     pub stack: Vec<U256>,
-    /// Storage of the running contract as far as known: all of it where the state can list it, and
-    /// else what the frame has touched.
+    /// Known storage of the running contract: the whole storage if the state can list it, otherwise the slots
+    /// that the frame has touched.
     pub storage: Arc<BTreeMap<U256, U256>>,
 }
 
-/// Every instruction of a transaction.
+/// The executed instructions of a transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepTrace {
-    /// The outermost contract; `None` where no code ran.
+    /// The outermost contract; `None` if no code ran.
     pub contract: Option<Address>,
-    /// Its storage before the transaction, where the state can list it.
+    /// Storage of that contract before the transaction, if the state can list it.
     pub first_storage: BTreeMap<U256, U256>,
-    /// Its storage after it.
+    /// Storage of that contract after the transaction.
     pub last_storage: Arc<BTreeMap<U256, U256>>,
-    /// The instructions in the order they ran.
+    /// The instructions in order of execution.
     pub steps: Vec<StepLog>,
-    /// Return data, revert data, or the new contract's code.
+    /// Return data, revert data, or the code of the new contract.
     pub output: Bytes,
-    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on a halt.
+    /// `None` on success, `Some(None)` on REVERT, `Some(Some(_))` on an exceptional halt.
     pub failure: Option<Option<HaltReason>>,
 }
 
@@ -81,19 +81,19 @@ pub struct StepTracer {
     options: StepOptions,
     trace: StepTrace,
     open: Vec<Open>,
-    /// Slot that the running SLOAD or SSTORE names, and the word SSTORE writes.
+    /// Slot of the running SLOAD or SSTORE, and the word that SSTORE writes.
     touched: Option<(U256, Option<U256>)>,
-    /// Room left.
+    /// Remaining space.
     pub room: Room,
 }
 
 impl StepTracer {
-    /// A tracer that leaves out what `options` say.
+    /// Creates a tracer that leaves out the parts named in `options`.
     pub fn new(options: StepOptions) -> Self {
         Self { options, ..Self::default() }
     }
 
-    /// The finished trace.
+    /// Finishes the trace.
     pub fn finish(self, executed: &Executed<'_>) -> StepTrace {
         let mut trace = self.trace;
         if trace.contract.is_none() && !trace.steps.is_empty() {
@@ -105,7 +105,7 @@ impl StepTracer {
         trace
     }
 
-    /// Takes up the slot that the instruction before read or wrote.
+    /// Records the slot that the last instruction read or wrote.
     fn settle(&mut self, stack: &[U256]) {
         let Some((slot, written)) = self.touched.take() else { return };
         let Some(value) = written.or_else(|| stack.last().copied()) else { return };
@@ -136,7 +136,7 @@ impl Inspector for StepTracer {
     }
 
     fn wants_storage(&self) -> bool {
-        // The outermost contract's storage is shown apart, too.
+        // The storage of the outermost contract is also shown separately.
         !self.room.exceeded() && (self.open.is_empty() || !self.options.disable_storage)
     }
 

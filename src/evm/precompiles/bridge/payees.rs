@@ -46,9 +46,9 @@ pub(super) fn address(key: &Key) -> Option<Address> {
     Some(Address::from_word(keccak256(plain.as_bytes().get(1..)?)))
 }
 
-/// Whether a transaction to the Bridge from this sender costs no gas, neither intrinsic gas nor the price of the
-/// method. Until Bridge transactions are paid, this applies to the genesis federation's members and to the accounts
-/// that vote on federation, whitelist and fee.
+/// Whether a transaction to the Bridge from this sender costs no gas, neither intrinsic gas nor the price of
+/// the method. Until Bridge transactions are paid, this applies to the genesis federation's members and to the
+/// accounts that vote on federation, whitelist and fee.
 pub fn is_free_transaction(sender: &Address, chain_id: u64, rules: RuleSet) -> bool {
     if rules.has(Rule::BridgeTxsPaid) {
         return false;

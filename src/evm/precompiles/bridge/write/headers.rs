@@ -65,8 +65,8 @@ fn work(target: U256) -> U256 {
 }
 
 impl Bridge<'_> {
-    /// Fails with the method's name except on the regression test network, whose headers are the only ones checked
-    /// here.
+    /// Fails with the method's name except on the regression test network, whose headers are the only ones
+    /// checked here.
     fn check_network(&self, method: &'static str) -> Result<(), Refusal> {
         match self.constants.bitcoin {
             Bitcoin::Regtest => Ok(()),
