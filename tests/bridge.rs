@@ -1,5 +1,5 @@
-//! The Bridge and the other native contracts by themselves: the method table, cells that roll back with their
-//! frame, votes, and any input over any cells.
+//! Unit tests of the Bridge and other native contracts: the method table, cells that are reverted with their
+//! frame, votes, and random input over random cells.
 
 mod support;
 
@@ -17,14 +17,14 @@ use sha2::{Digest as _, Sha256};
 use support::{bytes, low_address};
 
 const BRIDGE: u64 = 0x0100_0006;
-/// `feePerKb` is voted by this account alone on regtest.
+/// The only account that votes on `feePerKb` on regtest.
 const FEE_VOTER: Address = address!("53f8f6dabd612b6137215ddd7758bb5cdd638922");
 
 fn rules() -> RuleSet {
     Network::regtest().rules(100)
 }
 
-/// A host that is a plain map.
+/// A host that keeps its cells in a map.
 #[derive(Clone, Default)]
 struct Host {
     cells: BTreeMap<(Address, U256), Bytes>,
@@ -97,7 +97,7 @@ fn word(number: u64) -> String {
     format!("{number:064x}")
 }
 
-/// All methods, as the reference declares them.
+/// All methods, with the signatures of the reference node.
 const SIGNATURES: [&str; 83] = [
     "addFederatorPublicKey(bytes)",
     "addFederatorPublicKeyMultikey(bytes,bytes,bytes)",
@@ -184,20 +184,21 @@ const SIGNATURES: [&str; 83] = [
     "clearBaseEvent()",
 ];
 
-/// Prices differ from that of data that is no call, so the table has exactly these methods.
+/// The prices of methods differ from that of data that calls no method, so the table contains exactly these
+/// methods.
 #[test]
-fn the_table_has_every_method_under_its_selector() {
+fn the_table_contains_every_method_with_its_selector() {
     let every: RuleSet = Rule::ALL.iter().copied().collect();
     let mut found = 0;
     for signature in SIGNATURES {
         let selector = &keccak256(signature)[..4];
-        // Words of zeros decode as any arguments: offsets lead to empty ones.
+        // Zero words decode as any arguments, because their offsets lead to empty values.
         let mut input = selector.to_vec();
         input.resize(4 + 32 * 10, 0);
         let data = 2 * input.len() as u64;
         let known = [every, RuleSet::NONE].into_iter().any(|rules| {
             let price = Precompile::Bridge.price(&call_of(&input, None, rules), &mut Host::default());
-            // Those at 23,000 are seen by the price of their data.
+            // Methods with a base price of 23,000 are recognised by the price of their data.
             price.is_ok_and(|price| price.gas != 23_000 && price.gas >= data)
         });
         assert!(known, "{signature}");
@@ -206,14 +207,14 @@ fn the_table_has_every_method_under_its_selector() {
     assert_eq!(found, 83);
 }
 
-/// Prices that a reference node charged for arguments that the data's end cuts off.
+/// Prices that a reference node charged for arguments that are cut off by the end of the data.
 #[test]
-fn cut_arguments_have_the_references_prices() {
+fn truncated_arguments_have_the_prices_of_the_reference_node() {
     let price = |contract: Precompile, selector: &str, zeros: usize| {
         let input = bytes(&(selector.to_owned() + &"00".repeat(zeros)));
         contract.price(&call_of(&input, None, rules()), &mut Host::default()).unwrap().gas
     };
-    // addSignature(bytes,bytes[],bytes): the third offset is behind the first 64 bytes.
+    // addSignature(bytes,bytes[],bytes): the third offset starts after the first 64 bytes.
     let signature = |zeros| price(Precompile::Bridge, "f10b9c59", zeros);
     assert_eq!([63, 64, 70].map(signature), [23_000, 70_136, 70_148]);
     // getMultisigScriptHash(int256,bytes[])
@@ -222,7 +223,7 @@ fn cut_arguments_have_the_references_prices() {
 }
 
 #[test]
-fn one_vote_of_one_voter_sets_the_fee() {
+fn the_vote_of_the_only_voter_sets_the_fee() {
     let mut host = Host::default();
     let vote = format!("0461313e{}", word(50_000));
     assert_eq!(bridge(&mut host, &vote, FEE_VOTER).unwrap(), bytes(&word(1)));
@@ -232,14 +233,14 @@ fn one_vote_of_one_voter_sets_the_fee() {
     let fee = bridge(&mut host, "724ec886", Address::ZERO).unwrap();
     assert_eq!(fee, bytes(&word(50_000)));
 
-    // A stranger's vote writes nothing.
+    // The vote of another account writes nothing.
     let mut host = Host::default();
     let refused = bridge(&mut host, &vote, Address::ZERO).unwrap();
     assert_eq!(U256::from_be_slice(&refused), U256::ZERO.wrapping_sub(U256::from(10)));
     assert!(host.cells.is_empty());
 }
 
-/// A state with three contracts and no cells.
+/// A state of contracts without cells.
 struct Contracts(BTreeMap<Address, Bytes>);
 
 impl EvmState for Contracts {
@@ -294,7 +295,7 @@ impl EvmState for Contracts {
     }
 }
 
-/// Names of the Bridge's cells that a call of `to` leaves.
+/// Number of Bridge cells that a call of `to` leaves written.
 fn cells_after(contracts: &[(u64, String)], to: u64) -> usize {
     let state = Contracts(contracts.iter().map(|(low, code)| (low_address(*low), bytes(code))).collect());
     let run = RunContext::new(rules(), &|| false);
@@ -321,7 +322,7 @@ fn cells_after(contracts: &[(u64, String)], to: u64) -> usize {
 }
 
 #[test]
-fn cells_go_with_the_frame_that_wrote_them() {
+fn cells_are_reverted_with_the_frame_that_wrote_them() {
     // getQueuedPegoutsCount() writes two cells.
     let count = "63f4e4f9635f525f5f6004601c5f630100000661c350f1";
     let reverts = (0x0b, format!("{count}5f5ffd"));
@@ -335,7 +336,7 @@ fn cells_go_with_the_frame_that_wrote_them() {
     assert_eq!(cells_after(&[reverts, stops, last_reverts], 0x0d), 0);
 }
 
-/// A header of height 4 under every hash, its parent's among them.
+/// The store returns a header of height 4 for every hash, also for that of its parent.
 #[test]
 fn a_header_that_is_its_own_parent_ends_the_walk() {
     let cell = [&[0; 35], &[4][..], &[7; 80]].concat();
@@ -349,7 +350,7 @@ fn a_header_that_is_its_own_parent_ends_the_walk() {
     assert_eq!(by_height(4), U256::from(80), "the length of a header");
 }
 
-/// The Bitcoin headers of the public networks begin at the checkpoint that the genesis federation started with.
+/// On public networks, the Bridge's Bitcoin headers begin at the checkpoint of the genesis federation.
 #[test]
 fn the_bitcoin_headers_begin_at_the_checkpoint_of_the_network() {
     let ask = |chain_id, host: &mut Host, input: String| {
@@ -362,7 +363,7 @@ fn the_bitcoin_headers_begin_at_the_checkpoint_of_the_network() {
         let initial = ask(chain_id, &mut Host::default(), "4897193f".into());
         assert_eq!(initial, Ok(bytes(&word(height))), "chain {chain_id}");
     }
-    // Three headers above the checkpoint of mainnet; under the first of them lies the checkpoint's own.
+    // Three headers above mainnet's checkpoint, and the header of the checkpoint itself.
     let mut host = Host::default();
     let (mut previous, mut hashes, mut cell) = ([0u8; 32], Vec::new(), Vec::new());
     for height in 499_968u32..=499_971 {
@@ -383,7 +384,7 @@ fn the_bitcoin_headers_begin_at_the_checkpoint_of_the_network() {
     for below in [word(4), word(u64::MAX), "f".repeat(64)] {
         assert_eq!(ask(30, &mut host, format!("efd44418{below}")), Err(Refusal::Failed), "{below}");
     }
-    // Without a head there is no store yet, and setting it up is not simulated.
+    // Without a head the store is not initialised, and its initialisation is not simulated.
     let none = ask(30, &mut Host::default(), format!("efd44418{}", word(0)));
     assert!(matches!(none, Err(Refusal::NotSimulated(_))), "{none:?}");
 }
@@ -412,7 +413,7 @@ fn inputs() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Something RLP may decode, or not.
+/// Cells that contain RLP, a stored header, or nothing.
 fn cells() -> impl Strategy<Value = Option<Bytes>> {
     let item = proptest::collection::vec(any::<u8>(), 0..40);
     let list = proptest::collection::vec(item, 0..5).prop_map(|items| {
@@ -431,9 +432,10 @@ fn cells() -> impl Strategy<Value = Option<Bytes>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// Whatever the input and the cells: no panic, results in whole words, and the same twice.
+    /// With any input and cells, the call does not panic, results are whole words, and a second call gives
+    /// the same result.
     #[test]
-    fn any_input_over_any_cells_ends(
+    fn random_input_over_random_cells_never_panics(
         input in inputs(),
         cell in cells(),
         contract in 0..NATIVE.len(),

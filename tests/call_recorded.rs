@@ -1,5 +1,5 @@
-//! `eth_call` as the reference's node answered it, over its recorded state: with everything at hand,
-//! and starting from nothing, fetching what each run says it lacks.
+//! `eth_call` compared with recorded answers of the reference node, over its recorded state: with all data
+//! available, and starting from nothing and fetching the data that each run reports as missing.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::*;
 /// Head of the chain when a file was recorded.
 const HEAD: u64 = 0x284;
 
-/// A recorded call: at which block, what, with which overrides, and what came back.
+/// A recorded call: block, message, overrides and answer.
 struct Recorded {
     label: String,
     number: u64,
@@ -35,7 +35,7 @@ enum Answer {
     Revert(Bytes),
 }
 
-/// Height of a block selector, where it names one.
+/// Block number of a block selector, if it names one.
 fn block_number(selector: Option<&Value>, head: u64) -> Option<u64> {
     let Some(selector) = selector else { return Some(head) };
     match selector.as_str()? {
@@ -76,7 +76,7 @@ fn message(request: &Value) -> Option<CallMessage> {
         None => Bytes::new(),
         Some(value) => hex::decode(value.as_str()?.trim_start_matches("0x")).ok()?.into(),
     };
-    // The node reads `gas` only.
+    // The reference node reads only `gas`.
     let gas = amount("gas")?.map(|gas| u64::try_from(gas).unwrap_or(u64::MAX));
     Some(CallMessage {
         from: address("from")?,
@@ -121,7 +121,7 @@ fn overrides(value: Option<&Value>) -> Option<StateOverride> {
     Some(overrides)
 }
 
-/// Why a recorded line is no call to compare.
+/// Parses a recorded line, or returns why it is not compared.
 fn recorded(line: &Value, head: u64) -> Result<Recorded, String> {
     let (request, response) = (&line["request"], &line["response"]);
     if request["method"] != "eth_call" {
@@ -157,7 +157,7 @@ fn full_call(chain: &Chain, recorded: &Recorded) -> Result<CallResult, CallStop>
     call(&context, &recorded.message, &recorded.overrides, &RunLimits::default())
 }
 
-/// The call from the nodes given, fetching what it lacks; with the number of rounds.
+/// Runs the call on the given nodes, fetching missing data. Also returns the number of rounds.
 fn fetched_call(
     chain: &Chain,
     recorded: &Recorded,
@@ -215,7 +215,7 @@ fn compare_file(file: &str, least: usize) {
         let got = match full.as_ref().map(|result| &**result) {
             Ok(CallOutcome::Success { output, .. }) => Answer::Output(output.clone()),
             Ok(CallOutcome::Revert { output, .. }) => Answer::Revert(output.clone()),
-            // The node answers nothing where a call halts.
+            // The reference node returns no output if a call halts.
             Ok(CallOutcome::Halt { .. }) => Answer::Output(Bytes::new()),
             Err(CallStop::NotSimulated(address)) => {
                 *skipped.entry(format!("not simulated: {address}")).or_default() += 1;
@@ -248,7 +248,7 @@ fn calls_of_native_contracts_equal_the_node() {
     compare_file("rpc_precompiles", 202);
 }
 
-/// With any part of the nodes at hand, a call either says what it lacks or gives the full answer.
+/// With any subset of the nodes, a call either reports missing data or gives the full answer.
 #[test]
 fn partial_state_never_changes_an_answer() {
     let Some(shared) = shared() else { return };
@@ -276,7 +276,7 @@ fn partial_state_never_changes_an_answer() {
             Ok(())
         })
         .unwrap();
-    assert!(*seen.borrow() > 100, "the calls hardly lacked anything");
+    assert!(*seen.borrow() > 100, "the calls hardly missed any data");
 }
 
 impl Recorded {
@@ -307,7 +307,7 @@ fn interrupts_and_limits_end_a_run() {
 const READS_FOREVER: &str = "60005b805450600101600256";
 
 #[test]
-fn a_run_names_only_so_many_facts() {
+fn a_run_reports_a_bounded_number_of_missing_facts() {
     let address = low_address(0xc0de);
     let mut state = MapState { hide_all: true, ..MapState::default() };
     let account = MapAccount { code: bytes(READS_FOREVER), contract: true, ..MapAccount::default() };

@@ -1,4 +1,5 @@
-//! What sets Rootstock's calls apart, one small program each; and the ends a call may come to.
+//! The differences between calls on Rootstock and Ethereum, each with a small program, and all outcomes of a
+//! call.
 
 mod support;
 
@@ -67,7 +68,7 @@ fn from_alice(low: u64) -> CallMessage {
     CallMessage { from: Some(low_address(ALICE)), ..to(low) }
 }
 
-/// First word returned.
+/// The first word of the output.
 fn word(outcome: Result<CallOutcome, CallStop>) -> U256 {
     match outcome {
         Ok(CallOutcome::Success { output, .. }) => U256::from_be_slice(&output[..32]),
@@ -82,14 +83,14 @@ fn gas_used(outcome: Result<CallOutcome, CallStop>) -> u64 {
     }
 }
 
-/// Code that returns the word its operations leave on the stack.
+/// Code that returns the word that its operations leave on the stack.
 fn returning(operations: &str) -> String {
     format!("{operations}5f5260205ff3")
 }
 
-/// Gas given back for cleared storage is half of what was spent at most.
+/// The refund for cleared storage is at most half of the gas spent.
 #[test]
-fn refunds_are_half_of_the_gas_at_most() {
+fn refunds_are_at_most_half_of_the_gas_spent() {
     let clearing = |slots: u64| {
         let mut state =
             state(&[(CODE, &(1..=slots).map(|slot| format!("60006{slot:03x}55")).collect::<String>())]);
@@ -102,7 +103,7 @@ fn refunds_are_half_of_the_gas_at_most() {
     assert_eq!([clearing(1), clearing(2), clearing(4)], [1, 2, 4].map(|slots| spent(slots) / 2));
 }
 
-/// A state whose root commits to what cannot be.
+/// A state whose root commits to invalid data.
 struct Odd(MapState, StateKey);
 
 impl Odd {
@@ -134,10 +135,10 @@ impl StateReader for Odd {
     }
 }
 
-/// Who mines can commit to nonsense, and prove it: that is no zero.
+/// A miner can commit to invalid data and prove it. Such data must not be read as zero.
 #[test]
-fn what_is_proven_and_cannot_be_ends_the_run() {
-    // SLOAD 3, and BALANCE of somebody else.
+fn proven_but_invalid_data_end_the_run() {
+    // SLOAD 3, and BALANCE of another account.
     let code = returning("600354610b0b3150");
     let message = from_alice(CODE);
     let fine = Odd(state(&[(CODE, &code)]), StateKey::BlockHash(0));
@@ -153,7 +154,7 @@ fn what_is_proven_and_cannot_be_ends_the_run() {
         let mut odd = Odd(fine.0.clone(), key);
         let corrupt = CallStop::Corrupt { key, fault: Corrupt::LongWord(40) };
         assert_eq!(run(&odd), Err(corrupt.clone()), "{key:?}");
-        // It cannot be had right by fetching anything.
+        // Fetching further data does not help.
         odd.0.hidden.insert(StateKey::Account(low_address(0xb0b)));
         if key != StateKey::Account(low_address(0xb0b)) {
             assert_eq!(run(&odd), Err(corrupt), "{key:?}");
@@ -162,7 +163,7 @@ fn what_is_proven_and_cannot_be_ends_the_run() {
 }
 
 #[test]
-fn the_callee_gets_all_gas() {
+fn the_callee_gets_all_remaining_gas() {
     // CALL(gas: GAS, to: OTHER), out 0..32; return what it returned: its GAS.
     let caller = format!("60205f5f5f5f62{OTHER:06x}5af15060205ff3");
     let state = state(&[(CODE, &caller), (OTHER, &returning("5a"))]);
@@ -192,8 +193,8 @@ fn missing_accounts_cost_more_even_without_value() {
 }
 
 #[test]
-fn four_hundred_frames_deep_and_no_deeper() {
-    // Calls itself with all gas and returns one more than it got back.
+fn calls_are_at_most_four_hundred_frames_deep() {
+    // Calls itself with all gas and returns one more than the inner call returned.
     let code = "60205f5f5f5f305af1505f516001015f5260205ff3";
     let state = state(&[(CODE, code)]);
     assert_eq!(word(run(&state, &to(CODE))), U256::from(401));
@@ -215,7 +216,7 @@ fn contracts_of_transactions_start_at_nonce_zero() {
 }
 
 #[test]
-fn the_null_sender_has_an_address_of_no_bytes() {
+fn contract_addresses_of_the_null_sender_use_an_empty_address() {
     // Init code returns ADDRESS.
     let message = CallMessage { data: bytes("305f5260205ff3"), ..CallMessage::default() };
     let own = Address::from_word(word(run(&state(&[]), &message)).into());
@@ -231,19 +232,23 @@ fn an_inner_constructor_loses_its_refunds() {
     let outer_gas = 3 + 2 + 6 + 3 + 3 + 2 + 32_000 + 2;
     let state = state(&[(CODE, &outer), (OTHER, inner)]);
     assert_eq!(gas_used(run(&state, &to(CODE))), 21_000 + outer_gas + inner_gas);
-    assert_eq!(gas_used(run(&state, &to(OTHER))), 21_000 + inner_gas - 15_000, "a call keeps them");
+    assert_eq!(
+        gas_used(run(&state, &to(OTHER))),
+        21_000 + inner_gas - 15_000,
+        "refunds outside of a constructor are kept"
+    );
 }
 
 #[test]
 fn a_creation_without_funds_keeps_the_return_buffer() {
-    // Call OTHER (returns a word), CREATE with a value it lacks, return RETURNDATASIZE.
+    // Call OTHER (returns a word), CREATE with a value above the balance, return RETURNDATASIZE.
     let code = format!("5f5f5f5f5f62{OTHER:06x}5af1505f5f6001f050{}", returning("3d"));
     let state = state(&[(CODE, &code), (OTHER, &returning("5a"))]);
     assert_eq!(word(run(&state, &to(CODE))), U256::from(32));
 }
 
 #[test]
-fn native_contracts_look_like_no_code() {
+fn native_contracts_have_the_hash_of_empty_code() {
     let size = returning("6301000006 3b".replace(' ', "").as_str());
     let hash = returning("6301000006 3f".replace(' ', "").as_str());
     let state = state(&[(CODE, &size), (OTHER, &hash)]);
@@ -252,26 +257,26 @@ fn native_contracts_look_like_no_code() {
 }
 
 #[test]
-fn a_refused_native_call_costs_its_price_alone() {
-    // STATICCALL(gas: 10000, to: 9) without input fails for nothing.
+fn a_failed_native_call_costs_only_its_price() {
+    // STATICCALL(gas: 10000, to: 9) without input fails and costs no gas.
     let state = state(&[(CODE, &returning("5f5f5f5f6009612710fa"))]);
     assert_eq!(word(run(&state, &to(CODE))), U256::ZERO);
     assert_eq!(gas_used(run(&state, &to(CODE))), 21_000 + 8 + 3 + 3 + 700 + 2 + 6 + 3 + 2);
 }
 
 #[test]
-fn the_null_sender_is_no_account() {
+fn the_null_sender_is_not_an_account() {
     let state = state(&[(CODE, &returning("333f")), (OTHER, &returning("333f"))]);
     assert_eq!(word(run(&state, &to(CODE))), U256::ZERO);
     let value = CallMessage { value: U256::from(9), ..to(CODE) };
     assert_eq!(word(run(&state, &value)), U256::ZERO, "not even when it sends a value");
-    // A named sender exists, by sending nothing.
+    // Any other sender exists, even if it sends no value.
     let named = CallMessage { from: Some(low_address(0x9999)), ..to(OTHER) };
     assert_eq!(word(run(&state, &named)), U256::from_be_bytes(KECCAK256_EMPTY.0));
 }
 
 #[test]
-fn a_value_needs_no_balance_but_nobody_may_look() {
+fn a_call_may_send_more_than_the_balance_unless_the_code_reads_it() {
     let state = state(&[(CODE, &returning("47")), (OTHER, &returning("3331"))]);
     let sends = |low| CallMessage { value: U256::from(5_000), ..from_alice(low) };
     assert_eq!(word(run(&state, &sends(CODE))), U256::from(5_000));
@@ -280,9 +285,9 @@ fn a_value_needs_no_balance_but_nobody_may_look() {
 }
 
 #[test]
-fn what_is_not_simulated_is_named() {
-    // registerBtcCoinbaseTransaction(..) with a tree of no hashes, directly and from a contract that
-    // passes its data on.
+fn methods_that_are_not_simulated_are_named() {
+    // registerBtcCoinbaseTransaction(..) with a tree without hashes, directly and from a contract that passes
+    // on its data.
     let nested = format!("365f5f375f5f365f5f63{BRIDGE:08x}5af100");
     let mut state = state(&[(CODE, &nested)]);
     let method = "registerBtcCoinbaseTransaction";
@@ -298,7 +303,7 @@ fn what_is_not_simulated_is_named() {
         run(&state, &with_data(BRIDGE)).unwrap_err().to_string(),
         format!("{method} of precompile 0x0000000000000000000000000000000001000006 is not simulated")
     );
-    // What is missing comes first: with it, the call may never get there.
+    // Missing data are reported first: with them, the call may not reach the method.
     let reads_first = format!("5f5450{nested}");
     state.accounts.get_mut(&low_address(CODE)).unwrap().code = bytes(&reads_first);
     let slot = StateKey::Storage(low_address(CODE), U256::ZERO);
@@ -307,7 +312,7 @@ fn what_is_not_simulated_is_named() {
 }
 
 #[test]
-fn a_native_contract_before_its_rule_is_a_missing_account() {
+fn a_native_contract_does_not_exist_before_its_rule() {
     let old = rules().without(Rule::Rskip153);
     let code = "5f5f5f5f5f60095ff100";
     let state = state(&[(CODE, code)]);
@@ -352,13 +357,13 @@ fn state_replaces_and_state_diff_patches() {
     let replace = storage(OverrideStorage::Replace(other_slot));
     assert_eq!(word(run_under(rules(), &state, &to(CODE), &patch)), U256::from(11));
     assert_eq!(word(run_under(rules(), &state, &to(CODE), &replace)), U256::ZERO);
-    // A full replacement reads nothing of the storage there is.
+    // A full replacement does not read the storage in the state.
     state.hidden.insert(StateKey::Storage(low_address(CODE), U256::from(1)));
     assert_eq!(word(run_under(rules(), &state, &to(CODE), &replace)), U256::ZERO);
 }
 
 #[test]
-fn code_of_a_delegation_is_not_followed() {
+fn an_eip_7702_delegation_is_not_followed() {
     // On Ethereum 0xef0100 and an address would run that address's code.
     let delegation = format!("ef0100{}", hex::encode(low_address(OTHER)));
     let state = state(&[(CODE, &delegation), (OTHER, &returning("5a"))]);
@@ -367,7 +372,7 @@ fn code_of_a_delegation_is_not_followed() {
 }
 
 #[test]
-fn balances_may_not_overflow() {
+fn overflowing_balances_abort_the_run() {
     // CALL(value: 1, to: OTHER)
     let code = format!("5f5f5f5f600162{OTHER:06x}5af100");
     let mut state = state(&[(CODE, &code), (OTHER, "00")]);
@@ -380,8 +385,8 @@ fn balances_may_not_overflow() {
 }
 
 #[test]
-fn memory_given_away_has_an_end() {
-    // CALL(to: 4 with one word of input, output of no room far away)
+fn unpaid_memory_before_rskip_150_is_limited() {
+    // CALL to 4 with one word of input. The output range is empty and far away.
     let code = "5f633b9aca0060205f5f600461fffff100";
     let state = state(&[(CODE, code)]);
     let old = rules().without(Rule::Rskip150);
@@ -401,7 +406,7 @@ fn an_overridden_nonce_does_not_overwrite_a_contract() {
 }
 
 #[test]
-fn gas_is_capped_and_too_little_is_a_halt() {
+fn gas_is_capped_and_less_than_intrinsic_gas_halts() {
     let state = state(&[(CODE, &returning("5a"))]);
     let with = |gas| CallMessage { gas: Some(gas), ..to(CODE) };
     assert_eq!(word(run(&state, &with(u64::MAX))), U256::from(10_000_000 - 21_000 - 2));
@@ -411,7 +416,7 @@ fn gas_is_capped_and_too_little_is_a_halt() {
 }
 
 #[test]
-fn data_is_priced_by_rule() {
+fn the_price_of_data_depends_on_rskip_400() {
     let state = state(&[]);
     let message = CallMessage { data: Bytes::from_static(&[1, 0]), ..to(CODE) };
     assert_eq!(gas_used(run(&state, &message)), 21_000 + 16 + 4);

@@ -1,6 +1,6 @@
-//! Programs and directed probes that the reference ran under the rules of every era: output, gas,
-//! balances, codes and existence must come out equal. Calls that reach a native contract which is
-//! not simulated are counted, not compared.
+//! Random programs and directed probes that the reference node ran under the rules of every era. Output, gas,
+//! balances, codes and existence must be equal. Calls that reach a native contract that is not simulated are
+//! counted, not compared.
 
 mod support;
 
@@ -44,7 +44,7 @@ fn read_gz(path: &std::path::Path) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Rules in force at a height, from the recording's own table; none means stock regtest.
+/// The rules active at a height, from the table in the recording. Without a table they are those of regtest.
 fn rules_at(heights: &Value, number: u64) -> RuleSet {
     let Some(table) = heights.as_object() else { return Network::regtest().rules(number) };
     let active =
@@ -52,7 +52,7 @@ fn rules_at(heights: &Value, number: u64) -> RuleSet {
     table.iter().filter(|(_, height)| active(height)).filter_map(|(name, _)| Rule::from_name(name)).collect()
 }
 
-/// Native contracts as the recorded chain has them: with RSKIP-126 each from its own rule on.
+/// The native contracts of the recorded chain. With RSKIP-126, each exists from its own rule on.
 fn state(env: &Value, rules: RuleSet) -> MapState {
     use rootlight::evm::precompiles::Precompile;
     let mut state = MapState::default();
@@ -158,7 +158,7 @@ fn compare(
     count.different.entry(tag).or_default().push(number);
 }
 
-/// Compares a set recorded at block 3 of a fresh chain.
+/// Compares a set of cases recorded at block 3 of a new chain.
 fn run(set: &Value) -> Count {
     let env = &set["env"];
     let rules = rules_at(&env["ruleHeights"], 3);
@@ -170,7 +170,7 @@ fn run(set: &Value) -> Count {
             .iter()
             .any(|code| case[*code].as_str().is_some_and(|code| code.contains("5ca053dd")))
         {
-            // Merged-mining tags: raw headers do not have them.
+            // Merged-mining tags are not part of raw headers.
             count.not_simulated += 1;
             continue;
         }
@@ -188,7 +188,7 @@ fn report(name: &str, count: &Count) -> usize {
     different
 }
 
-/// The blocks before, as far as they were recorded. None has uncles; each has difficulty 1.
+/// The recorded earlier blocks. None has uncles, and each has difficulty 1.
 #[derive(Default)]
 struct Before {
     hashes: BTreeMap<u64, B256>,
@@ -266,9 +266,9 @@ fn every_era_equals_the_reference() {
     assert!(equal > 18_000, "{equal}");
 }
 
-/// Probes around every activation of one chain that crosses them all.
+/// Probes at every activation height of a chain that crosses all of them.
 #[test]
-fn every_activation_switches_at_its_height() {
+fn every_rule_activates_at_its_height() {
     let Some(shared) = shared() else { return };
     let file = read_gz(&shared.join("vectors/eras/boundary_crossing.json.gz"));
     let env = &file["env"];

@@ -1,5 +1,5 @@
-//! Random programs that the reference ran through `eth_call` with overrides: gas, output, balances
-//! and code hashes must come out equal.
+//! Random programs that the reference node ran through `eth_call` with overrides. Gas, output, balances and
+//! code hashes must be equal.
 
 mod support;
 
@@ -95,7 +95,7 @@ fn run_file(path: &Path) -> (usize, Vec<usize>) {
 }
 
 #[test]
-fn a_sample_equals_the_reference() {
+fn a_sample_of_programs_equals_the_reference() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/evm_fuzz.json"));
     let (count, wrong) = run_file(path);
     assert!(count >= 300);
@@ -103,7 +103,7 @@ fn a_sample_equals_the_reference() {
 }
 
 #[test]
-fn all_six_thousand_equal_the_reference() {
+fn all_six_thousand_programs_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let mut total = 0;
     for seed in [21, 22, 23] {

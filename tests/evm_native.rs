@@ -1,5 +1,5 @@
-//! Native contracts called straight and through a measuring contract, as the reference answered
-//! them: output, success, gas and return buffer.
+//! Calls of native contracts, directly and through a measuring contract. Output, success, gas and return
+//! buffer must equal those of the reference node.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn rules() -> RuleSet {
     Network::regtest().rules(642)
 }
 
-/// An answer: in full, or as hash, length and head where it is long.
+/// Compares an output with a recorded one. A long output is recorded as hash, length and first bytes.
 fn same(got: &[u8], want: &Value) -> bool {
     match want {
         Value::String(want) => *bytes(want) == *got,
@@ -68,7 +68,7 @@ impl Recorded {
                 uncles.get(&header.number).into_iter().flatten().map(|uncle| uncle.difficulty.value());
             work.push(uncles.fold(below + header.difficulty.value(), |sum, uncle| sum + uncle));
         }
-        // Uncles of later blocks are not recorded; there the recorded sums stand.
+        // Uncles of later blocks are not recorded, so the recorded total difficulties are used.
         for (number, want) in file["totalDifficulty"].as_object().unwrap() {
             let (number, want) = (number.parse::<usize>().unwrap(), u256(want.as_str().unwrap()));
             assert!(number > 163 || work[number] == want, "block {number}");
@@ -97,7 +97,7 @@ impl Recorded {
         let block = BlockEnvironment::from(&*self.headers[number as usize]);
         let context =
             CallContext { state: &state, hashes: self, block: &block, rules: rules(), chain_id: 33 };
-        // A direct call is not held to the gas cap there.
+        // The reference node does not apply the gas cap to these direct calls.
         let limits = RunLimits { gas_cap: 1 << 40, ..RunLimits::default() };
         call(&context, message, overrides, &limits).map(|result| result.into_outcome())
     }
@@ -121,7 +121,7 @@ impl BlockHashes for Recorded {
     }
 }
 
-/// Whether a call asks for merged-mining tags, which raw headers do not have.
+/// Whether a call asks for merged-mining tags, which are not part of raw headers.
 fn asks_for_tags(case: &Value) -> bool {
     text(case, "data").starts_with("0x5ca053dd")
 }
@@ -195,7 +195,7 @@ fn native_contracts_equal_the_reference() {
 }
 
 #[test]
-fn headers_are_read_to_their_last_depth() {
+fn ancestor_headers_are_read_at_every_permitted_depth() {
     let Some(shared) = shared() else { return };
     let file: Value =
         serde_json::from_str(&unpack(shared.join("vectors/eras/native_depth.json.gz"))).unwrap();

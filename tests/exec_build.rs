@@ -1,4 +1,4 @@
-//! Building blocks: what is built executes to the same outcome, in any order of the candidates.
+//! Building blocks. Executing a built block gives the same result, in any order of the candidates.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn candidates(block: &RecordedBlock, network: &Network) -> Vec<Candidate> {
     with_sender.collect()
 }
 
-/// The header of what was built, as far as execution looks at it.
+/// The header of a built block, with the fields that execution reads.
 fn header_of(built: &Built, block: &RecordedBlock, network: &Network) -> Header {
     let mut header = block.header.header().clone();
     header.edges = built.edges.clone();
@@ -31,7 +31,7 @@ fn header_of(built: &Built, block: &RecordedBlock, network: &Network) -> Header 
     header
 }
 
-/// Builds from these candidates and executes the outcome.
+/// Builds a block from these candidates and executes it.
 fn build(recording: &Recording, parent: &Trie, block: &RecordedBlock, from: &[Candidate]) -> Built {
     let network = &recording.network;
     let branch = Branch::canonical(recording);
@@ -65,7 +65,7 @@ fn rebuilt(folder: &str, network: Network) {
         assert!(built.dropped.is_empty(), "block {}: {:?}", block.header.number, built.dropped);
         with_edges += usize::from(!block.header.edges.is_empty());
         same_edges += usize::from(!block.header.edges.is_empty() && built.edges == block.header.edges);
-        // Backwards the nonces of a sender are out of order, and some are dropped.
+        // In reverse order the nonces of a sender are out of order, so some candidates are dropped.
         let backwards: Vec<Candidate> = from.iter().rev().cloned().collect();
         let other = build(&recording, &state, block, &backwards);
         assert!(other.dropped.iter().all(|(_, error)| matches!(error, TxError::Nonce { .. })));
@@ -77,11 +77,11 @@ fn rebuilt(folder: &str, network: Network) {
 }
 
 #[test]
-fn blocks_of_the_recorded_chain() {
+fn recorded_blocks_are_built_with_parallel_lists() {
     rebuilt("chain", Network::regtest());
 }
 
 #[test]
-fn blocks_in_one_list() {
+fn recorded_blocks_are_built_with_one_list() {
     rebuilt("chain_v0", regtest_v0());
 }

@@ -1,5 +1,5 @@
-//! The recorded chains of a reference node, executed from genesis: every root, receipt, log, fee and
-//! contract address.
+//! Executes the recorded chains of a reference node from genesis and compares every root, receipt, log, fee
+//! and contract address.
 
 mod support;
 
@@ -14,19 +14,19 @@ use serde_json::Value;
 use support::recording::{era_network, genesis_state, regtest_v0, text_of, Branch, RecordedBlock, Recording};
 use support::{bytes, shared};
 
-/// How a block differs, and the methods in it that are not simulated.
+/// The differences of a block, and the methods in it that are not simulated.
 struct Fault {
     text: String,
     methods: Vec<String>,
 }
 
-/// A receipt in one line.
+/// A receipt as one line of text.
 fn short(receipt: &Receipt) -> String {
     let Receipt { success, cumulative_gas_used, gas_used, logs, .. } = receipt;
     format!("success {success}, gas {gas_used} of {cumulative_gas_used}, logs {logs:?}")
 }
 
-/// Recorded state nodes.
+/// The recorded nodes of the state trie.
 struct Nodes(BTreeMap<B256, Bytes>);
 
 impl Nodes {
@@ -44,7 +44,7 @@ impl Nodes {
         Loader::new(&self.0).load(root).ok()
     }
 
-    /// What differs between a computed state and the recorded one with this root.
+    /// The differences between a computed state and the recorded one with this root.
     fn diff(&self, found: &Trie, root: B256) -> Vec<String> {
         let Some(recorded) = self.state(root) else { return vec!["no recorded state".into()] };
         let mut pairs: BTreeMap<Vec<u8>, [Option<Bytes>; 2]> = BTreeMap::new();
@@ -55,7 +55,7 @@ impl Nodes {
     }
 }
 
-/// What of a block's execution is not as recorded.
+/// The differences between a block's execution and the recording.
 fn faults(executed: &ExecutedBlock, block: &RecordedBlock, network: &Network, nodes: &Nodes) -> Vec<String> {
     let mut faults = Vec::new();
     for (index, recorded) in &block.receipts {
@@ -99,14 +99,14 @@ fn replay_block(
     Err(Fault { text: format!("block {number}: {}", faults.join("; ")), methods })
 }
 
-/// A replayed chain: states by block hash, and blocks with methods that are not simulated.
+/// A replayed chain: states by block hash, and the blocks with methods that are not simulated.
 struct Replay {
     states: BTreeMap<B256, Trie>,
     skipped: Vec<(u64, Vec<String>)>,
 }
 
-/// Replays the canonical chain. A block that calls what is not simulated is passed over where its
-/// state was recorded, and ends the replay otherwise.
+/// Replays the canonical chain. A block that calls a method that is not simulated is skipped if its state was
+/// recorded; otherwise it ends the replay.
 fn replay(shared: &Path, recording: &Recording, nodes: &Nodes) -> Replay {
     let genesis = &recording.blocks[0];
     let mut state = genesis_state(shared, &recording.network);
@@ -133,7 +133,7 @@ fn replay(shared: &Path, recording: &Recording, nodes: &Nodes) -> Replay {
     replay
 }
 
-/// Replays a chain; only these blocks may differ, each for a method that is not simulated.
+/// Replays a chain. Only these blocks may differ, each because of a method that is not simulated.
 fn whole_but(folder: &str, network: Network, expected: &[(u64, &str)]) {
     let Some(shared) = shared() else { return };
     let path = shared.join("vectors").join(folder);

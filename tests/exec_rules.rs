@@ -1,5 +1,5 @@
-//! A block and a transaction each with one rule broken, over generated blocks: refused for that rule, and
-//! the parent's state is as before.
+//! Generated blocks in which one rule of a block or transaction is broken. Each is refused for that rule, and
+//! the parent's state does not change.
 
 mod support;
 
@@ -21,7 +21,7 @@ use rootlight::types::{
 const MINIMUM: u64 = 10;
 const BRIDGE: u64 = 0x0100_0006;
 
-/// Block 1 on regtest: nothing but genesis is below it.
+/// The ancestors of block 1 on regtest: only genesis.
 struct OnlyGenesis(SealedHeader);
 
 impl Ancestry for OnlyGenesis {
@@ -34,10 +34,10 @@ impl Ancestry for OnlyGenesis {
     }
 }
 
-/// What a transaction is made of.
+/// The fields of a transaction.
 #[derive(Clone, Debug)]
 struct Plan {
-    /// Number of the funded account that sends it.
+    /// Index of the funded account that sends it.
     sender: usize,
     to: u8,
     value: u64,
@@ -57,7 +57,7 @@ fn key(sender: usize) -> PrivateKey {
     PrivateKey::from_seed(&seed).unwrap()
 }
 
-/// A valid block, and what is needed to break it.
+/// A valid block, and the data needed to break it.
 struct Sample {
     network: Network,
     genesis: GenesisBlock,
@@ -127,7 +127,7 @@ impl Sample {
         executed
     }
 
-    /// The error of a block whose transactions are changed, with the root that they give.
+    /// The error of a block whose transactions are changed. The transactions root is updated.
     fn with(&self, change: impl FnOnce(&mut Vec<Transaction>)) -> BlockError {
         let (mut header, mut transactions) = (self.header.clone(), self.transactions.clone());
         change(&mut transactions);
@@ -136,7 +136,7 @@ impl Sample {
         self.execute(&header, &transactions).unwrap_err()
     }
 
-    /// The error of a block whose transaction at an index is changed and signed again.
+    /// The error of a block in which one transaction is changed and signed again.
     fn with_one(&self, index: usize, change: impl FnOnce(&mut Transaction)) -> TxError {
         let error = self.with(|transactions| {
             let sender = self.executed.senders[index];
@@ -148,7 +148,7 @@ impl Sample {
         self.at(index, error)
     }
 
-    /// The error of a block whose transaction at an index is changed after it was signed.
+    /// The error of a block in which one transaction is changed after it was signed.
     fn with_raw(&self, index: usize, change: impl FnOnce(&mut Transaction)) -> TxError {
         let error = self.with(|transactions| change(&mut transactions[index]));
         self.at(index, error)
@@ -166,7 +166,7 @@ impl Sample {
         self.execute(&header, &self.transactions).unwrap_err()
     }
 
-    /// Fields of the header that are found wrong after a change.
+    /// The header fields that are reported as wrong after a change.
     fn fields(&self, change: impl FnOnce(&mut Header)) -> Vec<&'static str> {
         let mut header = self.header.clone();
         change(&mut header);
@@ -176,7 +176,7 @@ impl Sample {
     }
 }
 
-/// Every rule of transactions, at one place of the block.
+/// Breaks each rule of transactions, for one transaction of the block.
 fn break_transaction(sample: &Sample, index: usize) {
     use TxError as E;
     let one = |change: &dyn Fn(&mut Transaction)| sample.with_one(index, |tx| change(tx));
@@ -214,7 +214,7 @@ fn break_signature(sample: &Sample, index: usize) {
     assert!(matches!(signature(&|tx| tx.r = U256::ZERO), SenderError::NoKey));
 }
 
-/// Every rule of blocks.
+/// Breaks each rule of blocks.
 fn break_block(sample: &Sample) {
     use BlockError as E;
     let count = sample.transactions.len() as u16;
@@ -240,7 +240,7 @@ fn break_block(sample: &Sample) {
     assert!(matches!(wrong.unwrap_err(), E::Senders { senders: 1, .. }));
 }
 
-/// Every field that execution fills.
+/// Breaks each header field that execution computes.
 fn break_header(sample: &Sample) {
     assert_eq!(sample.fields(|header| header.state_root = B256::ZERO), ["stateRoot"]);
     assert_eq!(sample.fields(|header| header.receipts_root = B256::ZERO), ["receiptsRoot"]);
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn one_broken_rule_is_found(plans in proptest::collection::vec(plan(), 2..8)) {
+    fn each_broken_rule_is_reported(plans in proptest::collection::vec(plan(), 2..8)) {
         let sample = Sample::new(&plans);
         let executed = sample.execute(&sample.header, &sample.transactions).unwrap();
         assert_eq!(check_block(&executed, &sample.header, &sample.network), Ok(()));
@@ -264,7 +264,8 @@ proptest! {
         break_header(&sample);
     }
 
-    /// Two transactions of one sender, or one to the account the other sends from, in two lists.
+    /// Two transactions in different lists conflict if they have the same sender, or if one pays the sender
+    /// of the other.
     #[test]
     fn lists_must_be_independent(mut first in plan(), mut second in plan(), same in any::<bool>()) {
         let receiver = key(second.sender).address();
@@ -286,16 +287,16 @@ proptest! {
                 transactions_root(&sample.transactions, root_format(&sample.network, 1));
         }
         let error = sample.with_edges(&[1, 2]);
-        // The second list does not see the first one's nonce.
+        // The nonce set in the first list is not visible in the second one.
         let refused = matches!(error, BlockError::Conflict { lists: (0, 1), .. })
             || (same && matches!(error, BlockError::Transaction { error: TxError::Nonce { .. }, .. }));
         prop_assert!(refused, "{}", error);
     }
 }
 
-/// TXINDEX gives the place in the block, whatever the builder left out before.
+/// TXINDEX returns the index in the block. Candidates that the builder dropped do not count.
 #[test]
-fn a_transaction_that_is_left_out_takes_no_place() {
+fn a_dropped_transaction_does_not_count_for_txindex() {
     let options =
         DevOptions { hardfork: Some("wasabi100"), genesis: Some("regtest"), ..DevOptions::default() };
     let DevConfig { network, genesis, .. } = options.config().unwrap();
@@ -331,10 +332,10 @@ fn a_transaction_that_is_left_out_takes_no_place() {
     }
 }
 
-/// The reference fails on a transaction to the BLAKE2 F contract without data from iris300, which brought the contract,
-/// until vetiver900: no block holds one.
+/// The reference node fails on a transaction to the BLAKE2 F contract without data. This holds from iris300,
+/// which added the contract, until vetiver900, so no block of that time contains one.
 #[test]
-fn blake2_without_data_is_in_no_block_before_vetiver900() {
+fn a_transaction_to_blake2_without_data_is_refused_before_vetiver900() {
     for (hardfork, allowed) in
         [("papyrus200", true), ("iris300", false), ("reed800", false), ("vetiver900", true)]
     {
@@ -352,7 +353,7 @@ fn blake2_without_data_is_in_no_block_before_vetiver900() {
         let built = build_block(&network, &genesis.state, &template, &[candidate], &ancestry).unwrap();
         let dropped: Vec<&TxError> = built.dropped.iter().map(|(_, error)| error).collect();
         assert_eq!(dropped, vec![&TxError::NoBlakeData; usize::from(!allowed)], "{hardfork}: built");
-        // The block of a miner that takes it.
+        // A block of a miner that includes the transaction.
         let transactions = vec![transaction, built.transactions.last().unwrap().clone()];
         header.transactions_root = transactions_root(&transactions, root_format(&network, 1));
         let input = BlockInput { header: &header, transactions: &transactions, senders: None };
@@ -366,9 +367,9 @@ fn blake2_without_data_is_in_no_block_before_vetiver900() {
     }
 }
 
-/// Bridge and REMASC can be called in the sequential list only.
+/// Bridge and REMASC can only be called in the sequential list.
 #[test]
-fn shared_contracts_in_a_parallel_list() {
+fn calls_of_the_bridge_or_remasc_in_a_parallel_list_are_refused() {
     for (to, calldata) in [(Address::from_word(U256::from(BRIDGE).into()), vec![]), (REMASC_ADDRESS, vec![1])]
     {
         let plan = Plan { sender: 3, to: 1, value: 0, gas: 100_000, price: MINIMUM, data: calldata.clone() };

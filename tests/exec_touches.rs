@@ -1,6 +1,6 @@
-//! What each operation touches in the eyes of parallel lists: blocks with two transactions in different lists
-//! are refused where the operation of the first touches what the second writes or reads, and accepted where it
-//! does not come far enough to touch it.
+//! The keys that each operation touches for the purposes of parallel lists. A block has two transactions in
+//! different lists. It is refused if the operation of the first one touches what the second one writes or
+//! reads, and accepted if the operation fails before that touch.
 
 mod support;
 
@@ -9,29 +9,29 @@ use rootlight::state::{AccessKey, World};
 use rootlight::types::{keccak256, Address, U256};
 use support::lists::{Account, Lists};
 
-/// The contract whose program is tried; it has 10 wei.
+/// The contract whose program is tested. It has 10 wei.
 const PROGRAM: Address = Address::repeat_byte(0xc0);
 /// Calls [`PROGRAM`] with its own data and all gas, then stops.
 const CALLER: Address = Address::repeat_byte(0xc1);
-/// The same, then reverts.
+/// As [`CALLER`], but reverts.
 const REVERTER: Address = Address::repeat_byte(0xc2);
-/// Asks for the balance of the account in its data.
+/// Reads the balance of the account in its data.
 const READER: Address = Address::repeat_byte(0xc3);
 /// A contract that only stops.
 const STOPS: Address = Address::repeat_byte(0xc4);
 /// An account with 1 wei.
 const PLAIN: Address = Address::repeat_byte(0xe0);
-/// No account.
+/// An account that does not exist.
 const ABSENT: Address = Address::repeat_byte(0xe1);
 /// The native contract that copies its input.
 const IDENTITY: Address = Address::new([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4]);
 
 /// Gas of a transaction without data.
 const BASE: u64 = 21_000;
-/// Enough for everything here.
+/// Enough gas for all programs here.
 const PLENTY: u64 = 1_000_000;
 
-/// What the second transaction does.
+/// The second transaction.
 enum Other {
     /// Reads the account.
     Reads(Address),
@@ -40,7 +40,7 @@ enum Other {
 }
 use Other::{Reads, Writes};
 
-/// The first transaction: whom it calls with what.
+/// The first transaction.
 struct First<'a> {
     program: &'a str,
     to: Address,
@@ -49,12 +49,12 @@ struct First<'a> {
     data: Vec<u8>,
 }
 
-/// Calls a program with plenty of gas.
+/// Calls a program with enough gas.
 fn run(program: &str) -> First<'_> {
     First { program, to: PROGRAM, value: 0, gas: PLENTY, data: Vec::new() }
 }
 
-/// Calls a program so that this much gas is left behind its pushes, which cost `pushes`.
+/// Calls a program so that `left` gas remains after its pushes, which cost `pushes`.
 fn with_gas(program: &str, pushes: u64, left: u64) -> First<'_> {
     First { gas: BASE + pushes + left, ..run(program) }
 }
@@ -87,7 +87,7 @@ fn pair(chain: &Lists, first: &First<'_>, other: &Other) -> [Candidate; 2] {
     [one, two]
 }
 
-/// The two transactions may not be in different lists, and the builder puts them into one.
+/// Checks that the two transactions may not be in different lists, and that the builder puts them into one.
 fn conflict(chain: &Lists, pair: &[Candidate; 2], key: AccessKey) {
     let error = chain.execute(pair, &[1, 2]).unwrap_err();
     assert_eq!(error, BlockError::Conflict { lists: (0, 1), key });
@@ -97,7 +97,7 @@ fn conflict(chain: &Lists, pair: &[Candidate; 2], key: AccessKey) {
     chain.execute_built(&built).unwrap();
 }
 
-/// The block is refused, whichever list has which transaction.
+/// Checks that the block is refused, in either order of the transactions.
 fn refused(first: First<'_>, other: Other) {
     let (Reads(account) | Writes(account)) = other;
     let chain = chain(first.program);
@@ -107,7 +107,7 @@ fn refused(first: First<'_>, other: Other) {
     conflict(&chain, &[two, one], AccessKey::Account(account));
 }
 
-/// The block is accepted, and the builder uses two lists too.
+/// Checks that the block is accepted, and that the builder uses two lists too.
 fn accepted(first: First<'_>, other: Other) {
     let chain = chain(first.program);
     let pair = pair(&chain, &first, &other);
@@ -117,20 +117,20 @@ fn accepted(first: First<'_>, other: Other) {
     chain.execute_built(&built).unwrap();
 }
 
-/// A call instruction without input and output: the opcode, the value (not of DELEGATECALL and STATICCALL)
-/// and the target's address twenty times the same byte. Seven pushes cost 18 gas, GAS and PUSH0 2 each.
+/// A call instruction without input and output. The value is left out for DELEGATECALL and STATICCALL. The
+/// target's address consists of twenty equal bytes. See [`PUSHES`] for the gas of the pushes.
 fn call(opcode: &str, value: Option<u8>, target: u8) -> String {
     let value = value.map_or(String::new(), |value| format!("60{value:02x}"));
     format!("5f5f5f5f{value}73{}5a{opcode}", format!("{target:02x}").repeat(20))
 }
 
-/// The same of the native contract at 4.
+/// As [`call`], of the native contract at address 4.
 fn call_native(opcode: &str, value: Option<u8>) -> String {
     let value = value.map_or(String::new(), |value| format!("60{value:02x}"));
     format!("5f5f5f5f{value}60045a{opcode}")
 }
 
-/// Gas of the pushes before a call: four PUSH0, address, GAS, and a value where there is one.
+/// Gas of the pushes before a call: four PUSH0, the address and GAS. A value costs [`VALUE_PUSH`] more.
 const PUSHES: u64 = 4 * 2 + 3 + 2;
 const VALUE_PUSH: u64 = 3;
 
@@ -139,7 +139,7 @@ const CALLCODE: &str = "f2";
 const DELEGATECALL: &str = "f4";
 const STATICCALL: &str = "fa";
 
-/// Runs an instruction at this call depth: a contract calls itself until the number in its data is 0.
+/// Runs an operation at a call depth: a contract calls itself until the number in its data is 0.
 fn at_depth(depth: u16, operation: &str) -> (String, Vec<u8>) {
     let operation = format!("{operation}00");
     let dest = 6 + operation.len() / 2;
@@ -152,7 +152,7 @@ fn deep(depth: u16, program: &(String, Vec<u8>)) -> First<'_> {
     First { data: program.1.clone(), ..run(&program.0) }
 }
 
-/// Deepest call depth that runs.
+/// Greatest call depth at which code runs.
 const DEEPEST: u16 = 400;
 
 #[test]
@@ -168,7 +168,7 @@ fn a_sender_and_the_target_of_its_transfer_are_written() {
 }
 
 #[test]
-fn value_of_a_transaction_to_failing_code_counts_as_written() {
+fn a_value_transfer_to_failing_code_writes_the_target() {
     for fails in ["5f5ffd", "fe", "5b5f56"] {
         refused(First { value: 1, ..run(fails) }, Reads(PROGRAM));
         accepted(run(fails), Reads(PROGRAM));
@@ -182,12 +182,12 @@ fn a_native_contract_that_a_transaction_calls_is_touched() {
     refused(native(1), Reads(IDENTITY));
     refused(native(0), Writes(IDENTITY));
     accepted(native(0), Reads(IDENTITY));
-    // One that cannot be paid neither runs nor moves the value.
+    // A contract that cannot be paid for does not run, and the value is not transferred.
     accepted(First { gas: BASE + 1, ..native(1) }, Writes(IDENTITY));
 }
 
 #[test]
-fn the_account_of_a_creation_is_written_though_it_fails() {
+fn a_failed_creation_still_writes_its_account() {
     let chain = chain("00");
     for (data, gas) in [(&[0xfe][..], 100_000), (&[][..], 53_000)] {
         let create = chain.send(0, 0, None, 0, gas, data);
@@ -198,14 +198,14 @@ fn the_account_of_a_creation_is_written_though_it_fails() {
 }
 
 #[test]
-fn an_account_made_by_a_call_that_is_rolled_back_is_written() {
+fn an_account_created_in_a_reverted_call_is_written() {
     for program in [call(CALL, Some(0), 0xe1), call(STATICCALL, None, 0xe1)] {
         let reverts = format!("{program}5f5ffd");
         refused(run(&reverts), Reads(ABSENT));
         refused(through(REVERTER, &program), Reads(ABSENT));
         refused(run(&program), Reads(ABSENT));
     }
-    // Borrowing code makes no account.
+    // CALLCODE and DELEGATECALL create no account.
     for program in [call(CALLCODE, Some(0), 0xe1), call(DELEGATECALL, None, 0xe1)] {
         accepted(run(&program), Reads(ABSENT));
         refused(run(&program), Writes(ABSENT));
@@ -213,7 +213,7 @@ fn an_account_made_by_a_call_that_is_rolled_back_is_written() {
 }
 
 #[test]
-fn value_of_a_call_that_is_rolled_back_counts_as_written() {
+fn a_value_transfer_in_a_reverted_call_is_written() {
     let program = call(CALL, Some(1), 0xe0);
     refused(through(REVERTER, &program), Reads(PLAIN));
     refused(through(REVERTER, &program), Reads(PROGRAM));
@@ -221,26 +221,26 @@ fn value_of_a_call_that_is_rolled_back_counts_as_written() {
 }
 
 #[test]
-fn the_price_of_call_reads_its_target_though_it_is_not_paid() {
+fn call_reads_its_target_for_the_price_even_if_unpaid() {
     refused(with_gas(&call(CALL, Some(0), 0xe0), PUSHES + VALUE_PUSH, 699), Writes(PLAIN));
     refused(with_gas(&call(CALL, Some(1), 0xe0), PUSHES + VALUE_PUSH, 9_699), Writes(PLAIN));
     let far_input = "5f5f62ffffff5f5f73e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e05af1";
     refused(run(far_input), Writes(PLAIN));
     let no_memory = "5f5f7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff5f5f73e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e05af1";
     refused(run(no_memory), Writes(PLAIN));
-    // The other three have a price without asking.
+    // The prices of the other three do not depend on the target.
     for program in
         [call(CALLCODE, Some(0), 0xe0), call(DELEGATECALL, None, 0xe0), call(STATICCALL, None, 0xe0)]
     {
         accepted(First { gas: BASE + PUSHES + VALUE_PUSH + 690, ..run(&program) }, Writes(PLAIN));
     }
-    // Before the price come the stack and the static frame.
+    // Stack and static frame are checked before the price.
     accepted(run("5f5f5f5f73e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e05af1"), Writes(PLAIN));
 }
 
 #[test]
-fn calls_that_do_not_run_read_a_target_only_by_the_price() {
-    // Above the balance, and short of the stipend.
+fn calls_that_do_not_run_read_their_target_only_for_the_price() {
+    // The value is above the balance, or the gas does not cover the stipend.
     refused(run(&call(CALL, Some(11), 0xe0)), Writes(PLAIN));
     refused(with_gas(&call(CALL, Some(1), 0xe0), PUSHES + VALUE_PUSH, 9_700), Writes(PLAIN));
     accepted(run(&call(CALL, Some(11), 0xe0)), Reads(PLAIN));
@@ -250,7 +250,7 @@ fn calls_that_do_not_run_read_a_target_only_by_the_price() {
 }
 
 #[test]
-fn the_price_of_call_reads_a_native_target_that_does_not_run() {
+fn call_reads_a_native_target_for_the_price_even_if_it_does_not_run() {
     refused(with_gas(&call_native(CALL, Some(0)), PUSHES + VALUE_PUSH, 699), Writes(IDENTITY));
     refused(with_gas(&call_native(CALL, Some(1)), PUSHES + VALUE_PUSH, 9_700), Writes(IDENTITY));
     refused(run(&call_native(CALL, Some(11))), Writes(IDENTITY));
@@ -261,7 +261,7 @@ fn the_price_of_call_reads_a_native_target_that_does_not_run() {
 }
 
 #[test]
-fn a_native_contract_that_runs_is_touched_unless_its_code_is_borrowed() {
+fn only_call_and_staticcall_touch_a_native_contract_that_runs() {
     refused(run(&call_native(CALL, Some(0))), Writes(IDENTITY));
     refused(run(&call_native(CALL, Some(1))), Reads(IDENTITY));
     refused(run(&call_native(STATICCALL, None)), Writes(IDENTITY));
@@ -282,7 +282,7 @@ fn callcode_with_value_writes_its_own_account_and_reads_its_target() {
 }
 
 #[test]
-fn calls_at_the_depth_limit_fetch_no_code() {
+fn calls_at_the_depth_limit_load_no_code() {
     for operation in
         [call(CALLCODE, Some(0), 0xe0), call(DELEGATECALL, None, 0xe0), call(STATICCALL, None, 0xe0)]
     {
@@ -292,13 +292,13 @@ fn calls_at_the_depth_limit_fetch_no_code() {
     refused(deep(DEEPEST, &at_depth(DEEPEST, &call(CALL, Some(0), 0xe0))), Writes(PLAIN));
 }
 
-/// SELFDESTRUCT in favour of an account.
+/// SELFDESTRUCT with this beneficiary.
 fn destroy(beneficiary: u8) -> String {
     format!("73{}ff", format!("{beneficiary:02x}").repeat(20))
 }
 
 #[test]
-fn the_price_of_selfdestruct_reads_the_beneficiary_though_it_is_not_paid() {
+fn selfdestruct_reads_the_beneficiary_for_the_price_even_if_unpaid() {
     refused(with_gas(&destroy(0xe0), 3, 4_999), Writes(PLAIN));
     refused(with_gas(&destroy(0xe1), 3, 29_999), Writes(ABSENT));
     accepted(with_gas(&destroy(0xe1), 3, 29_999), Reads(ABSENT));
@@ -306,17 +306,17 @@ fn the_price_of_selfdestruct_reads_the_beneficiary_though_it_is_not_paid() {
 }
 
 #[test]
-fn selfdestruct_writes_both_accounts_though_it_is_rolled_back() {
+fn a_reverted_selfdestruct_writes_both_accounts() {
     refused(through(REVERTER, &destroy(0xe0)), Reads(PLAIN));
     refused(through(REVERTER, &destroy(0xe0)), Reads(PROGRAM));
     refused(run(&destroy(0xe0)), Reads(PLAIN));
 }
 
 #[test]
-fn selfdestruct_to_itself_writes_the_account_though_it_is_rolled_back() {
+fn a_reverted_selfdestruct_to_itself_writes_the_account() {
     refused(through(REVERTER, "30ff"), Reads(PROGRAM));
     refused(through(CALLER, "30ff"), Reads(PROGRAM));
-    // With nothing to move only the deletion writes.
+    // With a balance of zero, only the deletion writes.
     let chain = Lists::new(&[
         (PROGRAM, "30ff", 0),
         (REVERTER, "5f5f5f5f5f73c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c05af15f5ffd", 0),
@@ -327,14 +327,13 @@ fn selfdestruct_to_itself_writes_the_account_though_it_is_rolled_back() {
     conflict(&chain, &[chain.call(0, 0, PROGRAM, &[]), read], AccessKey::Account(PROGRAM));
 }
 
-/// With data it stores 1 in slot 0, without it runs the operation.
+/// A program that stores 1 in slot 0 if there is data, and otherwise runs the operation.
 fn or_store(operation: &str) -> String {
     let dest = 4 + operation.len() / 2 + 1;
     format!("3660{dest:02x}57{operation}005b60015f5500")
 }
 
-/// The first transaction runs an operation with this much gas behind its two or three pushes, the second one
-/// stores in slot 0.
+/// The first transaction runs an operation with `left` gas after its pushes; the second one stores in slot 0.
 fn with_store(operation: &str, pushes: u64, left: u64) -> Result<(), BlockError> {
     let program = or_store(operation);
     let chain = chain(&program);
@@ -354,13 +353,13 @@ fn slot_0() -> BlockError {
 }
 
 #[test]
-fn the_price_of_sstore_reads_the_cell_though_it_is_not_paid() {
+fn sstore_reads_its_cell_for_the_price_even_if_unpaid() {
     for left in [0, 4_999, 5_000, 19_999] {
-        // Zero to one needs 20,000, zero to zero 5,000.
+        // Changing zero to one costs 20,000, keeping zero 5,000.
         assert_eq!(with_store("60015f55", 5, left), Err(slot_0()), "{left} gas");
     }
     assert_eq!(with_store("5f5f55", 4, 4_999), Err(slot_0()));
-    // Before the price comes the stack.
+    // The stack is checked before the price.
     assert_eq!(with_store("5f55", 2, PLENTY), Ok(()));
 }
 
@@ -369,11 +368,11 @@ fn sload_reads_its_cell_once_it_is_paid() {
     assert_eq!(with_store("5f54", 2, 200), Err(slot_0()));
     assert_eq!(with_store("5f54", 2, 199), Ok(()));
     assert_eq!(with_store("600154", 3, PLENTY), Ok(()), "another cell");
-    assert_eq!(with_store("5f5c", 2, PLENTY), Ok(()), "transient storage is nobody else's");
+    assert_eq!(with_store("5f5c", 2, PLENTY), Ok(()), "transient storage is not shared");
 }
 
 #[test]
-fn a_static_frame_refuses_before_it_asks_for_a_price() {
+fn a_static_frame_fails_before_the_price_is_read() {
     let inner = |operation: &str| {
         let program = or_store(operation);
         let call = "5f5f5f5f73c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c05afa00";
@@ -390,12 +389,12 @@ fn a_static_frame_refuses_before_it_asks_for_a_price() {
 }
 
 #[test]
-fn instructions_that_look_at_an_account_read_it() {
+fn balance_and_code_instructions_read_the_account() {
     let plain = "73e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0e0";
     for operation in ["31", "3b", "3f"] {
         refused(run(&format!("{plain}{operation}")), Writes(PLAIN));
         accepted(run(&format!("{plain}{operation}")), Reads(PLAIN));
-        // Unpaid they read nothing.
+        // Unpaid instructions read nothing.
         accepted(with_gas(&format!("{plain}{operation}"), 3, 399), Writes(PLAIN));
     }
     refused(run(&format!("5f5f5f{plain}3c")), Writes(PLAIN));
@@ -403,7 +402,7 @@ fn instructions_that_look_at_an_account_read_it() {
 }
 
 #[test]
-fn a_native_contract_is_read_for_its_size_but_not_for_its_hash() {
+fn extcodehash_of_a_native_contract_reads_nothing() {
     refused(run("60043b"), Writes(IDENTITY));
     refused(run("600431"), Writes(IDENTITY));
     refused(run("5f5f5f60043c"), Writes(IDENTITY));
@@ -411,13 +410,13 @@ fn a_native_contract_is_read_for_its_size_but_not_for_its_hash() {
 }
 
 #[test]
-fn a_creator_and_what_it_creates_are_written_though_it_is_rolled_back() {
+fn a_reverted_creation_writes_creator_and_created_account() {
     let created = PROGRAM.create(0);
     for outer in [PROGRAM, REVERTER] {
         refused(First { to: outer, ..run("5f5f5ff0") }, Reads(PROGRAM));
         refused(First { to: outer, ..run("5f5f5ff0") }, Reads(created));
     }
-    // Above the balance nothing is created, and no address is looked at.
+    // With a value above the balance nothing is created, and the address is not read.
     accepted(run("5f5f600bf0"), Reads(PROGRAM));
     accepted(run("5f5f600bf0"), Writes(created));
 }
@@ -431,7 +430,7 @@ fn a_creation_at_a_taken_address_reads_it() {
     let send = chain.send(1, 0, Some(taken), 1, 100_000, &[]);
     assert!(World::new(chain.state.clone()).account(&taken).is_some());
     conflict(&chain, &[create, send], AccessKey::Account(taken));
-    // Nothing is written there.
+    // The creation writes nothing at that address.
     let chain = Lists::new(&[(PROGRAM, create2, 0), (taken, "00", 0), (READER, "5f353100", 0)]);
     let read = chain.call(1, 0, READER, taken.into_word().as_slice());
     chain.execute(&[chain.call(0, 0, PROGRAM, &[]), read], &[1, 2]).unwrap();

@@ -1,7 +1,9 @@
-//! Logs that the Bridge writes before it fails: called from a contract, they stay although the state goes back.
+//! Logs that the Bridge writes before it fails. If a contract calls it, they are kept although the state is
+//! reverted.
 //!
-//! Recorded from a reference node with the rules of five network upgrades. Contracts call the Bridge without data by
-//! CALL, CALLCODE, DELEGATECALL and STATICCALL, with too little gas, and in a frame that reverts afterwards.
+//! Recorded from a reference node under the rules of five network upgrades. Contracts call the Bridge without
+//! data by CALL, CALLCODE, DELEGATECALL and STATICCALL, with too little gas, and in a frame that reverts
+//! afterwards.
 
 mod support;
 
@@ -49,7 +51,8 @@ fn block(recorded: &Value, network: &Network) -> RecordedBlock {
     }
 }
 
-/// Executes the recorded blocks on the genesis of these rules: every root, bloom, receipt and log is the recorded one.
+/// Executes the recorded blocks on the genesis of these rules, and compares every root, bloom, receipt and
+/// log.
 fn replay(hardfork: &str) -> Vec<ExecutedBlock> {
     let DevConfig { network, genesis, .. } = config(hardfork);
     let recorded = recorded(hardfork);
@@ -71,7 +74,7 @@ fn replay(hardfork: &str) -> Vec<ExecutedBlock> {
     executed
 }
 
-/// Logs of the Bridge and of all contracts in a receipt.
+/// Number of Bridge logs and of all logs in a receipt.
 fn counts(receipt: &Receipt) -> (usize, usize) {
     let rejected = rootlight::types::keccak256(REJECTED);
     let of_bridge = receipt.logs.iter().filter(|log| log.topics.first() == Some(&rejected)).count();
@@ -79,19 +82,20 @@ fn counts(receipt: &Receipt) -> (usize, usize) {
 }
 
 #[test]
-fn logs_of_failed_bridge_calls_stay_from_iris300_to_fingerroot500() {
+fn logs_of_failed_bridge_calls_are_kept_from_iris300_to_fingerroot500() {
     for hardfork in ["iris300", "hop401", "fingerroot500"] {
         let blocks = replay(hardfork);
-        // One for each kind of call, none for the call without enough gas; each is followed by the caller's own log.
+        // One log for each kind of call, none for the call without enough gas. Each is followed by a log of
+        // the caller.
         assert_eq!(counts(&blocks[2].receipts[0]), (4, 8), "{hardfork}");
-        // The frame that reverts loses its log, the one above it keeps its own.
+        // The reverted frame loses its log; the frame above it keeps its own.
         assert_eq!(counts(&blocks[3].receipts[0]), (1, 2), "{hardfork}");
         assert_eq!(counts(&blocks[3].receipts[1]), (0, 0), "{hardfork}");
     }
 }
 
 #[test]
-fn a_failed_bridge_call_ends_its_caller_before_iris300() {
+fn a_failed_bridge_call_fails_its_caller_before_iris300() {
     let blocks = replay("papyrus200");
     assert!(!blocks[2].receipts[0].success);
     assert_eq!(counts(&blocks[2].receipts[0]), (0, 0));

@@ -1,4 +1,4 @@
-//! `eth_call` with state overrides, as JSON-RPC takes them, against the reference's answers.
+//! `eth_call` with state overrides over JSON-RPC, compared with the answers of the reference node.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::upstream::{Harness, Recording};
 /// Head of the chain when the answers were recorded.
 const HEAD: u64 = 0x284;
 
-/// Why an answer differs on purpose; `None` if it should not.
+/// The reason why an answer differs deliberately; `None` if it should be equal.
 fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Option<&'static str> {
     let their_code = theirs["error"]["code"].as_i64();
     let moves = request["params"][2].to_string().contains("movePrecompileToAddress");
