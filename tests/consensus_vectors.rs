@@ -1,5 +1,5 @@
-//! The recorded chains of a reference node, header by header: every rule, uncles, total difficulties, branches,
-//! bodies and receipts, under the rules of every era.
+//! Checks the recorded chains of a reference node header by header, under the rules of every era: all rules,
+//! uncles, total difficulties, branches, bodies and receipts.
 
 mod support;
 
@@ -45,7 +45,7 @@ struct Response<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// The results of one method in a recording, plain or packed; none where the file is absent.
+/// The results of one method in a recording, plain or compressed; empty if the file does not exist.
 fn results(path: &Path, method: &str) -> Vec<String> {
     let mut text = String::new();
     let packed = path.with_extension("jsonl.gz");
@@ -64,11 +64,11 @@ fn results(path: &Path, method: &str) -> Vec<String> {
 /// A recorded chain.
 struct Recording {
     network: Arc<Network>,
-    /// Canonical blocks in order.
+    /// Canonical blocks, in order.
     blocks: Vec<JsonBlock>,
     /// Blocks of other branches.
     side: Vec<JsonBlock>,
-    /// Everything that can be an uncle.
+    /// All headers that can be uncles.
     uncles: HashMap<B256, Header>,
     receipts: HashMap<B256, BTreeMap<u64, Receipt>>,
 }
@@ -147,7 +147,7 @@ impl Recording {
 }
 
 #[test]
-fn every_block_of_the_recorded_chains() {
+fn every_block_of_the_recorded_chains_is_accepted() {
     let Some(shared) = shared() else { return };
     for (folder, network, blocks) in [("chain", regtest(), 677), ("chain_v0", regtest_v0(), 521)] {
         let recording = Recording::load(&shared.join("vectors").join(folder), network);
@@ -159,7 +159,7 @@ fn every_block_of_the_recorded_chains() {
 }
 
 #[test]
-fn side_blocks_and_their_total_difficulties() {
+fn side_blocks_have_their_recorded_total_difficulties() {
     let Some(shared) = shared() else { return };
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
     let mut chain = recording.full_chain();
@@ -174,12 +174,13 @@ fn side_blocks_and_their_total_difficulties() {
         assert_eq!(chain.total_difficulty(&hash), block.total_difficulty);
         assert_eq!(chain.head().hash(), head);
     }
-    // The node gives receipts of the canonical chain only, whichever block a transaction was looked up in.
+    // The reference node returns receipts of the canonical chain only, even for transactions that are also in
+    // a side block.
     assert_eq!(recording.check_contents(&chain), recording.blocks.len());
 }
 
 #[test]
-fn chains_under_the_rules_of_every_era() {
+fn chains_under_the_rules_of_every_era_are_accepted() {
     let Some(shared) = shared() else { return };
     let folder = shared.join("vectors/eras");
     let eras: Value =
@@ -204,7 +205,7 @@ fn chains_under_the_rules_of_every_era() {
 }
 
 #[test]
-fn headers_of_the_execution_chains() {
+fn headers_of_the_execution_chains_are_accepted() {
     let Some(shared) = shared() else { return };
     for name in ["bridge_chain", "edge_chain", "peg_chain"] {
         let path = shared.join("vectors/execution").join(name);
@@ -257,7 +258,7 @@ fn wrong_uncles_are_refused() {
                 && error.is_misbehaviour()
         );
     }
-    // Two blocks with uncles at the same height above: the earlier ones must be there first.
+    // Uncles of a block can only be attached after those of the blocks before it.
     let late = recording.blocks.iter().find(|b| b.header.number == 120).unwrap();
     let error = chain.attach_uncles(&late.header.hash(), recording.uncles_of(late), None);
     assert!(error.is_ok() || !error.unwrap_err().is_misbehaviour());
@@ -279,7 +280,7 @@ fn raw_headers_decode_to_the_same_chain() {
         if chain.view().is_canonical(header.number, &header.hash()) {
             seen += 1;
         }
-        // Without coinbase and proof a raw header proves nothing by itself.
+        // Without coinbase and Merkle proof, a raw header has no proof of work.
         if header.number > 0 {
             let mut empty = HeaderChain::clone(&chain_at(&network, &chain, header.number - 1));
             assert!(empty.insert(Candidate::from(header), None).is_err());
@@ -296,7 +297,7 @@ fn chain_at(network: &Arc<Network>, chain: &HeaderChain, number: u64) -> HeaderC
 }
 
 #[test]
-fn total_difficulty_right_from_a_checkpoint() {
+fn total_difficulty_is_known_from_a_checkpoint_on() {
     let Some(shared) = shared() else { return };
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
     let base = &recording.blocks[119];
@@ -309,7 +310,7 @@ fn total_difficulty_right_from_a_checkpoint() {
     let mut chain = HeaderChain::from_checkpoint(network, &checkpoint, base.header.clone()).unwrap();
     let next = &recording.blocks[120];
     chain.insert(next.header.clone().into(), None).unwrap();
-    // Block 120's uncle is at 118: its parent lies below the checkpoint.
+    // The uncle of block 120 has height 118, so its parent is below the checkpoint.
     let error = chain.attach_uncles(&next.header.hash(), recording.uncles_of(next), None).unwrap_err();
     assert!(!error.is_misbehaviour(), "{error}");
     for block in recording.blocks[110..119].iter().rev() {
@@ -326,7 +327,7 @@ fn total_difficulty_right_from_a_checkpoint() {
 }
 
 #[test]
-fn partial_merkle_trees_of_the_reference() {
+fn partial_merkle_trees_of_the_reference_node_are_verified() {
     let Some(shared) = shared() else { return };
     let path = shared.join("vectors/trie_vectors.json");
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -368,7 +369,7 @@ fn a_changed_body_or_receipt_is_refused() {
 }
 
 #[test]
-fn genesis_of_the_recordings_comes_from_the_allocation() {
+fn the_genesis_of_the_recordings_is_computed_from_the_allocation() {
     let Some(shared) = shared() else { return };
     let text = std::fs::read_to_string(shared.join("realdata/genesis_files/rsk-dev.json")).unwrap();
     let genesis = Genesis::from_json(&text).unwrap();
@@ -379,9 +380,9 @@ fn genesis_of_the_recordings_comes_from_the_allocation() {
     assert_eq!(genesis.alloc.iter().map(|a| a.balance).max().unwrap(), u256("0xc9f2c9cd04674edea40000000"));
 }
 
-/// Code and storage of a genesis contract are not in the reference's file format as text: only the root tells them.
+/// The state root includes contracts of the allocation: each has at least the storage-root marker.
 #[test]
-fn contracts_of_a_genesis_count_in_its_root() {
+fn the_genesis_state_root_includes_contracts() {
     let file = |root: &str| {
         format!(
             r#"{{"alloc": {{"0x00000000000000000000000000000000000000aa": {{"balance": "1", "contract": {{}}}}}},

@@ -1,4 +1,4 @@
-//! `debug_trace*` of the recorded chain, executed here, against the reference's answers.
+//! Compares `debug_trace*` of the recorded chain, executed locally, with the answers of the reference node.
 
 mod support;
 
@@ -19,7 +19,8 @@ fn short(value: &Value, len: usize) -> String {
     value.to_string().chars().take(len).collect()
 }
 
-/// The halt of the reference's Java class, in the call tracer's words and in the default tracer's.
+/// The names of a halt in our call tracer and in our default tracer, for the error text of the reference
+/// node.
 fn halt(text: &str) -> Option<[&'static str; 2]> {
     let names = [
         ("Not enough gas", ["out of gas", "Out of gas"]),
@@ -34,7 +35,7 @@ fn halt(text: &str) -> Option<[&'static str; 2]> {
     names.iter().find(|(part, _)| text.contains(part)).map(|(_, names)| *names)
 }
 
-/// Bytes as the reference writes numbers: without leading zeros.
+/// Bytes in the number format of the reference node: without leading zeros.
 fn as_quantity(data: &str) -> String {
     let digits = data.trim_start_matches("0x").trim_start_matches('0');
     format!("0x{}", if digits.is_empty() { "0" } else { digits })
@@ -44,7 +45,7 @@ fn calls(call: &mut Value) -> Option<&mut Vec<Value>> {
     call.get_mut("calls")?.as_array_mut()
 }
 
-/// Brings a call of ours to the reference's form.
+/// Converts one of our calls to the form of the reference node.
 fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut Counts) {
     let mut count = |what| *counts.entry(what).or_default() += 1;
     if theirs["type"] == "NONE" {
@@ -87,7 +88,7 @@ fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut Coun
     }
 }
 
-/// Failed creations, which the reference leaves out.
+/// Removes failed creations, which the reference node leaves out.
 fn drop_failed_creations(call: &mut Value, counts: &mut Counts) {
     let Some(below) = calls(call) else { return };
     let before = below.len();
@@ -99,7 +100,8 @@ fn drop_failed_creations(call: &mut Value, counts: &mut Counts) {
     }
 }
 
-/// Takes the logs out of a tree: by index of ours, as the top of the reference has them all.
+/// Removes the logs from a call tree and collects them. We show logs with their calls; the reference node
+/// shows all of them at the top.
 fn take_logs(call: &mut Value, logs: &mut Vec<Value>) {
     if let Some(own) = call.as_object_mut().unwrap().remove("logs") {
         logs.extend(own.as_array().unwrap().clone());
@@ -142,8 +144,8 @@ fn align_calls(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
     }
 }
 
-/// Steps of ours in the reference's form: constructors are left out, and the cost of a call stands with
-/// the last instruction inside it.
+/// Converts our steps to the form of the reference node: constructors are left out, and the cost of a call is
+/// shown with the last instruction inside it.
 fn reference_steps(steps: &[Value], counts: &mut Counts) -> Vec<Value> {
     let depth = |step: &Value| step["depth"].as_u64().unwrap();
     let mut out: Vec<Value> = Vec::new();
@@ -171,7 +173,7 @@ fn reference_steps(steps: &[Value], counts: &mut Counts) -> Vec<Value> {
     out
 }
 
-/// A slot that is cleared vanishes from what the reference shows of earlier instructions too.
+/// Removes slots that are cleared later. The reference node leaves them out of earlier steps too.
 fn drop_cleared_slots(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
     let keys = |value: &Value| value.as_object().map(|map| map.keys().cloned().collect::<BTreeSet<_>>());
     let Some(last) = keys(&ours["currentStorage"]) else { return };
@@ -200,7 +202,7 @@ fn align_steps(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
         return;
     }
     if theirs.get("transferInvoke").is_some() {
-        // Base64 there, hex here.
+        // The reference node shows base64, we show hex.
         if !theirs["transferInvoke"]["msgData"].is_null() {
             *counts.entry("hex data").or_default() += 1;
             assert!(ours["transferInvoke"]["msgData"].is_string());
@@ -304,21 +306,21 @@ fn report(chain: &Executed, file: &str, least: usize) {
 }
 
 #[test]
-fn call_trees() {
+fn call_traces_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let chain = Executed::chain(&shared, Network::regtest(), 676);
     report(&chain, "debug_callTracer", 356);
 }
 
 #[test]
-fn instructions() {
+fn instruction_traces_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let chain = Executed::chain(&shared, Network::regtest(), 676);
     report(&chain, "debug_traceTransaction", 55);
 }
 
 #[test]
-fn options_and_odd_input() {
+fn trace_options_and_invalid_input_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let chain = Executed::chain(&shared, Network::regtest(), HEAD);
     report(&chain, "rpc_debug", 30);

@@ -1,4 +1,4 @@
-//! `eth_estimateGas` against the reference's answers, and against what the estimate promises.
+//! Compares `eth_estimateGas` with the answers of the reference node, and checks that estimates suffice.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::{shared, u64_of};
 /// Head of the chain when the answers were recorded.
 const HEAD: u64 = 0x284;
 
-/// Why an answer differs on purpose; `None` if it should not.
+/// The reason why an answer differs deliberately; `None` if it should be equal.
 fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Option<String> {
     let code = |error: &Value| error["code"].as_i64();
     let their_code = code(&theirs["error"]);
@@ -105,7 +105,7 @@ fn short(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> String
     )
 }
 
-/// An estimate suffices, and a hundredth less does not.
+/// A call succeeds with the estimate, and fails with one percent less.
 #[test]
 fn an_estimate_suffices_and_less_does_not() {
     let Some(shared) = shared() else { return };
@@ -133,9 +133,9 @@ fn an_estimate_suffices_and_less_does_not() {
     assert!(checked >= 30, "{checked}");
 }
 
-/// A call that halts is an error, or `0x` where the host wants it as the reference has it.
+/// A call that halts is an error, or returns `0x` if the host chooses the behaviour of the reference node.
 #[test]
-fn halts_are_errors_or_silent() {
+fn halts_are_errors_or_return_empty_output() {
     let Some(shared) = shared() else { return };
     let recording = Recording::open(&shared.join("vectors/chain"), 60);
     let spin =

@@ -1,5 +1,5 @@
-//! What an estimate promises, kept: the recorded transactions sent with the estimate on their parent's
-//! state succeed, and with a hundredth less they do not.
+//! Checks estimates with the recorded transactions on their parent's state: they succeed with the estimate as
+//! gas limit, and fail with one percent less.
 
 mod support;
 
@@ -18,7 +18,7 @@ use support::executed::Executed;
 use support::recording::Branch;
 use support::shared;
 
-/// Programs that are not monotone in gas: they call a native contract, and go on when that runs out of gas.
+/// Programs that can succeed with less gas: they call a native contract and continue if it runs out of gas.
 const SWALLOWS: [&str; 3] = [
     "0xd08d6f771d0629a9fb6653dad8b4b2857946ebcbeb63774a82b88b4d29f076af",
     "0x0ef2ab55187631ee28984647928e80941003c3835ed3ce25aa9bf678af113b60",
@@ -64,7 +64,7 @@ fn message(transaction: &Transaction, sender: Address) -> CallMessage {
 }
 
 #[test]
-fn recorded_transactions_sent_with_their_estimate() {
+fn recorded_transactions_succeed_with_their_estimate() {
     let Some(shared) = shared() else { return };
     let chain = Executed::chain(&shared, Network::regtest(), 676);
     let mut counts = BTreeMap::<&str, usize>::new();
@@ -77,7 +77,7 @@ fn recorded_transactions_sent_with_their_estimate() {
         let hashes = Hashes(Branch::canonical(&chain.recording));
         let call =
             CallContext { state, hashes: &hashes, block: &environment, rules: context.rules, chain_id: 33 };
-        // Bulk transfers are all alike.
+        // Only some of each block, because bulk transfers are all alike.
         for transaction in block.transactions.iter().filter(|tx| !tx.is_remasc()).take(12) {
             let sender = transaction.recover_sender(33).unwrap();
             let message = message(transaction, sender);

@@ -1,5 +1,5 @@
-//! Lists of transactions that touch each other in ways only their runs show, and contracts created where
-//! one was destroyed in the same block.
+//! Lists of transactions whose conflicts only show when they run, and contract creations at the address of a
+//! contract that was destroyed in the same block.
 
 mod support;
 
@@ -10,11 +10,11 @@ use support::lists::Lists;
 
 const CONTRACT: Address = Address::repeat_byte(0xc0);
 
-/// With data it writes slot 0 and reverts, without it reads slot 0.
+/// Writes slot 0 and reverts if there is data; reads slot 0 otherwise.
 const WRITE_AND_REVERT: &str = "36600757 5f5400 5b60015f555f5ffd";
 
 #[test]
-fn writes_that_are_rolled_back_count() {
+fn reverted_writes_conflict_with_reads() {
     let chain = Lists::new(&[(CONTRACT, WRITE_AND_REVERT, 0)]);
     let calls = [chain.call(0, 0, CONTRACT, &[1]), chain.call(1, 0, CONTRACT, &[])];
     let error = chain.execute(&calls, &[1, 2]).unwrap_err();
@@ -23,17 +23,17 @@ fn writes_that_are_rolled_back_count() {
     let built = chain.build(&calls);
     assert_eq!(built.edges, [2], "one list holds both");
     assert!(!built.executed.receipts[0].success);
-    // Reading alone is no conflict.
+    // Two reads do not conflict.
     let reads = [chain.call(0, 0, CONTRACT, &[]), chain.call(1, 0, CONTRACT, &[])];
     chain.execute(&reads, &[1, 2]).unwrap();
     assert_eq!(chain.build(&reads).edges, [1, 2]);
 }
 
-/// CREATE2 of a contract that destroys itself when called; its address goes to slot 0.
+/// Creates, with CREATE2, a contract that destroys itself when called, and stores its address in slot 0.
 const FACTORY: &str = "69 6133ff5f526002601ef3 5f52 5f600a60165ff5 5f55 00";
 
 #[test]
-fn nothing_is_created_where_the_block_destroyed() {
+fn a_contract_destroyed_in_the_block_cannot_be_created_again() {
     let chain = Lists::new(&[(CONTRACT, FACTORY, 0)]);
     let first = chain.execute(&[chain.call(0, 0, CONTRACT, &[])], &[]).unwrap();
     let child = World::new(first.state.clone()).word(&CONTRACT, &U256::ZERO);
@@ -50,11 +50,11 @@ fn nothing_is_created_where_the_block_destroyed() {
     assert_eq!(outcomes, [true, true, false, true], "the second creation loses all its gas");
     assert_eq!(all.receipts[2].gas_used, 500_000);
     assert!(World::new(all.state).account(&child).is_none());
-    // The same in a parallel list, and when it is built.
+    // The result is the same in a parallel list, and when the block is built.
     assert_eq!(chain.execute(&calls, &[3]).unwrap().receipts[..3], all.receipts[..3]);
     assert_eq!(chain.build(&calls).executed.receipts[..3], all.receipts[..3]);
 
-    // In the next block the address is free again.
+    // In the next block the address can be used again.
     let two = chain.execute(&calls[..2], &[]).unwrap();
     let mut next = Lists { state: two.state, ..Lists::new(&[]) };
     next.state.delete(&rootlight::state::keys::REMASC_SENDER_KEY);
@@ -63,7 +63,7 @@ fn nothing_is_created_where_the_block_destroyed() {
 }
 
 #[test]
-fn a_creation_where_another_sender_destroyed_stays_in_the_list_of_that_one() {
+fn a_creation_at_a_destroyed_address_must_be_in_the_list_of_the_destruction() {
     let chain = Lists::new(&[(CONTRACT, FACTORY, 0)]);
     let first = chain.execute(&[chain.call(0, 0, CONTRACT, &[])], &[]).unwrap();
     let child = World::new(first.state.clone()).word(&CONTRACT, &U256::ZERO);
@@ -84,18 +84,18 @@ fn a_creation_where_another_sender_destroyed_stays_in_the_list_of_that_one() {
 }
 
 #[test]
-fn a_list_sees_nothing_of_another() {
+fn changes_of_one_parallel_list_are_not_visible_in_another() {
     let chain = Lists::new(&[(CONTRACT, "6001545f55345f5500", 0)]);
     let calls = [chain.call(0, 0, CONTRACT, &[]), chain.call(0, 1, CONTRACT, &[])];
     let error = chain.execute(&calls, &[1, 2]).unwrap_err();
     assert!(matches!(error, BlockError::Transaction { index: 1, .. }), "{error}");
-    assert!(chain.execute(&calls, &[1]).is_ok(), "the sequential list does");
+    assert!(chain.execute(&calls, &[1]).is_ok(), "they are visible in the sequential list");
 }
 
-/// Initialisation code that asks the Bridge for the height of its Bitcoin chain, in a program that creates a
-/// contract with it.
+/// A program that creates a contract, whose initialisation code asks the Bridge for the height of its Bitcoin
+/// chain.
 const BRIDGE_IN_CONSTRUCTOR: &str = "74 6314c89c015f525f5f6004601c63010000065afa00 5f52 6015600b5ff0 00";
-/// The same call without a creation.
+/// A program that makes the same call without a creation.
 const BRIDGE: &str = "6314c89c015f525f5f6004601c63010000065afa00";
 
 #[test]
@@ -106,18 +106,18 @@ fn parallel_lists_call_the_bridge_only_in_constructors_of_inner_creations() {
     assert!(matches!(error, BlockError::SharedContract { index: 0, .. }), "{error}");
     assert!(chain.build(&calls).edges.is_empty(), "in the sequential list");
 
-    // The reference overlooks these. Blocks built here keep them in the sequential list.
+    // The reference node ignores these calls. Blocks built here keep them in the sequential list.
     let chain = Lists::new(&[(CONTRACT, BRIDGE_IN_CONSTRUCTOR, 0)]);
     let calls = [chain.call(0, 0, CONTRACT, &[])];
     assert!(chain.execute(&calls, &[1]).unwrap().receipts[0].success);
     let built = chain.build(&calls);
     assert!(built.edges.is_empty());
     chain.execute_built(&built).unwrap();
-    // A transaction's own constructor is not overlooked.
+    // The constructor of a transaction is not ignored.
     let create = [chain.send(0, 0, None, 0, 500_000, &hex::decode(BRIDGE).unwrap())];
     let error = chain.execute(&create, &[1]).unwrap_err();
     assert!(matches!(error, BlockError::SharedContract { index: 0, .. }), "{error}");
-    // Nor is a call behind the creation.
+    // A call after the creation is not ignored either.
     let both = format!("{}{BRIDGE}", BRIDGE_IN_CONSTRUCTOR.trim_end_matches("00"));
     let chain = Lists::new(&[(CONTRACT, &both, 0)]);
     let error = chain.execute(&[chain.call(0, 0, CONTRACT, &[])], &[1]).unwrap_err();

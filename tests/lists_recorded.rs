@@ -1,5 +1,5 @@
-//! Which list the reference node gave each of two transactions that touch each other, pair by pair, against
-//! the lists of blocks built here from the same transactions.
+//! Compares the lists to which the reference node assigned pairs of conflicting transactions with the lists
+//! of blocks built here from the same transactions.
 
 mod support;
 
@@ -17,12 +17,12 @@ use support::shared;
 
 const FOLDER: &str = "vectors/execution/lists_chain";
 
-/// Blocks whose lists show a touch of a transaction that the reference left out of them: one that had too
-/// high a nonce once another one did not fit. While the reference builds, it counts what such a transaction
-/// read for the next one. Blocks built here do not, and the rules do not ask for it.
+/// Blocks whose lists depend on a transaction that the reference node left out, because its nonce was too
+/// high once another one did not fit. While building a block, the reference node counts what such a
+/// transaction read as read by the next one. This builder does not, and the rules do not require it.
 const LEFT_OUT: [u64; 4] = [222, 224, 228, 230];
 
-/// Two transactions, recorded with the number of the list that each was in.
+/// Two transactions, with the recorded list of each.
 #[derive(Deserialize)]
 struct Pair {
     block: u64,
@@ -50,7 +50,7 @@ fn pairs(shared: &Path) -> Vec<Pair> {
     pairs.pairs
 }
 
-/// The transactions of a block in the order in which the node's pool gave them: by falling price.
+/// The transactions of a block in the order of the reference node's pool: by descending gas price.
 fn candidates(block: &RecordedBlock, network: &Network) -> Vec<Candidate> {
     let all = block.transactions.iter().filter(|transaction| !transaction.is_remasc());
     let sender = |transaction: &Transaction| transaction.recover_sender(network.chain_id).unwrap();
@@ -60,7 +60,7 @@ fn candidates(block: &RecordedBlock, network: &Network) -> Vec<Candidate> {
     all
 }
 
-/// Number of the list of each transaction: the parallel ones from 0, the sequential one is 2.
+/// The list of each transaction: parallel lists are counted from 0, the sequential list is 2.
 fn lists(transactions: &[Transaction], edges: &[u16]) -> BTreeMap<B256, usize> {
     let list = |index| edges.iter().position(|edge| index < usize::from(*edge)).unwrap_or(2);
     transactions.iter().enumerate().map(|(index, transaction)| (transaction.hash(), list(index))).collect()

@@ -1,4 +1,5 @@
-//! Real headers of mainnet and the test network: every rule, and every refusal for its reason.
+//! Real headers of mainnet and the test network obey all rules, and changed ones are refused for the expected
+//! reason.
 
 mod support;
 
@@ -48,7 +49,7 @@ fn chain_from(network: &Arc<Network>, first: &Candidate) -> HeaderChain {
 }
 
 #[test]
-fn twelve_hundred_consecutive_headers() {
+fn twelve_hundred_consecutive_headers_are_accepted() {
     let Some(shared) = shared() else { return };
     let network = Arc::new(Network::mainnet());
     let headers = run1200(&shared, &network);
@@ -56,13 +57,13 @@ fn twelve_hundred_consecutive_headers() {
     let mut chain = chain_from(&network, &headers[0]);
     let mut work = U256::ZERO;
     for (index, candidate) in headers.iter().enumerate().skip(1) {
-        // The clock of the day itself: nothing may be refused as early.
+        // The clock is the header's own time, so that no header is too early.
         let now = Some(candidate.header().timestamp);
         let inserted = chain.insert(candidate.clone(), now).unwrap();
         assert_eq!(inserted.change, Change::Extended);
         let evidence = inserted.header.evidence();
         assert_eq!(evidence.origin, Origin::Mined(Seal::MergedMining));
-        // Seven commitments reach back 385 to 448 blocks.
+        // The seven commitments reach back 385 to 448 blocks.
         assert!(index < ANCESTORS_NEEDED as usize || evidence.fork_detection.is_complete(), "header {index}");
         assert!(index > 384 || !evidence.fork_detection.is_complete(), "header {index}");
         work += candidate.header().difficulty.value();
@@ -100,13 +101,13 @@ fn ancestors_below_a_checkpoint_complete_the_fork_detection_data() {
         .evidence()
         .fork_detection
         .is_complete());
-    // Only the parent of the lowest header can be put below it.
+    // Only the parent of the lowest header can be prepended.
     let wrong = chain.prepend(headers[0].header().clone()).unwrap_err();
     assert!(matches!(wrong, ChainError::NotTheParent { .. }) && wrong.is_misbehaviour());
 }
 
 #[test]
-fn single_headers_of_earlier_eras() {
+fn single_headers_of_earlier_eras_are_accepted() {
     let Some(shared) = shared() else { return };
     let network = Network::mainnet();
     let file = json(&shared.join("realdata/headers/mainnet_powhsm_single_blocks.json"));
@@ -117,7 +118,8 @@ fn single_headers_of_earlier_eras() {
     }
 }
 
-/// Headers from node JSON; consecutive ones are also checked as parent and child.
+/// Checks headers from node JSON; consecutive ones are also checked as parent and child. Returns their
+/// number.
 fn json_headers(path: &Path, network: &Network) -> usize {
     let file = json(path);
     let mut previous: Option<SealedHeader> = None;
@@ -143,7 +145,7 @@ fn json_headers(path: &Path, network: &Network) -> usize {
 }
 
 #[test]
-fn headers_from_json_of_both_networks() {
+fn headers_from_json_of_both_networks_are_accepted() {
     let Some(shared) = shared() else { return };
     let (mainnet, testnet) = (Network::mainnet(), Network::testnet());
     let headers = shared.join("realdata/headers");
@@ -154,7 +156,7 @@ fn headers_from_json_of_both_networks() {
 }
 
 #[test]
-fn merge_mining_proofs_of_every_era() {
+fn merge_mining_proofs_of_every_era_are_accepted() {
     let Some(shared) = shared() else { return };
     let network = Network::mainnet();
     let file = json(&shared.join("realdata/proofs/mainnet_merge_mining_proofs.json"));
@@ -183,7 +185,7 @@ fn merge_mining_proofs_of_every_era() {
     assert_eq!((trees, branches), (3, 149));
 }
 
-/// The reason a refusal is recorded with, in this library's words.
+/// Whether an error corresponds to the recorded reason of a refusal.
 fn fits(why: &str, error: &PowError) -> bool {
     let text = error.to_string();
     match why {
@@ -207,7 +209,7 @@ fn fits(why: &str, error: &PowError) -> bool {
 }
 
 #[test]
-fn mutations_are_refused_for_their_reason() {
+fn mutations_are_refused_for_the_recorded_reason() {
     let Some(shared) = shared() else { return };
     let network = Network::mainnet();
     let file = json(&shared.join("realdata/negative/mainnet_mutations.json"));
@@ -253,7 +255,7 @@ fn a_header_with_any_byte_changed_is_refused_by_the_chain() {
 }
 
 #[test]
-fn genesis_hashes_of_every_network() {
+fn genesis_files_give_the_genesis_hashes_of_every_network() {
     let Some(shared) = shared() else { return };
     let files = shared.join("realdata/genesis_files");
     for (file, network) in [
@@ -271,7 +273,7 @@ fn genesis_hashes_of_every_network() {
             Some(genesis.header(&network).difficulty.value())
         );
     }
-    // The test network's stated state root is also what its allocation gives.
+    // The state root stated for the test network equals the one computed from its allocation.
     let testnet = std::fs::read_to_string(files.join("orchid-testnet.json")).unwrap();
     let genesis = Genesis::from_json(&testnet).unwrap();
     assert_eq!(Some(genesis.computed_state(&Network::testnet()).root()), genesis.state_root);

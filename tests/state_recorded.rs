@@ -1,4 +1,5 @@
-//! Accounts, codes and storage as the reference's node gave them, read from recorded trie nodes.
+//! Reads accounts, codes and storage from recorded trie nodes and compares them with the answers of the
+//! reference node.
 
 mod support;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use support::chain::{hash, lines, text, Chain};
 use support::*;
 
-/// A reader over one recorded proof and nothing else.
+/// A reader that has the nodes of one recorded proof only.
 fn proof_state(proof: &Value) -> TrieState<BTreeMap<B256, Bytes>> {
     let mut nodes = BTreeMap::new();
     for node in proof["nodes"].as_array().unwrap() {
@@ -23,9 +24,9 @@ fn proof_state(proof: &Value) -> TrieState<BTreeMap<B256, Bytes>> {
     TrieState::new(nodes, hash(text(proof, "root")))
 }
 
-/// Each recorded path alone is enough to read what it was recorded for.
+/// Each recorded proof alone is sufficient to read its key.
 #[test]
-fn every_recorded_path_reads_as_recorded() {
+fn every_recorded_proof_reads_as_recorded() {
     let Some(shared) = shared() else { return };
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for proof in lines(&shared.join("vectors/chain/state_proofs.jsonl")) {
@@ -62,7 +63,7 @@ fn every_recorded_path_reads_as_recorded() {
                 let slot = u256(text(&proof, "slot"));
                 assert_eq!(key[..], keys::slot_key(&address, &slot)[..]);
                 assert_eq!(state.storage(&address, &slot).unwrap(), value.unwrap_or_default());
-                // The marker is on the way to any slot.
+                // The marker is on the path to every slot.
                 state.is_contract(&address).unwrap();
             }
             _ => {}
@@ -71,9 +72,9 @@ fn every_recorded_path_reads_as_recorded() {
     assert_eq!(counts.values().sum::<usize>(), 560, "{counts:?}");
 }
 
-/// Taking any node of a path away names the fact, and never reads as absent.
+/// If any node of a proof is missing, the fact is reported as missing and never as absent.
 #[test]
-fn a_missing_node_is_never_absence() {
+fn a_missing_node_is_never_read_as_absence() {
     let Some(shared) = shared() else { return };
     for proof in lines(&shared.join("vectors/chain/state_proofs.jsonl")).iter().step_by(7) {
         let Some(address) = proof["address"].as_str() else { continue };
@@ -112,7 +113,7 @@ fn a_missing_node_is_never_absence() {
     }
 }
 
-/// The state methods of the recorded node at the blocks whose state is recorded.
+/// The state methods of the reference node, at the blocks whose state is recorded.
 #[test]
 fn state_methods_equal_the_node() {
     let Some(shared) = shared() else { return };
@@ -195,7 +196,7 @@ fn slot(param: &Value) -> Option<U256> {
     }
 }
 
-/// Height of a selector; the recording's head is block 642.
+/// Block number of a selector. The head of the recording is block 642.
 fn block_number(selector: &Value) -> Option<u64> {
     let text = selector.as_str()?;
     match text {

@@ -1,4 +1,4 @@
-//! Tracers on small programs: what they report of frames, instructions, destructions and logs.
+//! Tests of the tracers with small programs: reported frames, instructions, destructions and logs.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn push(bytes: &[u8]) -> Vec<u8> {
     code
 }
 
-/// Calls B with 4 bytes of memory as input; `value` only where the opcode takes one.
+/// Calls B with 4 bytes of memory as input. `value` is used only if the opcode takes one.
 fn call_b(opcode: u8, value: u8) -> Vec<u8> {
     let mut code = [push(&[0]), push(&[0]), push(&[4]), push(&[28])].concat();
     if opcode == CALL || opcode == CALLCODE {
@@ -44,7 +44,7 @@ fn call_b(opcode: u8, value: u8) -> Vec<u8> {
     code
 }
 
-/// Creates a contract from these init bytes.
+/// Creates a contract with this initialisation code.
 fn create(opcode: u8, init: &[u8]) -> Vec<u8> {
     let mut code = push(init);
     code.extend(push(&[0]));
@@ -165,7 +165,7 @@ fn selector() -> Vec<u8> {
 fn calls_of_each_kind() {
     let a =
         [selector(), call_b(CALL, 3), call_b(CALLCODE, 2), call_b(DELEGATECALL, 0), call_b(STATICCALL, 0)];
-    // B returns a word of CALLVALUE.
+    // B returns CALLVALUE as a word.
     let b = [vec![0x34], push(&[0]), vec![0x52], push(&[32]), push(&[0]), vec![0xf3]].concat();
     let trace = calls(&a.concat(), &b);
     assert_eq!(trace.nodes.len(), 5);
@@ -191,7 +191,7 @@ fn calls_of_each_kind() {
 }
 
 #[test]
-fn failures_and_what_they_take_back() {
+fn logs_of_failed_calls_are_removed() {
     // B writes a log and fails.
     let log = [push(&[0]), push(&[0]), vec![0xa0]].concat();
     let a = [log.clone(), call_b(CALL, 0), log.clone()].concat();
@@ -204,7 +204,7 @@ fn failures_and_what_they_take_back() {
         assert_eq!(trace.logs.iter().map(|(node, _)| *node).collect::<Vec<_>>(), [0, 0]);
         assert_eq!(trace.nodes[0].close.as_ref().unwrap().failure, None);
     }
-    // A fails after B succeeded: nothing is left of B's logs.
+    // A fails after B succeeded, so the logs of B are removed too.
     let trace = calls(&[call_b(CALL, 0), vec![0xfe]].concat(), &log);
     assert_eq!(trace.nodes[1].close.as_ref().unwrap().failure, None);
     assert!(trace.nodes[0].failed() && trace.logs.is_empty());
@@ -223,7 +223,7 @@ fn creations_and_destructions() {
     assert_eq!(close(1).created, Some(low_address(A).create(0)));
     assert_eq!(close(1).output.as_ref(), [0]);
     assert_eq!(close(2).created, Some(low_address(A).create2_from_code(U256::from(7).to_be_bytes(), &init)));
-    // A creation gets all gas and loses it, so that the transaction fails too.
+    // The creation gets all gas and uses it up, so the transaction fails too.
     assert_eq!(close(5).failure, Some(Some(HaltReason::InvalidOpcode)));
     assert_eq!(close(0).failure, Some(Some(HaltReason::OutOfGas)));
     let destruction = &trace.nodes[4];
@@ -240,7 +240,7 @@ fn creations_and_destructions() {
 }
 
 #[test]
-fn a_call_without_the_value_opens_no_frame() {
+fn a_call_above_the_balance_opens_no_frame() {
     let trace = calls(
         &[
             push(&[0]),
@@ -259,22 +259,22 @@ fn a_call_without_the_value_opens_no_frame() {
 }
 
 #[test]
-fn instructions_add_up() {
+fn gas_and_storage_of_instructions_are_consistent() {
     let a = [push(&[9]), push(&[1]), vec![0x55], push(&[1]), vec![0x54, 0x50], call_b(CALL, 0)].concat();
     let trace = steps(&a, &[0x34, 0x50], StepOptions::default());
     assert_eq!(trace.contract, Some(low_address(A)));
     let (outer, inner): (Vec<_>, Vec<_>) = trace.steps.iter().partition(|step| step.depth == 0);
     assert_eq!(inner.iter().map(|step| (step.pc, step.opcode)).collect::<Vec<_>>(), [(0, 0x34), (1, 0x50)]);
-    // Behind the last byte of the code nothing is shown.
+    // The implicit STOP after the last byte is not shown.
     assert_eq!(outer.last().unwrap().opcode, 0x50);
-    // Each instruction leaves what the next one has, except around the call.
+    // The gas left after an instruction equals the gas before the next one, except around the call.
     for pair in outer.windows(2).filter(|pair| pair[0].opcode != CALL) {
         assert_eq!(pair[0].gas - pair[0].gas_cost, pair[1].gas, "{pair:?}");
     }
     let call = outer.iter().find(|step| step.opcode == CALL).unwrap();
-    assert_eq!(call.gas_cost, 700 + 3 + 0xffff, "with memory and what is forwarded");
+    assert_eq!(call.gas_cost, 700 + 3 + 0xffff, "including memory and the forwarded gas");
     assert_eq!(inner[0].gas, 0xffff);
-    // A slot shows up one instruction after it was touched.
+    // A slot is shown from the instruction after its access on.
     let at = |opcode: u8| outer.iter().position(|step| step.opcode == opcode).unwrap();
     assert!(outer[at(0x55)].storage.is_empty());
     assert_eq!(outer[at(0x55) + 1].storage.get(&U256::from(1)), Some(&U256::from(9)));
@@ -284,7 +284,7 @@ fn instructions_add_up() {
 }
 
 #[test]
-fn what_is_disabled_is_left_out() {
+fn disabled_parts_are_left_out() {
     let options = StepOptions { disable_storage: true, disable_memory: true, disable_stack: true };
     let a = [push(&[9]), push(&[1]), vec![0x55], selector()].concat();
     let trace = steps(&a, &[], options);
@@ -301,7 +301,7 @@ fn a_failing_instruction_costs_nothing_in_the_trace() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_kept() {
+fn a_trace_above_the_limit_is_reported_as_exceeded() {
     // JUMPDEST, PUSH0, JUMP: loops until the gas is gone.
     let a = [0x5b, 0x5f, 0x56];
     let case = Case::new(&a, &[]);
@@ -316,7 +316,7 @@ fn what_does_not_fit_is_not_kept() {
 }
 
 #[test]
-fn watching_changes_nothing() {
+fn inspectors_do_not_change_the_result() {
     let a =
         [selector(), call_b(CALL, 3), call_b(DELEGATECALL, 0), create(CREATE, &[0x5f, 0x5f, 0xfd])].concat();
     let case = Case::new(&a, &[0x5a, 0x5f, 0x55]);

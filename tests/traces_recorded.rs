@@ -1,4 +1,4 @@
-//! `trace_*` of the recorded chain, executed here, against the reference's answers.
+//! Compares `trace_*` of the recorded chain, executed locally, with the answers of the reference node.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::shared;
 /// Head of the chain when `rpc_trace` was recorded.
 const HEAD: usize = 0x286;
 
-/// Parity's short name for the reference's Java class.
+/// Parity's short error text for the error of the reference node.
 fn short_error(text: &str) -> Option<&'static str> {
     let names = [
         ("Reverted", "Reverted"),
@@ -33,8 +33,8 @@ fn short_error(text: &str) -> Option<&'static str> {
     names.iter().find(|(part, _)| text.contains(part)).map(|(_, name)| *name)
 }
 
-/// Takes out of ours the inner creations that the reference leaves out: those whose constructor failed, and
-/// those without one.
+/// Removes those inner creations from our traces that the reference node leaves out: creations whose
+/// constructor failed, and those without initialisation code.
 fn drop_creations(ours: &mut Value, theirs: &Value, counts: &mut BTreeMap<&'static str, usize>) {
     let (Some(list), Some(recorded)) = (ours.as_array_mut(), theirs.as_array()) else { return };
     let place = |trace: &Value| -> Vec<u64> {
@@ -69,7 +69,7 @@ fn drop_creations(ours: &mut Value, theirs: &Value, counts: &mut BTreeMap<&'stat
     }
 }
 
-/// Brings the recorded form of a trace to ours, and takes out of both what differs on purpose. Counts each.
+/// Converts recorded traces to our form, removes deliberate differences from both, and counts them.
 fn align(ours: &mut Value, theirs: &mut Value, counts: &mut BTreeMap<&'static str, usize>) {
     drop_creations(ours, theirs, counts);
     let (Some(ours), Some(theirs)) = (ours.as_array_mut(), theirs.as_array_mut()) else { return };
@@ -142,7 +142,7 @@ fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value
     for line in text_of(&path).lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let (request, response) = (&line["request"], &line["response"]);
-        // A few answers were too large to be kept.
+        // A few answers were too large to be recorded.
         if !wanted(&line) || line.get("response").is_none() {
             continue;
         }
@@ -179,7 +179,7 @@ fn compare_in(chain: &Executed, folder: &str, file: &str, wanted: impl Fn(&Value
     tally
 }
 
-/// Why an answer differs: the method means something else here.
+/// The reason why an answer differs because the method is defined differently here; `None` if there is none.
 fn known(request: &Value) -> Option<&'static str> {
     if request["method"] == "trace_get" {
         return Some("trace_get counts within the transaction");
@@ -194,7 +194,7 @@ fn known(request: &Value) -> Option<&'static str> {
     None
 }
 
-/// Why an answer of another kind is meant; `None` if it is not.
+/// The reason why an error differs deliberately; `None` if it should be equal.
 fn intended(request: &Value, theirs: &Value) -> Option<&'static str> {
     match theirs["error"]["code"].as_i64() {
         Some(-32603 | -32700) => Some("bad input is an invalid parameter"),
@@ -227,7 +227,7 @@ fn report(name: &str, tally: &Tally, least: usize) {
 }
 
 #[test]
-fn blocks_and_transactions() {
+fn traces_of_blocks_and_transactions_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let chain = Executed::chain(&shared, Network::regtest(), 676);
     report("trace_block", &compare(&chain, "trace_block", |_| true), 677);
@@ -235,7 +235,7 @@ fn blocks_and_transactions() {
 }
 
 #[test]
-fn filters_and_odd_input() {
+fn trace_filters_and_invalid_input_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let chain = Executed::chain(&shared, Network::regtest(), HEAD);
     report("rpc_trace", &compare(&chain, "rpc_trace", |_| true), 42);

@@ -1,4 +1,4 @@
-//! One test per strictness rule of trie proofs: each input is valid but for the rule named.
+//! One test for each strictness rule of trie proofs. Each input breaks only the rule in the test's name.
 
 mod support;
 
@@ -11,7 +11,7 @@ const NONE: &[&[u8]] = &[];
 
 // ---- proofs of one key ----
 
-/// A trie with short and long values, embedded nodes, and keys that begin other keys.
+/// A trie with short and long values, embedded nodes, and keys that are prefixes of other keys.
 fn sample() -> Trie {
     let mut trie = Trie::new();
     for index in 0u8..40 {
@@ -22,7 +22,7 @@ fn sample() -> Trie {
     trie
 }
 
-/// Key, value and proof of the sample's entry `index` (values of more than 32 bytes from 32 on).
+/// Key, value and proof of entry `index` of the sample. Values from entry 32 on have more than 32 bytes.
 fn entry(index: u8) -> (Trie, Vec<u8>, Bytes, Vec<Bytes>) {
     let trie = sample();
     let key = keccak256([index])[..8].to_vec();
@@ -94,7 +94,7 @@ fn proof_of_an_empty_trie() {
     assert_eq!(one, Err(ProofError::UnusedNode { index: 0 }));
 }
 
-/// A key that ends in an embedded node, with the node listed again as receipt proofs do.
+/// A key that ends in an embedded node. The node is also listed, as in receipt proofs.
 #[test]
 fn embedded_node_listed_again() {
     let trie = sample();
@@ -113,7 +113,7 @@ fn embedded_node_listed_again() {
     let twice = [&proof[..], std::slice::from_ref(&inside)].concat();
     assert_eq!(verify_path(root, &key, &twice), Err(ProofError::UnusedNode { index: proof.len() }));
 
-    // The same node with another value: not the one inside the parent.
+    // The listed node has another value than the one embedded in the parent.
     let last = proof.len() - 1;
     let mut forged = inside.to_vec();
     *forged.last_mut().unwrap() ^= 1;
@@ -177,7 +177,7 @@ fn too_many_bytes_of_values() {
 }
 
 #[test]
-fn node_larger_than_any_is_not_hashed() {
+fn too_large_node_is_refused_before_hashing() {
     let big = vec![0x40; MAX_NODE_BYTES + 1];
     let rule = NodeRule::TooLarge(MAX_NODE_BYTES + 1);
     let expected = Err(ProofError::Node(NodeError { place: Place::Itself, rule }));
@@ -187,7 +187,7 @@ fn node_larger_than_any_is_not_hashed() {
 }
 
 #[test]
-fn wrapping_is_one_rlp_string_in_its_shortest_form() {
+fn wrapping_must_be_one_rlp_string_in_its_shortest_form() {
     for len in [2usize, 3, 55, 56, 255, 256, MAX_NODE_BYTES] {
         let node = vec![0x40; len];
         let wrapped = alloy_rlp::encode(node.as_slice());
@@ -206,7 +206,7 @@ fn wrapping_is_one_rlp_string_in_its_shortest_form() {
     bad(&[0x81], 1);
     bad(&[0xb8, 55], 55);
     bad(&[0xb9, 0, 255], 255);
-    // Neither a node nor a string: comes back as it is and is refused as a node.
+    // Neither a node nor a string: it is returned unchanged and refused by the node parser.
     for bytes in [&[0x80u8][..], &[0xc0], &[0xf8, 2, 1, 1], &[0xb8], &[0xb9, 1], &[0xba, 0, 0, 2, 0x40, 7]] {
         assert!(unwrap_node(bytes).is_err() || parse_node(bytes).is_err());
         assert!(verify_path(keccak256(bytes), &[], &[bytes]).is_err());
@@ -225,14 +225,14 @@ fn long_value_rules() {
     assert_eq!(verify_proof(root, &key, &proof, Some(&[1])), Err(other));
     let set = verify_multiproof(root, &[&key], &proof, &[[1]]);
     assert_eq!(set, Err(ProofError::UnusedValue { index: 0 }));
-    // Without the value the set still proves its hash and length.
+    // Without the value, the set still proves its hash and length.
     let set = verify_multiproof(root, &[&key], &proof, NONE).unwrap();
     assert_eq!(lookup(&set, root, &key), Ok(Lookup::FoundLong { hash, len: 36 }));
     assert_eq!(lookup_value(&set, root, &key), Err(WalkError::Missing(hash)));
 }
 
 #[test]
-fn long_value_nobody_has() {
+fn long_value_of_no_key() {
     let (trie, key, value, proof) = entry(3);
     let unused = ProofError::UnusedValue { index: 0 };
     assert_eq!(verify_proof(trie.root(), &key, &proof, Some(&value)), Err(unused));
@@ -258,9 +258,10 @@ fn long_value_of_another_length() {
     assert_eq!(lookup_value(&source, root, &[]), Err(error));
 }
 
-/// The key ends inside a path, at a node without value, beyond a leaf, or beside the path.
+/// The key ends inside a path, ends at a node without value, continues beyond a leaf, or diverges from the
+/// path.
 #[test]
-fn ways_of_being_absent() {
+fn absence_is_proven_in_every_case() {
     let mut trie = Trie::new();
     trie.put(&[0b1010_1010, 1], vec![1]);
     trie.put(&[0b1010_1010, 0x80], vec![2]);
@@ -270,7 +271,7 @@ fn ways_of_being_absent() {
         assert_eq!(verify_path(trie.root(), key, &proof), Ok(Leaf::Absent), "{key:?}");
         assert_eq!(trie.get(key), None);
     }
-    // A node without a value is there all the same.
+    // A node without a value exists nevertheless.
     let mut source = std::collections::BTreeMap::new();
     trie.for_each_stored(&mut |hash, bytes| {
         source.insert(hash, bytes);
@@ -282,7 +283,7 @@ fn ways_of_being_absent() {
 }
 
 #[test]
-fn sources_that_lack_or_spoil_nodes() {
+fn sources_with_missing_or_invalid_nodes() {
     let trie = sample();
     let key = keccak256([3])[..8].to_vec();
     let mut source = std::collections::BTreeMap::new();
@@ -302,7 +303,7 @@ fn sources_that_lack_or_spoil_nodes() {
 // ---- multi-proofs ----
 
 #[test]
-fn multiproof_lacks_a_node_of_one_key() {
+fn multiproof_without_a_node_of_one_key() {
     let (trie, key, _, proof) = entry(3);
     let (_, other, _, _) = entry(4);
     let result = verify_multiproof(trie.root(), &[&key, &other], &proof, NONE);
@@ -318,7 +319,7 @@ fn multiproof_with_a_node_of_no_key() {
     let both = [&other[..], &proof[..]].concat();
     let result = verify_multiproof(trie.root(), &[&key], &both, NONE);
     assert!(matches!(result, Err(ProofError::UnusedNode { index }) if index < other.len()));
-    // The embedded node of a key that was not asked for.
+    // The embedded node of a key that is not in the list.
     let marker = cat(&[&keccak256([5])[..8], &[0]]);
     let parent = trie.proof(&marker);
     let Some(Child::Embedded(inside)) = parse_node(&parent[parent.len() - 1]).unwrap().left else { panic!() };
@@ -337,7 +338,7 @@ fn multiproof_of_no_key_proves_nothing() {
 }
 
 #[test]
-fn multiproofs_merge() {
+fn multiproofs_can_be_merged() {
     let (trie, key, value, proof) = entry(35);
     let (_, other, _, more) = entry(4);
     let mut set = verify_multiproof(trie.root(), &[&key], &proof, &[&value]).unwrap();
@@ -377,7 +378,7 @@ fn receipt_proofs_of_long_lists() {
 }
 
 #[test]
-fn receipt_that_is_not_there() {
+fn receipt_with_an_index_beyond_the_list() {
     let (trie, receipts) = receipts(5);
     let nodes = trie.proof(&index_key(7));
     let absent = Err(ReceiptProofError::Absent(7));
@@ -385,7 +386,7 @@ fn receipt_that_is_not_there() {
 }
 
 #[test]
-fn receipt_that_is_another() {
+fn receipt_of_another_index() {
     let (trie, receipts) = receipts(5);
     let nodes = trie.proof(&index_key(3));
     let error =
@@ -393,7 +394,7 @@ fn receipt_that_is_another() {
     assert_eq!(prove_receipt(trie.root(), 3, &nodes, &receipts[2]), Err(error.into()));
 }
 
-/// A root is stored under its own hash however short it is; so is a proof of it listed.
+/// A root is stored under its own hash even if it is short, and it is listed in proofs.
 #[test]
 fn short_root_is_not_embedded() {
     let mut trie = Trie::new();
@@ -405,7 +406,7 @@ fn short_root_is_not_embedded() {
     assert_eq!(stored, [(trie.root(), bytes)]);
 }
 
-/// All keys below a prefix go, also when the prefix ends inside a path.
+/// All keys below a prefix are deleted, even if the prefix ends inside a path.
 #[test]
 fn subtree_deletion() {
     let mut trie = Trie::new();
@@ -423,13 +424,13 @@ fn subtree_deletion() {
 }
 
 #[test]
-fn receipt_short_enough_to_stand_in_the_node() {
+fn receipt_short_enough_to_be_inside_the_node() {
     let trie = ordered_trie(&[[7u8; 20], [8; 20]]);
     let (root, nodes) = (trie.root(), trie.proof(&index_key(1)));
     assert_eq!(prove_receipt(root, 1, &nodes, &[8; 20]), Ok(()));
     let other = Err(ReceiptProofError::OtherValue);
     assert_eq!(prove_receipt(root, 1, &nodes, &[7; 20]), other);
-    // The leaf has to be listed to find the index.
+    // The leaf must be listed to determine the index.
     assert_eq!(receipt_index(root, &nodes, &[8; 20]), Err(ReceiptProofError::KeyNotAnIndex));
     let Some(Child::Embedded(leaf)) = parse_node(&nodes[0]).unwrap().left else { panic!() };
     let listed = [Bytes::copy_from_slice(leaf), nodes[0].clone()];
@@ -438,7 +439,7 @@ fn receipt_short_enough_to_stand_in_the_node() {
 }
 
 #[test]
-fn receipt_under_a_key_that_is_no_index() {
+fn receipt_under_a_key_that_is_not_an_index() {
     let value = vec![5; 300];
     for (key, expected) in [
         (&[0x81, 0x05][..], ReceiptProofError::KeyNotAnIndex),
@@ -457,7 +458,7 @@ fn receipt_under_a_key_that_is_no_index() {
 }
 
 #[test]
-fn receipt_nodes_that_do_not_hang_together() {
+fn receipt_nodes_that_are_not_linked() {
     let (trie, receipts) = receipts(20);
     let good = trie.proof(&index_key(9));
     let mut nodes: Vec<Bytes> = good.iter().rev().cloned().collect();
@@ -468,7 +469,7 @@ fn receipt_nodes_that_do_not_hang_together() {
     assert_eq!(receipt_index(trie.root(), NONE, &receipts[9]), Err(missing));
 }
 
-/// The nodes hang together but under another root.
+/// The nodes are linked, but under another root.
 #[test]
 fn receipt_under_another_root() {
     let (trie, receipts) = receipts(1);

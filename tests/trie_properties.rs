@@ -1,4 +1,5 @@
-//! The trie under random operations, against an independent plain model, and its proofs under damage.
+//! Compares the trie with an independent, simple model under random operations, and checks that damaged
+//! proofs are refused.
 
 use proptest::prelude::*;
 use rootlight::trie::limits::MAX_EMBEDDED_BYTES;
@@ -8,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A trie written down naively from sorted bit strings (RSKIP-107), sharing nothing with the library:
-/// returns serialization, bytes of all below, and the orchid hash.
+/// A node computed from sorted bit strings in the simplest way (RSKIP-107), without code of the library: its
+/// serialization, the size of everything below it, and the orchid hash.
 struct Plain {
     bytes: Vec<u8>,
     below: u64,
@@ -137,7 +138,8 @@ enum Op {
     DeleteSubtree(Vec<u8>),
 }
 
-/// Short keys over few bytes, so that they share and begin one another; now and then a long one.
+/// Short keys of few different bytes, so that they share prefixes and are prefixes of each other; sometimes a
+/// long one.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0u8), Just(1), Just(0x80), Just(0xff), any::<u8>()];
     prop_oneof![
@@ -192,7 +194,7 @@ fn run(ops: &[Op]) -> (Trie, Map) {
     (trie, map)
 }
 
-/// Keys to ask for: all present ones, their neighbours, and others.
+/// Keys to look up: all present ones, their neighbours, and others.
 fn asked(map: &Map, others: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
     let mut keys: BTreeSet<_> = others.iter().cloned().collect();
     for key in map.keys() {
@@ -209,8 +211,8 @@ fn asked(map: &Map, others: &[Vec<u8>]) -> BTreeSet<Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Root, sizes, values and order after random operations are those of the map written down afresh;
-    /// versions kept on the way are not touched by what comes after.
+    /// After random operations, root, sizes, values and order equal those of a newly built trie. Earlier
+    /// versions are not changed by later operations.
     #[test]
     fn operations_agree_with_a_rebuilt_trie(ops in ops()) {
         let (mut trie, mut map) = (Trie::new(), Map::new());
@@ -230,7 +232,7 @@ proptest! {
         }
     }
 
-    /// Proofs of present and absent keys verify in every form and order, and show the map's value.
+    /// Proofs of present and absent keys verify in every form and order, and prove the value of the map.
     #[test]
     fn proofs_of_random_tries_verify(ops in ops(), others in prop::collection::vec(key(), 0..8)) {
         let (trie, map) = run(&ops);
@@ -254,7 +256,8 @@ proptest! {
         }
     }
 
-    /// A multi-proof of any keys, its nodes shuffled and partly doubled, holds exactly what they need.
+    /// A multi-proof of several keys, with its nodes shuffled and some of them repeated, contains exactly the
+    /// nodes needed.
     #[test]
     fn multiproofs_of_random_tries_verify(
         ops in ops(), others in prop::collection::vec(key(), 1..8), seed in any::<u64>(),
@@ -271,7 +274,7 @@ proptest! {
             let found = lookup_value(&set, root, key).unwrap().map(|value| value.to_vec());
             prop_assert_eq!(found.as_ref(), map.get(key));
         }
-        // One node less is one too few.
+        // Without any one node the proof is refused.
         nodes.sort();
         nodes.dedup();
         if !nodes.is_empty() {
@@ -280,9 +283,9 @@ proptest! {
         }
     }
 
-    /// Any bytes: an error, or a node that is written as the same bytes.
+    /// Parsing random bytes gives an error or a node that encodes to the same bytes.
     #[test]
-    fn any_bytes_parse_or_fail(mut bytes in prop::collection::vec(any::<u8>(), 0..300), version in any::<bool>()) {
+    fn random_bytes_are_refused_or_encode_to_themselves(mut bytes in prop::collection::vec(any::<u8>(), 0..300), version in any::<bool>()) {
         if let (true, Some(flags)) = (version, bytes.first_mut()) {
             *flags = *flags & 0x3f | 0x40;
         }
@@ -296,9 +299,9 @@ proptest! {
         let _ = receipt_index(root, &[bytes], &[1]);
     }
 
-    /// Changed bytes of real nodes: an error, or a node that is written as the same bytes.
+    /// Parsing a changed node gives an error or a node that encodes to the same bytes.
     #[test]
-    fn changed_nodes_parse_or_fail(
+    fn changed_nodes_are_refused_or_encode_to_themselves(
         ops in ops(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
     ) {
         for node in stored(&run(&ops).0).values() {
@@ -315,7 +318,7 @@ proptest! {
     }
 }
 
-/// A trie shaped like a state: keys of 31, 32 and more bytes, short and long values, markers.
+/// A trie with the shape of a state: keys of 31, 32 and more bytes, short and long values, markers.
 fn state_like() -> (Trie, Vec<Vec<u8>>) {
     let mut trie = Trie::new();
     let mut keys = Vec::new();
@@ -339,8 +342,8 @@ fn state_like() -> (Trie, Vec<Vec<u8>>) {
     (trie, keys)
 }
 
-/// Every change of every byte of a sample of proofs (nodes and value, raw and wrapped, embedded nodes
-/// listed or not) is refused.
+/// Every change of a byte in a sample of proofs is refused. The proofs contain nodes and values, raw and
+/// wrapped, with and without listed embedded nodes.
 #[test]
 fn every_changed_byte_is_refused() {
     let (trie, keys) = state_like();
@@ -394,9 +397,9 @@ fn every_changed_byte_is_refused() {
     }
 }
 
-/// A proof for one key proves nothing for another one, unless their ways are the same.
+/// The proof of a key proves nothing about another key, unless both have the same path.
 #[test]
-fn proofs_do_not_serve_other_keys() {
+fn a_proof_does_not_verify_for_another_key() {
     let (trie, keys) = state_like();
     for key in &keys {
         let proof = trie.proof(key);
@@ -409,9 +412,9 @@ fn proofs_do_not_serve_other_keys() {
     }
 }
 
-/// Clones share, and many threads may hash one trie at once.
+/// Clones share nodes, and several threads can hash a trie at the same time.
 #[test]
-fn one_trie_hashed_by_several_threads() {
+fn a_trie_can_be_hashed_by_several_threads() {
     let (trie, _) = state_like();
     let expected = state_like().0.root();
     let threads: Vec<_> =

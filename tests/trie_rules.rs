@@ -1,4 +1,4 @@
-//! One test per strictness rule of trie nodes: each input is valid but for the rule named.
+//! One test for each strictness rule of trie nodes. Each input breaks only the rule in the test's name.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn node_without_bytes() {
 }
 
 #[test]
-fn node_longer_than_any() {
+fn node_longer_than_the_limit() {
     let longest = cat(&[
         &[0x7f, 0xff, 0xfd, 0x00, 0x04],
         &[0xff; MAX_KEY_BYTES],
@@ -166,7 +166,7 @@ fn embedded_node_with_children() {
 }
 
 #[test]
-fn embedded_node_keeps_the_rules() {
+fn embedded_node_must_obey_the_rules() {
     let at = |bytes: &[u8], place, rule| {
         assert_eq!(parse_node(bytes), Err(NodeError { place, rule }));
     };
@@ -192,7 +192,7 @@ fn children_size_varint_minimal() {
 }
 
 #[test]
-fn value_too_long_to_stand_in_the_node() {
+fn value_too_long_to_be_inside_the_node() {
     accepted(&leaf(0));
     accepted(&leaf(32));
     refused(&leaf(33), NodeRule::InlineValueTooLong(33));

@@ -1,8 +1,8 @@
-//! The trie against recorded data: tries built by the reference, state and receipt proofs of a recorded
-//! chain, whole states rebuilt from their keys and values, real testnet and mainnet data.
+//! Compares the trie with recorded data: tries built by the reference node, state and receipt proofs of a
+//! recorded chain, complete states rebuilt from their keys and values, and real testnet and mainnet data.
 //!
-//! `tests/vectors/trie.json` is a trimmed copy of the recorded tries; everything else is read from
-//! `$ROOTLIGHT_SHARED` (default `../shared`) and skipped with a notice where that is absent.
+//! `tests/vectors/trie.json` is a trimmed copy of the recorded tries. Everything else is read from
+//! `$ROOTLIGHT_SHARED` (default `../shared`); tests are skipped with a notice if it does not exist.
 
 use rootlight::trie::*;
 use rootlight::types::{keccak256, Bytes, B256, U256};
@@ -15,7 +15,7 @@ fn shared() -> PathBuf {
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")), PathBuf::from)
 }
 
-/// Text of a shared file, or None with a notice.
+/// The text of a shared file, or `None` with a notice.
 fn read(path: &str) -> Option<String> {
     let path = shared().join(path);
     let text = std::fs::read_to_string(&path).ok();
@@ -49,7 +49,7 @@ fn list(value: &Value) -> Vec<Vec<u8>> {
     value.as_array().unwrap().iter().map(bytes).collect()
 }
 
-/// State keys (consensus reference 7.2), written out here to keep the trie tests to the trie.
+/// State keys, computed here so that these tests depend on the trie only.
 fn account_key(address: &[u8]) -> Vec<u8> {
     [&[0], &keccak256(address)[..10], address].concat()
 }
@@ -63,7 +63,7 @@ fn stripped(value: &[u8]) -> Vec<u8> {
     value.iter().copied().skip_while(|byte| *byte == 0).collect()
 }
 
-/// RLP of an account: nonce unsigned, balance signed-style (zero is one byte 00).
+/// RLP of an account: the nonce is unsigned, the balance has a sign bit (zero is one byte 00).
 fn account_value(nonce: &str, balance: &str) -> Vec<u8> {
     let nonce: u64 = nonce.parse().unwrap();
     let balance: U256 = balance.parse().unwrap();
@@ -79,7 +79,7 @@ fn account_value(nonce: &str, balance: &str) -> Vec<u8> {
     out
 }
 
-/// The trie that the operations of a recorded case make.
+/// Builds the trie of a recorded case from its operations.
 fn build(ops: &Value) -> Trie {
     let mut trie = Trie::new();
     for op in ops.as_array().unwrap() {
@@ -103,7 +103,7 @@ fn build(ops: &Value) -> Trie {
     trie
 }
 
-/// Checks a recorded proof in every form in which it may come.
+/// Checks a recorded proof in every accepted form.
 fn check_proof(root: B256, key: &[u8], value: Option<&[u8]>, nodes: &[Vec<u8>]) {
     let long = value.filter(|value| value.len() > 32);
     let proven = verify_proof(root, key, nodes, long).unwrap();
@@ -147,21 +147,21 @@ fn check_cases(cases: &Value) -> usize {
     proofs
 }
 
-/// Every trie and all 1,023 proofs that the reference made.
+/// All tries and all 1,023 proofs of the reference node.
 #[test]
-fn tries_of_the_reference() {
+fn tries_and_proofs_equal_the_reference() {
     let Some(vectors) = json("vectors/trie_vectors.json") else { return };
     assert_eq!(check_cases(&vectors["cases"]), 1_023);
 }
 
-/// The smaller of the same tries, always at hand.
+/// The smaller ones of these tries, which are part of the repository.
 #[test]
-fn tries_of_the_reference_trimmed() {
+fn a_sample_of_tries_and_proofs_equals_the_reference() {
     let vectors: Value = serde_json::from_str(include_str!("vectors/trie.json")).unwrap();
     assert_eq!(check_cases(&vectors["cases"]), 273);
 }
 
-/// Account, code, storage and marker paths of the recorded chain.
+/// State proofs of accounts, code, storage and markers of the recorded chain.
 #[test]
 fn state_proofs_of_the_chain() {
     let Some(proofs) = lines("vectors/chain/state_proofs.jsonl") else { return };
@@ -186,7 +186,8 @@ fn state_proofs_of_the_chain() {
     }
 }
 
-/// Whole states rebuilt from keys and values: the root and every node, embedded ones included.
+/// Rebuilds complete states from keys and values, and compares the root and every node, embedded ones
+/// included.
 #[test]
 fn states_rebuilt_from_keys_and_values() {
     for block in [0, 1, 10, 122] {
@@ -233,7 +234,7 @@ fn states_rebuilt_from_keys_and_values() {
     }
 }
 
-/// All keys and values below a root, found by walking the nodes.
+/// Collects all keys and values below a node by walking its descendants.
 fn walk(set: &BTreeMap<B256, Bytes>, node: &[u8], above: &[bool], out: &mut Vec<(Vec<bool>, Vec<u8>)>) {
     let node = parse_node(node).unwrap();
     let mut key = above.to_vec();
@@ -263,7 +264,7 @@ fn packed(bits: &[bool]) -> Vec<u8> {
     bits.chunks(8).map(|byte| byte.iter().fold(0, |all, bit| all << 1 | u8::from(*bit))).collect()
 }
 
-/// The trie under a root, rebuilt from a store of nodes.
+/// Rebuilds the trie under a root from a store of nodes.
 fn rebuild(set: &BTreeMap<B256, Bytes>, root: B256) -> Trie {
     let mut entries = Vec::new();
     if root != EMPTY_ROOT {
@@ -276,8 +277,8 @@ fn rebuild(set: &BTreeMap<B256, Bytes>, root: B256) -> Trie {
     trie
 }
 
-/// Every stored node of the recorded chain parses and comes out the same; states of all its blocks are
-/// rebuilt key by key into the same root.
+/// Every stored node of the recorded chain parses and encodes to the same bytes. The states of a sample of
+/// blocks are rebuilt key by key and have the same root.
 #[test]
 fn stored_nodes_of_the_chain() {
     let Some(stored) = lines("vectors/chain/state_nodes.jsonl") else { return };
@@ -333,7 +334,8 @@ fn receipt_proofs_of_the_chains() {
             let (Some((root, ids)), Some(receipt)) = (roots.get(block), receipts.get(id)) else { continue };
             let nodes = list(&proof["response"]["result"]);
             let index = ids.iter().position(|other| other == id).unwrap() as u64;
-            // A transaction may be in a side block too, with another receipt: then the raw one is not its.
+            // A transaction can also be in a side block, with another receipt. The recorded raw receipt is
+            // then not the one proven.
             if keccak256(receipt) != leaf_hash(&nodes[0]) {
                 continue;
             }
@@ -355,7 +357,7 @@ fn leaf_hash(node: &[u8]) -> B256 {
     }
 }
 
-/// Real testnet block 1: the whole state is walked and rebuilt from its nodes.
+/// Rebuilds the complete state of the real testnet block 1 from its nodes.
 #[test]
 fn state_of_testnet_block_1() {
     let Some(block) = json("realdata/state/testnet_block1.json") else { return };
@@ -370,7 +372,7 @@ fn state_of_testnet_block_1() {
     trie.for_each_stored(&mut |hash, bytes| {
         ours.insert(hash, bytes);
     });
-    // The file lists embedded nodes too.
+    // The file also lists embedded nodes.
     assert!(ours.iter().all(|(hash, bytes)| set.get(hash) == Some(bytes)));
     let mut keys = Vec::new();
     trie.for_each(&mut |key, _| keys.push(key.to_vec()));
@@ -379,7 +381,7 @@ fn state_of_testnet_block_1() {
     assert_eq!(proven.len(), ours.len());
 }
 
-/// The 37 recorded verdicts of a strict receipt-proof check.
+/// The 37 recorded results of a strict check of receipt proofs.
 #[test]
 fn receipt_proofs_with_verdicts() {
     let Some(file) = json("realdata/proofs/powhsm_receipt_proofs.json") else { return };
@@ -388,7 +390,7 @@ fn receipt_proofs_with_verdicts() {
     for proof in proofs {
         let nodes = list(&proof["nodes"]);
         let receipt = bytes(&proof["receipt"]);
-        // Most entries state no root: then it is the last node's hash, as far as that is a node.
+        // Most entries state no root. The root is then the hash of the last node.
         let root = match proof["receiptsRoot"].as_str() {
             Some(root) => B256::from_slice(&hex(root)),
             None => keccak256(nodes.last().unwrap()),
@@ -404,7 +406,8 @@ fn receipt_proofs_with_verdicts() {
         };
         let verdict = proof["verdict"].as_str().unwrap();
         if proof["file"].as_str().unwrap().starts_with("604-") {
-            // Refused as recorded, but earlier: the root's children size has a longer varint than needed.
+            // Refused as recorded, but for an earlier reason: the varint of the root's children size is not
+            // minimal.
             let rule = NodeRule::VarintNotMinimal(Field::ChildrenSize, 0x7856_3412);
             let error = NodeError { place: Place::Itself, rule };
             assert_eq!(outcome, Err(ProofError::Node(error).into()));
@@ -415,10 +418,10 @@ fn receipt_proofs_with_verdicts() {
     }
 }
 
-/// Account and storage proofs of a draft `eth_getProof`: leaf first, RLP-wrapped, without proofs of
-/// absence (an empty list, which must not pass for one).
+/// Account and storage proofs of a draft of `eth_getProof`: leaf first and RLP-wrapped. It has no proofs of
+/// absence, only an empty list, which must not be accepted as one.
 #[test]
-fn proofs_of_the_draft_method() {
+fn proofs_of_the_draft_of_eth_getproof_are_verified() {
     let Some(file) = json("vectors/getproof_draft.json") else { return };
     let root = hash(&file["block"]["stateRoot"]);
     let mut present = 0;
@@ -458,10 +461,10 @@ fn quantity(value: &Value) -> U256 {
     U256::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
-/// Main network genesis, known data: the old state root is an orchid trie with the secure flag on, keyed by
-/// the hash of the address, over RLP([nonce, balance, storage root, code hash]).
+/// Known data of the mainnet genesis: the old state root is that of an orchid trie with the secure flag on.
+/// Its keys are hashes of addresses, its values are RLP([nonce, balance, storage root, code hash]).
 #[test]
-fn old_state_root_of_mainnet_genesis() {
+fn the_old_state_root_of_the_mainnet_genesis_is_computed() {
     let bridge = hex("0000000000000000000000000000000001000006");
     let short = account_value("0", "21000000000000000000000000");
     let mut payload = short[1..].to_vec();

@@ -1,4 +1,5 @@
-//! Headers, transactions and receipts rebuilt from JSON: one input per rule, valid in everything but that rule.
+//! One test for each rule of rebuilding headers, transactions and receipts from JSON. Each input breaks only
+//! one rule.
 
 mod support;
 
@@ -9,7 +10,7 @@ use rootlight::types::{Address, FieldError, FieldRule, Header, B256};
 use serde_json::{json, Value};
 use support::shapes::{mainnet, regtest};
 
-/// A recorded block's JSON.
+/// The JSON of a recorded block.
 fn block_json() -> Value {
     let text = include_str!("vectors/chain_trimmed/blocks.jsonl");
     let line: Value = serde_json::from_str(text.lines().nth(3).unwrap()).unwrap();
@@ -21,7 +22,7 @@ fn rebuilt(json: &Value) -> Result<B256, JsonError> {
 }
 
 #[test]
-fn json_numbers_come_in_every_notation() {
+fn json_numbers_are_read_in_every_notation() {
     let mut json = block_json();
     let expected = rebuilt(&json).unwrap();
     let decimal = |value: &Value| support::u64_of(value.as_str().unwrap());
@@ -32,14 +33,14 @@ fn json_numbers_come_in_every_notation() {
             assert_eq!(rebuilt(&json), Ok(expected), "{name}");
         }
     }
-    // Larger than any JSON library's own integers.
+    // A number above the integers of JSON libraries.
     let text =
         json.to_string().replace("\"difficulty\":", "\"difficulty\":1000000000000000000000000000000,\"x\":");
     assert!(matches!(header_from_json(&text, None, &regtest), Err(JsonError::Hash { .. })));
 }
 
 #[test]
-fn json_fields_keep_their_rules() {
+fn json_fields_that_break_a_rule_are_refused() {
     let length = |expected, found| FieldRule::Length { expected, found };
     let cases: Vec<(&str, Value, &'static str, FieldRule)> = vec![
         ("number", json!(null), "block.number", FieldRule::Missing),
@@ -94,13 +95,13 @@ fn json_must_be_one_object() {
 }
 
 #[test]
-fn the_hash_decides() {
+fn a_header_must_have_the_claimed_hash() {
     let json = block_json();
     let claimed = rebuilt(&json).unwrap();
     let mut changed = json.clone();
     changed["timestamp"] = json!("0x1");
     assert!(matches!(rebuilt(&changed), Err(JsonError::Hash { object: "header", tried: 44, .. })));
-    // Fields outside the hash may be anything, as long as they parse.
+    // Fields that are not hashed may have any value that parses.
     changed = json.clone();
     changed["totalDifficulty"] = json!("0x5");
     changed["nonce"] = json!({"deep": [1, 2, 3]});
@@ -108,7 +109,7 @@ fn the_hash_decides() {
     assert_eq!(rebuilt(&changed), Ok(claimed));
     let other = header_from_json(&json.to_string(), Some(B256::repeat_byte(1)), &regtest);
     assert!(matches!(other, Err(JsonError::Hash { .. })));
-    // Negative edges are the reference's signed 16-bit numbers.
+    // Negative edges are signed 16-bit numbers, as the reference node prints them.
     let header = header_from_json(&json.to_string(), None, &regtest).unwrap().into_header();
     let edged = Header { edges: vec![0x8000, 0xffff], ..header }.seal();
     changed = json;
@@ -133,14 +134,14 @@ fn transactions_in_a_block_must_have_their_hashes() {
         let alone = changed["transactions"][0].to_string();
         assert!(matches!(transaction_from_json(&alone, None, 33), Err(JsonError::Hash { .. })));
     }
-    // Hashes and whole transactions do not mix.
+    // A list may not contain both hashes and whole transactions.
     let mut mixed = json.clone();
     mixed["transactions"] = json!([json["transactions"][0]["hash"], json["transactions"][0]]);
     assert!(block_from_json(&mixed.to_string(), None, &regtest, 33).is_err());
 }
 
 #[test]
-fn receipt_json_keeps_its_rules() {
+fn receipt_json_that_breaks_a_rule_is_refused() {
     let good = json!({
         "status": "0x1", "gasUsed": 5, "cumulativeGasUsed": "0x6", "logs": [
             {"address": Address::ZERO.to_string(), "topics": [B256::ZERO.to_string()], "data": "0x00"}

@@ -1,4 +1,4 @@
-//! Header encodings and hashes against headers made by the reference's own classes, and the
+//! Compares header encodings and hashes with those of the reference node's own classes, and checks the
 //! genesis headers of the public networks.
 
 use rootlight::types::{Header, HeaderForm, HeaderShape, HeaderVersion};
