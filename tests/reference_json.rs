@@ -1,6 +1,6 @@
-//! The reference's own JSON tests (its VMTests and StateTests), read from a copy of its test resources
-//! in the folder that `RSKJ_JSON` names; skipped without it. Prices in them are Frontier's, so gas and
-//! balances are not compared, as in the reference's own runner.
+//! The JSON tests of the reference node (its VMTests and StateTests), read from a copy of its test resources
+//! in the folder `RSKJ_JSON`; skipped if it is not set. They use Frontier's prices, so gas and balances are
+//! not compared, as in the reference node's own runner.
 
 mod support;
 
@@ -20,15 +20,15 @@ use rootlight::types::{
 use serde_json::Value;
 
 const DEPTH: &str = "the depth limit is 400 (RSKIP-150)";
-const PRICES: &str = "it writes gas figures: no 63/64 rule, other prices of calls and data";
-const NONCE: &str = "contracts made by contracts start with nonce 1 (RSKIP-125)";
+const PRICES: &str = "it stores gas amounts: no 63/64 rule, other prices of calls and data";
+const NONCE: &str = "contracts created by contracts start with nonce 1 (RSKIP-125)";
 const BOUNDS: &str = "a gas limit of more than 63 bits is refused";
 const ANCIENT: &str = "rules of Ethereum's first fork";
 const FORM: &str = "its form does not fit one transaction";
 const MEMORY: &str = "more memory than 2^30 bytes is out of gas";
 
-/// Cases that differ, by the start of their names, and the rule that makes them. The reference leaves
-/// all of these out as well, one by one or by file.
+/// Prefixes of the names of cases that differ, with the rule that causes it. The reference node excludes all
+/// of these as well, individually or by file.
 const KNOWN: [(&str, &str); 39] = [
     ("stBoundsTest/", BOUNDS),
     ("stCallCreateCallCodeTest/Call1024", DEPTH),
@@ -71,7 +71,7 @@ const KNOWN: [(&str, &str); 39] = [
     ("vmtests/boolean", FORM),
 ];
 
-/// Prints the outcome; every case that differs must be listed above.
+/// Prints the result. Every case that differs must be listed in [`KNOWN`].
 fn report(what: &str, equal: usize, different: &[(String, Vec<String>)]) {
     println!("{what}: {equal} equal, {} differ by a known rule", different.len());
     let known = |name: &str| KNOWN.iter().any(|(start, _)| name.starts_with(start));
@@ -87,7 +87,7 @@ fn folder() -> Option<PathBuf> {
     folder
 }
 
-/// Hex with 0x, else decimal, else hex; nothing is zero.
+/// Parses hex with 0x, otherwise decimal, otherwise hex; empty text is zero.
 fn number(value: &Value) -> U256 {
     let text = value.as_str().unwrap_or_default();
     match text.strip_prefix("0x") {
@@ -112,7 +112,7 @@ fn address(text: &str) -> Address {
     Address::left_padding_from(&hex::decode(text.trim_start_matches("0x")).unwrap())
 }
 
-/// Every JSON file of a folder with its cases.
+/// All JSON files of a folder and their cases.
 fn cases(folder: &Path) -> Vec<(String, Value)> {
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -128,7 +128,7 @@ fn cases(folder: &Path) -> Vec<(String, Value)> {
     out
 }
 
-/// Accounts of a `pre` or `post` part.
+/// The accounts in a `pre` or `post` object.
 fn accounts(part: &Value) -> BTreeMap<Address, &Value> {
     let all = part.as_object().into_iter().flatten();
     all.map(|(text, account)| (address(text), account)).collect()
@@ -157,7 +157,7 @@ fn world(pre: &Value) -> World {
     World::new(world.commit())
 }
 
-/// Blocks of these tests have made-up hashes: keccak of the height in decimal.
+/// The block hashes of these tests are keccak-256 of the height in decimal.
 struct Hashes;
 
 impl Ancestry for Hashes {
@@ -200,7 +200,7 @@ fn transaction(json: &Value) -> Transaction {
     }
 }
 
-/// What differs after a state test.
+/// The differences after a state test.
 fn state_test(case: &Value) -> Vec<String> {
     let network = Network::regtest();
     let environment = environment(&case["env"]);
@@ -213,9 +213,9 @@ fn state_test(case: &Value) -> Vec<String> {
     let item = Item { index: 0, transaction: &transaction, sender: key.address() };
     let end = list.execute(&context, item, None);
     let mut faults = Vec::new();
-    // A refused transaction changes nothing.
+    // A refused transaction does not change the state.
     if let Ok(end) = &end {
-        // These tests pay the miner, before contracts are deleted.
+        // In these tests the miner is paid before contracts are deleted.
         if !list.destroyed.contains(&environment.coinbase) {
             list.world.credit(&environment.coinbase, end.fee);
         }
@@ -298,7 +298,8 @@ fn state_tests() {
     report("state tests", equal, &different);
 }
 
-/// What differs after a VM test: one frame, run here as a transaction of its caller, with `extra` gas.
+/// The differences after a VM test. Its single frame is executed as a transaction of its caller, with `extra`
+/// gas.
 fn vm_test(case: &Value, extra: u64) -> Vec<String> {
     let network = Network::regtest();
     let context = BlockContext::new(&network, environment(&case["env"]), &Hashes);
@@ -310,7 +311,7 @@ fn vm_test(case: &Value, extra: u64) -> Vec<String> {
     before.set_marker(&to);
     before.set_code(&to, data(&exec["code"]));
     let value = number(&exec["value"]);
-    // The frame starts with the balance the test gives it.
+    // The value transfer of the transaction must lead to the balance stated in the test.
     let held = before.account(&to).unwrap_or_default();
     before.set_account(&to, Account { balance: held.balance.saturating_sub(value), ..held });
     let nonce = before.account(&sender).map_or(0, |account| account.nonce);
@@ -340,7 +341,7 @@ fn vm_test(case: &Value, extra: u64) -> Vec<String> {
         return if failed { Vec::new() } else { vec!["it must fail".into()] };
     };
     if end.failure == Some(Some(HaltReason::OutOfGas)) && extra == 0 {
-        // Frontier's prices were lower.
+        // Frontier's prices were lower, so more gas is needed.
         return vm_test(case, 1_000_000);
     }
     if end.failure.is_some() {
@@ -365,7 +366,7 @@ fn vm_tests() {
     let folder = folder.join("VMTests");
     let (mut equal, mut skipped, mut different) = (0, 0, Vec::new());
     for (name, case) in cases(&folder).into_iter().chain(cases(&folder.join("RandomTests"))) {
-        // Calls are only written down there, and seven cases measure speed.
+        // Tests with calls only list the calls without executing them, and seven cases measure speed.
         let calls = case["callcreates"].as_array().is_some_and(|calls| !calls.is_empty());
         if calls || name.contains("Performance") || case.get("exec").is_none() {
             skipped += 1;

@@ -1,4 +1,5 @@
-//! Round trips from arbitrary fields, and arbitrary or damaged bytes that must not be accepted in two forms.
+//! Round trips of random values, and checks that random or damaged bytes are refused or are the only encoding
+//! of a value.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -26,7 +27,7 @@ fn data(max: usize) -> impl Strategy<Value = Bytes> {
     vec(any::<u8>(), 0..max).prop_map(Bytes::from)
 }
 
-/// Numbers of every size, the small ones as likely as the large.
+/// Numbers of every bit length, each equally likely.
 fn number() -> impl Strategy<Value = U256> {
     (any::<[u8; 32]>(), 0usize..=256).prop_map(|(bytes, bits)| {
         let value = U256::from_be_bytes(bytes);
@@ -42,7 +43,7 @@ fn small() -> impl Strategy<Value = u64> {
     (any::<u64>(), 1u32..64).prop_map(|(value, shift)| value >> shift)
 }
 
-/// A number in any byte length from its own on.
+/// A number with any number of leading zero bytes.
 fn raw() -> impl Strategy<Value = RawUint> {
     (number(), 0u32..40).prop_map(|(value, len)| RawUint::padded(value, len))
 }
@@ -155,7 +156,7 @@ fn damage() -> impl Strategy<Value = Damage> {
 
 impl Damage {
     fn apply(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        // An earlier one may have cut everything off.
+        // An earlier change may have removed all bytes.
         if bytes.is_empty() {
             return bytes;
         }
@@ -170,7 +171,7 @@ impl Damage {
     }
 }
 
-/// Either refused, or the only encoding of what it decodes to.
+/// Checks that the bytes are refused, or are the only encoding of the header they decode to.
 fn header_is_strict(bytes: &[u8], shape: HeaderShape) -> Result<(), TestCaseError> {
     let Ok(header) = Header::decode(bytes, &|_| shape) else {
         prop_assert!(Header::decode_sealed(bytes, &|_| shape).is_err());
@@ -189,7 +190,7 @@ fn header_is_strict(bytes: &[u8], shape: HeaderShape) -> Result<(), TestCaseErro
 
 proptest! {
     #[test]
-    fn headers_come_back(header in header()) {
+    fn headers_decode_to_what_was_encoded(header in header()) {
         let full = header.encode(HeaderForm::Full);
         prop_assert_eq!(&Header::decode(&full, &|_| header.shape).unwrap(), &header);
         header_is_strict(&full, header.shape)?;
@@ -202,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn unmined_headers_come_back(mut header in header()) {
+    fn unmined_headers_decode_to_what_was_encoded(mut header in header()) {
         header.bitcoin_header = Bytes::new();
         header.merkle_proof = Bytes::new();
         header.coinbase_tx = Bytes::new();
@@ -212,13 +213,13 @@ proptest! {
     }
 
     #[test]
-    fn damaged_headers_have_one_form(header in header(), damage in damage()) {
+    fn damaged_headers_are_refused_or_have_one_encoding(header in header(), damage in damage()) {
         header_is_strict(&damage.apply(header.encode(HeaderForm::Full)), header.shape)?;
         header_is_strict(&damage.apply(header.encode(HeaderForm::Raw)), header.shape)?;
     }
 
     #[test]
-    fn uncle_lists_and_blocks_come_back(
+    fn uncle_lists_and_blocks_decode_to_what_was_encoded(
         header in header(), uncle in header(), txs in vec(transaction(), 0..4),
     ) {
         let shape = header.shape;
@@ -233,7 +234,7 @@ proptest! {
     }
 
     #[test]
-    fn transactions_come_back(tx in transaction(), damage in damage()) {
+    fn transactions_decode_to_what_was_encoded(tx in transaction(), damage in damage()) {
         let rlp = tx.encode();
         prop_assert_eq!(&Transaction::decode(&rlp).unwrap(), &tx);
         let damaged = damage.apply(rlp);
@@ -244,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn receipts_come_back(receipt in receipt(), damage in damage()) {
+    fn receipts_decode_to_what_was_encoded(receipt in receipt(), damage in damage()) {
         let rlp = receipt.encode();
         prop_assert!(receipt.bloom_matches());
         prop_assert_eq!(&Receipt::decode(&rlp).unwrap(), &receipt);
@@ -255,7 +256,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_never_two_things(bytes in vec(any::<u8>(), 0..800), shape in shape()) {
+    fn random_bytes_are_refused_or_have_one_encoding(bytes in vec(any::<u8>(), 0..800), shape in shape()) {
         header_is_strict(&bytes, shape)?;
         let _ = Block::decode(&bytes, &|_| shape);
         if let Ok(tx) = Transaction::decode(&bytes) {
@@ -267,11 +268,11 @@ proptest! {
     }
 
     #[test]
-    fn shown_headers_are_rebuilt(mut header in header(), padded in any::<bool>()) {
-        // What no JSON can show, or would need more guesses than are made.
+    fn headers_are_rebuilt_from_their_json(mut header in header(), padded in any::<bool>()) {
+        // Values that JSON cannot show, or for which too many values would have to be tried.
         header.umm_root = Bytes::new();
         header.uncle_count %= 11;
-        // Genesis is nobody's uncle.
+        // Genesis cannot be an uncle.
         header.number = header.number.max(1);
         let gas_limit = header.gas_limit.value();
         header.gas_limit = if padded { RawUint::signed_minimal(gas_limit) } else { RawUint::minimal(gas_limit) };
@@ -283,7 +284,7 @@ proptest! {
     }
 
     #[test]
-    fn shown_transactions_and_receipts_are_rebuilt(tx in transaction(), receipt in receipt(), at in hash()) {
+    fn transactions_and_receipts_are_rebuilt_from_their_json(tx in transaction(), receipt in receipt(), at in hash()) {
         let canonical = Transaction {
             nonce: RawUint::minimal(tx.nonce.value()),
             gas_limit: RawUint::minimal(tx.gas_limit.value()),
@@ -301,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_json_is_no_other_header(header in header(), damages in vec(damage(), 1..4)) {
+    fn damaged_json_never_gives_another_header(header in header(), damages in vec(damage(), 1..4)) {
         let sealed = Header { umm_root: Bytes::new(), uncle_count: 0, ..header }.seal();
         let shape = sealed.shape;
         let parts = BlockParts {
@@ -316,7 +317,7 @@ proptest! {
         }
         let Ok(json) = String::from_utf8(json) else { return Ok(()) };
         if let Ok(other) = header_from_json(&json, Some(sealed.hash()), &|_| shape) {
-            // Only what the hash does not cover can differ.
+            // Only fields that are not hashed can differ.
             prop_assert_eq!(other.hash(), sealed.hash());
             prop_assert_eq!(other.header().hash(), sealed.hash());
         }
@@ -326,7 +327,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_text_is_refused(text in "\\PC{0,200}", shape in shape()) {
+    fn random_text_is_refused(text in "\\PC{0,200}", shape in shape()) {
         prop_assert!(header_from_json(&text, None, &|_| shape).is_err());
         prop_assert!(transaction_from_json(&text, None, CHAIN_ID).is_err());
         prop_assert!(receipt_from_json(&text).is_err());

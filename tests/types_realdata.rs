@@ -1,5 +1,5 @@
-//! Public chain data: real mainnet and testnet headers, blocks and receipts. Read in place; skipped where the
-//! folder is absent.
+//! Real mainnet and testnet headers, blocks and receipts. The tests are skipped if the data folder does not
+//! exist.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn hash(value: &Value) -> B256 {
     B256::from_slice(&data(value))
 }
 
-/// Decodes, encodes back, and checks that all ways to the hashes agree.
+/// Decodes and encodes a header, and checks that all ways to compute its hashes agree.
 fn decode(rlp: &[u8], shape: ShapeOf) -> Header {
     let header = Header::decode(rlp, &shape).unwrap();
     assert_eq!(header.encode(HeaderForm::Full), rlp);
@@ -42,7 +42,7 @@ fn decode(rlp: &[u8], shape: ShapeOf) -> Header {
 }
 
 #[test]
-fn mainnet_headers_in_a_row_hash_and_link() {
+fn consecutive_mainnet_headers_have_their_hashes_and_parents() {
     let Some(file) = read("headers/mainnet_4479841_iris_run1200.json") else { return };
     let mut parent: Option<B256> = None;
     assert_eq!(list(&file, "headers").len(), 1200);
@@ -71,7 +71,7 @@ fn mainnet_headers_of_older_eras_decode() {
 }
 
 #[test]
-fn headers_are_rebuilt_from_json_of_every_age() {
+fn headers_are_rebuilt_from_the_json_of_all_node_versions() {
     let files: [(&str, ShapeOf, usize); 4] = [
         ("mainnet_reed_vetiver_json", mainnet, 5),
         ("testnet_7394238_7394247_reed_v1_run10", testnet, 10),
@@ -98,7 +98,7 @@ fn headers_are_rebuilt_from_json_of_every_age() {
 }
 
 #[test]
-fn genesis_headers_hash_as_they_are_written() {
+fn genesis_headers_have_their_hashes() {
     let Some(file) = read("genesis.json") else { return };
     for (name, shape) in [("mainnet", mainnet as ShapeOf), ("testnet", testnet)] {
         let rlp = data(&file[name]["headerRlpForHash"]);
@@ -137,7 +137,7 @@ fn testnet_blocks_are_rebuilt_with_transactions_and_receipts() {
 }
 
 #[test]
-fn the_first_testnet_block_decodes_whole() {
+fn the_first_testnet_block_is_decoded() {
     let Some(file) = read("state/testnet_block1.json") else { return };
     let rlp = data(&file["block"]);
     let block = Block::decode(&rlp, &testnet).unwrap();
@@ -179,9 +179,9 @@ fn proven_receipts_decode_and_encode_back() {
     assert!(decoded > 0);
 }
 
-/// The mutations break the proof of work, not the encoding: each is kept byte for byte.
+/// The changes break the proof of work, not the encoding, so each header encodes to the same bytes.
 #[test]
-fn mutated_headers_are_kept_byte_for_byte() {
+fn mutated_headers_encode_to_the_same_bytes() {
     let Some(file) = read("negative/mainnet_mutations.json") else { return };
     for entry in list(&file, "vectors") {
         let header = Header::decode(&data(&entry["rlp"]), &mainnet).unwrap();

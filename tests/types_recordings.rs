@@ -1,6 +1,6 @@
-//! Everything that a recorded node said about headers, transactions and receipts, rebuilt from its JSON and
-//! from its raw bytes, and shown again in the same words: on a few blocks, and on the whole recordings where
-//! they are.
+//! Rebuilds the headers, transactions and receipts of a recorded node from its JSON and from its raw bytes,
+//! and compares the JSON written from them with the recorded text. A few blocks are part of the repository;
+//! the complete recordings are used if they exist.
 
 mod support;
 
@@ -47,7 +47,7 @@ struct Response {
 }
 
 impl Line {
-    /// The result's text; recordings without a result are of no use here.
+    /// The text of the result, or `None` if the recording has none.
     fn result(&self) -> Option<&str> {
         self.response.result.as_deref().map(RawValue::get).filter(|text| *text != "null")
     }
@@ -79,20 +79,20 @@ fn exists(path: &Path) -> bool {
     path.exists() || compressed(path).exists()
 }
 
-/// A recording with the layout of its headers; a trimmed one holds a few blocks only.
+/// A recording and the layout of its headers. A trimmed recording has only a few blocks.
 struct Chain {
     path: PathBuf,
     shape: Box<ShapeOf>,
-    /// Every block in a row.
+    /// Whether the blocks are consecutive.
     whole: bool,
-    /// One of the two large recordings, whose counts are known.
+    /// Whether this is one of the two large recordings, whose counts are known.
     main: bool,
 }
 
-/// How a chain lays its headers out, by height.
+/// The layout of a chain's headers by height.
 type Shape = fn(u64) -> HeaderShape;
 
-/// Both main recordings: trimmed copies always, the whole ones where they are.
+/// The two main recordings: trimmed copies, and the complete ones if they exist.
 fn main_chains() -> Vec<Chain> {
     let trimmed = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors"));
     let layouts: [(&str, Shape); 2] = [("chain", shapes::regtest), ("chain_v0", shapes::regtest_v0)];
@@ -108,7 +108,7 @@ fn main_chains() -> Vec<Chain> {
     out
 }
 
-/// The main recordings, and those under older rules and of special blocks.
+/// The main recordings, and recordings under older rules and of special blocks.
 fn chains() -> Vec<Chain> {
     let mut out = main_chains();
     let Some(vectors) = shared().map(|shared| shared.join("vectors")) else { return out };
@@ -143,7 +143,7 @@ fn hash_of(value: &Value) -> B256 {
     B256::from_slice(&bytes(value.as_str().unwrap()))
 }
 
-/// All headers of a recording that are shown as blocks or uncles, by hash.
+/// All headers that a recording shows as blocks or uncles, by hash.
 fn headers_by_hash(chain: &Path, shape: &ShapeOf) -> HashMap<B256, SealedHeader> {
     ["uncles.jsonl", "side_blocks.jsonl", "blocks.jsonl"]
         .iter()
@@ -163,7 +163,7 @@ fn rpc_transactions(transactions: &[Transaction], header: &SealedHeader) -> RpcT
     RpcTransactions::Full(shown.collect())
 }
 
-/// Rebuilds a block from its JSON and shows it again; gives the header.
+/// Rebuilds a block from its JSON, compares its JSON with the recorded text, and returns the header.
 fn check_block(text: &str, shape: &ShapeOf, uncles: &HashMap<B256, SealedHeader>) -> SealedHeader {
     let recorded: Value = serde_json::from_str(text).unwrap();
     let block = block_from_json(text, None, shape, CHAIN_ID).unwrap();
@@ -189,7 +189,7 @@ fn check_block(text: &str, shape: &ShapeOf, uncles: &HashMap<B256, SealedHeader>
 }
 
 #[test]
-fn every_block_is_rebuilt_from_json_and_shown_the_same() {
+fn every_block_is_rebuilt_from_json_and_written_as_recorded() {
     for Chain { path: chain, shape, whole, main } in chains() {
         let shape = shape.as_ref();
         let uncles = headers_by_hash(&chain, shape);
@@ -207,7 +207,7 @@ fn every_block_is_rebuilt_from_json_and_shown_the_same() {
     }
 }
 
-/// The raw headers of the canonical blocks give the same headers, apart from the proof.
+/// The raw headers of the canonical blocks decode to the same headers, apart from the merged-mining proof.
 fn check_raw_headers(chain: &Path, shape: &ShapeOf, headers: &BTreeMap<u64, SealedHeader>) {
     let by_hash: HashMap<B256, &SealedHeader> = headers.values().map(|h| (h.hash(), h)).collect();
     let mut seen = 0;
@@ -235,7 +235,7 @@ fn check_raw_headers(chain: &Path, shape: &ShapeOf, headers: &BTreeMap<u64, Seal
     assert!(seen >= headers.len());
 }
 
-/// The uncle lists of uncles that are also recorded as blocks of their own.
+/// The uncle lists of those uncles that are also recorded as blocks.
 fn uncle_lists(chain: &Path) -> HashMap<B256, Vec<B256>> {
     lines(&chain.join("uncles.jsonl"))
         .iter()
@@ -248,7 +248,7 @@ fn uncle_lists(chain: &Path) -> HashMap<B256, Vec<B256>> {
 }
 
 #[test]
-fn every_uncle_is_rebuilt_and_shown_without_a_body() {
+fn every_uncle_is_rebuilt_and_written_without_a_body() {
     for Chain { path: chain, shape, main, .. } in chains() {
         let shape = shape.as_ref();
         let own_uncles = uncle_lists(&chain);
@@ -264,7 +264,8 @@ fn every_uncle_is_rebuilt_and_shown_without_a_body() {
                 let text = line.result().unwrap();
                 let mut recorded: Value = serde_json::from_str(text).unwrap();
                 let header = header_from_json(text, None, shape).unwrap();
-                // The node counts a stored body in; without it the header is all there is.
+                // The recorded size includes the body if the node stores it. Without it, the size is that of
+                // the header.
                 let none: [&Transaction; 0] = [];
                 let size = block_len(&header, none, []);
                 recorded["transactions"] = Value::Array(Vec::new());
@@ -314,7 +315,7 @@ fn side_blocks_are_rebuilt_from_json_and_from_raw_headers() {
     assert_eq!(seen, 72);
 }
 
-/// All transactions of a recording's canonical blocks: hash to transaction and recorded sender.
+/// All transactions of the canonical blocks by hash, with their recorded JSON.
 fn transactions_by_hash(chain: &Path) -> HashMap<B256, (Transaction, Value)> {
     let mut out = HashMap::new();
     for line in lines(&chain.join("blocks.jsonl")) {
@@ -352,7 +353,7 @@ fn every_sent_transaction_has_its_hash_and_sender() {
 }
 
 #[test]
-fn remasc_transactions_follow_from_the_block_number() {
+fn remasc_transactions_are_determined_by_the_block_number() {
     for Chain { path: chain, .. } in chains() {
         for (tx, json) in transactions_by_hash(&chain).values() {
             let number = support::u64_of(json["blockNumber"].as_str().unwrap());
@@ -362,7 +363,7 @@ fn remasc_transactions_follow_from_the_block_number() {
 }
 
 #[test]
-fn every_receipt_is_rebuilt_to_its_raw_form_and_shown_the_same() {
+fn every_receipt_is_rebuilt_and_written_as_recorded() {
     for Chain { path: chain, main, .. } in chains() {
         let transactions = transactions_by_hash(&chain);
         let raw: HashMap<String, Vec<u8>> = lines(&chain.join("receipts_raw.jsonl"))
@@ -402,7 +403,7 @@ fn every_receipt_is_rebuilt_to_its_raw_form_and_shown_the_same() {
 }
 
 #[test]
-fn looked_up_transactions_are_shown_the_same() {
+fn transactions_are_written_as_recorded() {
     let Some(Chain { path: chain, .. }) = chains().into_iter().find(|chain| chain.whole) else { return };
     let mut seen = 0;
     for line in lines(&chain.join("txs_get.jsonl")) {
@@ -418,7 +419,7 @@ fn looked_up_transactions_are_shown_the_same() {
 }
 
 #[test]
-fn an_older_node_hides_the_chain_id_in_v() {
+fn a_v_without_chain_id_of_an_older_node_is_completed() {
     let mut seen = 0;
     for (tx, json) in transactions_by_hash(&main_chains()[0].path).values() {
         let Some(odd) = tx.y_is_odd().filter(|_| tx.chain_id().is_some()) else { continue };
@@ -433,7 +434,7 @@ fn an_older_node_hides_the_chain_id_in_v() {
 }
 
 #[test]
-fn cumulative_difficulty_is_unknown_without_the_uncles() {
+fn cumulative_difficulty_is_null_without_the_uncles() {
     let Chain { path, shape, .. } = &main_chains()[0];
     let line = &lines(&path.join("blocks.jsonl"))[0];
     let header = header_from_json(line.result().unwrap(), None, shape).unwrap();

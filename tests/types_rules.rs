@@ -1,4 +1,4 @@
-//! One input per rule of the decoders, valid in everything but that rule.
+//! One test for each rule of the decoders. Each input breaks only one rule.
 
 mod support;
 
@@ -54,7 +54,7 @@ fn field<T>(field: &'static str, rule: FieldRule) -> Result<T, HeaderError> {
 }
 
 #[test]
-fn the_valid_header_reads_as_written() {
+fn the_valid_header_is_decoded() {
     let header = decode(&header_items()).unwrap();
     assert_eq!(header.difficulty.value(), U256::from(0x80));
     assert_eq!((header.number, header.timestamp, header.uncle_count), (9, 256, 2));
@@ -64,7 +64,7 @@ fn the_valid_header_reads_as_written() {
 }
 
 #[test]
-fn header_fields_keep_their_rules() {
+fn header_fields_that_break_a_rule_are_refused() {
     let length = |expected, found| FieldRule::Length { expected, found };
     let cases: Vec<(usize, Vec<u8>, &'static str, FieldRule)> = vec![
         (0, vec![1; 31], "header.parentHash", length(32, 31)),
@@ -104,7 +104,7 @@ fn header_fields_keep_their_rules() {
 }
 
 #[test]
-fn header_fields_may_be_empty_or_padded_where_the_reference_has_them_so() {
+fn header_fields_may_be_empty_or_padded_as_in_the_reference_node() {
     for (index, bytes) in [
         (2, vec![]),
         (7, vec![]),
@@ -128,7 +128,7 @@ fn header_fields_may_be_empty_or_padded_where_the_reference_has_them_so() {
 }
 
 #[test]
-fn absent_and_zero_hash_differently() {
+fn an_absent_and_a_zero_minimum_gas_price_hash_differently() {
     let mut absent = header_items();
     absent[14] = Vec::new();
     let (absent, zero) = (decode(&absent).unwrap(), decode(&header_items()).unwrap());
@@ -149,7 +149,7 @@ fn only_genesis_has_a_padded_difficulty() {
 }
 
 #[test]
-fn item_counts_follow_the_height() {
+fn the_number_of_items_depends_on_the_height() {
     let full = header_items();
     let count = |items: &Items, shape: HeaderShape| Header::decode(&list_of(items), &|_| shape);
     let wrong = |found| Err(HeaderError::Items { number: 9, found, base: 20 });
@@ -157,11 +157,11 @@ fn item_counts_follow_the_height() {
     assert!(count(&full[..21].to_vec(), v2()).is_ok());
     assert_eq!(count(&full[..22].to_vec(), v2()), wrong(22));
     assert_eq!(count(&full[..19].to_vec(), v2()), wrong(19));
-    // Before RSKIP-92 the raw form has all mining fields.
+    // Before RSKIP-92, the raw form has all mining fields.
     let covered = HeaderShape { hash_covers_proof: true, ..v2() };
     assert_eq!(count(&full[..21].to_vec(), covered), wrong(21));
     assert!(count(&full, covered).is_ok());
-    // Lists that are no header at any height.
+    // Lists whose length no header has at any height.
     let none = |found| field("header", FieldRule::Items { expected: 16, found });
     assert_eq!(count(&full[..15].to_vec(), v2()), none(15));
     let mut long = full.clone();
@@ -170,7 +170,7 @@ fn item_counts_follow_the_height() {
 }
 
 #[test]
-fn mining_fields_are_left_out_rather_than_empty() {
+fn empty_mining_fields_must_be_left_out() {
     let mut items = header_items();
     for item in &mut items[20..] {
         item.clear();
@@ -198,13 +198,13 @@ fn the_base_event_may_be_missing_in_its_window_only() {
     let unmined = Header::decode(&list_of(&items), &|_| window).unwrap();
     assert_eq!(unmined.mining_base_hash(), whole.mining_base_hash());
     assert!(Header::decode(&list_of(&items), &|_| v2()).is_err());
-    // The window's heights.
+    // The heights at which it may be missing.
     let optional = |number| testnet(number).base_event_optional;
     assert_eq!([7_604_199, 7_604_200, 7_799_999, 7_800_000].map(optional), [false, true, true, false]);
 }
 
 #[test]
-fn rlp_is_in_shortest_form_and_ends_with_the_list() {
+fn rlp_must_be_in_shortest_form_without_trailing_bytes() {
     let rlp = list_of(&header_items());
     let mut long = rlp.clone();
     long.push(0);
@@ -213,7 +213,7 @@ fn rlp_is_in_shortest_form_and_ends_with_the_list() {
     assert_eq!(decode(&rlp[..rlp.len() - 1]), field("header", FieldRule::Rlp(RlpError::InputTooShort)));
     assert_eq!(decode(&string(&[1; 60])), field("header", FieldRule::Rlp(RlpError::UnexpectedString)));
     assert_eq!(decode(&[]), field("header", FieldRule::Rlp(RlpError::InputTooShort)));
-    // A single small byte with a length, a long length for a short string, a length that starts with zero.
+    // A small byte with a length prefix, a long length for a short string, a length with a leading zero.
     let payload = |uncle_count: &[u8]| {
         let items = header_items();
         let mut out: Vec<u8> = items[..15].iter().flat_map(|item| string(item)).collect();
@@ -231,7 +231,7 @@ fn rlp_is_in_shortest_form_and_ends_with_the_list() {
 }
 
 #[test]
-fn fork_detection_data_are_read_behind_the_last_tag() {
+fn fork_detection_data_are_read_after_the_last_tag() {
     let at = shape(HeaderVersion::V0, true, true);
     let mut header = decode(&header_items()).unwrap();
     header.shape = at;
@@ -244,19 +244,19 @@ fn fork_detection_data_are_read_behind_the_last_tag() {
     let twice = [tagged(&[1; 12]), tagged(&[2; 12])].concat();
     assert_eq!(with(twice.clone()).fork_detection_data(), Some([2; 12]));
     assert_eq!(with(twice).hash_for_merged_mining().unwrap()[20..], [2; 12]);
-    // A last tag cut off hides the whole one before it.
+    // A truncated last tag hides the complete one before it.
     assert_eq!(with([tagged(&[1; 12]), tagged(&[])].concat()).fork_detection_data(), None);
-    // Another block's tag counts for nothing.
+    // A tag with the hash of another block is ignored.
     let foreign = [tagged(&[1; 12]), b"RSKBLOCK:".to_vec(), vec![9; 40]].concat();
     assert_eq!(with(foreign).fork_detection_data(), Some([1; 12]));
-    // Where the rule is off, the hash is the whole keccak.
+    // If the rule is not active, the hash is the complete keccak-256 hash.
     let before = Header { shape: HeaderShape { fork_detection: false, ..at }, ..with(tagged(&[1; 12])) };
     assert_eq!(before.hash_for_merged_mining(), Ok(before.mining_base_hash()));
     assert_eq!(before.fork_detection_data(), None);
 }
 
 #[test]
-fn the_umm_root_changes_the_mining_hash_only_through_itself() {
+fn a_umm_root_changes_the_mining_base_hash() {
     let with = decode(&header_items()).unwrap();
     let mut items = header_items();
     items[16].clear();
@@ -269,7 +269,7 @@ fn the_umm_root_changes_the_mining_hash_only_through_itself() {
 }
 
 #[test]
-fn receipts_keep_their_rules() {
+fn receipts_that_break_a_rule_are_refused() {
     let log =
         Log { address: Address::repeat_byte(1), topics: vec![B256::repeat_byte(2)], data: Bytes::new() };
     let receipt = Receipt::new(true, 300, 21_000, vec![log]);
@@ -336,7 +336,7 @@ fn receipts_keep_their_rules() {
     assert!(!Receipt { logs_bloom: Bloom::ZERO, ..receipt }.bloom_matches());
 }
 
-/// EIP-155's own example, signed for chain id 1.
+/// The example in EIP-155, signed for chain id 1.
 fn signed() -> Transaction {
     let raw = hex::decode(concat!(
         "f86c098504a817c800825208943535353535353535353535353535353535353535880de0b6b3a76400008025",
@@ -355,7 +355,7 @@ fn the_example_of_eip_155_has_its_sender() {
 }
 
 #[test]
-fn signatures_keep_their_rules() {
+fn signatures_that_break_a_rule_are_refused() {
     let order =
         U256::from_str_radix("fffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141", 16).unwrap();
     let tx = signed();
@@ -366,23 +366,23 @@ fn signatures_keep_their_rules() {
     // The mirrored signature recovers the same key, but is not accepted.
     let mirrored = Transaction { s: order - tx.s, v: 38, ..tx.clone() };
     assert_eq!(mirrored.recover_sender(1), Err(SenderError::HighS));
-    // Half the order itself is too high; one less is only a question of the point.
+    // Half the order is too high for `s`; one less is accepted.
     let half = order >> 1;
     assert_eq!(Transaction { s: half, ..tx.clone() }.recover_sender(1), Err(SenderError::HighS));
     assert!(Transaction { s: half - U256::from(1), ..tx.clone() }.recover_sender(1).is_ok());
     for (r, s) in [(U256::ZERO, tx.s), (tx.r, U256::ZERO), (order, tx.s), (U256::MAX, tx.s)] {
         assert_eq!(Transaction { r, s, ..tx.clone() }.recover_sender(1), Err(SenderError::NoKey));
     }
-    // x = 5 is on no point of the curve.
+    // No point of the curve has x = 5.
     assert_eq!(Transaction { r: U256::from(5), ..tx.clone() }.recover_sender(1), Err(SenderError::NoKey));
-    // Without chain id any network will do; the signed hash is another one.
+    // A transaction without chain id is valid on any network. Its signed hash differs.
     let unprotected = Transaction { v: 27, ..tx.clone() };
     assert_eq!(unprotected.recover_sender(30), unprotected.recover_sender(31));
     assert_ne!(unprotected.recover_sender(1), tx.recover_sender(1));
 }
 
 #[test]
-fn transactions_keep_their_rules() {
+fn transactions_that_break_a_rule_are_refused() {
     let items: Items =
         vec![vec![1], vec![0], vec![2, 0], vec![3; 20], vec![], vec![5], vec![27], vec![6], vec![7]];
     let tx = Transaction::decode(&list_of(&items)).unwrap();
@@ -430,20 +430,20 @@ fn transactions_keep_their_rules() {
 }
 
 #[test]
-fn zero_address_is_a_receiver_and_no_creation() {
+fn the_zero_address_is_a_receiver_and_not_a_creation() {
     let call = Transaction { to: Some(Address::ZERO), ..signed() };
     assert_eq!(call.contract_address(&Address::ZERO), None);
     let creation = Transaction { to: None, nonce: RawUint::minimal(U256::ZERO), ..signed() };
     let sender = address!("6ac7ea33f8831ea9dcc53393aaa88b25a785dbf0");
     let expected = address!("cd234a471b72ba2f1ccf0a70fcaba648a5eecd8d");
     assert_eq!(creation.contract_address(&sender), Some(expected));
-    // The raw bytes of the nonce do not matter for the address.
+    // The contract address depends on the value of the nonce, not on its byte form.
     let padded = Transaction { nonce: RawUint::padded(U256::ZERO, 4), ..creation };
     assert_eq!(padded.contract_address(&sender), Some(expected));
 }
 
 #[test]
-fn remasc_is_known_by_all_its_fields() {
+fn all_fields_of_a_remasc_transaction_are_checked() {
     let remasc = Transaction::remasc(1234);
     assert_eq!(
         remasc.encode(),
@@ -469,7 +469,7 @@ fn remasc_is_known_by_all_its_fields() {
 }
 
 #[test]
-fn numbers_keep_their_bytes() {
+fn numbers_keep_their_byte_length() {
     assert_eq!(SignedUint::new(U256::ZERO), SignedUint::padded(U256::ZERO, 0));
     assert_ne!(SignedUint::new(U256::ZERO), SignedUint::ABSENT);
     for (value, len) in [(0u64, 1), (0x7f, 1), (0x80, 2), (0x7fff, 2), (0x8000, 3)] {
@@ -483,7 +483,7 @@ fn numbers_keep_their_bytes() {
 }
 
 #[test]
-fn blocks_are_lists_of_three() {
+fn blocks_are_lists_of_three_items() {
     let header = list_of(&header_items());
     let at = |_| v2();
     let block = |payload: &[Vec<u8>]| Block::decode(&list(&payload.concat()), &at);

@@ -1,4 +1,4 @@
-//! The recorded chain: its blocks, its state nodes, and the facts of a call taken from them one by one.
+//! The recorded chain: its blocks, its state nodes, and single facts that calls request.
 
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
@@ -62,7 +62,7 @@ impl Chain {
         hash(text(&self.blocks[&number], "stateRoot"))
     }
 
-    /// What an honest upstream answers when asked for one fact: nodes and long values.
+    /// The answer of an honest upstream to a request for one fact: nodes and long values.
     pub fn facts(&self, root: B256, key: StateKey) -> Vec<Bytes> {
         let slot;
         let (path, long) = match &key {
@@ -88,12 +88,12 @@ impl Chain {
 /// Block hashes of the recorded chain below a height, or only some of them.
 pub struct ChainHashes<'a> {
     pub chain: &'a Chain,
-    /// Heights that are at hand; `None`: all.
+    /// Heights that are available; `None` means all.
     pub known: Option<std::collections::BTreeSet<u64>>,
 }
 
 impl ChainHashes<'_> {
-    /// A block that is at hand, as JSON.
+    /// An available block, as JSON.
     fn block(&self, number: u64) -> Option<&Value> {
         if self.known.as_ref().is_some_and(|known| !known.contains(&number)) {
             return None;

@@ -1,4 +1,4 @@
-//! The recorded chain, executed here block by block, behind a view that answers JSON-RPC.
+//! The recorded chain, executed locally block by block, behind a view that answers JSON-RPC.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use serde_json::{json, Value};
 
 use super::recording::{genesis_state, Branch, Recording};
 
-/// Blocks up to a head, with the state behind each.
+/// Blocks up to a head, with the state after each.
 pub struct Executed {
     pub recording: Recording,
     headers: Vec<VerifiedHeader>,
@@ -70,7 +70,7 @@ impl Executed {
         Self { recording, headers, states, receipts, places, dispatcher: Arc::new(Dispatcher::new()) }
     }
 
-    /// The answer to a call; the `error` object comes back as it is.
+    /// The answer to a call. An error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = LocalMessage::new(self.dispatcher.clone(), message.as_bytes());

@@ -1,4 +1,5 @@
-//! Blocks of a few transactions on regtest with contracts of one's own, put into lists by hand or by the builder.
+//! Blocks of a few transactions on regtest with custom contracts, divided into lists by hand or by the
+//! builder.
 
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
@@ -58,7 +59,7 @@ impl Lists {
         self.send(sender, nonce, Some(to), 0, 500_000, data)
     }
 
-    /// A transaction of one of regtest's accounts.
+    /// A transaction of one of the funded regtest accounts.
     pub fn send(
         &self,
         sender: usize,

@@ -1,4 +1,4 @@
-//! Shared by the tests: recorded data, and a state that is a plain map.
+//! Helpers shared by the tests: recorded data, and a state kept in a map.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod chain;
@@ -18,7 +18,7 @@ use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
 use rootlight::exec::BlockHashes;
 use rootlight::state::{AccountState, StateError, StateKey, StateReader};
 
-/// Folder of the large recordings; tests that need it skip without it.
+/// Folder of the large recordings. Tests that need it are skipped without it.
 pub fn shared() -> Option<PathBuf> {
     let default = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");
     let path = PathBuf::from(std::env::var("ROOTLIGHT_SHARED").unwrap_or_else(|_| default.into()));

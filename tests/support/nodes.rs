@@ -1,13 +1,13 @@
-//! Trie nodes written by hand.
+//! Trie nodes built by hand.
 
 use rootlight::trie::parse_node;
 
-/// Joins parts given as slices.
+/// Concatenates parts.
 pub fn cat(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// Accepted, and written again byte for byte.
+/// Checks that the node is accepted and encodes to the same bytes.
 pub fn accepted(bytes: &[u8]) {
     let node = parse_node(bytes).unwrap();
     assert_eq!(node.to_bytes(), bytes);

@@ -35,7 +35,7 @@ struct Response<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// The text of a recording, plain or packed; nothing where the file is absent.
+/// The text of a recording, plain or compressed; empty if the file does not exist.
 pub fn text_of(path: &Path) -> String {
     let mut text = String::new();
     let packed = path.with_extension("jsonl.gz");
@@ -56,12 +56,12 @@ pub fn results(path: &Path, method: &str) -> Vec<String> {
     text_of(path).lines().filter_map(of_method).filter(|result| result.starts_with('{')).collect()
 }
 
-/// A block and what the node said about it.
+/// A block and the recorded data about it.
 pub struct RecordedBlock {
     pub header: SealedHeader,
     pub transactions: Vec<Transaction>,
     pub uncles: Vec<Header>,
-    /// Receipts by index, as far as they were recorded.
+    /// Recorded receipts, by index.
     pub receipts: BTreeMap<u64, Receipt>,
     /// Addresses of created contracts, by index.
     pub contracts: BTreeMap<u64, String>,
@@ -69,7 +69,7 @@ pub struct RecordedBlock {
 }
 
 impl RecordedBlock {
-    /// The block as it is sent around.
+    /// The block in its network encoding.
     pub fn block(&self) -> Block {
         Block {
             header: self.header.header().clone(),
@@ -148,7 +148,7 @@ fn receipts(folder: &Path) -> HashMap<B256, OfBlock> {
 }
 
 impl Recording {
-    /// Every block up to a height without genesis, those of side branches after the canonical one of their height.
+    /// All blocks up to a height without genesis. Side blocks follow the canonical block of their height.
     pub fn up_to(&self, height: u64) -> Vec<&RecordedBlock> {
         let all = self.blocks.iter().skip(1).chain(&self.side);
         let mut all: Vec<&RecordedBlock> = all.filter(|block| block.header.number <= height).collect();

@@ -1,4 +1,4 @@
-//! Header layouts written out by hand, so that the tests of headers do not lean on the network tables.
+//! Header layouts defined by hand, so that the header tests do not depend on the network tables.
 
 use rootlight::types::{HeaderShape, HeaderVersion};
 
@@ -35,7 +35,7 @@ pub fn testnet(number: u64) -> HeaderShape {
     }
 }
 
-/// The layout that most rules leave open.
+/// A layout in which only the version and two rules vary.
 pub fn shape(version: HeaderVersion, umm_root: bool, fork_detection: bool) -> HeaderShape {
     HeaderShape {
         version,
