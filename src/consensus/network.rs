@@ -107,7 +107,7 @@ pub struct WorkStart {
     pub headers: u64,
 }
 
-/// Default number of headers in a start by work alone: those of two days, or of one day at the target spacing of
+/// Default number of headers in a start by work alone: those of two days, or of about one day at the target spacing of
 /// 14 seconds.
 pub const WORK_START_HEADERS: u64 = 5_760;
 
@@ -230,7 +230,7 @@ impl Network {
         self.eras.last().map_or(0, |(height, _)| *height)
     }
 
-    /// What a start by work alone is judged by.
+    /// Conditions of a start by work alone.
     ///
     /// # Errors
     /// Work on this network proves no start.
