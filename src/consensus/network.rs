@@ -51,7 +51,7 @@ pub struct Params {
     pub min_sequential_gas_limit: u64,
     /// Uncompressed public keys that sign fallback blocks of even and odd height (before RSKIP-98).
     pub fallback_keys: [[u8; 65]; 2],
-    /// Below this height a header may lack its base event field, which then counts as empty (test network only).
+    /// Below this height a header may lack its base event, which then counts as empty (test network only).
     pub base_event_optional_below: u64,
 }
 
@@ -65,7 +65,7 @@ pub const GAS_LIMIT_DIVISOR: u64 = 1024;
 pub const MIN_GAS_PRICE_DIVISOR: u64 = 100;
 /// Most uncles of a block.
 pub const MAX_UNCLES: usize = 10;
-/// Most blocks between an uncle's parent and the block that includes the uncle.
+/// Greatest distance in blocks between an uncle's parent and the block that includes the uncle.
 pub const UNCLE_GENERATIONS: u64 = 7;
 /// Most sublists that are executed in parallel (RSKIP-144), and so most edges of a header.
 pub const EXECUTION_THREADS: usize = 2;
@@ -85,7 +85,7 @@ pub struct Network {
     pub params: Params,
     /// The last block number whose rules are known. Later blocks need an update of this software.
     pub known_until: Option<u64>,
-    /// Conditions of a start by work alone; `None` if work proves nothing on this network, or they are not known.
+    /// Conditions of a start by work alone; `None` if work proves nothing on this network or they are unknown.
     pub work_start: Option<WorkStart>,
     /// Activation height of each rule, `NEVER` if it is not activated; indexed by the rule.
     activations: Vec<u64>,
@@ -94,12 +94,12 @@ pub struct Network {
     eras: Vec<(u64, RuleSet)>,
 }
 
-/// The work of a network that is known in advance, for a start without a trusted block. Nothing in it comes from
-/// an upstream.
+/// The work of a network that is known in advance, for a start without a trusted block. None of it comes
+/// from an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkStart {
-    /// Lowest difficulty of the block at which a chain starts. The work floor uses it instead of the difficulty of
-    /// a checkpoint.
+    /// Lowest difficulty of the block at which a chain starts. The work floor uses it instead of the difficulty
+    /// of a checkpoint.
     pub difficulty: U256,
     /// Lowest block to start at. It is not below the newest hard fork, because older rules require less work.
     pub from: u64,
@@ -107,8 +107,8 @@ pub struct WorkStart {
     pub headers: u64,
 }
 
-/// Default number of headers in a start by work alone: those of two days, or of about one day at the target spacing of
-/// 14 seconds.
+/// Default number of headers in a start by work alone: those of two days, or of about one day at the target
+/// spacing of 14 seconds.
 pub const WORK_START_HEADERS: u64 = 5_760;
 
 /// Why a network has no start by work alone.

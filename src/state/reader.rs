@@ -49,7 +49,7 @@ impl AccountState {
 #[non_exhaustive]
 pub enum StateError {
     /// The data is not available. It has to be fetched and proven.
-    #[error("state lacks {0:?}")]
+    #[error("state is missing: {0:?}")]
     Missing(StateKey),
     /// The root commits to data that is invalid. Fetching it again does not help.
     #[error("state at {key:?} is corrupt: {fault}")]

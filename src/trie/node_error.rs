@@ -72,7 +72,7 @@ pub enum NodeRule {
     #[error("{0}: varint {1} is not in its shortest form")]
     VarintNotMinimal(Field, u64),
     /// The path length is written as a varint although it has a one-byte code or is zero.
-    #[error("shared path: a length of {0} bits has another code")]
+    #[error("shared path: a length of {0} bits must be written with another code")]
     PathCode(u64),
     /// The path is longer than [`MAX_PATH_BITS`].
     #[error("shared path: {0} bits, at most {MAX_PATH_BITS}")]

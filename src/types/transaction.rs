@@ -108,7 +108,7 @@ impl Transaction {
 
     /// Encodes the first six fields.
     fn unsigned(&self) -> ListBuf {
-        // Five numbers and an address take at most 33 bytes each.
+        // All fields but the data usually take fewer than 256 bytes.
         let mut list = ListBuf::with_capacity(self.data.len().saturating_add(256));
         let out = list.items();
         self.nonce.put(out);
