@@ -21,7 +21,7 @@ const NON_STANDARD_ERP: u64 = 2000;
 /// With emergency keys and a CHECKMULTISIG for each set of keys (RSKIP-353).
 #[cfg(feature = "bridge-write")]
 pub(super) const P2SH_ERP: u64 = 3000;
-/// The script of [`P2SH_ERP`], as a witness program (RSKIP-305).
+/// The script of format 3000, as a witness program (RSKIP-305).
 pub(super) const P2WSH_ERP: u64 = 4000;
 
 /// A function that reads cells.
