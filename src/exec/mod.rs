@@ -5,8 +5,7 @@
 //! |---|---|
 //! | `call`, `recorder`, `result`, `limits`, `estimate` | local calls |
 //! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
-//! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block
-//! |
+//! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
 //! | `build`, `schedule` | a new block |
 //! | `genesis` | block 0 and its state |
