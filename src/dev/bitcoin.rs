@@ -1,4 +1,4 @@
-//! Bitcoin blocks as outside miners submit them, read as far as the coinbase's proof needs it.
+//! Bitcoin blocks as external miners submit them, decoded as far as the proof of the coinbase needs.
 
 use alloc::vec::Vec;
 
@@ -8,15 +8,15 @@ use super::error::DevError;
 use crate::consensus::bitcoin::{double_sha256, HEADER_LEN};
 use crate::consensus::mining::{named_hash, BitcoinWork};
 
-/// Most transactions of a block: its bytes hold no more.
+/// The largest number of transactions in a block. A Bitcoin block of 4 MB cannot hold more.
 const MAX_TRANSACTIONS: u64 = 100_000;
 
-/// A submitted Bitcoin block: header, coinbase, the hashes above it, and what its coinbase names.
+/// A submitted Bitcoin block: header, coinbase, Merkle branch, and the hash in its coinbase.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// Header, coinbase and branch.
+    /// Header, coinbase and Merkle branch.
     pub(super) work: BitcoinWork,
-    /// The hash after the last tag in the coinbase; zero if there is none, which no work has.
+    /// The hash after the last `RSKBLOCK:` tag in the coinbase. Zero, which no work has, if there is no tag.
     pub(super) named: B256,
 }
 
@@ -25,7 +25,7 @@ impl Submission {
         Self { named: named_hash(&work.coinbase).unwrap_or_default(), work }
     }
 
-    /// A whole block in Bitcoin's encoding.
+    /// Decodes a whole block in Bitcoin's encoding.
     ///
     /// # Errors
     /// [`DevError::NotBitcoin`].
@@ -49,7 +49,7 @@ impl Submission {
         Some(Self::new(BitcoinWork::with_transactions(*header, coinbase, &hashes)))
     }
 
-    /// A header, the coinbase, and the hashes of all transactions in internal byte order, the coinbase's first.
+    /// Decodes a header, the coinbase, and the hashes of all transactions in internal byte order, the coinbase's first.
     ///
     /// # Errors
     /// [`DevError::NotBitcoin`].
@@ -58,8 +58,8 @@ impl Submission {
         Ok(Self::new(BitcoinWork::with_transactions(header, coinbase, hashes)))
     }
 
-    /// A header, the coinbase, the Merkle branch in internal byte order with the coinbase's own hash first, and the
-    /// number of transactions.
+    /// Decodes a header, the coinbase, the Merkle branch in internal byte order with the coinbase's own hash first,
+    /// and the number of transactions.
     ///
     /// # Errors
     /// [`DevError::NotBitcoin`], [`DevError::NoMerkleHashes`].
@@ -70,14 +70,14 @@ impl Submission {
     }
 }
 
-/// A header, of which more may follow, and a coinbase transaction of which nothing may.
+/// Reads the header and the coinbase transaction; bytes after them are ignored.
 fn parts(header: &[u8], coinbase: &[u8]) -> Result<([u8; HEADER_LEN], Vec<u8>), DevError> {
     let header = header.first_chunk::<HEADER_LEN>().ok_or(DevError::NotBitcoin("header"))?;
     let read = Reader(coinbase).transaction().ok_or(DevError::NotBitcoin("transaction"))?;
     Ok((*header, read.to_vec()))
 }
 
-/// Reads Bitcoin's encoding from the front.
+/// Reads Bitcoin's encoding from the front of a slice.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
         self.take(len).map(drop)
     }
 
-    /// A transaction without witness, as mining pools submit the coinbase.
+    /// Reads a transaction without witness data; mining pools submit the coinbase in this form.
     fn transaction(&mut self) -> Option<&'a [u8]> {
         let start = self.0;
         self.take(4)?;
@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_block_made_here_is_read_back() {
+    fn a_block_with_generated_work_decodes_to_the_same_work() {
         let hash = B256::repeat_byte(5);
         let work = BitcoinWork::new(&hash, 7);
         let block = [&work.header[..], &[1], &work.coinbase].concat();
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_answered(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn decoding_arbitrary_bytes_does_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Submission::block(&bytes);
         }
     }

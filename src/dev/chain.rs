@@ -17,30 +17,30 @@ use crate::local::{ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
 use crate::types::Transaction;
 
-/// Events that are kept for a host that does not ask for them.
+/// The largest number of events kept until the host takes them; later events are dropped.
 const MAX_EVENTS: usize = 10_000;
 
-/// Something a person at the console wants to see.
+/// An event that a host may show to the user, for instance on the console.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum DevEvent {
-    /// A block was mined or submitted and is the head.
+    /// A mined, submitted or imported block became the head.
     Mined {
         /// Its header.
         header: VerifiedHeader,
-        /// Transactions in it, REMASC's not counted.
+        /// Number of its transactions, without REMASC's.
         transactions: usize,
     },
     /// A transaction in the block that was just mined failed.
     Failed {
         /// The transaction.
         hash: B256,
-        /// What it returned.
+        /// The data that it returned.
         output: Bytes,
-        /// Why it halted; nothing for REVERT.
+        /// Why it halted; `None` for REVERT.
         halt: Option<HaltReason>,
     },
-    /// A method of a native contract failed because it is not simulated.
+    /// A transaction called a method of a native contract that this version does not execute; the call failed.
     Unsimulated {
         /// The transaction.
         hash: B256,
@@ -52,23 +52,24 @@ pub enum DevEvent {
         /// The transaction.
         hash: B256,
     },
-    /// The head went over to another branch.
+    /// The head moved to another branch.
     Reorganised {
-        /// Blocks left.
+        /// Number of blocks that left the canonical chain.
         removed: usize,
-        /// Blocks that took their place.
+        /// Number of blocks that replaced them.
         added: usize,
     },
 }
 
-/// A state to go back to.
+/// A snapshot to which the chain can be reverted.
 #[derive(Debug, Clone)]
 pub(super) struct Saved {
     pub(super) chain: LocalChain,
     pub(super) clock: Clock,
 }
 
-/// A development chain. It has no clock and no randomness: the host's time comes with each call.
+/// A development chain. It reads no clock and makes no random numbers: the caller passes the host's time to each
+/// method.
 #[derive(Debug, Clone)]
 pub struct DevChain {
     pub(super) chain: LocalChain,
@@ -77,7 +78,7 @@ pub struct DevChain {
     pub(super) clock: Clock,
     pub(super) recipe: Recipe,
     pub(super) mining: Mining,
-    /// The mining that is taken up again after a pause.
+    /// The mining mode that [`Self::resume`] restores.
     pub(super) paused: Option<Mining>,
     pub(super) last_tick: Option<u64>,
     pub(super) snapshots: Vec<Saved>,
@@ -92,10 +93,10 @@ pub struct DevChain {
 }
 
 impl DevChain {
-    /// A chain that consists of its genesis.
+    /// Makes a chain of one block, the genesis.
     ///
     /// # Errors
-    /// The genesis is not the network's.
+    /// The genesis block is not the one that the network names.
     pub fn new(config: DevConfig) -> Result<Self, ChainError> {
         let DevConfig { network, genesis, keys, .. } = config;
         let chain = LocalChain::new(network, genesis.header, genesis.state, config.history)?;
@@ -124,12 +125,12 @@ impl DevChain {
         })
     }
 
-    /// Sets what ends the execution of blocks from now on.
+    /// Sets the conditions that interrupt the execution of later blocks.
     pub fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
     }
 
-    /// The executed chain, for restoring stored blocks before anything else happens.
+    /// The executed chain. Hosts use it to restore stored blocks at the start.
     pub fn local_mut(&mut self) -> &mut LocalChain {
         &mut self.chain
     }
@@ -140,41 +141,41 @@ impl DevChain {
         self.chain.view()
     }
 
-    /// The waiting transactions.
+    /// The transaction pool.
     #[must_use]
     pub const fn pool(&self) -> &Pool {
         &self.pool
     }
 
-    /// The keys.
+    /// The accounts whose keys this chain holds.
     #[must_use]
     pub const fn wallet(&self) -> &Wallet {
         &self.wallet
     }
 
-    /// The keys, to be changed.
+    /// As [`Self::wallet`], mutable.
     pub fn wallet_mut(&mut self) -> &mut Wallet {
         &mut self.wallet
     }
 
-    /// The clock.
+    /// The clock that gives blocks their timestamps.
     #[must_use]
     pub const fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// The clock, to be moved.
+    /// As [`Self::clock`], mutable.
     pub fn clock_mut(&mut self) -> &mut Clock {
         &mut self.clock
     }
 
-    /// What the miner decides.
+    /// The header fields that the miner chooses.
     #[must_use]
     pub const fn recipe(&self) -> &Recipe {
         &self.recipe
     }
 
-    /// What the miner decides, to be changed.
+    /// As [`Self::recipe`], mutable.
     pub fn recipe_mut(&mut self) -> &mut Recipe {
         &mut self.recipe
     }
@@ -185,24 +186,24 @@ impl DevChain {
         self.mining
     }
 
-    /// What the host decides about calls.
+    /// The limits and defaults of calls.
     #[must_use]
     pub const fn policy(&self) -> CallPolicy {
         self.policy
     }
 
-    /// Name and version.
+    /// Client name and version, as `web3_clientVersion` reports it.
     #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Hashes of transactions that have become minable since this was asked last.
+    /// Takes the hashes of the transactions that have become minable since the last call.
     pub fn take_pending(&mut self) -> Vec<B256> {
         core::mem::take(&mut self.new_pending)
     }
 
-    /// What has happened since this was asked last, for people; only so much is kept.
+    /// Takes the events since the last call, at most 10,000 of them.
     pub fn take_events(&mut self) -> Vec<DevEvent> {
         core::mem::take(&mut self.events)
     }
@@ -216,18 +217,18 @@ impl DevChain {
     /// An account at the head.
     #[must_use]
     pub fn account(&self, address: &Address) -> Option<AccountState> {
-        // A state of one's own lacks nothing and holds only what decodes.
+        // The local state is complete and holds only accounts that decode, so there is no error to report.
         self.chain.view().head_state().account(address).ok().flatten()
     }
 
-    /// The nonce of the next transaction of an account, those that wait counted.
+    /// The nonce of an account's next transaction, after those in the pool that can be mined.
     #[must_use]
     pub fn next_nonce(&self, address: &Address) -> u64 {
         self.pool.next_nonce(address, self.account(address).map_or(0, |account| account.nonce))
     }
 
-    /// Takes a transaction into the pool, and mines it at once if that is how blocks are mined. `sender` is whom its
-    /// signature belongs to, or who is impersonated; `now` is the host's clock.
+    /// Adds a transaction to the pool and, with instant mining, mines it at once. `sender` is the account that signed
+    /// it or that is impersonated; `now` is the host's time in seconds since 1970.
     ///
     /// # Errors
     /// [`DevError::Pool`]; with instant mining also [`DevError::NotMined`] and [`DevError::Reverted`].
@@ -247,7 +248,7 @@ impl DevChain {
         self.outcome(hash)
     }
 
-    /// What became of a transaction that should have been mined.
+    /// The result of a transaction that should have been mined by the last block.
     fn outcome(&self, hash: B256) -> Result<B256, DevError> {
         let view = self.chain.view();
         let slow = |event: &DevEvent| matches!(event, DevEvent::TooSlow { hash: slow } if *slow == hash);
@@ -266,17 +267,17 @@ impl DevChain {
         Err(DevError::Reverted { hash, output })
     }
 
-    /// The transactions of a block that failed, with what they returned: the block is executed again.
+    /// The failed transactions of a block with the data they returned. Executes the block again.
     pub(super) fn failures(&self, block: &B256) -> Vec<(B256, Bytes, Option<HaltReason>)> {
         let view = self.chain.view();
         let Some(header) = view.headers().by_hash(block) else { return Vec::new() };
         let mut watch = Failures(Vec::new());
-        // It was executed before on the same state.
+        // The block was executed before on the same state, so this run has no new error.
         let _ = view.replay(header, &mut watch, &|| self.interrupts.is_due());
         watch.0
     }
 
-    /// Sorts the pool again after the head has moved.
+    /// Updates the pool after the head has moved.
     pub(super) fn follow(&mut self, change: &Change) {
         match change {
             Change::Known | Change::Side => {}
@@ -295,7 +296,7 @@ impl DevChain {
         }
     }
 
-    /// Puts the transactions of blocks that have left the chain back into the pool, where its rules allow.
+    /// Puts the transactions of blocks that left the canonical chain back into the pool if they pass its rules.
     fn take_back(&mut self, blocks: &[B256]) {
         let stored: Vec<_> =
             blocks.iter().filter_map(|hash| self.chain.view().block(hash).cloned()).collect();
@@ -304,7 +305,7 @@ impl DevChain {
                 let account = self.account(sender);
                 let (network, head) = (self.chain.view().network(), self.chain.head().header());
                 let context = PoolContext { network, head, now: head.timestamp };
-                // One that is in the new branch too, or that its state does not allow, is not wanted.
+                // The pool refuses transactions that the new branch contains too or that its state does not allow.
                 if let Ok(added) = self.pool.add(&context, transaction.clone(), *sender, account.as_ref()) {
                     self.new_pending.extend(added.pending);
                 }
@@ -312,7 +313,7 @@ impl DevChain {
         }
     }
 
-    /// Sorts the waiting transactions of everybody who sent something in these blocks.
+    /// Updates the pool for every sender of a transaction in these blocks.
     fn settle_senders(&mut self, blocks: &[B256]) {
         let stored: Vec<_> =
             blocks.iter().filter_map(|hash| self.chain.view().block(hash).cloned()).collect();

@@ -1,4 +1,4 @@
-//! What a development chain starts from.
+//! The configuration of a development chain.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -14,66 +14,66 @@ use crate::consensus::genesis::{Allocation, Genesis};
 use crate::consensus::Network;
 use crate::exec::{CallPolicy, GenesisBlock};
 
-/// Who gets the fees by default: the reference's regtest miner.
+/// The default recipient of fees: the reference node's regtest miner.
 pub const DEFAULT_COINBASE: Address = address!("ec4ddeb4380ad69b3e509baad9f158cdf4e4681d");
-/// Accounts of the mnemonic by default.
+/// The default number of accounts derived from the mnemonic.
 pub const DEFAULT_ACCOUNTS: u32 = 10;
-/// Their balance by default: 10,000 RBTC in wei, as anvil and hardhat have it in ether.
+/// The default balance of these accounts in wei: 10,000 RBTC, as anvil and hardhat give 10,000 ether.
 pub const DEFAULT_BALANCE: U256 = uint!(10_000_000_000_000_000_000_000_U256);
-/// Blocks below the head whose states are kept by default.
+/// The default number of blocks below the head whose states are kept.
 pub const DEFAULT_HISTORY: u64 = 10_000;
-/// The gas limit of blocks by default, that of the genesis.
+/// The default gas limit of blocks, which is that of the genesis block.
 pub const DEFAULT_GAS_LIMIT: u64 = 10_000_000;
-/// The gas limit that the reference's regtest miner moves to under every rule set (`targetgaslimit`).
+/// The gas limit that blocks of the reference node's regtest miner approach under every rule set (`targetgaslimit`).
 const REFERENCE_GAS_LIMIT: u64 = 7_500_000;
-/// The seed words of the reference's regtest accounts.
+/// The seed words of the reference node's regtest accounts.
 const COWS: [&str; 10] = ["cow", "cow1", "cow2", "cow3", "cow4", "cow5", "cow6", "cow7", "cow8", "cow9"];
 
 /// When blocks are mined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mining {
-    /// One for each transaction, at once.
+    /// A block for each transaction, at once.
     Instant,
-    /// One every so many seconds, when the host's clock says so.
+    /// A block every so many seconds of the host's clock.
     Interval(u64),
-    /// Only when asked to.
+    /// On request only.
     Manual,
 }
 
-/// Everything a development chain starts from.
+/// The configuration of a development chain.
 #[derive(Debug, Clone)]
 pub struct DevConfig {
-    /// The network; its genesis is [`Self::genesis`].
+    /// The network. Its genesis hash is that of [`Self::genesis`].
     pub network: Arc<Network>,
     /// Block 0.
     pub genesis: GenesisBlock,
-    /// Keys that are held, in the order of `eth_accounts`.
+    /// The keys that the chain holds, in the order of `eth_accounts`.
     pub keys: Vec<PrivateKey>,
     /// When blocks are mined.
     pub mining: Mining,
-    /// Blocks below the head whose states are kept; all without a limit.
+    /// The number of blocks below the head whose states are kept; `None` keeps all.
     pub history: Option<u64>,
-    /// What the miner decides.
+    /// The header fields that the miner chooses.
     pub recipe: Recipe,
-    /// Numbers of the pool.
+    /// The limits of the pool.
     pub pool: PoolRules,
-    /// Whether a transaction that reverts while mining is instant is reported as an error, as the reference does,
-    /// instead of by its hash.
+    /// Whether, with instant mining, sending a transaction that reverts gives an error, as in the reference node,
+    /// instead of the transaction's hash.
     pub report_reverts: bool,
-    /// What the host decides about calls.
+    /// The limits and defaults of calls.
     pub policy: CallPolicy,
-    /// Name and version, five parts separated by `/`.
+    /// Client name and version, five parts separated by `/`.
     pub version: String,
 }
 
-/// Accounts that a development chain starts with.
+/// The funded accounts of a development chain.
 #[derive(Debug, Clone)]
 pub struct DevAccounts {
-    /// The phrase they are derived from.
+    /// The mnemonic from which they derive.
     pub mnemonic: String,
-    /// How many.
+    /// The number of accounts.
     pub count: u32,
-    /// Balance of each in wei.
+    /// The balance of each account in wei.
     pub balance: U256,
 }
 
@@ -84,7 +84,7 @@ impl Default for DevAccounts {
 }
 
 impl DevAccounts {
-    /// The keys; none of a phrase whose keys are out of range.
+    /// The keys of these accounts. Empty if the mnemonic's keys are out of range.
     #[must_use]
     pub fn keys(&self) -> Vec<PrivateKey> {
         let mnemonic = Mnemonic::new(&self.mnemonic);
@@ -92,20 +92,20 @@ impl DevAccounts {
     }
 }
 
-/// The reference's regtest keys, "cow" to "cow9".
+/// The keys of the reference node's regtest accounts, "cow" to "cow9".
 #[must_use]
 pub fn cow_keys() -> Vec<PrivateKey> {
     COWS.iter().filter_map(|seed| PrivateKey::from_seed(seed)).collect()
 }
 
 impl DevConfig {
-    /// Regtest's rules; the mnemonic's accounts are funded, and the reference's "cow" accounts beside them.
+    /// A chain with regtest's rules. Block 0 funds the mnemonic's accounts and the reference node's "cow" accounts.
     #[must_use]
     pub fn new(accounts: &DevAccounts) -> Self {
         Self::on(Network::regtest(), accounts)
     }
 
-    /// As [`Self::new`], under the rules of another network.
+    /// As [`Self::new`], with the rules of another network.
     #[must_use]
     pub fn on(mut network: Network, accounts: &DevAccounts) -> Self {
         let mut keys = accounts.keys();
@@ -125,14 +125,14 @@ impl DevConfig {
         Self::from_genesis(network, genesis, keys)
     }
 
-    /// The reference's own regtest chain: its genesis byte for byte, its accounts, its gas limit.
+    /// The reference node's regtest chain: the same genesis block, accounts and gas limit.
     #[must_use]
     pub fn reference() -> Self {
         Self::reference_on(Network::regtest())
     }
 
-    /// As [`Self::reference`], under the rules of another network: the state of block 0, and so its
-    /// hash, depends on the native contracts that these rules bring.
+    /// As [`Self::reference`], with the rules of another network. The state of block 0, and with it the block hash,
+    /// depends on the native contracts that are active under these rules.
     #[must_use]
     pub fn reference_on(mut network: Network) -> Self {
         let genesis = GenesisBlock::new(&Genesis::regtest(), &network);
@@ -142,7 +142,7 @@ impl DevConfig {
         config
     }
 
-    /// A chain on a genesis of one's own; the network's genesis hash must be that of the block.
+    /// A chain with the given genesis block, whose hash must be the network's genesis hash.
     #[must_use]
     pub fn from_genesis(network: Network, genesis: GenesisBlock, keys: Vec<PrivateKey>) -> Self {
         let gas_limit = u64::try_from(genesis.header.gas_limit.value()).unwrap_or(DEFAULT_GAS_LIMIT);

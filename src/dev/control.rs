@@ -1,4 +1,5 @@
-//! What tests do to a chain that no transaction can: go back, change accounts, drop transactions.
+//! Direct changes for tests that no transaction can make: reverting to a snapshot, changing accounts, dropping
+//! transactions from the pool.
 
 use alloy_primitives::{Address, Bytes, B256, U256};
 
@@ -8,20 +9,20 @@ use crate::evm::precompiles::Precompile;
 use crate::state::World;
 
 impl DevChain {
-    /// Remembers the chain as it is; gives the number to go back by, from 1 on.
+    /// Takes a snapshot of the chain and returns its number. Numbers start at 1.
     pub fn save(&mut self) -> u64 {
         self.snapshots.push(Saved { chain: self.chain.clone(), clock: self.clock });
         self.snapshots.len() as u64
     }
 
-    /// How many chains are remembered.
+    /// The number of snapshots.
     #[must_use]
     pub fn saved(&self) -> u64 {
         self.snapshots.len() as u64
     }
 
-    /// Goes back to a remembered chain; `false` if there is none of this number. It can be gone back to again, later
-    /// ones are forgotten, and the pool is emptied, as in the reference.
+    /// Reverts to a snapshot; returns `false` if no snapshot has this number. The snapshot stays, later ones are
+    /// removed, and the pool is emptied, as in the reference node.
     pub fn revert(&mut self, id: u64) -> bool {
         let Some(index) = id.checked_sub(1).and_then(|index| usize::try_from(index).ok()) else {
             return false;
@@ -32,7 +33,7 @@ impl DevChain {
         true
     }
 
-    /// Goes back to block 0 and forgets everything remembered.
+    /// Reverts to block 0 and removes all snapshots.
     pub fn reset(&mut self) {
         self.snapshots.clear();
         self.go_to(Saved { chain: self.genesis.clone(), clock: Default::default() });
@@ -46,12 +47,12 @@ impl DevChain {
         self.new_pending.clear();
     }
 
-    /// Drops a waiting transaction; `false` if there is none of this hash.
+    /// Drops a transaction from the pool; returns `false` if the pool has none with this hash.
     pub fn drop_transaction(&mut self, hash: &B256) -> bool {
         self.pool.remove(hash).is_some()
     }
 
-    /// Drops every waiting transaction, or those of one sender.
+    /// Drops all transactions of the pool, or those of one sender.
     pub fn drop_transactions(&mut self, sender: Option<&Address>) {
         let Some(sender) = sender else { return self.pool.clear() };
         let of = [self.pool.pending(), self.pool.queued()];
@@ -68,7 +69,7 @@ impl DevChain {
         });
     }
 
-    /// Sets the nonce of an account; its waiting transactions are sorted again.
+    /// Sets the nonce of an account and updates the pool accordingly.
     pub fn set_nonce(&mut self, address: &Address, nonce: u64) {
         self.edit(|world| {
             let account = world.account(address).unwrap_or_default();
@@ -77,10 +78,10 @@ impl DevChain {
         self.settle_sender(address);
     }
 
-    /// Sets the code of an account, which is a contract from then on.
+    /// Sets the code of an account. The account is a contract from then on.
     ///
     /// # Errors
-    /// [`DevError::Native`].
+    /// [`DevError::Native`] for the address of a native contract.
     pub fn set_code(&mut self, address: &Address, code: Bytes) -> Result<(), DevError> {
         let next = self.chain.head().number.saturating_add(1);
         if Precompile::at(address, self.chain.view().network().rules(next)).is_some() {
@@ -93,7 +94,7 @@ impl DevChain {
         Ok(())
     }
 
-    /// Sets a storage cell of an account, which is a contract from then on.
+    /// Sets a storage cell of an account. The account is a contract from then on.
     pub fn set_storage(&mut self, address: &Address, slot: &U256, value: U256) {
         self.edit(|world| {
             make_contract(world, address);
@@ -101,12 +102,12 @@ impl DevChain {
         });
     }
 
-    /// Changes the state behind the head by hand.
+    /// Changes the state after the head block, outside of any transaction.
     fn edit(&mut self, change: impl FnOnce(&mut World)) {
         let mut world = World::new(self.chain.view().head_state());
         change(&mut world);
         self.chain.set_head_state(world.commit());
-        // What was built on the old state is stale.
+        // Blocks built on the old state are stale.
         self.work.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! Why the development chain does not do something.
+//! The errors of the development chain.
 
 use alloy_primitives::{Bytes, B256, U256};
 use thiserror::Error;
@@ -7,63 +7,64 @@ use super::pool::PoolError;
 use crate::exec::BlockError;
 use crate::local::ImportError;
 
-/// Why the development chain did not do what it was asked.
+/// An error of the development chain.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum DevError {
-    /// The pool does not take the transaction.
+    /// The pool refuses the transaction.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// Mined at once, and reverted; the reference reports that instead of the hash.
+    /// The transaction was mined and reverted. With instant mining the reference node reports this instead of the hash.
     #[error("transaction {hash} reverted")]
     Reverted {
-        /// The transaction, which is in a block nevertheless.
+        /// Hash of the transaction, which is in a block.
         hash: B256,
-        /// What it returned; nothing for one that failed without REVERT.
+        /// The data that it returned; `None` if it failed without REVERT.
         output: Option<Bytes>,
     },
-    /// Instant mining, and the transaction is still waiting: a nonce ahead of its sender's.
+    /// The transaction is still in the pool in spite of instant mining, because its nonce is ahead of its sender's.
     #[error("Unknown error when sending transaction: transaction wasn't mined")]
     NotMined,
     /// The block cannot be built.
     #[error("the next block cannot be built: {0}")]
     Build(#[from] BlockError),
-    /// The chain does not take the block.
+    /// The chain refuses the block.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// The network's difficulty is beyond what is mined here.
+    /// The network's difficulty is too high for the built-in miner.
     #[error("difficulty {0} is too high to be mined here")]
     Difficulty(U256),
-    /// A block's time would not be after its parent's.
+    /// The timestamp is not later than the parent's.
     #[error("Timestamp error: {time} is lower than or equal to previous block's timestamp {parent}")]
     Timestamp {
-        /// The time asked for.
+        /// The requested timestamp.
         time: u64,
-        /// The head's.
+        /// The timestamp of the head.
         parent: u64,
     },
-    /// More blocks at once than anybody needs.
+    /// More blocks in one request than [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
     #[error("{0} blocks at once, at most {max}", max = super::MAX_BLOCKS_AT_ONCE)]
     TooManyBlocks(u64),
-    /// The time for one message was used up before all its blocks were mined; those before are on the chain.
+    /// The time limit of the request expired before all its blocks were mined. The blocks mined so far stay on the
+    /// chain.
     #[error("the time limit was reached after {mined} blocks: ask for fewer blocks at once")]
     TimeLimit {
-        /// Blocks that this message mined.
+        /// Number of blocks that the request mined.
         mined: u64,
     },
-    /// A transaction took longer than one block may; it is dropped.
+    /// The transaction took longer than the time limit of a block and was dropped.
     #[error("transaction {0} takes longer than the time limit of a block: it was dropped")]
     TooSlow(B256),
-    /// The program is about to exit.
+    /// The program is shutting down.
     #[error("the server is shutting down: nothing was mined")]
     Stopping,
-    /// The account's code or storage cannot be changed: it is a native contract.
+    /// The account is a native contract, whose code cannot be changed.
     #[error("{0} is a native contract")]
     Native(alloy_primitives::Address),
-    /// No such work is known.
+    /// No work with this hash is known.
     #[error("Cannot publish block, could not find hash {0} in the cache")]
     UnknownWork(B256),
-    /// The Bitcoin block of an outside miner does not prove the work.
+    /// The Bitcoin block of an external miner does not prove the work.
     #[error("Invalid block supplied by miner: {block:x} {mining_hash:x} at height {number}")]
     InvalidWork {
         /// Hash of the block as submitted.
@@ -73,10 +74,10 @@ pub enum DevError {
         /// Its height.
         number: u64,
     },
-    /// A partial Merkle branch without hashes.
+    /// The partial Merkle branch has no hashes.
     #[error("The list of merkle hashes can't be empty")]
     NoMerkleHashes,
-    /// Bytes that are no Bitcoin block, header or transaction.
+    /// The bytes do not decode as a Bitcoin block, header or transaction.
     #[error("not a Bitcoin {0}")]
     NotBitcoin(&'static str),
 }

@@ -12,17 +12,17 @@ use crate::types::Transaction;
 const PROTECTED_V: u64 = 35;
 /// `v` of a message signature with an even y.
 const MESSAGE_V: u8 = 27;
-/// What precedes a message and its length before it is hashed (EIP-191, version 0x45).
+/// The prefix of a signed message, before its length and its bytes (EIP-191, version 0x45).
 const MESSAGE_PREFIX: &[u8] = b"\x19Ethereum Signed Message:\n";
 
-/// A private key of secp256k1.
+/// A secp256k1 private key.
 #[derive(Clone)]
 pub struct PrivateKey {
     key: SigningKey,
     address: Address,
 }
 
-/// The key itself stays out of logs.
+/// Shows the address only, so that the key does not end up in logs.
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("PrivateKey").field(&self.address).finish()
@@ -30,7 +30,7 @@ impl fmt::Debug for PrivateKey {
 }
 
 impl PrivateKey {
-    /// A key from its 32 bytes; `None` for zero and for numbers not below the group order.
+    /// Reads a key from its 32 bytes. Returns `None` for zero and for numbers that are not below the group order.
     #[must_use]
     pub fn new(bytes: &B256) -> Option<Self> {
         let key = SigningKey::from_slice(bytes.as_slice()).ok()?;
@@ -39,26 +39,26 @@ impl PrivateKey {
         Some(Self { address: Address::from_word(keccak256(coordinates)), key })
     }
 
-    /// The key that the reference makes of a seed word: its Keccak-256. Its regtest accounts are "cow", "cow1" and so
-    /// on up to "cow9".
+    /// Derives the key of a seed word as the reference node does: the Keccak-256 hash of the word. The seed words of
+    /// the reference node's regtest accounts are "cow", "cow1" and so on up to "cow9".
     #[must_use]
     pub fn from_seed(seed: &str) -> Option<Self> {
         Self::new(&keccak256(seed.as_bytes()))
     }
 
-    /// The address of the account that it controls.
+    /// The address of the account that this key controls.
     #[must_use]
     pub const fn address(&self) -> Address {
         self.address
     }
 
-    /// The 32 bytes.
+    /// The key as 32 bytes.
     #[must_use]
     pub fn to_bytes(&self) -> B256 {
         B256::from(<[u8; 32]>::from(self.key.to_bytes()))
     }
 
-    /// Signs a hash (RFC 6979, low s): r, s, and whether y is odd.
+    /// Signs a hash (RFC 6979, low s). Returns r, s and whether y is odd.
     fn sign(&self, hash: &B256) -> Option<(U256, U256, bool)> {
         let (signature, y) = self.key.sign_prehash_recoverable(hash.as_slice()).ok()?;
         let (r, s) = signature.split_bytes();
@@ -66,7 +66,8 @@ impl PrivateKey {
         Some((number(&r)?, number(&s)?, y.is_y_odd()))
     }
 
-    /// Signs a transaction for a chain (EIP-155). `None` if the chain id is too large for the one byte that `v` has.
+    /// Signs a transaction for a chain (EIP-155). Returns `None` if the chain id is too large: `v` is one byte in
+    /// Rootstock's transactions.
     #[must_use]
     pub fn sign_transaction(&self, mut transaction: Transaction, chain_id: u64) -> Option<Transaction> {
         let even = chain_id.checked_mul(2)?.checked_add(PROTECTED_V)?;
@@ -77,7 +78,7 @@ impl PrivateKey {
         Some(transaction)
     }
 
-    /// Signs a message as `eth_sign` does: r, s and v (27 or 28) in 65 bytes.
+    /// Signs a message as `eth_sign` does. Returns r, s and v (27 or 28) in 65 bytes.
     #[must_use]
     pub fn sign_message(&self, message: &[u8]) -> Option<[u8; 65]> {
         let length = alloc::format!("{}", message.len());
@@ -97,16 +98,16 @@ mod tests {
     use alloy_primitives::{address, b256, hex};
 
     #[test]
-    fn the_first_cow_account_is_the_references() {
+    fn the_first_cow_account_is_that_of_the_reference_node() {
         let key = PrivateKey::from_seed("cow").unwrap();
         assert_eq!(key.address(), address!("cd2a3d9f938e13cd947ec05abc7fe734df8dd826"));
         assert_eq!(key.to_bytes(), b256!("c85ef7d79691fe79573b1a7064c19c1a9819ebdbd1faaab1a8ec92344438aaf4"));
         assert!(!alloc::format!("{key:?}").contains("c85e"), "the key is not shown");
     }
 
-    /// Recorded from the reference's `eth_sign`.
+    /// Recorded from the reference node's `eth_sign`.
     #[test]
-    fn a_message_signature_is_the_references() {
+    fn a_message_signature_equals_the_reference_nodes() {
         let key = PrivateKey::from_seed("cow").unwrap();
         assert_eq!(
             hex::encode(key.sign_message(&hex!("deadbeef")).unwrap()),
@@ -116,18 +117,18 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_transaction_has_its_sender() {
+    fn the_sender_of_a_signed_transaction_is_the_keys_address() {
         let key = PrivateKey::from_seed("cow1").unwrap();
         let unsigned = Transaction { to: Some(Address::ZERO), v: 0, ..Transaction::remasc(5) };
         for chain_id in [1, 33, 109] {
             let signed = key.sign_transaction(unsigned.clone(), chain_id).unwrap();
             assert_eq!(signed.recover_sender(chain_id), Ok(key.address()));
         }
-        assert!(key.sign_transaction(unsigned, 110).is_none(), "v has one byte");
+        assert!(key.sign_transaction(unsigned, 110).is_none(), "v is one byte");
     }
 
     #[test]
-    fn zero_and_the_group_order_are_no_keys() {
+    fn zero_and_numbers_above_the_group_order_are_not_keys() {
         assert!(PrivateKey::new(&B256::ZERO).is_none());
         assert!(PrivateKey::new(&B256::repeat_byte(0xff)).is_none());
     }

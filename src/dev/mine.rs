@@ -1,4 +1,4 @@
-//! Mining: at once, by the clock, on demand, and for outside miners.
+//! Mining: per transaction, by the clock, on demand, and with external miners.
 
 use super::bitcoin::Submission;
 use super::chain::{DevChain, DevEvent};
@@ -12,13 +12,13 @@ use crate::exec::TxError;
 use crate::local::{ImportError, Imported};
 use crate::types::{SealedHeader, FORK_DETECTION_LEN};
 
-/// Most blocks that one request may mine.
+/// The largest number of blocks that one request may mine.
 pub const MAX_BLOCKS_AT_ONCE: u64 = 10_000;
-/// Nonces tried for one block; regtest needs three on average.
+/// The largest number of nonces tried for one block; regtest needs three on average.
 const ATTEMPTS: u32 = 1 << 22;
 
 impl DevChain {
-    /// Mines a block from what waits; `now` is the host's clock.
+    /// Mines a block with the transactions of the pool. `now` is the host's time in seconds since 1970.
     ///
     /// # Errors
     /// The difficulty is too high, or the block cannot be built.
@@ -33,7 +33,7 @@ impl DevChain {
         self.append(sealed, block)
     }
 
-    /// The next block, within the host's time limit.
+    /// Builds the next block within the host's time limit.
     fn assemble(&mut self, now: u64) -> Result<Assembled, DevError> {
         if !self.interrupts.next_block() {
             return Err(DevError::TimeLimit { mined: 0 });
@@ -46,10 +46,10 @@ impl DevChain {
         Ok(block)
     }
 
-    /// Mines several blocks, the later ones `interval` seconds apart if that is given.
+    /// Mines `count` blocks, `interval` seconds apart if that is given.
     ///
     /// # Errors
-    /// As [`Self::mine`]; the blocks before stay.
+    /// As [`Self::mine`]; the blocks mined before the error stay on the chain.
     pub fn mine_many(&mut self, count: u64, interval: Option<u64>, now: u64) -> Result<(), DevError> {
         if count > MAX_BLOCKS_AT_ONCE {
             return Err(DevError::TooManyBlocks(count));
@@ -67,7 +67,7 @@ impl DevChain {
         Ok(())
     }
 
-    /// Mines a block if one is due by the clock. Gives whether one was mined.
+    /// With interval mining, mines a block if one is due. Returns whether it did.
     ///
     /// # Errors
     /// As [`Self::mine`].
@@ -80,7 +80,7 @@ impl DevChain {
         self.mine(now).map(|_| true)
     }
 
-    /// Sets when blocks are mined; what waits is mined at once where that is the way now.
+    /// Sets when blocks are mined. Instant mining mines the transactions of the pool at once.
     ///
     /// # Errors
     /// As [`Self::mine`].
@@ -94,14 +94,14 @@ impl DevChain {
         Ok(())
     }
 
-    /// Stops mining until [`Self::resume`]; blocks are mined on demand only.
+    /// Mines on demand only, until [`Self::resume`].
     pub fn pause(&mut self) {
         if self.mining != Mining::Manual {
             self.paused = Some(core::mem::replace(&mut self.mining, Mining::Manual));
         }
     }
 
-    /// Goes on as before [`Self::pause`].
+    /// Restores the mining mode from before [`Self::pause`].
     ///
     /// # Errors
     /// As [`Self::mine`].
@@ -133,7 +133,7 @@ impl DevChain {
         Ok(imported)
     }
 
-    /// Notes what people want to see of a new head.
+    /// Records the events of a new head.
     fn report(&mut self, imported: &Imported) {
         if matches!(imported.change, Change::Known | Change::Side) {
             return;
@@ -155,7 +155,7 @@ impl DevChain {
         }
     }
 
-    /// Work for an outside miner: the block that is mined next.
+    /// Returns work for an external miner: the next block.
     ///
     /// # Errors
     /// The block cannot be built.
@@ -167,14 +167,14 @@ impl DevChain {
         let block = self.assemble(now)?;
         let mining_hash = hash_to_commit(&block.header, &self.fork_detection());
         self.work.offer(block, mining_hash, arrivals, now);
-        // Just put there.
+        // `offer` has just stored it, so this does not fail.
         self.work.current(&parent, arrivals, now).ok_or(DevError::UnknownWork(mining_hash))
     }
 
-    /// Takes an outside miner's Bitcoin block for work that was given out.
+    /// Seals and appends the block to which an external miner's Bitcoin block commits.
     ///
     /// # Errors
-    /// Unknown work, a proof that does not hold, or a block that the chain does not take.
+    /// Unknown work, an invalid proof of work, or a block that the chain refuses.
     pub fn submit_work(&mut self, submission: &Submission, now: u64) -> Result<Imported, DevError> {
         let network = self.chain.view().network();
         let (sealed, block) = self.work.solve(&submission.work, submission.named, network)?;
@@ -182,10 +182,10 @@ impl DevChain {
         self.append(sealed, block)
     }
 
-    /// Takes a whole block from outside in, as a follower would.
+    /// Imports a complete block from another source after verifying and executing it.
     ///
     /// # Errors
-    /// The rule it breaks, or that the host interrupted it; nothing has changed then.
+    /// The rule that the block breaks, or that the host interrupted its execution. The chain is unchanged then.
     pub fn import(&mut self, block: crate::types::Block, now: Option<u64>) -> Result<Imported, ImportError> {
         let imported = self.chain.import_until(block, now, &|| self.interrupts.is_due())?;
         self.follow(&imported.change);
@@ -194,7 +194,7 @@ impl DevChain {
     }
 }
 
-/// Whether no later block can hold a transaction either.
+/// Whether a transaction that fails like this cannot be in any later block either.
 const fn never_minable(error: &TxError) -> bool {
     matches!(
         error,

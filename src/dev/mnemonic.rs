@@ -1,4 +1,4 @@
-//! Accounts from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44).
+//! Keys derived from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44).
 
 use alloc::string::String;
 
@@ -11,28 +11,28 @@ use sha2::Sha512;
 
 use super::key::PrivateKey;
 
-/// The phrase of anvil's and hardhat's accounts.
+/// The mnemonic of anvil's and hardhat's default accounts.
 pub const DEFAULT_MNEMONIC: &str = "test test test test test test test test test test test junk";
 
-/// Rounds of PBKDF2 in BIP-39.
+/// Number of PBKDF2 rounds in BIP-39.
 const ROUNDS: u32 = 2_048;
-/// The bit that marks a hardened step.
+/// The bit that marks a hardened index (BIP-32).
 const HARDENED: u32 = 1 << 31;
 /// `44'/60'/0'/0`.
 const ACCOUNT_PATH: [u32; 4] = [44 | HARDENED, 60 | HARDENED, HARDENED, 0];
-/// Key of the root's HMAC.
+/// Key of the HMAC that derives the root key (BIP-32).
 const ROOT: &[u8] = b"Bitcoin seed";
 
 type HmacSha512 = Hmac<Sha512>;
 
-/// An extended private key.
+/// An extended private key (BIP-32).
 #[derive(Clone)]
 struct Extended {
     key: SecretKey,
     chain: [u8; 32],
 }
 
-/// The keys that a mnemonic stands for.
+/// The keys that derive from a mnemonic.
 #[derive(Clone)]
 pub struct Mnemonic {
     account: Extended,
@@ -45,9 +45,9 @@ impl core::fmt::Debug for Mnemonic {
 }
 
 impl Mnemonic {
-    /// Derives the account key of a phrase without a passphrase. Words are separated by any white space; neither they
-    /// nor the checksum are looked up, so any text gives keys. `None` for a phrase whose keys are out of range, which
-    /// nobody will ever find.
+    /// Derives the account key of a mnemonic with an empty passphrase. Any white space separates words. Neither the
+    /// word list nor the checksum is checked, so any text gives keys. Returns `None` if a derived key is out of
+    /// range, which has a probability of about 2^-127.
     #[must_use]
     pub fn new(phrase: &str) -> Option<Self> {
         let words: alloc::vec::Vec<&str> = phrase.split_whitespace().collect();
@@ -69,11 +69,11 @@ impl Mnemonic {
 }
 
 impl Extended {
-    /// From 64 bytes: a key (or what is added to the parent's) and a chain code.
-    #[allow(clippy::arithmetic_side_effects)] // modular: cannot overflow
+    /// Splits 64 bytes into a key and a chain code. With a parent, the child's key is the sum of both keys.
+    #[allow(clippy::arithmetic_side_effects)] // arithmetic modulo the group order cannot overflow
     fn from_hmac(bytes: &[u8; 64], parent: Option<&SecretKey>) -> Option<Self> {
         let (key, chain) = bytes.split_first_chunk::<32>()?;
-        // A number not below the group order is out of range.
+        // Fails for numbers that are not below the group order.
         let mut scalar = *SecretKey::from_slice(key).ok()?.to_nonzero_scalar();
         if let Some(parent) = parent {
             let own = <Scalar as Reduce<U256>>::reduce_bytes(&parent.to_bytes());
@@ -95,9 +95,9 @@ impl Extended {
     }
 }
 
-/// HMAC-SHA-512 of the parts one after the other.
+/// HMAC-SHA-512 of the concatenated parts.
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
-    // Any length of key will do.
+    // HMAC accepts keys of any length, so this never fails.
     let Ok(mut mac) = HmacSha512::new_from_slice(key) else { return [0; 64] };
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
@@ -125,9 +125,9 @@ mod tests {
     use super::*;
     use alloy_primitives::{address, hex};
 
-    /// What anvil and hardhat print at their start.
+    /// The accounts that anvil and hardhat print when they start.
     #[test]
-    fn the_default_accounts_are_anvils() {
+    fn the_default_accounts_equal_anvils() {
         let mnemonic = Mnemonic::new(DEFAULT_MNEMONIC).unwrap();
         let expected = [
             address!("f39fd6e51aad88f6f4ce6ab8827279cfffb92266"),
@@ -144,9 +144,9 @@ mod tests {
         );
     }
 
-    /// BIP-39's first test vector has the passphrase TREZOR; the hash is the same with another salt.
+    /// BIP-39's first test vector, which has the passphrase TREZOR.
     #[test]
-    fn the_seed_is_bip_39s() {
+    fn the_seed_matches_the_bip_39_test_vector() {
         let words =
             "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about";
         assert_eq!(

@@ -1,15 +1,15 @@
-//! The embedded development chain: everything around an executed chain that makes it a place to develop on.
+//! The embedded development chain: an executed chain with a transaction pool, accounts, a clock and a miner.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `config` | what it starts from |
-//! | `options` | what people say they want, in words |
+//! | `config` | the complete configuration of a chain |
+//! | `options` | the options of the command line and the browser package, parsed from text |
 //! | `chain` | the chain with its pool, keys, clock and miner |
 //! | `mine`, `recipe` | building and mining blocks |
-//! | `work`, `bitcoin` | merge-mining work for outside miners, and what they submit |
-//! | `control` | snapshots, changes of the state by hand |
-//! | `pool` | waiting transactions |
-//! | `clock` | the time of blocks |
+//! | `work`, `bitcoin` | merge-mining work for external miners, and the Bitcoin blocks they submit |
+//! | `control` | snapshots and direct changes of the state |
+//! | `pool` | the transaction pool |
+//! | `clock` | the timestamps of blocks |
 //! | `key`, `mnemonic`, `wallet` | keys and accounts |
 
 mod bitcoin;

@@ -1,4 +1,4 @@
-//! What people say about a development chain they want, in words: the same for the command line and the browser.
+//! The options of a development chain as users write them, the same for the command line and the browser package.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,63 +11,63 @@ use super::mnemonic::Mnemonic;
 use crate::consensus::{Fork, GenesisError, Network, NetworkFileError};
 use crate::exec::GenesisBlock;
 
-/// The oldest rules that a development chain can have.
+/// The oldest rules that a development chain supports: the first with the Unitrie.
 const OLDEST: Fork = Fork::Wasabi100;
 
-/// Most accounts that are derived from a phrase at start.
+/// The largest number of accounts derived from the mnemonic at the start.
 pub const MAX_ACCOUNTS: u32 = 10_000;
 
-/// An option that cannot be followed.
+/// An option that is not valid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevOptionError {
-    /// The phrase gives a key that is none.
+    /// A key that derives from the mnemonic is out of range.
     #[error("the mnemonic's keys are out of range, use other words")]
     Mnemonic,
-    /// Too many accounts.
+    /// More accounts than [`MAX_ACCOUNTS`].
     #[error("{0} accounts are more than {MAX_ACCOUNTS}")]
     Accounts(u32),
-    /// No amount.
+    /// The text is not an amount of RBTC.
     #[error("{0:?} is not a number of RBTC")]
     Balance(String),
-    /// No time between blocks.
+    /// The text is not a time between blocks.
     #[error("{0:?}: give seconds, 0 for a block per transaction, or manual")]
     BlockTime(String),
     /// An unknown network upgrade, or one from before the Unitrie.
     #[error("{name:?} is not one of {known}")]
     Hardfork {
-        /// What was asked for.
+        /// The name given.
         name: String,
-        /// What there is.
+        /// The known names.
         known: String,
     },
-    /// Rules that do not fit each other.
+    /// The rules of the network contradict each other.
     #[error(transparent)]
     Network(#[from] NetworkFileError),
-    /// An allocation that cannot be read.
+    /// The genesis allocation cannot be read.
     #[error(transparent)]
     Genesis(#[from] GenesisError),
 }
 
-/// A wanted chain.
+/// Options of a development chain.
 #[derive(Debug, Clone, Default)]
 pub struct DevOptions<'a> {
-    /// Its funded accounts.
+    /// The accounts that are funded in block 0.
     pub accounts: DevAccounts,
-    /// Regtest's rules up to and including this upgrade; the newest without it.
+    /// The last network upgrade that is active; all upgrades if not given.
     pub hardfork: Option<&'a str>,
-    /// `regtest` for the reference's own genesis, accounts and gas limit, or an allocation in the reference's format
-    /// (JSON); without it regtest's allocation with the accounts.
+    /// `regtest` for the genesis, accounts and gas limit of the reference node's regtest, or a genesis allocation in
+    /// the reference node's JSON format. If not given, regtest's allocation with the funded accounts added.
     pub genesis: Option<&'a str>,
     /// When blocks are mined.
     pub mining: Option<Mining>,
 }
 
 impl DevOptions<'_> {
-    /// What the chain starts from.
+    /// The configuration that these options describe.
     ///
     /// # Errors
-    /// The option that cannot be followed.
+    /// The option that is not valid.
     pub fn config(&self) -> Result<DevConfig, DevOptionError> {
         let accounts = &self.accounts;
         if accounts.count > MAX_ACCOUNTS {
@@ -98,10 +98,10 @@ fn on_allocation(
 }
 
 impl Mining {
-    /// Seconds between blocks, `0` for a block per transaction, or `manual`.
+    /// Parses a block time: seconds between blocks, `0` for a block per transaction, or `manual`.
     ///
     /// # Errors
-    /// None of these.
+    /// The text is none of these.
     pub fn from_block_time(text: &str) -> Result<Self, DevOptionError> {
         match text {
             "0" => Ok(Self::Instant),
@@ -114,10 +114,10 @@ impl Mining {
     }
 }
 
-/// RBTC with up to 18 decimals, in wei.
+/// Parses an amount of RBTC with up to 18 decimals. Returns wei.
 ///
 /// # Errors
-/// It is no such number.
+/// The text is not such a number.
 pub fn rbtc(text: &str) -> Result<U256, DevOptionError> {
     let error = || DevOptionError::Balance(text.to_owned());
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
@@ -128,7 +128,7 @@ pub fn rbtc(text: &str) -> Result<U256, DevOptionError> {
     format!("{whole}{decimals:0<18}").parse().map_err(|_| error())
 }
 
-/// Regtest's rules up to and including a network upgrade.
+/// The rules of regtest up to and including a network upgrade.
 fn rules_until(name: &str) -> Result<Network, DevOptionError> {
     let forks = || Fork::ALL.iter().skip_while(|fork| **fork != OLDEST);
     if !forks().any(|fork| fork.name() == name) {
@@ -146,7 +146,7 @@ mod tests {
     use crate::consensus::Rule;
 
     #[test]
-    fn balances_are_decimal() {
+    fn balances_are_parsed_as_decimal_numbers() {
         assert_eq!(rbtc("1").unwrap(), U256::from(10).pow(U256::from(18)));
         assert_eq!(rbtc("0.5").unwrap(), U256::from(5) * U256::from(10).pow(U256::from(17)));
         assert_eq!(rbtc("0.000000000000000001").unwrap(), U256::from(1));
@@ -156,14 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn older_rules_end_where_they_should() {
+    fn upgrades_after_the_named_one_are_not_active() {
         let network = rules_until("iris300").unwrap();
         assert!(network.active(Rule::Rskip153, 1) && !network.active(Rule::Rskip398, 1));
         assert!(rules_until("vetiver900").unwrap().active(Rule::Rskip544, 1));
         assert!(rules_until("orchid").is_err() && rules_until("london").is_err());
     }
 
-    /// Hashes of the reference's block 0 in recorded chains.
+    /// Block hashes of the reference node's block 0 in recorded chains.
     #[test]
     fn the_references_genesis_has_the_native_contracts_of_its_rules() {
         let eras = [
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_checked() {
+    fn options_that_are_not_valid_give_errors() {
         let words = |mnemonic: &str| DevAccounts { mnemonic: mnemonic.into(), ..DevAccounts::default() };
         let many = DevAccounts { count: MAX_ACCOUNTS + 1, ..DevAccounts::default() };
         let options = DevOptions { accounts: many, ..DevOptions::default() };

@@ -1,4 +1,4 @@
-//! The next block: its header's fields, its transactions from the pool, its execution.
+//! Building the next block: header fields, transactions from the pool, execution.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -16,22 +16,22 @@ use crate::exec::{build_in, BlockContext, BlockEnvironment, Built, Candidate, Ex
 use crate::local::ChainSnapshot;
 use crate::types::{uncles_hash, Bloom, Header, RawUint, SealedHeader, Transaction};
 
-/// What the miner decides about blocks.
+/// The properties of blocks that the miner chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipe {
-    /// Who gets the fees.
+    /// The account that receives the fees.
     pub coinbase: Address,
     /// The miner's own bytes, at most 32.
     pub extra_data: Bytes,
-    /// The gas limit that blocks move to, by at most one part in 1,024 each.
+    /// The gas limit that blocks approach, each by at most 1/1,024 of its parent's.
     pub gas_limit: u64,
-    /// The minimum gas price in wei that blocks move to, by at most one part in 100 each.
+    /// The minimum gas price in wei that blocks approach, each by at most 1/100 of its parent's.
     pub minimum_gas_price: U256,
-    /// Name siblings as uncles.
+    /// Whether blocks include uncles.
     pub uncles: bool,
 }
 
-/// A block that is built and executed, but not mined.
+/// A block that is built and executed but has no proof of work yet.
 #[derive(Debug, Clone)]
 pub struct Assembled {
     /// The header without its proof of work.
@@ -40,17 +40,18 @@ pub struct Assembled {
     pub uncles: Vec<Header>,
     /// Its transactions, REMASC's last.
     pub transactions: Vec<Transaction>,
-    /// What its execution gave.
+    /// The result of its execution.
     pub executed: ExecutedBlock,
-    /// Waiting transactions that are not in it, with the reason.
+    /// Transactions of the pool that are not in it, with the reason.
     pub dropped: Vec<(B256, TxError)>,
 }
 
 impl Recipe {
-    /// Builds the child of the head from what waits in the pool; `now` is the host's clock. `interrupt` ends the run.
+    /// Builds the child of the head from the transactions in the pool. `now` is the host's time in seconds since
+    /// 1970; execution ends when `interrupt` returns true.
     ///
     /// # Errors
-    /// [`DevError::Build`].
+    /// [`DevError::Build`] if the block cannot be executed.
     pub fn assemble(
         &self,
         chain: &ChainSnapshot,
@@ -77,7 +78,7 @@ impl Recipe {
         Ok(Assembled { header, uncles, transactions, executed, dropped })
     }
 
-    /// The block after the head as its transactions see it, without building it.
+    /// The block environment that transactions of the next block would see. Builds no block.
     #[must_use]
     pub fn environment(
         &self,
@@ -139,7 +140,7 @@ fn candidate(pooled: &Arc<Pooled>) -> Candidate {
     Candidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
 }
 
-/// Enters what execution gave.
+/// Sets the header fields that follow from execution.
 fn fill(header: &mut Header, built: &Built, network: &Network) {
     let format = root_format(network, header.number);
     let executed = &built.executed;

@@ -1,4 +1,4 @@
-//! The accounts whose keys this node holds: always open ones, and ones behind a passphrase (`personal_*`).
+//! The accounts whose keys this node holds: unlocked ones, and ones protected by a passphrase (`personal_*`).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -8,10 +8,10 @@ use alloy_primitives::{keccak256, Address, B256};
 use super::key::PrivateKey;
 use super::mnemonic::pbkdf2;
 
-/// Milliseconds that an account stays open when nothing else is said, as in the reference.
+/// The default time in milliseconds for which an account stays unlocked, as in the reference node.
 pub const DEFAULT_UNLOCK_MS: u64 = 30 * 60 * 1000;
 
-/// A key behind a passphrase. The right passphrase is told by the address that comes out.
+/// A key encrypted with a passphrase. The passphrase is right if the decrypted key has the account's address.
 #[derive(Debug, Clone, Copy)]
 struct Sealed {
     salt: B256,
@@ -29,27 +29,27 @@ impl Sealed {
     }
 }
 
-/// The bytes combined with what the passphrase gives; twice gives them back.
+/// Encrypts or decrypts bytes with a key stream derived from the passphrase and the salt.
 fn mask(bytes: B256, passphrase: &str, salt: &B256) -> B256 {
     bytes ^ keccak256(pbkdf2(passphrase.as_bytes(), salt.as_slice()))
 }
 
-/// An account that can sign now.
+/// The key of an unlocked account.
 #[derive(Debug, Clone)]
 struct Open {
     key: PrivateKey,
-    /// Milliseconds since 1970 after which it is locked again.
+    /// Milliseconds since 1970 after which the account is locked; `None` if it stays unlocked.
     until: Option<u64>,
 }
 
-/// Why a passphrase did not open an account.
+/// The reason why an account was not unlocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnlockError {
-    /// No such account is kept behind a passphrase.
+    /// The wallet has no key of this account that is protected by a passphrase.
     #[error("account {0} is not in the key store")]
     Unknown(Address),
-    /// Not its passphrase.
+    /// The passphrase is wrong.
     #[error("wrong passphrase for account {0}")]
     Passphrase(Address),
 }
@@ -57,17 +57,17 @@ pub enum UnlockError {
 /// Keys of accounts, in memory only.
 #[derive(Debug, Clone, Default)]
 pub struct Wallet {
-    /// In the order they came: those named first in `eth_accounts`.
+    /// Accounts in the order in which they were added; `eth_accounts` lists them first.
     initial: Vec<Address>,
     open: BTreeMap<Address, Open>,
     sealed: BTreeMap<Address, Sealed>,
-    /// Accounts without a key that may send nevertheless.
+    /// Accounts that may send transactions although their keys are not held.
     impersonated: BTreeSet<Address>,
     impersonate_all: bool,
 }
 
 impl Wallet {
-    /// Takes in a key that is always open; accounts are listed in the order they come.
+    /// Adds a key that is always unlocked. Accounts are listed in the order in which they were added.
     pub fn add(&mut self, key: PrivateKey) -> Address {
         let address = key.address();
         if !self.initial.contains(&address) {
@@ -77,7 +77,8 @@ impl Wallet {
         address
     }
 
-    /// Keeps a key behind a passphrase, open for the usual time from `now_ms` on; `salt` is random.
+    /// Adds a key protected by a passphrase and unlocks it for [`DEFAULT_UNLOCK_MS`] from `now_ms` on. `salt` must be
+    /// random.
     pub fn add_sealed(&mut self, key: PrivateKey, passphrase: &str, salt: B256, now_ms: u64) -> Address {
         let address = key.address();
         self.sealed.insert(address, Sealed::new(&key, passphrase, salt));
@@ -86,20 +87,20 @@ impl Wallet {
         address
     }
 
-    /// Every account, open or not; those from the start first.
+    /// All accounts, unlocked or locked; those added without a passphrase come first.
     pub fn addresses(&self) -> Vec<Address> {
         let others = self.open.keys().chain(self.sealed.keys()).copied().collect::<BTreeSet<_>>();
         let others = others.into_iter().filter(|address| !self.initial.contains(address));
         self.initial.iter().copied().chain(others).collect()
     }
 
-    /// The key of an account that is open at `now_ms` (milliseconds since 1970).
+    /// The key of an account that is unlocked at `now_ms` (milliseconds since 1970).
     pub fn key(&self, address: &Address, now_ms: u64) -> Option<&PrivateKey> {
         let open = self.open.get(address)?;
         open.until.is_none_or(|until| now_ms <= until).then_some(&open.key)
     }
 
-    /// The key behind a passphrase, without opening the account.
+    /// Decrypts the key of an account without unlocking the account.
     ///
     /// # Errors
     /// [`UnlockError`].
@@ -108,7 +109,7 @@ impl Wallet {
         sealed.open(address, passphrase).ok_or(UnlockError::Passphrase(address))
     }
 
-    /// Opens an account until `until_ms`.
+    /// Unlocks an account until `until_ms` (milliseconds since 1970).
     ///
     /// # Errors
     /// [`UnlockError`].
@@ -118,23 +119,23 @@ impl Wallet {
         Ok(())
     }
 
-    /// Locks an account; `false` if it was not open. One that is behind no passphrase is gone from then on, as in the
-    /// reference.
+    /// Locks an account; returns `false` if it was not unlocked. A key without a passphrase is lost, as in the
+    /// reference node.
     pub fn lock(&mut self, address: &Address) -> bool {
         self.open.remove(address).is_some()
     }
 
-    /// Lets an account send without a signature; `false` if that was so already.
+    /// Lets an account send without a signature. Returns `false` if it already could.
     pub fn impersonate(&mut self, address: Address) -> bool {
         self.impersonated.insert(address)
     }
 
-    /// Ends that; `false` if it was not so.
+    /// Ends the impersonation of an account. Returns `false` if it was not impersonated.
     pub fn stop_impersonating(&mut self, address: &Address) -> bool {
         self.impersonated.remove(address)
     }
 
-    /// Lets every account send without a signature, or no longer.
+    /// Sets whether every account may send without a signature.
     pub fn set_impersonate_all(&mut self, all: bool) {
         self.impersonate_all = all;
     }
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn accounts_behind_a_passphrase_open_and_close() {
+    fn accounts_with_a_passphrase_are_unlocked_and_locked() {
         let mut wallet = Wallet::default();
         let address = wallet.add_sealed(key("a"), "pass", B256::repeat_byte(1), 1_000);
         assert!(wallet.key(&address, 1_000 + DEFAULT_UNLOCK_MS).is_some());
@@ -170,17 +171,17 @@ mod tests {
     }
 
     #[test]
-    fn accounts_are_listed_in_the_order_they_came() {
+    fn accounts_are_listed_in_the_order_in_which_they_were_added() {
         let mut wallet = Wallet::default();
         let first: Vec<Address> = ["z", "y", "x", "z"].map(|seed| wallet.add(key(seed))).to_vec();
         let sealed = wallet.add_sealed(key("w"), "", B256::ZERO, 0);
         assert_eq!(wallet.addresses(), [first[0], first[1], first[2], sealed]);
         wallet.lock(&sealed);
-        assert_eq!(wallet.addresses().len(), 4, "a locked account is still there");
+        assert_eq!(wallet.addresses().len(), 4, "a locked account is still listed");
     }
 
     #[test]
-    fn impersonation() {
+    fn impersonation_starts_and_ends_for_one_account_and_for_all() {
         let mut wallet = Wallet::default();
         let address = Address::repeat_byte(7);
         assert!(wallet.impersonate(address) && wallet.is_impersonated(&address));

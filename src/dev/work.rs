@@ -1,4 +1,4 @@
-//! Work for outside miners (`mnr_*`): blocks that wait for the Bitcoin block that names them.
+//! Work for external miners (`mnr_*`): blocks that wait for a Bitcoin block that commits to them.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,21 +11,21 @@ use crate::consensus::mining::BitcoinWork;
 use crate::consensus::{verify_merged_mining, Network};
 use crate::types::SealedHeader;
 
-/// Blocks that wait at the same time, as in the reference.
+/// The largest number of blocks that wait at the same time, as in the reference node.
 const MAX_WAITING: usize = 20;
-/// Seconds after which work is built anew.
+/// Seconds after which a new block is built although neither parent nor pool has changed.
 const REFRESH_SECONDS: u64 = 60;
 
-/// What a miner is told.
+/// The work that a miner receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// What the Bitcoin coinbase must name.
+    /// The hash that the Bitcoin coinbase must contain.
     pub mining_hash: B256,
-    /// The largest Bitcoin hash that will do, as a number.
+    /// The largest Bitcoin block hash that proves the work, as a number.
     pub target: U256,
     /// Fees of the block's transactions, in wei.
     pub fees: U256,
-    /// Whether it is worth to drop the work before it.
+    /// Whether miners should abandon earlier work for this one.
     pub notify: bool,
     /// Hash of the parent block.
     pub parent: B256,
@@ -38,16 +38,16 @@ struct Waiting {
     block: Assembled,
 }
 
-/// All work that was given out and is not too old.
+/// All work that was given to miners and is not too old.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkShop {
     waiting: VecDeque<Waiting>,
     current: Option<Current>,
-    /// Parent and fees of the work that miners were last told to start.
+    /// Parent and fees of the last work that had `notify` set.
     told: Option<(B256, U256)>,
 }
 
-/// What the newest work was built from.
+/// The newest work, with the time and the pool's arrival count when it was built.
 #[derive(Debug, Clone)]
 struct Current {
     work: Work,
@@ -56,7 +56,7 @@ struct Current {
 }
 
 impl WorkShop {
-    /// The newest work, if it is still that of this parent and this pool; miners are told of it once.
+    /// Returns the newest work if it still fits this parent and this pool. `notify` is set in the first answer only.
     pub(super) fn current(&mut self, parent: &B256, arrivals: u64, now: u64) -> Option<Work> {
         let current = self.current.as_mut()?;
         let fresh = current.work.parent == *parent
@@ -70,10 +70,10 @@ impl WorkShop {
         Some(work)
     }
 
-    /// Keeps a block whose coinbase must name `mining_hash`.
+    /// Adds a block; the Bitcoin coinbase that proves it must contain `mining_hash`.
     pub(super) fn offer(&mut self, block: Assembled, mining_hash: B256, arrivals: u64, now: u64) {
         let (parent, fees) = (block.header.parent_hash, block.header.paid_fees);
-        // More than twice the fees are worth another start.
+        // Miners should restart when the fees have more than doubled.
         let notify = self
             .told
             .is_none_or(|(told, before)| told != parent || fees > before.saturating_mul(U256::from(2)));
@@ -90,7 +90,7 @@ impl WorkShop {
         }
     }
 
-    /// The block that a Bitcoin block names, with its proof of work, checked.
+    /// Returns the block that a Bitcoin block commits to, sealed with its proof of work, which is verified.
     ///
     /// # Errors
     /// [`DevError::UnknownWork`], [`DevError::InvalidWork`].
@@ -114,17 +114,17 @@ impl WorkShop {
         Ok((sealed, block))
     }
 
-    /// Forgets everything, when the chain goes back.
+    /// Removes all work, for instance when the chain is reverted.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
-/// The largest hash that meets a difficulty: `2^256 / difficulty`, difficulties below 3 counting as 3.
+/// The largest hash that meets a difficulty: `2^256 / difficulty`. Difficulties below 3 count as 3.
 fn target(difficulty: U256) -> U256 {
     let difficulty = difficulty.max(U256::from(3));
     let target = U256::MAX.checked_div(difficulty).unwrap_or_default();
-    // 2^256 is divided, not the largest number.
+    // The dividend is 2^256, one more than U256::MAX.
     let remainder = U256::MAX.checked_rem(difficulty).unwrap_or_default();
     if remainder.saturating_add(U256::from(1)) == difficulty {
         return target.saturating_add(U256::from(1));
@@ -132,9 +132,10 @@ fn target(difficulty: U256) -> U256 {
     target
 }
 
-/// A Bitcoin header with its coinbase and the branch above it, taken apart from what a miner submits.
+/// Builds the proof from the parts that a miner submits.
 impl BitcoinWork {
-    /// From a header, the coinbase, and the hashes of all transactions (internal byte order), the coinbase's first.
+    /// Makes the proof from a header, the coinbase, and the hashes of all transactions (internal byte order, the
+    /// coinbase's first).
     #[must_use]
     pub fn with_transactions(header: [u8; 80], coinbase: Vec<u8>, hashes: &[B256]) -> Self {
         let branch = crate::consensus::mining::first_branch(hashes);
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_target_of_regtest_is_a_third() {
+    fn the_target_of_difficulties_up_to_three_is_a_third_of_all_hashes() {
         let third = U256::from_be_bytes([0x55; 32]);
         assert_eq!(target(U256::from(1)), third);
         assert_eq!(target(U256::from(3)), third);

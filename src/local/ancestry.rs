@@ -8,7 +8,7 @@ use crate::consensus::{ChainView, VerifiedHeader};
 use crate::exec::Ancestry;
 use crate::types::{Header, SealedHeader};
 
-/// A branch, named by its tip: the parent of the block that is executed.
+/// A branch, identified by its tip: the parent of the block being executed.
 #[derive(Debug, Clone, Copy)]
 pub struct BranchAncestry<'a> {
     chain: &'a ChainView,

@@ -1,4 +1,4 @@
-//! The writer of an executed chain.
+//! The locally executed chain: imports blocks and keeps their states.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,49 +18,49 @@ use crate::exec::{check_block, execute_in, BlockContext, BlockError, BlockInput,
 use crate::trie::Trie;
 use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
 
-/// A block that was taken in.
+/// The result of importing a block.
 #[derive(Debug, Clone)]
 pub struct Imported {
     /// Its header.
     pub header: VerifiedHeader,
     /// What happened to the head.
     pub change: Change,
-    /// Methods of native contracts that failed because this version does not execute them, with the index of the
-    /// transaction.
+    /// Calls of native-contract methods that failed because this version does not execute them: the transaction's
+    /// index and the method.
     pub unsimulated: Vec<(usize, Unsimulated)>,
 }
 
-/// A block that was taken in, with the state that its execution gave: changes of the state by hand are not in it.
+/// An executed block with its resulting state, without later changes by [`LocalChain::set_head_state`].
 #[derive(Debug, Clone)]
 pub struct Settled {
     /// Hash of the block.
     pub block: B256,
-    /// The state behind it.
+    /// The state after the block.
     pub state: Trie,
 }
 
-/// A chain of executed blocks with the state behind each of the newest ones. What does not pass every check changes
-/// nothing.
+/// A chain of executed blocks with the states after the newest ones. A block that fails a check leaves the chain
+/// unchanged.
 #[derive(Debug, Clone)]
 pub struct LocalChain {
     headers: HeaderChain,
-    /// For readers; its headers are those of `headers`.
+    /// The snapshot for readers; its headers are those of `headers`.
     now: ChainSnapshot,
-    /// Blocks below the head whose states are kept; all without a limit.
+    /// The number of blocks below the head whose states are kept; `None` keeps all.
     history: Option<u64>,
-    /// States of blocks below this height are dropped.
+    /// States of blocks below this height have been dropped.
     lowest_state: u64,
-    /// Blocks since [`Self::take_settled`], for whoever keeps them elsewhere.
+    /// Blocks executed since the last [`Self::take_settled`], for the host to store.
     settled: Vec<Settled>,
     sides: Sides,
 }
 
 impl LocalChain {
-    /// A chain that consists of block 0; `state` is what is behind it. States older than `history` blocks are dropped,
-    /// except that the head's is always there.
+    /// Makes a chain of block 0 and the state after it. States of blocks more than `history` below the head are
+    /// dropped; the head's state is always kept.
     ///
     /// # Errors
-    /// The header is not the network's genesis.
+    /// The header is not that of the network's genesis block.
     pub fn new(
         network: Arc<Network>,
         genesis: SealedHeader,
@@ -85,13 +85,13 @@ impl LocalChain {
         Ok(chain)
     }
 
-    /// The chain as it is now, for readers.
+    /// A snapshot of the chain for readers.
     #[must_use]
     pub fn snapshot(&self) -> ChainSnapshot {
         self.now.clone()
     }
 
-    /// The chain as it is now.
+    /// The current snapshot of the chain.
     #[must_use]
     pub const fn view(&self) -> &ChainSnapshot {
         &self.now
@@ -103,19 +103,20 @@ impl LocalChain {
         self.now.head()
     }
 
-    /// Takes a block in: header and uncle rules, transactions, execution, every root; then fork choice. `now` is the
-    /// clock in seconds since 1970; without it blocks ahead of the clock are taken.
+    /// Imports a block. Checks header and uncle rules and the transactions, executes the block, compares every root,
+    /// then applies fork choice. `now` is the time in seconds since 1970; without it, timestamps in the future are
+    /// accepted.
     ///
     /// # Errors
-    /// The first rule it breaks; nothing has changed then.
+    /// The first rule that the block breaks. The chain is unchanged then.
     pub fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
         self.import_until(block, now, &|| false)
     }
 
-    /// As [`Self::import`], until `interrupt` says that the time is up.
+    /// As [`Self::import`], but stops executing when `interrupt` returns true.
     ///
     /// # Errors
-    /// As [`Self::import`]; a block that is interrupted is refused with the transaction that was running.
+    /// As [`Self::import`]; the error of an interrupted block names the transaction that was running.
     pub fn import_until(
         &mut self,
         block: Block,
@@ -145,11 +146,11 @@ impl LocalChain {
         Ok(self.accept(checked, body.transactions, executed))
     }
 
-    /// Takes a block in that was built and executed here: its roots were computed from what execution gave. Header and
-    /// uncle rules are checked as ever.
+    /// Appends a block that was built and executed here, so that its roots follow from its execution. Checks header
+    /// and uncle rules.
     ///
     /// # Errors
-    /// The header or uncle rule it breaks; nothing has changed then.
+    /// The header or uncle rule that the block breaks. The chain is unchanged then.
     pub fn append(
         &mut self,
         header: SealedHeader,
@@ -164,9 +165,8 @@ impl LocalChain {
         Ok(self.accept(checked, transactions, executed))
     }
 
-    /// Takes a block in that was executed before and comes from a store: header and uncle rules, transactions and
-    /// receipts are checked against the header, nothing is executed. `state` is what is behind it, where that is
-    /// stored.
+    /// Restores a stored block that was executed before. Checks header and uncle rules, and transactions and receipts
+    /// against the header; executes nothing. `state` is the state after the block, if it is stored.
     ///
     /// # Errors
     /// As [`Self::import`].
@@ -186,7 +186,7 @@ impl LocalChain {
         let (number, hash) = (header.number, header.hash());
         let fail = |error: BodyError| ImportError::Body { number, hash, error };
         let network = self.now.network();
-        // Before RSKIP-126 headers hold the root of another trie.
+        // Before RSKIP-126 headers commit to a trie of another format, so the root cannot be compared.
         let committed = network.active(Rule::Rskip126, number);
         if let Some(state) = state.as_ref().filter(|state| committed && state.root() != header.state_root) {
             return Err(ImportError::StoredState { number, hash, found: state.root() });
@@ -208,7 +208,7 @@ impl LocalChain {
         Some(Imported { header, change: Change::Known, unsimulated: Vec::new() })
     }
 
-    /// Takes the blocks that were executed since this was called last; states of a long run share most of their nodes.
+    /// Takes the blocks executed since the last call. The states of successive blocks share most of their nodes.
     pub fn take_settled(&mut self) -> Vec<Settled> {
         core::mem::take(&mut self.settled)
     }
@@ -224,7 +224,7 @@ impl LocalChain {
         self.settle(checked, transactions, receipts, senders, Some(state), unsimulated)
     }
 
-    /// From here on nothing can fail.
+    /// Stores a block that passed every check. This cannot fail.
     fn settle(
         &mut self,
         checked: CheckedBlock,
@@ -293,8 +293,8 @@ impl LocalChain {
         }
     }
 
-    /// Drops the lightest side branches while there are more than [`MAX_SIDE_BLOCKS`] side blocks, or more than
-    /// [`MAX_SIDE_BYTES`] of them.
+    /// Drops the side branches with the least work while side blocks exceed [`MAX_SIDE_BLOCKS`] or
+    /// [`MAX_SIDE_BYTES`].
     fn forget_sides(&mut self) {
         while self.sides.blocks.len() > MAX_SIDE_BLOCKS || self.sides.bytes > MAX_SIDE_BYTES {
             let dropped = self.headers.drop_lightest_branch();
@@ -316,7 +316,7 @@ impl LocalChain {
         }
     }
 
-    /// Drops the states that are older than the history.
+    /// Drops the states below the history.
     fn forget(&mut self) {
         let Some(history) = self.history else { return };
         let head = self.headers.head();
@@ -329,8 +329,8 @@ impl LocalChain {
         }
     }
 
-    /// Puts another state behind the head, as tools for tests do: blocks mined from now on start from it, and reads at
-    /// the head see it. The head's own header goes on naming the old root.
+    /// Replaces the state after the head, for development tools that change accounts directly. Later blocks start
+    /// from the new state, and reads at the head see it. The head's header keeps the old state root.
     pub fn set_head_state(&mut self, state: Trie) {
         let head = self.headers.head().hash();
         self.now.states.insert(head, state);

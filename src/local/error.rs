@@ -1,4 +1,4 @@
-//! Why a block is not taken into the chain.
+//! The reasons for which the chain refuses a block.
 
 use alloy_primitives::B256;
 use thiserror::Error;
@@ -6,24 +6,24 @@ use thiserror::Error;
 use crate::consensus::{BodyError, ChainError};
 use crate::exec::BlockError;
 
-/// The rule that a block breaks, or what is not there to check it. The chain is as it was before.
+/// The rule that a block breaks, or the data missing to check it. The chain is unchanged after such an error.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ImportError {
     /// The header or an uncle breaks a rule, or the parent is not known.
     #[error(transparent)]
     Header(#[from] ChainError),
-    /// The transactions or receipts are not those that the header commits to.
+    /// The transactions or receipts do not match the header's roots.
     #[error("block {number} {hash}: {error}")]
     Body {
         /// Its number.
         number: u64,
         /// Its hash.
         hash: B256,
-        /// The difference.
+        /// The mismatch.
         error: BodyError,
     },
-    /// A transaction breaks a rule, or execution gives something else than the header says.
+    /// A transaction breaks a rule, or the result of execution differs from the header.
     #[error("block {number} {hash}: {error}")]
     Execution {
         /// Its number.
@@ -33,7 +33,7 @@ pub enum ImportError {
         /// The rule, or every field that differs.
         error: BlockError,
     },
-    /// The parent's state is not kept any more.
+    /// The parent's state is no longer kept.
     #[error("block {number} {hash}: the state of its parent {parent} is older than the history kept")]
     NoState {
         /// Its number.
@@ -50,7 +50,7 @@ pub enum ImportError {
         number: u64,
         /// Its hash.
         hash: B256,
-        /// Root of the state given.
+        /// Root of the stored state.
         found: B256,
     },
 }

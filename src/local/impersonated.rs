@@ -1,5 +1,6 @@
-//! Transactions of accounts whose keys nobody here holds, as tests send them. They have a signature that names the sender
-//! and that no key makes: only a chain that was told so takes them for what they say.
+//! Transactions of impersonated accounts, whose keys the node does not hold. In place of a signature they carry the
+//! sender's address in `r` and `s`, a value that no key produces. Only chains that accept impersonated transactions
+//! read this mark.
 
 use alloy_primitives::{Address, U256};
 
@@ -8,8 +9,8 @@ use crate::types::Transaction;
 /// `v` of an EIP-155 signature with chain id 0 and an even y.
 const PROTECTED_V: u64 = 35;
 
-/// Puts the mark of a sender in the place of a signature; `None` if the chain id is too large for the one byte that `v`
-/// has.
+/// Puts a sender's address in the place of the signature. Returns `None` if the chain id is too large for `v`, which
+/// is one byte.
 #[must_use]
 pub fn mark_sender(mut transaction: Transaction, sender: Address, chain_id: u64) -> Option<Transaction> {
     let v = chain_id.checked_mul(2)?.checked_add(PROTECTED_V)?;
@@ -19,7 +20,8 @@ pub fn mark_sender(mut transaction: Transaction, sender: Address, chain_id: u64)
     Some(transaction)
 }
 
-/// The sender that such a mark names; no signature that a key made looks like one.
+/// Returns the sender of a transaction that [`mark_sender`] marked, or `None`. A real signature has equal `r` and `s`
+/// below 2^160 only with negligible probability.
 #[must_use]
 pub fn marked_sender(transaction: &Transaction) -> Option<Address> {
     let is_mark =
@@ -32,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_read_back() {
+    fn the_marked_sender_is_read_back() {
         let sender = Address::repeat_byte(0x0a);
         let marked = mark_sender(Transaction::remasc(3), sender, 33).unwrap();
         assert_eq!(marked_sender(&marked), Some(sender));

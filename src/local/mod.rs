@@ -1,14 +1,14 @@
-//! A chain that is executed here: every block's transactions run, every root compared. The development chain mines
-//! onto it, a follower imports into it.
+//! A locally executed chain: it executes the transactions of every block and compares every root. The development
+//! chain appends the blocks it mines; a follower imports the blocks of an upstream.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `snapshot` | the chain as of one moment, for readers |
-//! | `chain` | the writer: taking blocks in, history, changes by hand |
+//! | `snapshot` | an immutable snapshot of the chain, for readers |
+//! | `chain` | the chain itself: importing blocks, history, direct changes of the state |
 //! | `ancestry` | the ancestors of a block on its own branch |
-//! | `sides` | what is kept off the canonical chain |
-//! | `error` | why a block is refused |
-//! | `impersonated` | transactions without a key |
+//! | `sides` | limits of the blocks outside the canonical chain |
+//! | `error` | the reasons for which a block is refused |
+//! | `impersonated` | transactions of impersonated accounts |
 
 mod ancestry;
 mod chain;

@@ -1,4 +1,4 @@
-//! The chain as of one moment.
+//! Immutable snapshots of a locally executed chain.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,24 +13,24 @@ use crate::exec::{execute_in, BlockContext, BlockError, BlockInput, BlockObserve
 use crate::trie::Trie;
 use crate::types::{SealedHeader, Transaction};
 
-/// Memory of a transaction with its receipt and its place in the indexes, without data and logs, in bytes.
+/// Estimated memory of a transaction with its receipt and index entries, without data and logs, in bytes.
 const TRANSACTION_SIZE: usize = 1_024;
-/// Memory of a log without its data, in bytes.
+/// Estimated memory of a log without its data, in bytes.
 const LOG_SIZE: usize = 256;
 
-/// What belongs to a block beside its header and uncles.
+/// The parts of a block besides its header and uncles.
 #[derive(Debug, Clone)]
 pub struct StoredBlock {
     /// Its transactions.
     pub body: Arc<VerifiedBody>,
     /// Their receipts.
     pub receipts: Arc<VerifiedReceipts>,
-    /// Their senders; the zero address for REMASC's.
+    /// The transactions' senders; the zero address for REMASC's.
     pub senders: Vec<Address>,
 }
 
 impl StoredBlock {
-    /// About how much memory it takes, in bytes.
+    /// Its approximate memory in bytes.
     pub(super) fn size(&self) -> usize {
         let transactions = self.body.transactions().iter().map(|transaction| transaction.data.len());
         let logs = self.receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
@@ -40,16 +40,16 @@ impl StoredBlock {
     }
 }
 
-/// One state of the chain. A clone costs next to nothing and never changes.
+/// A snapshot of the chain. Cloning is cheap, and a clone never changes.
 #[derive(Debug, Clone)]
 pub struct ChainSnapshot {
     pub(super) headers: ChainView,
     pub(super) blocks: Map<B256, Arc<StoredBlock>>,
-    /// State behind each block whose state is kept.
+    /// The state after each block whose state is kept.
     pub(super) states: Map<B256, Trie>,
-    /// Block and index of every transaction of the canonical chain.
+    /// Block hash and index of every transaction of the canonical chain, by transaction hash.
     pub(super) transactions: Map<B256, (B256, usize)>,
-    /// Every block of a height, canonical or not, in the order they came.
+    /// All blocks of each height, canonical or not, in the order in which they were added.
     pub(super) heights: Map<u64, Arc<Vec<B256>>>,
 }
 
@@ -78,25 +78,25 @@ impl ChainSnapshot {
         self.blocks.get(hash)
     }
 
-    /// Every block of a height, canonical or not, in the order they came.
+    /// All blocks of a height, canonical or not, in the order in which they were added.
     #[must_use]
     pub fn at_height(&self, number: u64) -> &[B256] {
         self.heights.get(&number).map_or(&[], |hashes| hashes.as_slice())
     }
 
-    /// Block and index of a transaction of the canonical chain.
+    /// Block hash and index of a transaction of the canonical chain.
     #[must_use]
     pub fn locate(&self, transaction: &B256) -> Option<(B256, usize)> {
         self.transactions.get(transaction).copied()
     }
 
-    /// The state behind a block, if it is kept.
+    /// The state after a block, if it is kept.
     #[must_use]
     pub fn state(&self, block: &B256) -> Option<&Trie> {
         self.states.get(block)
     }
 
-    /// The state behind the head, which is always kept.
+    /// The state after the head, which is always kept.
     #[must_use]
     pub fn head_state(&self) -> Trie {
         self.states.get(&self.head().hash()).cloned().unwrap_or_default()
@@ -108,16 +108,17 @@ impl ChainSnapshot {
         self.headers.uncles(hash)
     }
 
-    /// The ancestors of a block whose parent this is.
+    /// The ancestors of a child of `parent`.
     #[must_use]
     pub const fn ancestry(&self, parent: B256) -> BranchAncestry<'_> {
         BranchAncestry::new(&self.headers, parent)
     }
 
-    /// Executes a kept block again on its parent's state, watched; `None` where that state is not kept.
+    /// Executes a block of the chain again on its parent's state and reports to `observer`. Returns `None` if the
+    /// block or its parent's state is not kept.
     ///
     /// # Errors
-    /// Interrupted, or the state was changed by hand in a way that a transaction does not survive.
+    /// The execution was interrupted, or a direct change of the state made a transaction invalid.
     pub fn replay(
         &self,
         header: &VerifiedHeader,
@@ -128,7 +129,7 @@ impl ChainSnapshot {
         self.replay_as(header, (block.body.transactions(), &block.senders), observer, interrupt)
     }
 
-    /// As [`Self::replay`], for a block that is not kept: its transactions with their senders.
+    /// As [`Self::replay`], with the transactions and their senders given by the caller.
     ///
     /// # Errors
     /// As [`Self::replay`].
@@ -147,8 +148,8 @@ impl ChainSnapshot {
         Some(execute_in(&context, state, &input, observer))
     }
 
-    /// The uncles that a child of the head may name: siblings of its last ancestors that no block named yet, oldest
-    /// first.
+    /// The uncles that a child of the head may include: siblings of its last ancestors that no block includes yet,
+    /// oldest first.
     #[must_use]
     pub fn uncle_candidates(&self) -> Vec<SealedHeader> {
         let next = self.head().number.saturating_add(1);

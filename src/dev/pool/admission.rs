@@ -1,4 +1,4 @@
-//! What a transaction must fulfil to enter the pool, checked against the head.
+//! The rules by which the pool admits transactions, checked against the head.
 
 use alloy_primitives::{Address, U256};
 
@@ -8,15 +8,15 @@ use crate::exec::{basic_cost, ListLimits, MAX_INIT_CODE};
 use crate::state::AccountState;
 use crate::types::{Header, Transaction};
 
-/// Bytes of a nonce at most.
+/// The largest length of a nonce in bytes.
 const MAX_NONCE_LEN: u32 = 8;
-/// Most gas of a transaction on any network.
+/// The largest gas limit of a transaction on any network.
 const GAS_CAP: u64 = 1 << 60;
 
-/// Numbers of the pool.
+/// The limits of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolRules {
-    /// Nonces ahead of the state's that an account may use.
+    /// By how many nonces an account may be ahead of its nonce in the state.
     pub account_slots: u64,
     /// By how many percent a replacement's gas price must exceed the old one's.
     pub price_bump: u64,
@@ -29,7 +29,8 @@ pub struct PoolRules {
 }
 
 impl Default for PoolRules {
-    /// The reference's, except that nothing is dropped for its age (there: 10 blocks, 650 seconds).
+    /// The values of the reference node, except that transactions do not expire (there: after 10 blocks or 650
+    /// seconds).
     fn default() -> Self {
         Self { account_slots: 16, price_bump: 40, max_blocks: None, max_seconds: None, price_cap: 80 }
     }
@@ -51,12 +52,12 @@ impl PoolContext<'_> {
         self.network.rules(self.head.number)
     }
 
-    /// Gas that every transaction like this one needs; zero for those of the Bridge's federation.
+    /// The intrinsic gas of a transaction; zero for the free transactions of the Bridge's federation.
     pub(super) fn basic_cost(&self, transaction: &Transaction, sender: &Address) -> u64 {
         basic_cost(transaction, sender, self.network, self.rules())
     }
 
-    /// Most gas of a transaction: the largest list's limit.
+    /// The largest gas limit of a transaction: that of the block's largest transaction list.
     fn gas_limit(&self) -> u64 {
         let block = u64::try_from(self.head.gas_limit.value()).unwrap_or(u64::MAX);
         ListLimits::new(block, self.network.params.min_sequential_gas_limit, self.rules()).largest()
@@ -64,7 +65,7 @@ impl PoolContext<'_> {
 }
 
 impl PoolRules {
-    /// Checks a transaction by itself and against its sender's account, in the reference's order.
+    /// Checks a transaction by itself and against its sender's account, in the order of the reference node.
     pub(super) fn check(
         &self,
         context: &PoolContext<'_>,

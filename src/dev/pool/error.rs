@@ -1,72 +1,72 @@
-//! Why the pool does not take a transaction, in the reference's words.
+//! The reasons for which the pool refuses a transaction. The messages are those of the reference node.
 
 use alloy_primitives::U256;
 use thiserror::Error;
 
-/// Most bytes of an encoded transaction.
+/// The largest size of an encoded transaction in bytes.
 pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 
 /// A rule of the pool that a transaction breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// It is there already, among those that can be mined.
+    /// The transaction is already pending.
     #[error("pending transaction with same hash already exists")]
     KnownPending,
-    /// It is there already, among those that wait for earlier ones.
+    /// The transaction is already queued.
     #[error("queued transaction with same hash already exists")]
     KnownQueued,
-    /// Only a block itself holds one.
+    /// A REMASC transaction, which only the miner of a block adds.
     #[error("transaction is a remasc transaction")]
     Remasc,
-    /// More gas than any list of a block has.
+    /// The gas limit is above that of every transaction list of a block (RSKIP-144).
     #[error("transaction's gas limit of {gas} is higher than the block's gas limit of {limit}")]
     GasLimit {
-        /// The transaction's.
+        /// The transaction's gas limit.
         gas: U256,
-        /// The largest list's.
+        /// The gas limit of the largest list.
         limit: u64,
     },
-    /// Nobody has sent anything to the sender yet.
+    /// The sender's account does not exist.
     #[error("the sender account doesn't exist")]
     NoAccount,
-    /// A nonce in more than eight bytes.
+    /// The nonce has more than eight bytes.
     #[error("transaction nonce byte length exceeds maximum: {0} > 8")]
     NonceLength(u32),
-    /// A nonce with leading zeros.
+    /// The nonce has leading zeros.
     #[error("transaction nonce has non-canonical encoding")]
     NonceEncoding,
-    /// The sender has used the nonce.
+    /// The sender has already used the nonce.
     #[error("transaction nonce too low")]
     NonceTooLow,
-    /// Further ahead than an account has slots.
+    /// The nonce is further ahead of the account's than [`PoolRules::account_slots`](super::PoolRules) allows.
     #[error("transaction nonce too high")]
     NonceTooHigh,
     /// Gas limit times price is above the sender's balance.
     #[error("insufficient funds")]
     Funds,
-    /// Below the head's minimum gas price.
+    /// The gas price is below the head's minimum gas price.
     #[error("transaction's gas price lower than block's minimum")]
     MinimumGasPrice,
-    /// Less gas than any transaction with such data needs.
+    /// The gas limit is below the intrinsic gas of the transaction.
     #[error("transaction's basic cost is above the gas limit")]
     BasicCost,
-    /// More than eighty times the head's minimum gas price (RSKIP-252).
+    /// The gas price is above eighty times the head's minimum gas price (RSKIP-252).
     #[error("transaction's gas price exceeds cap")]
     GasPriceCap,
-    /// Initialisation code above 49,152 bytes (RSKIP-438).
+    /// The initialisation code is longer than 49,152 bytes (RSKIP-438).
     #[error("transaction's init code size is invalid")]
     InitCodeSize,
-    /// Too many bytes.
+    /// The encoded transaction is too large.
     #[error("transaction's size is higher than defined maximum: {0} > {MAX_TRANSACTION_SIZE}")]
     Size(usize),
-    /// Another one of the same sender and nonce, whose price is not exceeded by enough.
+    /// The gas price is too low to replace the pending transaction with the same sender and nonce.
     #[error("gas price not enough to bump transaction")]
     Bump,
-    /// The sender cannot pay for this one and those before it.
+    /// The sender cannot pay for this transaction together with its pending ones.
     #[error("insufficient funds to pay for pending and new transactions")]
     FundsForAll,
-    /// Signed by nobody; texts of the cases are those of `eth_sendRawTransaction`.
+    /// The signature gives no sender. The messages are those of `eth_sendRawTransaction`.
     #[error("{0}")]
     Sender(crate::types::SenderError),
 }

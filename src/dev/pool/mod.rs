@@ -1,4 +1,4 @@
-//! Transactions that wait for a block: admission, replacement, queueing and order as in the reference.
+//! The transaction pool: admission, replacement, queueing and order as in the reference node.
 
 mod admission;
 mod error;

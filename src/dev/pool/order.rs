@@ -1,4 +1,4 @@
-//! In which order waiting transactions are offered to a block.
+//! The order in which the transactions of the pool go into a block.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
@@ -9,16 +9,16 @@ use alloy_primitives::U256;
 
 use super::queue::Pooled;
 
-/// The first transaction of a sender, with those behind it.
+/// A sender's next transaction, with the later ones of the same sender.
 struct Candidate {
     price: U256,
     next: Arc<Pooled>,
-    /// Of the same sender, highest nonce first.
+    /// The sender's later transactions, highest nonce first.
     rest: Vec<Arc<Pooled>>,
 }
 
 impl Ord for Candidate {
-    /// Higher price first, then who came first.
+    /// Higher gas price first, then earlier arrival.
     fn cmp(&self, other: &Self) -> Ordering {
         self.price.cmp(&other.price).then(other.next.arrival.cmp(&self.next.arrival))
     }
@@ -45,8 +45,8 @@ impl Candidate {
     }
 }
 
-/// By price, each sender's in the order of their nonces: always the best-paying one whose predecessors are placed.
-/// Each list holds one sender's transactions by descending nonce.
+/// Orders transactions by gas price while each sender's stay in the order of their nonces: the next one is always the
+/// best paid of the senders' first ones. Each list holds one sender's transactions by descending nonce.
 pub(super) fn by_price(senders: impl Iterator<Item = Vec<Arc<Pooled>>>) -> Vec<Arc<Pooled>> {
     let mut heap: BinaryHeap<Candidate> = senders.filter_map(Candidate::new).collect();
     let mut out = Vec::new();

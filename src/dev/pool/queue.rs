@@ -1,4 +1,5 @@
-//! The pool itself: transactions by sender and nonce, those that can be mined apart from those that wait.
+//! The pool itself: transactions by sender and nonce. Pending transactions can be mined; queued ones wait for earlier
+//! nonces of their sender.
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -20,11 +21,11 @@ pub struct Pooled {
     pub transaction: Transaction,
     /// Its hash.
     pub hash: B256,
-    /// Its sender: by signature, or impersonated.
+    /// Its sender, from the signature or impersonated.
     pub sender: Address,
-    /// Height of the head when it came.
+    /// Height of the head when the transaction arrived.
     pub block: u64,
-    /// Seconds since 1970 when it came.
+    /// Seconds since 1970 when the transaction arrived.
     pub time: u64,
     /// Its number in the order of arrival.
     pub arrival: u64,
@@ -32,11 +33,12 @@ pub struct Pooled {
 
 impl Pooled {
     fn nonce(&self) -> u64 {
-        // Admission keeps larger ones out.
+        // Admission refuses nonces above 64 bits.
         u64::try_from(self.transaction.nonce.value()).unwrap_or(u64::MAX)
     }
 
-    /// What its sender must have: the value, and unless it is free, gas limit times price.
+    /// The balance in wei that its sender needs: the value, and gas limit times gas price unless the transaction is
+    /// free.
     fn cost(&self, context: &PoolContext<'_>) -> U256 {
         let transaction = &self.transaction;
         if context.basic_cost(transaction, &self.sender) == 0 {
@@ -59,25 +61,25 @@ impl Sender {
         self.pending.is_empty() && self.queued.is_empty()
     }
 
-    /// The nonce after the last one that can be mined.
+    /// The nonce after the last pending one.
     fn next(&self, state_nonce: u64) -> u64 {
         let after = self.pending.keys().next_back().map_or(0, |last| last.saturating_add(1));
         after.max(state_nonce)
     }
 }
 
-/// What became of a transaction that was taken.
+/// The effects of adding a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
-    /// Hashes that can be mined now and could not before: this one, and those that waited for it.
+    /// Hashes of the transactions that became pending: the new one and those that waited for it.
     pub pending: Vec<B256>,
     /// The transaction that it replaced.
     pub replaced: Option<B256>,
-    /// The one that waited for it and was dropped, since it no longer passes the pool's rules.
+    /// The transaction that waited for the new one and was dropped because it no longer passes the pool's rules.
     pub dropped: Option<B256>,
 }
 
-/// Transactions that wait. A clone shares everything and costs next to nothing.
+/// The transaction pool. Cloning is cheap because clones share their data.
 #[derive(Debug, Clone, Default)]
 pub struct Pool {
     rules: PoolRules,
@@ -98,30 +100,30 @@ impl Pool {
         self.by_hash.get(hash)
     }
 
-    /// Number of transactions that can be mined.
+    /// Number of pending transactions.
     pub fn pending_len(&self) -> usize {
         self.pending
     }
 
-    /// Number of transactions that wait for earlier ones of their sender.
+    /// Number of queued transactions.
     pub fn queued_len(&self) -> usize {
         self.by_hash.len().saturating_sub(self.pending)
     }
 
-    /// How many transactions have come so far: it changes when something new does.
+    /// Number of transactions added so far. It changes with each new transaction.
     pub const fn arrivals(&self) -> u64 {
         self.arrivals
     }
 
-    /// The nonce after a sender's last transaction that can be mined; `state_nonce` is that of the head.
+    /// The nonce after a sender's last pending transaction. `state_nonce` is the sender's nonce in the head's state.
     pub fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
         self.senders.get(sender).map_or(state_nonce, |of| of.next(state_nonce))
     }
 
-    /// Takes a transaction in, or says why not. `account` is its sender's at the head.
+    /// Adds a transaction. `account` is its sender's account in the head's state.
     ///
     /// # Errors
-    /// The first rule it breaks.
+    /// The first rule that the transaction breaks.
     pub fn add(
         &mut self,
         context: &PoolContext<'_>,
@@ -148,7 +150,7 @@ impl Pool {
         Ok(added)
     }
 
-    /// Puts a sender's transactions back and keeps the count.
+    /// Stores a sender's transactions and updates the count of pending ones.
     fn store(&mut self, sender: Address, of: Arc<Sender>) {
         let before = self.senders.get(&sender).map_or(0, |of| of.pending.len());
         self.pending = self.pending.saturating_sub(before).saturating_add(of.pending.len());
@@ -159,7 +161,7 @@ impl Pool {
         }
     }
 
-    /// Drops a transaction; those of its sender that need it wait from then on.
+    /// Drops a transaction. Pending transactions of its sender with higher nonces become queued.
     pub fn remove(&mut self, hash: &B256) -> Option<Arc<Pooled>> {
         let pooled = self.by_hash.get(hash)?.clone();
         self.by_hash.remove(hash);
@@ -181,8 +183,8 @@ impl Pool {
         *self = Self { rules: self.rules, arrivals: self.arrivals, ..Self::default() };
     }
 
-    /// Sorts a sender's transactions again after its nonce in the state has changed: used nonces go, what follows
-    /// without a gap can be mined. Gives the hashes that can be mined now and could not before.
+    /// Updates a sender's transactions after its nonce in the state has changed: those with used nonces are dropped,
+    /// those that follow without a gap are pending. Returns the hashes of those that became pending.
     pub fn refresh(&mut self, address: &Address, state_nonce: u64) -> Vec<B256> {
         let Some(mut of) = self.senders.get(address).cloned() else { return Vec::new() };
         let sender = Arc::make_mut(&mut of);
@@ -206,14 +208,14 @@ impl Pool {
         new
     }
 
-    /// The addresses that have sent what is in the pool.
+    /// The senders of the transactions in the pool.
     pub fn senders(&self) -> Vec<Address> {
         let mut out = Vec::new();
         self.senders.for_each(&mut |sender, _| out.push(*sender));
         out
     }
 
-    /// Drops what is too old by the pool's rules.
+    /// Drops the transactions that are too old by the pool's rules.
     pub fn expire(&mut self, head: u64, now: u64) {
         let rules = self.rules;
         if rules.max_blocks.is_none() && rules.max_seconds.is_none() {
@@ -232,19 +234,19 @@ impl Pool {
         }
     }
 
-    /// What can be mined, in the order in which it is offered to a block.
+    /// The pending transactions in the order in which they go into a block.
     pub fn ordered(&self) -> Vec<Arc<Pooled>> {
         let mut senders = Vec::new();
         self.senders.for_each(&mut |_, of| senders.push(of.pending.values().rev().cloned().collect()));
         by_price(senders.into_iter())
     }
 
-    /// What can be mined, by sender and nonce.
+    /// The pending transactions by sender, each list in the order of nonces.
     pub fn pending(&self) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
         self.listed(|of| &of.pending)
     }
 
-    /// What waits, by sender and nonce.
+    /// The queued transactions by sender, each list in the order of nonces.
     pub fn queued(&self) -> BTreeMap<Address, Vec<Arc<Pooled>>> {
         self.listed(|of| &of.queued)
     }
@@ -263,7 +265,7 @@ impl Pool {
     }
 }
 
-/// Puts a checked transaction where it belongs among its sender's.
+/// Puts a checked transaction among its sender's pending or queued ones.
 fn place(
     sender: &mut Sender,
     rules: &PoolRules,
@@ -284,13 +286,13 @@ fn place(
     if !affords(sender, context, new, balance) {
         return Err(PoolError::FundsForAll);
     }
-    // One that waited under this nonce has lost its place.
+    // The new transaction replaces a queued one with the same nonce.
     let waiting = sender.queued.remove(&nonce).map(|old| old.hash);
     let replaced = sender.pending.insert(nonce, new.clone()).map(|old| old.hash).or(waiting);
     let mut pending = alloc::vec![new.hash];
     let (mut next, mut dropped) = (nonce.saturating_add(1), None);
     while let Some(successor) = sender.queued.remove(&next) {
-        // Checked as if it came now. What waits behind one that fails goes on waiting.
+        // Checked against the present head. Those behind one that fails stay queued.
         let fits = rules.check(context, &successor.transaction, &successor.sender, account).is_ok();
         if !fits || !affords(sender, context, &successor, balance) {
             dropped = Some(successor.hash);
@@ -303,14 +305,14 @@ fn place(
     Ok(Added { pending, replaced, dropped })
 }
 
-/// Whether the balance covers a transaction together with the others that can be mined.
+/// Whether the balance covers a transaction together with the sender's other pending ones.
 fn affords(sender: &Sender, context: &PoolContext<'_>, new: &Pooled, balance: U256) -> bool {
     let others = sender.pending.values().filter(|other| other.nonce() != new.nonce());
     let total = others.fold(new.cost(context), |sum, other| sum.saturating_add(other.cost(context)));
     total <= balance
 }
 
-/// Whether a price exceeds another by enough to replace it.
+/// Whether the new transaction's gas price is high enough to replace the old one.
 fn bumps(rules: &PoolRules, old: &Pooled, new: &Pooled) -> bool {
     let (old, new) = (old.transaction.gas_price.value(), new.transaction.gas_price.value());
     let percent = U256::from(rules.price_bump.saturating_add(100));

@@ -1,4 +1,4 @@
-//! The pool against a plain model, and its rules one by one.
+//! Tests of the pool: each rule by itself, and its invariants under random operations.
 
 use alloy_primitives::{Address, U256};
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ impl Bench {
 }
 
 #[test]
-fn a_gap_waits_until_it_is_filled() {
+fn transactions_after_a_nonce_gap_are_queued_until_it_is_filled() {
     let mut bench = Bench::new(PoolRules::default());
     assert_eq!(bench.add(transaction(7, 1, 0)), Ok(0));
     assert_eq!(bench.add(transaction(8, 1, 0)), Ok(0));
@@ -74,7 +74,7 @@ fn a_gap_waits_until_it_is_filled() {
     // Mined up to 6.
     assert!(bench.pool.refresh(&SENDER, 7).is_empty());
     assert_eq!(bench.nonces(), (vec![7, 8], vec![]));
-    // A state in which 7 is still to come.
+    // Without 7 the transaction with nonce 8 is queued until the state's nonce is 8.
     let seven = bench.pool.pending()[&SENDER][0].hash;
     bench.pool.remove(&seven);
     assert_eq!(bench.nonces(), (vec![], vec![8]));
@@ -82,14 +82,14 @@ fn a_gap_waits_until_it_is_filled() {
 }
 
 #[test]
-fn a_replacement_pays_forty_percent_more() {
+fn a_replacement_pays_at_least_forty_percent_more() {
     let mut bench = Bench::new(PoolRules::default());
     bench.add(transaction(5, 10, 0)).unwrap();
     assert_eq!(bench.add(transaction(5, 10, 0)), Err(PoolError::KnownPending));
     assert_eq!(bench.add(transaction(5, 13, 0)), Err(PoolError::Bump));
     assert_eq!(bench.add(transaction(5, 14, 0)), Ok(1));
     assert_eq!((bench.pool.pending_len(), bench.pool.queued_len()), (1, 0));
-    // One that waits is replaced by any other.
+    // A queued transaction is replaced at any price.
     bench.add(transaction(9, 10, 0)).unwrap();
     assert_eq!(bench.add(transaction(9, 10, 0)), Err(PoolError::KnownQueued));
     assert_eq!(bench.add(transaction(9, 2, 0)), Ok(0));
@@ -97,7 +97,7 @@ fn a_replacement_pays_forty_percent_more() {
 }
 
 #[test]
-fn each_rule_of_admission() {
+fn each_admission_rule_gives_its_error() {
     let ok = transaction(5, 1, 0);
     let cases: Vec<(Transaction, PoolError)> = vec![
         (transaction(4, 1, 0), PoolError::NonceTooLow),
@@ -131,35 +131,39 @@ fn each_rule_of_admission() {
 }
 
 #[test]
-fn funds_must_cover_all_that_can_be_mined() {
+fn the_balance_must_cover_all_pending_transactions() {
     let mut bench = Bench::new(PoolRules::default());
     bench.account = account(5, 3 * 21_000 + 10);
     bench.add(transaction(5, 1, 10)).unwrap();
     bench.add(transaction(6, 1, 0)).unwrap();
     assert_eq!(bench.add(transaction(7, 1, 1)), Err(PoolError::FundsForAll));
     assert_eq!(bench.add(transaction(7, 1, 0)), Ok(1));
-    // What is replaced is not counted twice.
+    // The replaced transaction is not counted.
     assert_eq!(bench.add(transaction(5, 2, 0)), Err(PoolError::FundsForAll));
     bench.account = account(5, 4 * 21_000);
     assert_eq!(bench.add(transaction(5, 2, 0)), Ok(1));
 }
 
-/// As the reference does it: what waited is checked as if it came when the gap before it is filled.
+/// As in the reference node, a queued transaction is checked again when the gap before it is filled.
 #[test]
-fn what_waited_and_cannot_be_paid_is_dropped() {
+fn a_queued_transaction_that_fails_the_rules_is_dropped_when_its_gap_is_filled() {
     let mut bench = Bench::new(PoolRules::default());
     bench.account = account(5, 2 * 21_000 + 10);
     bench.add(transaction(6, 1, 11)).unwrap();
     bench.add(transaction(7, 1, 0)).unwrap();
     assert_eq!(bench.nonces(), (vec![], vec![6, 7]));
     assert_eq!(bench.add(transaction(5, 1, 0)), Ok(1), "only this one");
-    // What waits behind it goes on waiting.
+    // The transaction behind the dropped one stays queued.
     assert_eq!(bench.nonces(), (vec![5], vec![7]));
     assert_eq!(bench.pool.get(&transaction(6, 1, 11).hash()), None);
-    assert_eq!(bench.add(transaction(6, 1, 10)), Ok(1), "another one takes its place; 7 is too much then");
+    assert_eq!(
+        bench.add(transaction(6, 1, 10)),
+        Ok(1),
+        "another one fills the gap; 7 is not affordable then"
+    );
     assert_eq!(bench.nonces(), (vec![5, 6], vec![]));
 
-    // The minimum price has risen meanwhile.
+    // The minimum gas price rises while a transaction is queued.
     let mut bench = Bench::new(PoolRules::default());
     bench.add(transaction(6, 1, 0)).unwrap();
     bench.head.minimum_gas_price = 2u64.into();
@@ -168,7 +172,7 @@ fn what_waited_and_cannot_be_paid_is_dropped() {
 }
 
 #[test]
-fn old_transactions_go_where_a_limit_is_set() {
+fn old_transactions_expire_if_a_limit_is_set() {
     let mut bench =
         Bench::new(PoolRules { max_blocks: Some(10), max_seconds: Some(650), ..Default::default() });
     bench.add(transaction(5, 1, 0)).unwrap();
@@ -182,9 +186,9 @@ fn old_transactions_go_where_a_limit_is_set() {
 }
 
 proptest! {
-    /// Whatever comes and goes: what can be mined has no gap, the counts are right, the best price goes first.
+    /// After any operations the pending transactions of a sender have no nonce gap and the counts are right.
     #[test]
-    fn whatever_happens_the_pool_stays_in_order(
+    fn pending_transactions_have_no_gaps_after_any_operations(
         steps in proptest::collection::vec((0u8..4, 0u8..3, 0u64..12, 1u64..60), 0..60)
     ) {
         let mut bench = Bench::new(PoolRules::default());

@@ -1,4 +1,4 @@
-//! Accounts whose keys are held: which, and what they sign.
+//! `eth_accounts` and `eth_sign`: the accounts whose keys the node holds.
 
 use alloy_primitives::hex;
 

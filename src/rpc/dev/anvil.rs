@@ -1,4 +1,4 @@
-//! What anvil and hardhat call their own: accounts changed by hand, impersonation, the pool.
+//! `anvil_*` and `hardhat_*`: direct changes of accounts, impersonation, mining, the pool.
 
 use alloc::string::String;
 
@@ -225,7 +225,7 @@ fn metadata(node: &mut dyn Node, _: Params<'_>) -> Result<Done, Failure> {
     let metadata = Metadata {
         client_version: chain.version().into(),
         chain_id: chain.view().network().chain_id,
-        // The genesis tells chains apart.
+        // The genesis hash identifies the chain.
         instance_id: shown(&chain.view().network().genesis_hash),
         latest_block_number: head.number,
         latest_block_hash: shown(&head.hash()),

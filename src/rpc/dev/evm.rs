@@ -1,4 +1,4 @@
-//! Snapshots, time and mining on demand: `evm_*`, with the names that anvil has for the same.
+//! Snapshots, time and mining: `evm_*` and anvil's names for the same methods.
 
 use alloc::string::String;
 
@@ -183,7 +183,7 @@ fn revert(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     if digits.is_empty() {
         return Err(bad().into());
     }
-    // There is none of number 0.
+    // No snapshot has the number 0.
     let id = u64::try_from(id).unwrap_or(0);
     done(&chain(node)?.revert(id), Level::Local)
 }
@@ -195,7 +195,7 @@ fn increase_time(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failur
     done(&quantity(u64::try_from(ahead).unwrap_or(0)), Level::Local)
 }
 
-/// What `evm_mine` takes besides a number.
+/// The options object of `evm_mine`, which also accepts a number.
 #[derive(Deserialize)]
 struct MineOptions<'a> {
     #[serde(borrow, default)]

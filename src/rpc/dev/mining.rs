@@ -1,4 +1,4 @@
-//! The miner: who it is, how fast, what gas costs, and work for outside miners (`mnr_*`).
+//! The miner: coinbase, hash rates, and work for external miners (`mnr_*`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -20,7 +20,7 @@ use crate::{
     types::json::Quantity,
 };
 
-/// Seconds over which the hash rate is taken, as in the reference.
+/// The period in seconds over which the hash rate is measured, as in the reference node.
 const RATE_SECONDS: u64 = 3_600;
 
 const HEADER: Param = required("blockHeader", "DATA");
@@ -87,7 +87,7 @@ pub(super) const METHODS: &[Method] = &[
         "submitted block object",
         "As mnr_submitBitcoinBlock, from the hashes of the Bitcoin block's transactions.",
         |node, params| {
-            // Displayed hashes, which are the reverse of what is hashed.
+            // Bitcoin displays hashes in reverse byte order.
             let hashes: Vec<B256> = hashes(params, 3)?.iter().map(reversed).collect();
             let submission = Submission::transactions(&bytes(params, 1)?, &bytes(params, 2)?, &hashes);
             submit(node, &submission.map_err(RpcError::from)?)
@@ -115,7 +115,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-/// Work of the canonical blocks of the last hour, uncles included, per second.
+/// Work per second of the canonical blocks of the last hour, uncles included.
 fn rate(view: &dyn View) -> Result<U256, Failure> {
     let mut header = view.head()?;
     let since = view.now().unwrap_or(header.timestamp).saturating_sub(RATE_SECONDS);
@@ -169,7 +169,7 @@ fn submit(node: &mut dyn Node, submission: &Submission) -> Result<Done, Failure>
         Err(error @ DevError::Import(_)) => return Err(RpcError::Submission(error).into()),
         Err(error) => return Err(RpcError::from(error).into()),
     };
-    // The reference's names, in hex.
+    // The names that the reference node uses, in hex.
     let result = match change {
         Change::Known => "EXIST",
         Change::Side => "IMPORTED_NOT_BEST",
@@ -191,7 +191,7 @@ fn bytes(params: Params<'_>, position: usize) -> Result<Vec<u8>, ParamError> {
     hex::decode(text(params, position)?).map_err(|_| ParamError::Data)
 }
 
-/// Hashes in a row, separated by white space.
+/// Parses hashes separated by white space.
 fn hashes(params: Params<'_>, position: usize) -> Result<Vec<B256>, ParamError> {
     let text = text(params, position)?;
     text.split_whitespace().map(|hash| hash.parse().map_err(|_| ParamError::Data)).collect()

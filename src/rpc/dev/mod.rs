@@ -1,4 +1,4 @@
-//! Methods of a development chain: keys, the pool, mining, and everything that tests do to a chain.
+//! Methods of a development chain: accounts, the pool, mining, and direct changes for tests.
 
 mod accounts;
 mod anvil;
@@ -26,7 +26,7 @@ use crate::{
     types::json::Quantity,
 };
 
-/// All rows, by file.
+/// The rows of the method table, by file.
 pub(super) const METHODS: &[&[Method]] = &[
     accounts::METHODS,
     send::METHODS,
@@ -40,7 +40,7 @@ pub(super) const METHODS: &[&[Method]] = &[
 
 use super::method::Handler;
 
-/// A row of a method that uses keys held here, or changes the chain by hand: not for pages from elsewhere.
+/// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call it.
 const fn write(
     names: (&'static str, &'static [&'static str]),
     params: &'static [Param],
@@ -55,7 +55,7 @@ const fn write(
     Method { name, aliases, params, result, level, cost: 20, pages, doc, handler }
 }
 
-/// A row of a method that only reads.
+/// The row of a method that only reads.
 const fn read(
     name: &'static str,
     params: &'static [Param],
@@ -74,13 +74,13 @@ fn chain(node: &mut dyn Node) -> Result<&mut DevChain, RpcError> {
     node.dev().ok_or(RpcError::NeedsDevChain)
 }
 
-/// The chain and the host's clock.
+/// The development chain, and the host's time in seconds since 1970.
 fn chain_at(node: &mut dyn Node) -> Result<(&mut DevChain, u64), RpcError> {
     let now = node.now();
     Ok((chain(node)?, now))
 }
 
-/// The milliseconds since 1970 by which keys are locked.
+/// Converts the host's time to milliseconds since 1970, the unit of the wallet.
 fn milliseconds(now: u64) -> u64 {
     now.saturating_mul(1000)
 }
@@ -97,19 +97,19 @@ fn quantity(number: u64) -> Quantity {
     Quantity::from(number)
 }
 
-/// A number as a string or as a JSON number, as tools write it.
+/// Parses a number given as a string or as a JSON number; tools use both.
 fn number(raw: &RawValue) -> Result<U256, ParamError> {
     let text: String = serde_json::from_str(raw.get()).unwrap_or_else(|_| raw.get().into());
     parse_number(&text)
 }
 
-/// The number at a position, which must fit 64 bits.
+/// The parameter at a position as a number of at most 64 bits.
 fn small(params: Params<'_>, position: usize) -> Result<u64, ParamError> {
     let number = params.number(position)?;
     u64::try_from(number).map_err(|_| ParamError::Number(alloc::format!("{number}")))
 }
 
-/// As [`small`]; nothing where the parameter is missing or null.
+/// As [`small`]; `None` if the parameter is missing or null.
 fn optional_small(params: Params<'_>, position: usize) -> Result<Option<u64>, ParamError> {
     if params.is_given(position) {
         return small(params, position).map(Some);

@@ -1,4 +1,4 @@
-//! The key store: `personal_*`.
+//! `personal_*`: accounts protected by a passphrase.
 
 use alloc::string::String;
 
@@ -104,7 +104,7 @@ fn passphrase(params: Params<'_>) -> Result<String, ParamError> {
 
 fn new_account(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     let passphrase: String = params.object(0, "a passphrase")?.unwrap_or_default();
-    // One random number in 2^128 is no key.
+    // About one random number in 2^128 is not a valid key.
     let mut key = PrivateKey::new(&node.random());
     while key.is_none() {
         key = PrivateKey::new(&node.random());
@@ -117,7 +117,7 @@ fn import(node: &mut dyn Node, params: Params<'_>) -> Result<Done, Failure> {
     let text: String = params.object(0, "a key")?.unwrap_or_default();
     let bad = || ParamError::Key(text.clone());
     let bytes = hex::decode(&text).map_err(|_| bad())?;
-    // Shorter keys are numbers with leading zeros left out.
+    // Shorter keys are numbers without their leading zeros.
     let bytes = B256::from(U256::try_from_be_slice(&bytes).ok_or_else(bad)?);
     let key = PrivateKey::new(&bytes).ok_or_else(bad)?;
     keep(node, key, &passphrase(params)?)

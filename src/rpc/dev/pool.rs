@@ -1,4 +1,4 @@
-//! What waits: `txpool_*`, `eth_pendingTransactions`.
+//! The transaction pool: `txpool_*` and `eth_pendingTransactions`.
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 
@@ -55,7 +55,7 @@ fn pending(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     done(&shown.collect::<Vec<_>>(), Level::Local)
 }
 
-/// Transactions by sender (without `0x`) and decimal nonce, as the reference nests them.
+/// Transactions by sender (without `0x`) and decimal nonce, nested as in the reference node.
 type Listed<T> = BTreeMap<String, BTreeMap<u64, T>>;
 
 #[derive(Serialize)]
@@ -82,7 +82,7 @@ fn lists<T: Serialize>(view: &dyn View, show: impl Fn(&Pooled) -> T) -> Result<D
     done(&lists, Level::Local)
 }
 
-/// A waiting transaction in the fields and the order of the reference.
+/// A transaction of the pool with the fields of the reference node, in its order.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Content {

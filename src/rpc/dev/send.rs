@@ -1,4 +1,4 @@
-//! Transactions into the pool: raw, or made from a call object and signed here.
+//! Sending transactions to the pool: raw, or made from a transaction object and signed by the node.
 
 use alloc::string::String;
 
@@ -21,7 +21,7 @@ use crate::{
     types::{RawUint, Transaction},
 };
 
-/// Gas limit of a transaction that says none, as in the reference.
+/// The default gas limit of a transaction, as in the reference node.
 const DEFAULT_GAS: u64 = 90_000;
 
 pub(super) const METHODS: &[Method] = &[
@@ -58,7 +58,7 @@ pub(super) const METHODS: &[Method] = &[
     ),
 ];
 
-/// Sends a transaction and tells what became of it in the reference's words.
+/// Sends a transaction and returns its hash. Errors have the reference node's messages.
 pub(super) fn submit(
     chain: &mut DevChain,
     transaction: Transaction,
@@ -81,7 +81,7 @@ pub(in crate::rpc) fn send_raw(node: &mut dyn Node, params: Params<'_>) -> Resul
     submit(chain, transaction, sender, now)
 }
 
-/// A transaction as callers write it; unknown fields are ignored, `input` wins over `data`.
+/// A transaction object. Unknown fields are ignored; `input` takes precedence over `data`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TransactionObject<'a> {
@@ -107,13 +107,13 @@ pub(super) struct TransactionObject<'a> {
     input: Option<String>,
 }
 
-/// The transaction in the first parameter.
+/// The transaction object in the first parameter.
 pub(super) fn object(params: Params<'_>) -> Result<TransactionObject<'_>, ParamError> {
     Ok(params.object(0, "a transaction object")?.unwrap_or_default())
 }
 
 impl TransactionObject<'_> {
-    /// Who sends it.
+    /// The account that sends it.
     pub(super) fn sender(&self) -> Result<Address, ParamError> {
         self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
     }
@@ -125,15 +125,15 @@ impl TransactionObject<'_> {
         Ok(key.sign_transaction(transaction, chain_id).ok_or(RpcError::Internal)?)
     }
 
-    /// The transaction of an account without a key. Its signature is nobody's; it names the account, so that two
-    /// accounts' transactions differ.
+    /// The transaction of an impersonated account. The signature is replaced by the account's address, so that
+    /// transactions of different accounts have different hashes.
     fn unsigned(&self, chain: &DevChain, from: Address) -> Result<Transaction, Failure> {
         let transaction = self.complete(chain, from)?;
         let chain_id = chain.view().network().chain_id;
         Ok(mark_sender(transaction, from, chain_id).ok_or(RpcError::Internal)?)
     }
 
-    /// Everything but the signature, with the reference's defaults.
+    /// The transaction without its signature, with the reference node's defaults.
     fn complete(&self, chain: &DevChain, from: Address) -> Result<Transaction, ParamError> {
         if let Some(chain_id) = self.chain_id.filter(|raw| raw.get() != "null") {
             let text: String = serde_json::from_str(chain_id.get()).unwrap_or_else(|_| chain_id.get().into());
@@ -148,7 +148,7 @@ impl TransactionObject<'_> {
         let data = self.input.as_deref().or(self.data.as_deref());
         Ok(Transaction {
             nonce: nonce.into(),
-            // Zero is one byte, as the reference's wallet writes it.
+            // Zero is encoded as one zero byte, as the reference node's wallet does.
             gas_price: RawUint::padded(price, 1),
             gas_limit: gas.unwrap_or(U256::from(DEFAULT_GAS)).into(),
             to: self.to.as_deref().filter(|to| !to.is_empty()).map(parse_address).transpose()?,
@@ -161,7 +161,7 @@ impl TransactionObject<'_> {
     }
 }
 
-/// A hash as answers show it.
+/// Formats a hash for an answer.
 pub(super) fn shown(hash: &B256) -> String {
     alloc::format!("{hash}")
 }
