@@ -1,9 +1,7 @@
-//! How many bytes outsiders can make this process hold: one named budget each for what they send, what they are
-//! answered, what upstreams answer, and what recordings are read into.
-//!
-//! The limits elsewhere hold for one message, one connection or one file; these hold for all of them together. Beyond a
-//! budget somebody waits, or gets an error that says so. The sum stays well under 256 MiB with what a process needs
-//! besides.
+//! Limits of the memory that clients, upstreams and files can make this process use: one budget each for requests,
+//! answers, upstream responses and recordings.  Other limits apply to one message, one connection or one file; these
+//! apply to all of them together. When a budget is used up, further requests wait or get an error that says so. A
+//! serving process stays well below 256 MiB in total.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,49 +12,49 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 const MIB: usize = 1 << 20;
 
-/// Request bodies and WebSocket messages that are being read or worked on. Six of the longest (5 MiB) fit beside each
-/// other; what is read out of one takes about as much again.
+/// Request bodies and WebSocket messages that are being read or answered. Six of the longest (5 MiB) fit at the same
+/// time; parsing one takes about as much memory again.
 static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
 
-/// Answers being made and answers that clients have not taken yet. Four of the longest (10 MiB) fit beside each other;
-/// while one is made, its parts and the memory of its run take about as much again.
+/// Answers that are being computed or that clients have not received yet. Four of the longest (10 MiB) fit at the
+/// same time; computing one takes about as much memory again.
 static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 
-/// Answers of upstreams from their first byte until they are checked. One of the longest fits twice, which is what
-/// taking it apart needs, beside many of usual length.
+/// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
+/// parsing it needs, together with many of usual length.
 static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 
-/// All recordings of a process: what compressed files come to in memory, and the index of every file. Files that are
-/// not compressed are read where they are and only indexed.
+/// All recordings of the process: the contents of compressed files, and the index of every file. Uncompressed files
+/// are read from disk, so only their index counts.
 static RECORDINGS: LazyLock<Budget> = LazyLock::new(|| Budget::new(192 * MIB));
 
-/// The budget of what clients send, half of it at most for one address.
+/// The budget of requests. One address can take at most half of it.
 pub fn requests() -> &'static Shared {
     &REQUESTS
 }
 
-/// The budget of what clients are answered.
+/// The budget of answers to clients.
 pub fn answers() -> &'static Budget {
     &ANSWERS
 }
 
-/// The budget of what upstreams answer.
+/// The budget of upstream responses.
 pub fn upstreams() -> &'static Budget {
     &UPSTREAMS
 }
 
-/// How long a refusal is remembered.
+/// Milliseconds for which a budget counts as contended after a refusal.
 const REFUSAL_MS: u64 = 3_000;
 
-/// Answers up to this long are not counted: even one for each connection there can be comes to 64 MiB, and hardly any
-/// stays here, since the system takes more than that for sending at once.
+/// Answers up to this size are not counted. One for each possible connection makes 64 MiB, and hardly any of them
+/// stays in memory, because the socket's send buffer takes more than this at once.
 const SMALL_ANSWER: usize = 16 * 1024;
 
-/// Answers that may wait at the same time to be counted after they were made, and for how long.
+/// The largest number of finished answers that wait for bytes of the budget, and the time for which each waits.
 const LATE_ANSWERS: usize = 32;
 const LATE_ANSWER: Duration = Duration::from_secs(5);
 
-/// Bytes for an answer that is made already; `None` where too many answers are waiting to be taken.
+/// Takes bytes of the budget for a finished answer. Returns `None` if clients have not received too many other answers.
 pub async fn hold_answer(bytes: usize) -> Option<Held> {
     if bytes <= SMALL_ANSWER {
         return Some(Held::default());
@@ -70,7 +68,7 @@ pub async fn hold_answer(bytes: usize) -> Option<Held> {
     }
 }
 
-/// What somebody is told for whose request or answer there is no room.
+/// The error message when a budget has no room for a request or an answer.
 pub const NO_ROOM: &str = "Limit exceeded: too many bytes are waiting to be read or taken; try again";
 
 /// The budget of recordings.
@@ -78,25 +76,25 @@ pub fn recordings() -> &'static Budget {
     &RECORDINGS
 }
 
-/// Bytes are counted in units of this many, so that the count fits a semaphore.
+/// Bytes are counted in units of this size, so that the count fits a semaphore.
 const UNIT: usize = 1024;
 
-/// A number of bytes that may be held at the same time.
+/// A limit of the bytes held at the same time.
 #[derive(Debug)]
 pub struct Budget {
     units: Arc<Semaphore>,
     all: usize,
     waiting: AtomicUsize,
-    /// When somebody was last refused, milliseconds.
+    /// The time of the last refusal, as [`milliseconds`]; zero for none.
     refused: AtomicU64,
 }
 
-/// Bytes of a budget; given back when dropped.
+/// Bytes taken from a budget. Dropping them gives them back.
 #[derive(Debug, Default)]
 pub struct Held(Option<OwnedSemaphorePermit>);
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of this many bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
         let all = bytes / UNIT;
@@ -108,7 +106,8 @@ impl Budget {
         }
     }
 
-    /// Takes bytes, in the order of those who ask; more than all of them are taken for all.
+    /// Waits for bytes and takes them, in the order of the calls. A request for more than the whole budget takes the
+    /// whole budget.
     pub async fn take(&self, bytes: usize) -> Held {
         if let Some(held) = self.try_take(bytes) {
             return held;
@@ -118,19 +117,19 @@ impl Budget {
         Held(self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok())
     }
 
-    /// As [`Self::take`], for no longer than a while.
+    /// As [`Self::take`]; returns `None` after `limit`.
     pub async fn take_within(&self, bytes: usize, limit: Duration) -> Option<Held> {
         tokio::time::timeout(limit, self.take(bytes)).await.ok()
     }
 
-    /// Takes bytes if they are free.
+    /// Takes bytes if they are free now.
     #[must_use]
     pub fn try_take(&self, bytes: usize) -> Option<Held> {
         let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
         Some(Held(Some(permit)))
     }
 
-    /// As [`Self::try_take`] for somebody who cannot wait: others notice it as they notice who waits.
+    /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
     #[must_use]
     pub fn take_or_refuse(&self, bytes: usize) -> Option<Held> {
         let held = self.try_take(bytes);
@@ -140,14 +139,14 @@ impl Budget {
         held
     }
 
-    /// All bytes there are.
+    /// The size of the budget in bytes.
     #[must_use]
     pub fn all(&self) -> usize {
         self.all * UNIT
     }
 
-    /// Whether somebody waits for bytes, or was just refused some: then those who hold some without making use of them
-    /// have to give way.
+    /// Whether a caller waits for bytes or was refused recently. Holders that make no progress must then give their
+    /// bytes back.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         let refused = self.refused.load(Ordering::Relaxed);
@@ -159,15 +158,15 @@ impl Budget {
     }
 }
 
-/// A budget of which one asker gets half at most.
+/// A budget of which one client address (an asker, [`Peer::asker`](crate::service::Peer::asker)) gets at most half.
 #[derive(Debug)]
 pub struct Shared {
     all: Budget,
-    /// What each asker may take, as long as anybody takes any.
+    /// The share of each asker.
     each: Mutex<BTreeMap<u64, Arc<Budget>>>,
 }
 
-/// Bytes of a shared budget; given back when dropped.
+/// Bytes taken from a shared budget. Dropping them gives them back.
 #[derive(Debug, Default)]
 pub struct Share {
     held: Held,
@@ -175,7 +174,7 @@ pub struct Share {
     of: Option<Arc<Budget>>,
 }
 
-/// Askers whose shares are remembered although they hold nothing.
+/// The number of shares above which those that hold nothing are removed.
 const MAX_SHARES: usize = 1_024;
 
 impl Shared {
@@ -192,7 +191,7 @@ impl Shared {
         each.entry(asker).or_insert_with(share).clone()
     }
 
-    /// Takes bytes for an asker, for no longer than a while.
+    /// Waits for bytes for an asker and takes them; returns `None` after `limit`.
     pub async fn take_within(&self, asker: u64, bytes: usize, limit: Duration) -> Option<Share> {
         let of = self.share_of(asker);
         let taking = async {
@@ -203,7 +202,7 @@ impl Shared {
         Some(Share { held, own, of: Some(of) })
     }
 
-    /// Takes bytes for an asker who cannot wait: others notice it as they notice who waits.
+    /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
     #[must_use]
     pub fn take_or_refuse(&self, asker: u64, bytes: usize) -> Option<Share> {
         let of = self.share_of(asker);
@@ -213,19 +212,19 @@ impl Shared {
 }
 
 impl Share {
-    /// Bytes held, rounded up.
+    /// The number of bytes held, rounded up to whole units.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.held.bytes()
     }
 
-    /// Whether somebody waits for what is held here.
+    /// Whether a caller waits for bytes of this budget or of this asker's share.
     #[must_use]
     pub fn is_contended(&self) -> bool {
         REQUESTS.all.is_contended() || self.of.as_ref().is_some_and(|of| of.is_contended())
     }
 
-    /// Adds other bytes of the same asker.
+    /// Adds bytes of the same asker.
     pub fn merge(&mut self, other: Self) {
         self.held.merge(other.held);
         self.own.merge(other.own);
@@ -234,13 +233,13 @@ impl Share {
 }
 
 impl Held {
-    /// Bytes held, rounded up.
+    /// The number of bytes held, rounded up to whole units.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
-    /// Gives back all but so many bytes.
+    /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes().saturating_sub(bytes.div_ceil(UNIT) * UNIT) / UNIT;
         if let Some(permit) = &mut self.0 {
@@ -248,7 +247,7 @@ impl Held {
         }
     }
 
-    /// Adds other bytes of the same budget.
+    /// Adds bytes of the same budget.
     pub fn merge(&mut self, other: Self) {
         match (&mut self.0, other.0) {
             (Some(mine), Some(more)) => mine.merge(more),
@@ -258,13 +257,13 @@ impl Held {
     }
 }
 
-/// Milliseconds since the process began to count, at least one.
+/// Milliseconds since the first call of this function, at least one.
 pub(crate) fn milliseconds() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     u64::try_from(START.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
 }
 
-/// Counts somebody who waits, however the waiting ends.
+/// Counts a waiting caller until it is dropped, also if the wait is cancelled.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -285,7 +284,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_asker_gets_half() {
+    async fn one_address_gets_at_most_half_of_a_shared_budget() {
         let shared = Shared::new(8 * UNIT);
         let moment = Duration::from_millis(20);
         let greedy = shared.take_within(1, 3 * UNIT, moment).await.unwrap();
@@ -294,13 +293,13 @@ mod tests {
         let mut other = shared.take_or_refuse(2, 3 * UNIT).unwrap();
         other.merge(shared.take_or_refuse(2, UNIT).unwrap());
         assert_eq!((greedy.bytes(), other.bytes()), (3 * UNIT, 4 * UNIT));
-        assert!(shared.take_or_refuse(3, 2 * UNIT).is_none(), "there is an end to all of it");
+        assert!(shared.take_or_refuse(3, 2 * UNIT).is_none(), "the whole budget is limited too");
         drop((greedy, other));
         assert!(shared.take_or_refuse(3, 4 * UNIT).is_some());
     }
 
     #[tokio::test]
-    async fn what_is_held_is_missing_until_it_is_given_back() {
+    async fn held_bytes_are_not_available_until_they_are_given_back() {
         let budget = Budget::new(10 * UNIT);
         let mut held = budget.take(6 * UNIT).await;
         assert!(budget.try_take(5 * UNIT).is_none() && !budget.is_contended());
@@ -316,7 +315,7 @@ mod tests {
         assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
         assert!(budget.is_contended());
         drop(held);
-        assert_eq!(waiting.await.bytes(), 10 * UNIT, "all there is");
+        assert_eq!(waiting.await.bytes(), 10 * UNIT, "the whole budget");
         assert!(!budget.is_contended());
     }
 }

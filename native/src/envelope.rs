@@ -1,10 +1,9 @@
-//! The few JSON-RPC envelopes the host itself writes; all others come from the core.
+//! The JSON-RPC error responses that the host itself writes. All other responses come from the core.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// An error for a message that was understood but could not be answered: with the id of a single
-/// request, as it came, or `null` for a batch.
+/// Makes the error response to a message. Its `id` is that of a single request, unchanged, or `null` for a batch.
 #[must_use]
 pub fn error_for(message: &[u8], code: i32, text: &str) -> Vec<u8> {
     #[derive(Deserialize)]
@@ -18,12 +17,12 @@ pub fn error_for(message: &[u8], code: i32, text: &str) -> Vec<u8> {
         .flatten()
         .map_or("null", RawValue::get);
     let text = serde_json::Value::from(text);
-    // Ids are numbers, strings or null; anything else is not echoed.
+    // Ids are numbers, strings or null; other values are not repeated.
     let id = if id.starts_with(['{', '[', 't', 'f']) { "null" } else { id };
     format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":{text}}}}}"#).into_bytes()
 }
 
-/// An error that belongs to no request: `id` is `null`.
+/// Makes an error response whose `id` is `null`, for messages without a request.
 #[must_use]
 pub fn error(code: i32, message: &str) -> Vec<u8> {
     let value =
@@ -36,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_echoed_as_they_came() {
+    fn error_responses_repeat_the_request_id_unchanged() {
         for (message, id) in [
             (r#" {"id":1.50,"method":"m"}"#, "1.50"),
             (r#"{"id":123456789012345678901234567890}"#, "123456789012345678901234567890"),

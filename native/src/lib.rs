@@ -1,4 +1,4 @@
-//! Rootlight native host: server, upstream driver, recordings and the command line.
+//! The native host of Rootlight: HTTP and WebSocket server, upstream connections, recordings, command line.
 
 pub mod budget;
 pub mod cli;

@@ -1,11 +1,11 @@
-//! The bar that long work shows on a terminal.
+//! The progress bar that long operations show on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Work on fewer blocks than this is not worth a bar.
+/// The smallest number of blocks for which a progress bar is shown.
 pub(crate) const WORTH_A_BAR: u64 = 64;
 
-/// A bar from a first block to a target, with rate and time left.
+/// Makes a progress bar from a first block to a target, with rate and remaining time.
 pub(crate) fn progress_bar(first: u64, target: u64, unit: &str) -> ProgressBar {
     let template = format!("{{bar:30}} block {{pos}} of {{len}}, {{per_sec}} {unit}, about {{eta}} left");
     let bar = ProgressBar::new(target).with_position(first);

@@ -1,8 +1,7 @@
-//! Who runs next: long runs are shared out in turn by address and, within an address, by connection.
-//!
-//! A semaphore serves whoever asks most. Here each connection has a queue of its own, and a free place goes to the next
-//! connection of the next address, so that one that sends fifty messages gets as many runs as one that sends one. Brief
-//! messages do not come here.
+//! Scheduling of long runs: addresses take turns, and within an address its connections do.  A semaphore favours the
+//! client with the most requests. Here each connection has its own queue, and a free place goes to the next
+//! connection of the next address, so a client that sends fifty messages at once gets as many turns as one that sends
+//! a single message. Brief messages are not scheduled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -14,24 +13,24 @@ use tokio::sync::oneshot;
 
 use crate::service::Peer;
 
-/// By how much more than a run lasts a connection's debt grows with it; the debt shrinks with the time.
+/// A run adds its duration times this factor to the debt of its connection. Debt decreases as time passes.
 const DEBT_FACTOR: u32 = 4;
 
-/// Debt up to which a connection counts as fresh: that of a run of a quarter of a second.
+/// The largest debt of a fresh connection: that of a run of a quarter of a second.
 const FREE_DEBT: Duration = Duration::from_secs(1);
 
-/// Connections remembered as busy; beyond them all are forgotten, which makes them fresh again.
+/// The largest number of connections whose debt is kept. Beyond it all debts are cleared.
 const MAX_BUSY: usize = 4_096;
 
-/// Places for long runs.
+/// The places for long runs, which limit how many run at the same time.
 #[derive(Debug)]
 pub struct Runs {
     state: Mutex<State>,
-    /// For connections that have not run for long lately. There is one more than could all be taken by a single
-    /// connection, which has at most one of them.
+    /// Number of places for fresh connections, those with little debt. At least two, so that a single connection,
+    /// which has at most one of them, cannot take all.
     fresh: usize,
-    /// For the others. Together with the fresh ones a few more than processors, so that nobody waits long for a place,
-    /// and few enough that what runs hold stays small: some tens of MiB each at worst.
+    /// Number of places for the other connections. All places together are slightly more than the processors, so that
+    /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
     busy: usize,
 }
 
@@ -39,48 +38,48 @@ pub struct Runs {
 struct State {
     fresh: Lane,
     busy: Lane,
-    /// Connections by when they will have no debt left.
+    /// The time at which each connection's debt will be zero.
     until: BTreeMap<Peer, Instant>,
-    /// Connections that have a fresh place.
+    /// Number of fresh places that each connection holds.
     placed: BTreeMap<Peer, usize>,
 }
 
-/// Taken places and the queue for them.
+/// One kind of places: the number taken, and the queue of those who wait.
 #[derive(Debug, Default)]
 struct Lane {
     taken: usize,
     queue: BTreeMap<IpAddr, BTreeMap<u64, VecDeque<oneshot::Sender<Place>>>>,
-    /// Who was served last, by address, and in each address by connection.
+    /// The address served last, and the connection served last of each address.
     last: Option<IpAddr>,
     last_of: BTreeMap<IpAddr, u64>,
 }
 
-/// The right to run; the next one's turn comes when it is dropped.
+/// The right to run. Dropping it gives the place to the next one in the queue.
 #[derive(Debug)]
 pub struct Place {
     runs: Arc<Runs>,
     peer: Peer,
     is_fresh: bool,
     since: Instant,
-    /// Whether it was given to somebody.
+    /// Whether its owner received it. If not, dropping it does not free a place.
     given: bool,
 }
 
 impl Runs {
-    /// Places for a machine with so many processors.
+    /// The places for a machine with this number of processors.
     #[must_use]
     pub fn new(processors: usize) -> Arc<Self> {
         let fresh = processors.clamp(2, 4);
         Arc::new(Self { state: Mutex::default(), fresh, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
-    /// One place, for what runs alone.
+    /// A single place, for runs that exclude each other.
     #[must_use]
     pub fn one_at_a_time() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
     }
 
-    /// Places for this machine.
+    /// The places for this machine.
     #[must_use]
     pub fn for_this_machine() -> Arc<Self> {
         Self::new(std::thread::available_parallelism().map_or(1, usize::from))
@@ -90,7 +89,7 @@ impl Runs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a connection's turn.
+    /// Waits for the turn of a connection.
     pub async fn enter(self: &Arc<Self>, peer: Peer) -> Place {
         loop {
             let turn = {
@@ -110,7 +109,7 @@ impl Runs {
                 lane.wait(peer, sender);
                 turn
             };
-            // Only a place that is lost with its sender ends this with nothing.
+            // The receiver fails only if the sender was dropped; then the loop queues again.
             if let Ok(place) = turn.await {
                 return place;
             }
@@ -121,7 +120,7 @@ impl Runs {
         Place { runs: self.clone(), peer, is_fresh, since: Instant::now(), given: true }
     }
 
-    /// Gives a place back, and to the next one in turn.
+    /// Frees a place and gives it to the next one in the queue.
     fn leave(self: &Arc<Self>, peer: Peer, is_fresh: bool, ran: Duration) {
         let mut state = self.state();
         let state = &mut *state;
@@ -129,7 +128,7 @@ impl Runs {
         let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
         lane.taken = lane.taken.saturating_sub(1);
         while let Some((next, sender)) = lane.next() {
-            // Who has given up waiting hands the place back.
+            // If the receiver no longer waits, the place comes back and the next one gets it.
             match sender.send(self.place(next, is_fresh)) {
                 Err(mut place) => place.given = false,
                 Ok(()) => {
@@ -145,7 +144,7 @@ impl Runs {
 }
 
 impl State {
-    /// Whether a connection has run little lately and has no fresh place.
+    /// Whether a connection has little debt and holds no fresh place.
     fn is_fresh(&self, peer: Peer, now: Instant) -> bool {
         let debt = self.until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         debt <= FREE_DEBT && !self.placed.contains_key(&peer)
@@ -175,7 +174,7 @@ impl Lane {
         self.queue.entry(peer.address).or_default().entry(peer.connection).or_default().push_back(sender);
     }
 
-    /// The first of the next connection of the next address.
+    /// Takes the first waiting run of the next connection of the next address.
     fn next(&mut self) -> Option<(Peer, oneshot::Sender<Place>)> {
         let address = *after(&self.queue, self.last)?;
         let connections = self.queue.get_mut(&address)?;
@@ -195,7 +194,7 @@ impl Lane {
     }
 }
 
-/// The key after one, around the end.
+/// The key after `last`, or the first key after the end.
 fn after<K: Ord, V>(map: &BTreeMap<K, V>, last: Option<K>) -> Option<&K> {
     let next = last.and_then(|last| map.range((Bound::Excluded(last), Bound::Unbounded)).next());
     next.or_else(|| map.first_key_value()).map(|(key, _)| key)
@@ -217,10 +216,10 @@ mod tests {
         Peer { address: address.into(), connection }
     }
 
-    /// In which order connections get the places of the busy lane, all of whose places are taken at first.
+    /// Returns the order in which connections get the places for busy connections when all are taken at first.
     async fn order(asked: &[Peer]) -> Vec<u64> {
         let runs = Runs::new(2);
-        // Nobody is fresh.
+        // Gives every connection a debt, so that none is fresh.
         let until = Instant::now() + Duration::from_secs(60);
         let first = peer([9; 4], 0);
         runs.state().until.extend(asked.iter().chain([&first]).map(|peer| (*peer, until)));
@@ -267,22 +266,22 @@ mod tests {
         let greedy = peer([127, 0, 0, 1], 1);
         let one = runs.enter(greedy).await;
         let two = runs.enter(greedy).await;
-        assert!(one.is_fresh && !two.is_fresh, "one fresh place for a connection");
+        assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
         let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy)).await;
         assert!(third.is_err(), "and no third place");
         let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 1], 2))).await;
         assert!(other.unwrap().is_fresh);
         drop((one, two));
-        assert!(runs.enter(greedy).await.is_fresh, "short runs make no debt");
+        assert!(runs.enter(greedy).await.is_fresh, "short runs leave little debt");
         runs.state().ran(greedy, false, Duration::from_millis(300));
-        assert!(!runs.enter(greedy).await.is_fresh, "it has just run for long");
+        assert!(!runs.enter(greedy).await.is_fresh, "the connection has debt after a long run");
         tokio::time::sleep(Duration::from_millis(400)).await;
-        assert!(runs.enter(greedy).await.is_fresh, "that is forgotten");
+        assert!(runs.enter(greedy).await.is_fresh, "the debt has decreased with time");
     }
 
-    /// A place handed to somebody who no longer waits goes on to the next one.
+    /// A place that was given to a client that no longer waits goes to the next one.
     #[tokio::test]
-    async fn who_gives_up_does_not_keep_the_place() {
+    async fn a_client_that_stopped_waiting_gets_no_place() {
         let runs = Runs::new(1);
         let until = Instant::now() + Duration::from_secs(60);
         let (one, two) = (peer([127, 0, 0, 1], 1), peer([127, 0, 0, 1], 2));

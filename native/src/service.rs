@@ -1,7 +1,6 @@
-//! What the server needs from whatever answers JSON-RPC: bytes of a message in, bytes of an answer out.
-//!
-//! The trait keeps the transports apart from the core: HTTP and WebSocket know frames, sizes and
-//! status codes, a [`Service`] knows JSON-RPC.
+//! The interface between the server and the JSON-RPC engine: the bytes of a message in, the bytes of an answer out.
+//! The trait separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, a
+//! [`Service`] handles JSON-RPC.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,36 +11,35 @@ use tokio::sync::watch;
 
 use crate::budget::Held;
 
-/// How a transport that has a status of its own (HTTP) labels an answer.
+/// The kind of an answer, for transports with their own status (HTTP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The message was JSON-RPC; errors of single calls are inside the answer. HTTP 200.
     Served,
-    /// The message could not be taken as JSON-RPC at all (not JSON, not an object or array, batch
-    /// too long). HTTP 400; everything else is 200 because client libraries hide the JSON-RPC
-    /// error behind any other status.
+    /// The message is not valid JSON-RPC (not JSON, not an object or array, batch too long). HTTP 400. All other
+    /// answers have status 200, because client libraries hide the JSON-RPC error of a response with any other status.
     Unusable,
 }
 
 /// The answer to one message.
 #[derive(Debug)]
 pub struct Answer {
-    /// How HTTP labels it.
+    /// Determines the HTTP status.
     pub outcome: Outcome,
-    /// The JSON text, or `None` when nothing is to be said (only notifications).
+    /// The JSON text, or `None` if the message consisted of notifications, which have no response.
     pub body: Option<Vec<u8>>,
-    /// Bytes of the budget of answers that it takes until it is sent.
+    /// The bytes of the answer budget that this answer holds until it is sent.
     pub held: Held,
 }
 
 impl Answer {
-    /// An answer of a message that was JSON-RPC; `None` for nothing but notifications.
+    /// The answer to a valid JSON-RPC message; `None` if it consisted of notifications.
     #[must_use]
     pub fn served(body: Option<Vec<u8>>) -> Self {
         Self { outcome: Outcome::Served, body, held: Held::default() }
     }
 
-    /// An error envelope for a message that was no JSON-RPC.
+    /// The error response to a message that is not valid JSON-RPC.
     #[must_use]
     pub fn unusable(body: Vec<u8>) -> Self {
         Self { outcome: Outcome::Unusable, body: Some(body), held: Held::default() }
@@ -49,32 +47,32 @@ impl Answer {
 }
 
 impl Answer {
-    /// The same answer, which takes these bytes of the budget.
+    /// The same answer, holding these bytes of the budget.
     #[must_use]
     pub fn holding(self, held: Held) -> Self {
         Self { held, ..self }
     }
 }
 
-/// State of the service for `GET /health`.
+/// The state of the service for `GET /health`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Health {
-    /// Whether questions about the head can be answered now.
+    /// Whether requests about the head can be answered now.
     pub ready: bool,
-    /// Height of the head that answers come from.
+    /// Height of the head that answers refer to.
     #[serde(rename = "blockNumber", skip_serializing_if = "Option::is_none")]
     pub block_number: Option<u64>,
-    /// Why it is not ready, for people.
+    /// Why the service is not ready, as text for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// A connection that messages come from: what work and memory are shared out by.
+/// The connection that a message comes from. Work and memory are divided among connections and addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
-    /// Its address.
+    /// The client's address.
     pub address: IpAddr,
-    /// Tells connections of one address apart.
+    /// A number that distinguishes the connections of one address.
     pub connection: u64,
 }
 
@@ -86,46 +84,47 @@ impl Peer {
         Self { address, connection: MADE.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// A number for the address, by which filters are shared out. Of IPv6 the network counts, since one caller has all
-    /// the addresses in it.
+    /// A number for the address, by which filters and memory are divided. For IPv6 it is the /64 network, because one
+    /// client controls all addresses in it.
     #[must_use]
     pub fn asker(&self) -> u64 {
         match self.address {
             IpAddr::V4(address) => u64::from(address.to_bits()),
-            // The upper half of an IPv4 address is zero here; no IPv6 network begins with 32 zero bits.
+            // IPv4 addresses give numbers below 2^32; no /64 network in use begins with 32 zero bits.
             IpAddr::V6(address) => u64::try_from(address.to_bits() >> 64).unwrap_or(u64::MAX),
         }
     }
 }
 
-/// Who sends a message.
+/// The sender of a message.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The connection it comes from.
+    /// The connection that the message comes from.
     pub peer: Peer,
-    /// Origin of the web page that sends it, where that page may not call what uses keys or changes a chain by hand.
+    /// Origin of the web page that sent the message, if that page may not call methods that use keys or change the
+    /// chain.
     pub foreign_page: Option<Arc<str>>,
-    /// Whether notifications can be sent: `eth_subscribe` gives an id, and `eth_getFilterChanges` of it the `result`s
-    /// of the notifications that are due.
+    /// Whether the connection can receive notifications. If so, `eth_subscribe` returns an id, and
+    /// `eth_getFilterChanges` with this id returns the `result`s of the notifications to send.
     pub notified: bool,
 }
 
 impl Caller {
-    /// A program on this connection, which cannot be notified.
+    /// A sender that is not a web page and cannot receive notifications.
     #[must_use]
     pub fn new(peer: Peer) -> Self {
         Self { peer, foreign_page: None, notified: false }
     }
 }
 
-/// Something that answers JSON-RPC messages.
+/// Answers JSON-RPC messages.
 ///
-/// Implementations must not panic on any input; work that takes long yields.
+/// Implementations must not panic on any input, and must not block the thread for long.
 pub trait Service: Send + Sync + 'static {
-    /// Answers one message (a single request or a batch) as it came over the wire.
+    /// Answers one message (a single request or a batch), given as received.
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer>;
 
-    /// As [`Self::answer_to`] for this program itself.
+    /// As [`Self::answer_to`], for messages of this program itself.
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
             let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)));
@@ -133,12 +132,12 @@ pub trait Service: Send + Sync + 'static {
         })
     }
 
-    /// Changes when there may be something to notify of; `None` where nobody is notified of anything.
+    /// A value that changes when new notifications may be due; `None` if the service sends no notifications.
     fn changes(&self) -> Option<watch::Receiver<u64>> {
         None
     }
 
-    /// For `GET /health`.
+    /// The state of the service for `GET /health`.
     fn health(&self) -> Health {
         Health { ready: true, block_number: None, reason: None }
     }

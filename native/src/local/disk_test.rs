@@ -1,4 +1,4 @@
-//! A development chain on a disk that fills up, and what comes back from a store.
+//! Tests of a development chain's store: full disks, and restoring the chain.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use serde_json::{json, Value};
 use super::*;
 use crate::store::{OpenStore, RestoreError, Store};
 
-/// A disk in memory: what is written stays when the database is closed, and it can be full.
+/// A disk in memory. Its contents survive closing the database, and tests can make it full.
 #[derive(Debug, Clone, Default)]
 struct Disk {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -100,10 +100,10 @@ async fn transfer(service: &LocalService) -> Value {
     send(service, request("eth_sendTransaction", transaction)).await
 }
 
-/// A change that cannot be written is an error, is not shown to readers, and is there once it is asked for again when
-/// the disk has room.
+/// A change that cannot be written to disk gives an error and is not visible to readers. It succeeds when it is sent
+/// again after the disk has room.
 #[tokio::test]
-async fn nothing_is_told_that_a_full_disk_does_not_keep() {
+async fn a_change_that_a_full_disk_refuses_is_an_error_and_not_visible() {
     let disk = Disk::default();
     let service = open(&disk, None).unwrap();
     get(&service, "hardhat_mine", json!(["0x3"])).await;
@@ -128,9 +128,9 @@ async fn nothing_is_told_that_a_full_disk_does_not_keep() {
     assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x5");
 }
 
-/// More blocks in one message than states are kept: each is written with the state that its execution gave.
+/// One message mines more blocks than the states kept in memory. Every block is written with its state.
 #[tokio::test]
-async fn a_short_history_is_written_and_comes_back() {
+async fn a_chain_with_a_short_history_is_restored() {
     let disk = Disk::default();
     let service = open(&disk, Some(10)).unwrap();
     transfer(&service).await;
@@ -145,9 +145,10 @@ async fn a_short_history_is_written_and_comes_back() {
     }
 }
 
-/// Changes by hand come back: behind the head, under a block mined on them, and in one message with the block.
+/// Direct changes of the state are restored: at the head, below a block mined on them, and made in the same message
+/// as the block.
 #[tokio::test]
-async fn changes_by_hand_are_kept_apart_from_executed_states() {
+async fn direct_changes_are_restored_apart_from_executed_states() {
     let disk = Disk::default();
     let service = open(&disk, None).unwrap();
     get(&service, "anvil_setBalance", json!([NOBODY, "0x1"])).await;
@@ -161,7 +162,7 @@ async fn changes_by_hand_are_kept_apart_from_executed_states() {
         for (block, balance) in [("0x0", "0x1"), ("0x1", "0x2"), ("latest", "0x9")] {
             assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, block])).await, balance, "{block}");
         }
-        // Executed again on the state it was mined on.
+        // The block is executed again on the changed state on which it was mined.
         let trace = get(&again, "trace_transaction", json!([transfer])).await;
         assert_eq!(trace[0]["action"]["value"], "0x5");
     }
@@ -173,9 +174,9 @@ async fn changes_by_hand_are_kept_apart_from_executed_states() {
     assert_eq!(get(&again, "eth_getBalance", json!([NOBODY, "latest"])).await, "0x0");
 }
 
-/// A follower serves no state that somebody changed by hand.
+/// A follower does not serve states that were changed directly.
 #[tokio::test]
-async fn a_follower_refuses_states_changed_by_hand() {
+async fn a_follower_refuses_a_store_with_directly_changed_states() {
     let disk = Disk::default();
     let service = open(&disk, None).unwrap();
     get(&service, "evm_mine", json!([])).await;
@@ -187,9 +188,9 @@ async fn a_follower_refuses_states_changed_by_hand() {
     assert!(matches!(refused, Err(RestoreError::Edited(_))));
 }
 
-/// The store names another block than the one it holds under a hash.
+/// The store holds another block under the hash of the head.
 #[tokio::test]
-async fn a_block_under_another_hash_is_refused() {
+async fn a_stored_block_with_another_hash_is_refused() {
     let disk = Disk::default();
     let service = open(&disk, None).unwrap();
     get(&service, "hardhat_mine", json!(["0x2"])).await;
@@ -213,9 +214,9 @@ async fn a_block_under_another_hash_is_refused() {
     );
 }
 
-/// A parent that is neither in memory nor in the store is an error, not the end of what is written.
+/// Writing a chain fails if the parent of a block is neither in memory nor in the store.
 #[test]
-fn a_missing_block_is_an_error() {
+fn saving_a_chain_with_a_missing_parent_is_an_error() {
     let disk = Disk::default();
     let mut empty = node(None);
     let genesis = empty.local().head().hash();

@@ -1,4 +1,4 @@
-//! Serving a local chain: the development chain, or one that is followed and re-executed.
+//! Serving a local chain: the development chain, or a chain that a follower imports and executes.
 
 mod report;
 mod service;

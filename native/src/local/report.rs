@@ -1,12 +1,12 @@
-//! Lines for people: blocks, failed transactions, failed calls.
+//! Log lines for the user: blocks, failed transactions, failed calls.
 
 use rootlight::dev::DevEvent;
 use serde::Deserialize;
 
-/// Longest message that is looked at for a failed call, bytes; batches and large data are not.
+/// The largest message, in bytes, that is examined for a failed call.
 const MAX_LOOKED_AT: usize = 16 * 1024;
 
-/// What happened on a development chain.
+/// The log line for an event of a development chain.
 pub(super) fn event(event: &DevEvent) -> String {
     match event {
         DevEvent::Mined { header, transactions } => {
@@ -46,10 +46,10 @@ struct Failure {
     message: String,
 }
 
-/// Methods whose failure is worth a line: those that execute something.
+/// The methods whose failures are logged: those that execute code.
 const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransaction", "eth_sendRawTransaction"];
 
-/// The line for a single call that executed something and failed.
+/// The log line for a single call that failed; `None` for other messages and methods.
 pub(super) fn failed_call(message: &[u8], reply: &str) -> Option<String> {
     if message.len() > MAX_LOOKED_AT || !reply.contains("\"error\":{") {
         return None;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failed_calls_are_told() {
+    fn failed_calls_give_a_log_line() {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[]}"#;
         let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32015,"message":"VM Exception"}}"#;
         assert_eq!(failed_call(message, refused).as_deref(), Some("eth_call: VM Exception"));

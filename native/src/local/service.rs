@@ -1,4 +1,4 @@
-//! Answering messages from a local chain: readers on snapshots, writers one at a time.
+//! Answers messages from a local chain: readers use snapshots, writers run one at a time.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,18 +27,18 @@ const INTERNAL_ERROR: i32 = -32603;
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
 
-/// How long a run waits for room for its answer.
+/// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Times of a local chain.
+/// The time limits of a local chain.
 #[derive(Debug, Clone)]
 pub struct LocalOptions {
-    /// Time for one message, as the reference's `rpc.timeout`.
+    /// Limit of one message, as the reference node's `rpc.timeout`.
     pub run_timeout: Duration,
-    /// Time for the execution of one block that is mined or imported here; a transaction that needs more is dropped.
-    /// Nothing for a follower, which must take the blocks of its chain.
+    /// Limit of the execution of one block that is mined or imported here; a transaction that needs more is dropped.
+    /// `None` for a follower, which must import the blocks of its chain.
     pub block_timeout: Option<Duration>,
-    /// Time for all blocks that one message mines: others wait meanwhile.
+    /// Limit of all blocks that one message mines, because other writers wait meanwhile.
     pub mining_timeout: Option<Duration>,
 }
 
@@ -53,7 +53,8 @@ impl Default for LocalOptions {
 }
 
 impl LocalOptions {
-    /// For a follower: blocks take as long as they take, and end only with the program.
+    /// The limits of a follower: the execution of blocks has no time limit and is interrupted only when the program
+    /// stops.
     #[must_use]
     pub fn follower() -> Self {
         Self { block_timeout: None, mining_timeout: None, ..Self::default() }
@@ -64,7 +65,7 @@ impl LocalOptions {
     }
 }
 
-/// Randomness for messages: one secret of the system's, stretched.
+/// Random numbers for messages, derived from one secret of the operating system.
 #[derive(Debug)]
 pub struct Entropy {
     secret: [u8; 32],
@@ -72,54 +73,54 @@ pub struct Entropy {
 }
 
 impl Entropy {
-    /// Takes a secret from the operating system.
+    /// Reads a secret from the operating system.
     ///
     /// # Errors
-    /// The system has none to give; keys made without it would not be secret.
+    /// The system provides no random numbers. Keys generated without them would not be secret.
     pub fn from_system() -> Result<Self, getrandom::Error> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
         Ok(Self { secret, used: AtomicU64::new(0) })
     }
 
-    /// 32 bytes that no other call gives.
+    /// Returns 32 bytes that differ for every call.
     fn next(&self) -> B256 {
         let count = self.used.fetch_add(1, Ordering::Relaxed);
         keccak256([&self.secret[..], &count.to_be_bytes()].concat())
     }
 }
 
-/// What only one message or tick at a time may use.
+/// The state that only one message or clock tick at a time may use.
 struct Writer {
     client: LocalClient,
     persist: Option<Persist>,
 }
 
-/// A local chain behind the server.
+/// Serves a local chain.
 pub struct LocalService {
     writer: Arc<Mutex<Writer>>,
     /// The chain as it was after the last change.
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     dispatcher: Arc<Dispatcher>,
-    /// For callers to whom notifications can be sent.
+    /// The dispatcher for callers that can receive notifications.
     notifying: Arc<Dispatcher>,
-    /// Counts what there may be to notify of.
+    /// Counts the changes of which subscribers may be notified.
     changes: Arc<watch::Sender<u64>>,
     options: LocalOptions,
-    /// Long runs of readers.
+    /// Schedules long runs of readers.
     runs: Arc<Runs>,
-    /// Runs of writers, who would only wait for each other.
+    /// Schedules runs of writers, one at a time since they exclude each other.
     writes: Arc<Runs>,
     entropy: Arc<Entropy>,
     state: Arc<State>,
 }
 
-/// What hinders the writer.
+/// Conditions that keep the writer from working.
 #[derive(Default)]
 struct State {
-    /// The program is about to exit.
+    /// The program is shutting down.
     stopping: Arc<AtomicBool>,
-    /// Why the last change could not be kept on disk; nothing once one could.
+    /// Why the last change could not be written to disk; `None` after a successful write.
     unkept: RwLock<Option<String>>,
 }
 
@@ -134,7 +135,7 @@ impl State {
 }
 
 impl LocalService {
-    /// Serves a node's chain, and keeps it on disk if there is a place for it.
+    /// Serves a node's chain, and stores it on disk if `persist` is given.
     #[must_use]
     pub fn new(
         node: Box<dyn Node>,
@@ -157,11 +158,11 @@ impl LocalService {
         }
     }
 
-    /// Works on the node between messages (a tick of the clock, an import), keeps what has changed and shows it to
-    /// readers.
+    /// Runs `work` on the node between messages (a clock tick, an import), writes the changes to disk and makes them
+    /// visible to readers.
     ///
     /// # Errors
-    /// The change cannot be written to the store; the chain is what it was before.
+    /// The change cannot be written to disk. The chain is unchanged then.
     pub fn with_node<T>(&self, work: impl FnOnce(&mut dyn Node) -> T) -> Result<T, StoreError> {
         let mut writer = lock(&self.writer);
         let before = writer.client.node().local().head().hash();
@@ -176,15 +177,15 @@ impl LocalService {
         Ok(result)
     }
 
-    /// Ends the execution of blocks that are being mined or imported, and takes in no more: the program is about to
-    /// exit.
+    /// Interrupts blocks that are being mined or imported and refuses further ones, because the program is shutting
+    /// down.
     pub fn stop(&self) {
         self.state.stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Answers at once what is brief and need not wait, anything else in its turn on a thread of its own: a handler of
-    /// the connection's own thread keeps others from it, but the way to another one and back takes longer than a
-    /// look-up.
+    /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
+    /// look-up. Other messages wait for their turn and run on a thread of their own, so that they do not block other
+    /// connections.
     async fn run(&self, peer: Peer, message: LocalMessage) -> Result<(Option<Reply>, Held), Unanswered> {
         let job = Job {
             asker: peer.asker(),
@@ -248,19 +249,19 @@ impl LocalService {
     }
 }
 
-/// Why a message has no answer of the node's.
+/// The reason why the node did not answer a message.
 enum Unanswered {
     /// A handler panicked, which is a defect.
     Failed,
-    /// What it changed cannot be written to disk.
+    /// The change cannot be written to disk.
     NotKept(StoreError),
-    /// Too many answers wait to be taken.
+    /// The answer budget is used up.
     NoRoom,
 }
 
-/// A message with all it needs.
+/// A message with everything needed to answer it.
 struct Job {
-    /// Whose the filters are that it installs.
+    /// The asker that owns the filters which the message installs.
     asker: u64,
     message: LocalMessage,
     writer: Arc<Mutex<Writer>>,
@@ -272,8 +273,8 @@ struct Job {
 }
 
 impl Job {
-    /// Answers what takes no longer than handing it to another thread: a little work, with no other writer to wait for
-    /// and no disk. Anything else comes back.
+    /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
+    /// does not wait for another writer. Returns the job otherwise.
     fn run_if_brief(self) -> Result<Result<Option<Reply>, StoreError>, Self> {
         if !self.message.is_brief() {
             return Err(self);
@@ -307,7 +308,7 @@ impl Job {
     fn write(self, writer: &mut Writer) -> Result<Option<Reply>, StoreError> {
         let Self { asker, message, snapshot, entropy, changes, state, options, .. } = self;
         let changes_chain = message.changes_chain();
-        // Waiting for other writers does not count.
+        // The time limit does not include waiting for other writers.
         let (started, limit) = (Instant::now(), options.run_timeout);
         let interrupt = || started.elapsed() > limit || state.stopping.load(Ordering::Relaxed);
         let reply = writer.change(&state, options.blocks(), |client| {
@@ -323,7 +324,7 @@ impl Job {
 }
 
 impl Writer {
-    /// Changes the chain and keeps the change on disk, or does neither.
+    /// Changes the chain and writes the change to disk, or does neither.
     fn change<T>(
         &mut self,
         state: &State,
@@ -347,7 +348,7 @@ impl Writer {
         work: impl FnOnce(&mut LocalClient) -> T,
     ) -> Result<T, StoreError> {
         if let Some(persist) = &mut self.persist {
-            // After a failure the database is opened again before anything is done that it must take.
+            // After a failed write the database is opened again before the next change.
             persist.ready()?;
         }
         let before = self.persist.is_some().then(|| self.client.node().copy());
@@ -363,7 +364,7 @@ impl Writer {
         Ok(result)
     }
 
-    /// Writes what has changed to the store before anybody is told of it, then tells people what has happened.
+    /// Writes the changes to disk before readers can see them, then logs the events.
     fn keep(&mut self) -> Result<(), StoreError> {
         let node = self.client.node();
         let settled = node.take_settled();
@@ -377,7 +378,8 @@ impl Writer {
     }
 }
 
-/// A handler does not panic; if one did, the chain would still be what it was after the last whole change.
+/// Locks the writer, also after a panic: a panicking handler is a defect, but it leaves the chain as it was after the
+/// last complete change.
 fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Time limits of blocks that are mined or imported here.
+//! Time limits for the blocks that are mined or imported here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use rootlight::exec::Watchdog;
 
-/// How long blocks may take.
+/// Time limits for executing blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockLimits {
-    /// One block; nothing for blocks that must be taken whatever they cost, as a follower's.
+    /// Limit of one block; `None` for a follower, which must import the blocks of its chain whatever they take.
     pub(super) block: Option<Duration>,
-    /// All blocks of one message.
+    /// Limit of all blocks that one message mines.
     pub(super) message: Option<Duration>,
 }
 
-/// Measures the blocks of one message, and ends them when the program stops.
+/// Measures the time of the blocks of one message, and interrupts them when the program stops.
 pub(super) struct BlockClock {
     limits: BlockLimits,
     message: Instant,

@@ -1,27 +1,27 @@
-//! Who may talk to the server: the `Host` check against DNS rebinding, and what web pages may call.
+//! Access control: the `Host` check against DNS rebinding, and the methods that web pages may call.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::{header, HeaderMap, HeaderValue};
 
-/// Longest origin that a refusal repeats, characters. Real ones are scheme, host and port.
+/// The longest origin, in characters, that an error repeats. Real ones are scheme, host and port.
 const SHOWN_ORIGIN: usize = 300;
 
-/// Which web pages the operator lets call (`--cors`). Pages of this machine always may.
+/// The web pages that the operator allows to call (`--cors`). Pages of this machine always may.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origins {
-    /// Nothing is said: any page may call what only reads and what carries its own signature; the other methods
-    /// ([`rootlight::rpc::Pages::Own`]) are for pages of this machine.
+    /// The option is not given. Any page may call methods that only read or that send signed transactions; the other
+    /// methods ([`rootlight::rpc::Pages::Own`]) are for pages of this machine.
     Unnamed,
-    /// `*`: every page may call everything.
+    /// `*`: every page may call every method.
     Any,
-    /// These pages may call everything, others nothing. Compared without regard to case (`https://wallet.example`).
+    /// These pages may call every method, others none. The comparison ignores case (`https://wallet.example`).
     List(Vec<String>),
 }
 
 impl Origins {
-    /// Reads a comma-separated list; `*` stands for all.
+    /// Parses a comma-separated list; `*` stands for all pages.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let names = names(text);
@@ -42,33 +42,33 @@ pub(crate) fn names(text: &str) -> Vec<String> {
 /// The access rules of one server.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Pages allowed to call.
+    /// The web pages that may call.
     pub origins: Origins,
-    /// Host names, in lower case and without port, that requests may be addressed to besides `localhost` and IP
-    /// addresses; `*` stands for all. A web page whose domain is re-pointed to this server (DNS rebinding) sends its
-    /// own name.
+    /// Host names, in lower case and without port, that the `Host` header may contain besides `localhost` and IP
+    /// addresses; `*` stands for all. A web page whose domain name was changed to resolve to this server (DNS
+    /// rebinding) sends its own name.
     pub hosts: Vec<String>,
 }
 
-/// Why a request is turned away; the text goes into the error body.
+/// The reason why a request is refused; its text goes into the error body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// A name in `Host` that is not this server's.
+    /// The `Host` header names another host.
     #[error(
         "host not allowed: this server answers for localhost, IP addresses and names that --allow-host gives"
     )]
     Host,
-    /// `Origin` outside the list.
+    /// The `Origin` header is not in the list.
     #[error("origin not allowed: to let this page call, start with: --cors {0}")]
     Origin(String),
 }
 
-/// What sent a request, as far as browsers tell.
+/// The sender of a request according to its `Origin` header, which browsers set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// A program, or a page that may call everything.
+    /// A program, or a page that may call every method.
     Trusted,
-    /// A page of this origin, which may not call what is for own pages.
+    /// A page of this origin, which may not call [`rootlight::rpc::Pages::Own`] methods.
     Foreign(Arc<str>),
 }
 
@@ -81,7 +81,7 @@ impl Access {
         }
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let Some(origin) = origins.next() else { return Ok(Sender::Trusted) };
-        // Two origins are none that could be trusted.
+        // A request with several origins is treated as one of an unknown origin.
         let origin = if origins.next().is_none() { origin.to_str().unwrap_or("") } else { "" };
         self.sender(origin)
     }
@@ -100,8 +100,8 @@ impl Access {
         }
     }
 
-    /// The value of `access-control-allow-origin` for a request that passed [`Access::check`], and
-    /// whether it depends on the request.
+    /// The value of `Access-Control-Allow-Origin` for a request that passed [`Access::check`], and whether the value
+    /// depends on the request.
     pub(crate) fn allow_origin(&self, headers: &HeaderMap) -> Option<(HeaderValue, bool)> {
         let origin = headers.get(header::ORIGIN)?;
         match self.origins {
@@ -119,7 +119,7 @@ impl Access {
     }
 }
 
-/// Whether a page comes from this machine: by name or by a loopback address, over HTTP or HTTPS, any port.
+/// Whether a page comes from this machine: from `localhost` or a loopback address, over HTTP or HTTPS, on any port.
 fn is_of_this_machine(origin: &str) -> bool {
     let origin = origin.to_ascii_lowercase();
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -127,12 +127,13 @@ fn is_of_this_machine(origin: &str) -> bool {
     is_localhost(name) || name.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
-/// `localhost` and the names below it, which no stranger's DNS can re-point.
+/// Whether a name is `localhost` or below it. No DNS server of others can change what these names resolve to.
 fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// An origin as it may be repeated in an answer: what it is not made of would mislead who reads it.
+/// The origin as an answer may repeat it: `ORIGIN` for long ones and for those with characters that no origin has,
+/// which could mislead the reader.
 fn shown(origin: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-._:/[]".contains(c);
     match origin {
@@ -142,7 +143,7 @@ fn shown(origin: &str) -> String {
     }
 }
 
-/// The host of `name:port`, `[v6]:port` or either without port.
+/// The host part of `name:port` or `[v6]:port`; the port may be missing.
 fn without_port(host: &str) -> &str {
     if let Some(rest) = host.strip_prefix('[') {
         return rest.split(']').next().unwrap_or(rest);
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn host_names_that_cannot_be_rebound() {
+    fn the_server_answers_for_localhost_ip_addresses_and_allowed_names_only() {
         let strict = access(Origins::Any, &[]);
         for good in [
             "localhost",
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_this_machine() {
+    fn only_pages_of_localhost_are_of_this_machine() {
         for own in [
             "http://localhost",
             "https://LOCALHOST:3000",
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn origin_lists() {
+    fn listed_origins_and_own_pages_are_trusted() {
         assert_eq!(Origins::parse("a.example, *"), Origins::Any);
         let list = access(Origins::parse("https://a.example , http://b.example"), &[]);
         assert_eq!(list.sender("https://A.example"), Ok(Sender::Trusted));
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn two_origins_are_no_own_page() {
+    fn a_request_with_two_origins_is_not_trusted() {
         let mut headers = HeaderMap::new();
         headers.insert(header::HOST, HeaderValue::from_static("localhost"));
         headers.append(header::ORIGIN, HeaderValue::from_static("http://localhost"));

@@ -1,4 +1,4 @@
-//! Reading a request's body: how long, how slow, and how many bytes of all bodies together.
+//! Reading request bodies, with limits of their size, their time, and the memory of all bodies together.
 
 use std::time::Duration;
 
@@ -11,31 +11,31 @@ use super::limits::Limits;
 use super::places::FREE_BYTES;
 use crate::budget::{self, Share, NO_ROOM};
 
-/// Bytes of a too long body that are read and dropped: closing while a client still sends takes the error away from it
-/// (TCP reset), but nobody is read for ever.
+/// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
+/// sends would reset it, and the client would not see the error; but reading must end.
 const SURPLUS_BYTES: usize = 1024 * 1024;
 
-/// Time between two looks whether others wait for the bytes of a body that does not go on.
+/// The time between two checks whether others wait for the bytes that a stalled body holds.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why a body was not read.
+/// The reason why a body was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unread {
-    /// Longer than a message may be.
+    /// The body is longer than a message may be.
     #[error("request body is too long")]
     TooLong,
-    /// Not sent in time.
+    /// The body was not sent in time.
     #[error("request body took too long")]
     TooSlow,
-    /// Too many bytes of other bodies are being read.
+    /// The request budget is used up.
     #[error("{NO_ROOM}")]
     NoRoom,
-    /// Cut off.
+    /// The body ended early.
     #[error("request body ended early")]
     Broken,
 }
 
-/// Reads a body up to the limit, and gives the bytes of the budget that it takes.
+/// Reads a body up to the limit. Returns it with the bytes of the request budget that it holds.
 pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Result<(Vec<u8>, Share), Unread> {
     let most = limits.message_bytes;
     let announced = usize::try_from(request.body().size_hint().lower()).unwrap_or(usize::MAX);
@@ -51,7 +51,7 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
         let length = body.len().saturating_add(chunk.len());
         if surplus == 0 && length <= most {
             if length > FREE_BYTES && held.bytes() == 0 {
-                // All that may come is taken at once: who holds some never waits for more.
+                // The body's whole possible size is taken at once, so that no body holds some bytes and waits for more.
                 let whole = if exact { announced.min(most) } else { most };
                 let left = until.saturating_duration_since(Instant::now());
                 held = budget::requests().take_within(asker, whole, left).await.ok_or(Unread::NoRoom)?;
@@ -72,7 +72,7 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
     Ok((body, held))
 }
 
-/// The next piece. Who holds bytes of the budget has to go on while others wait for them.
+/// Reads the next chunk. A body that holds bytes of the budget must make progress while others wait for them.
 async fn next(chunks: &mut BodyDataStream, until: Instant, held: &Share) -> Result<Option<Bytes>, Unread> {
     loop {
         let left = until.saturating_duration_since(Instant::now());

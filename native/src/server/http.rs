@@ -1,4 +1,4 @@
-//! HTTP: verbs, content types, sizes, CORS, status codes.
+//! HTTP: methods, content types, sizes, CORS, status codes.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::service::{Caller, Outcome};
 const INVALID_REQUEST: i32 = -32600;
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
-/// Methods named in `allow` and in preflight answers.
+/// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 
-/// Answers any request: the path does not matter to POST.
+/// Answers any request. The path of a POST does not matter.
 pub(crate) async fn handle(
     State(shared): State<Shared>,
     Extension(guest): Extension<Arc<Guest>>,
@@ -102,7 +102,7 @@ fn health(shared: &Shared) -> Response {
     json(status, serde_json::to_vec(&health).unwrap_or_default())
 }
 
-/// The WebSocket is on `/` and `/websocket`, where the reference and most tools expect it.
+/// Upgrades to WebSocket on `/` and `/websocket`, where the reference node and most tools expect it.
 async fn upgrade(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: Request) -> Response {
     if !matches!(request.uri().path(), "/" | "/websocket") {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
@@ -127,7 +127,7 @@ async fn upgrade(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: R
         })
 }
 
-/// `OPTIONS`: 204, with what a browser asks before it lets a page POST JSON.
+/// Answers `OPTIONS` with 204 and the headers that a browser requires before it lets a page POST JSON.
 fn preflight(request: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
@@ -145,7 +145,7 @@ fn preflight(request: &HeaderMap) -> Response {
     response
 }
 
-/// Lets the page read the answer; one to an upgrade it reads anyway.
+/// Adds the headers that let a page read the answer. Upgrades do not need them.
 fn add_cors(response: &mut Response, origin: HeaderValue, varies: bool) {
     let headers = response.headers_mut();
     if headers.contains_key(header::UPGRADE) {
@@ -165,7 +165,7 @@ fn not_allowed() -> Response {
     response
 }
 
-/// An HTTP error with a JSON-RPC error envelope, so that clients that read bodies see the reason.
+/// An HTTP error with a JSON-RPC error response as its body, so that clients that read bodies see the reason.
 fn error(status: StatusCode, code: i32, message: &str) -> Response {
     json(status, crate::envelope::error(code, message))
 }
@@ -176,7 +176,7 @@ fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// `application/json` or `application/json-rpc`, in any case, with any parameters.
+/// Whether the content type is `application/json` or `application/json-rpc`, ignoring case and parameters.
 fn is_json(headers: &HeaderMap) -> bool {
     let text = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let kind = text.split(';').next().unwrap_or("").trim();

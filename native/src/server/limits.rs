@@ -2,44 +2,44 @@
 
 use std::time::Duration;
 
-/// Sizes, counts and times the server holds clients to.
+/// The limits of sizes, counts and times for clients.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Longest request body and longest (assembled) WebSocket message, bytes. The reference node's
     /// default, 5 MiB.
     pub message_bytes: usize,
-    /// Longest WebSocket frame, bytes. The reference closes at 64 KiB, which large batches of
+    /// Longest WebSocket frame, bytes. The reference node closes the connection above 64 KiB, which large batches of
     /// contract deployments exceed.
     pub frame_bytes: usize,
-    /// Open connections (both kinds). More wait until one of them ends, or is told to leave since it is idle.
+    /// Open connections of both kinds. Further ones wait until another ends or an idle one is closed.
     pub connections: usize,
-    /// Open WebSocket connections, which live long; more get HTTP 503, unless an idle one of an address that has more
-    /// of them can leave.
+    /// Open WebSocket connections, which last long. Further ones get HTTP 503, unless an idle one of an address with
+    /// more of them can be closed.
     pub websockets: usize,
-    /// Requests of one WebSocket connection worked on at the same time; reading stops there, so
-    /// a client that floods is slowed instead of buffered.
+    /// Messages of one WebSocket connection answered at the same time. Beyond them the server stops reading, so that
+    /// a client that sends too many is slowed down and its messages are not buffered.
     pub websocket_in_flight: usize,
-    /// Answers waiting for one slow WebSocket reader.
+    /// Answers queued for one slow WebSocket client.
     pub websocket_queue: usize,
-    /// Bytes of answers waiting for it beyond which no more of its messages are read.
+    /// Bytes of queued answers for one WebSocket client beyond which the server stops reading its messages.
     pub websocket_unsent: usize,
     /// Subscriptions of one WebSocket connection.
     pub subscriptions: usize,
-    /// Interval at which subscriptions are looked after even where nothing is known to have changed: what could not
-    /// be proven is tried again.
+    /// Interval at which subscriptions are polled even if no change is known, so that results that could not be
+    /// proven before are tried again.
     pub subscription_interval: Duration,
-    /// A client that takes less than 256 KiB of its answers in this time, and not all of them, is dropped (close code
-    /// 1013). While others wait for the bytes, a second counts in place of it.
+    /// The server closes the connection of a client that receives neither all of its answers nor 256 KiB of them in
+    /// this time (close code 1013). The time is one second while other clients wait for bytes of the answer budget.
     pub write_timeout: Duration,
     /// Interval of WebSocket pings.
     pub ping_interval: Duration,
-    /// A WebSocket that sent nothing, not even a pong, for this long is gone.
+    /// Time without any frame, not even a pong, after which a WebSocket connection is closed.
     pub websocket_silence: Duration,
-    /// Time to send a request's head; also how long an idle kept-alive connection stays open.
+    /// Time limit for a request's head; also how long an idle keep-alive connection stays open.
     pub head_timeout: Duration,
-    /// Time to send a request's body.
+    /// Time limit for a request's body.
     pub body_timeout: Duration,
-    /// How long open requests may go on after a stop signal.
+    /// How long open requests may continue after a stop signal.
     pub drain_timeout: Duration,
 }
 

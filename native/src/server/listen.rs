@@ -1,4 +1,4 @@
-//! Sockets, connections and the orderly stop.
+//! Listening, connections and graceful shutdown.
 
 use std::future::Future;
 use std::io;
@@ -22,54 +22,54 @@ use crate::service::{Peer, SharedService};
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes buffered for a connection beside bodies; also the longest head of a request.
+/// The number of bytes buffered for a connection besides bodies; also the longest request head.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Where and how to listen.
+/// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     /// Host name or address to bind.
     pub host: String,
     /// Port for HTTP and WebSocket; 0 picks a free one.
     pub http_port: u16,
-    /// A second port for the same service, which tools made for the reference expect at 4445.
+    /// A second port for the same service. Tools made for the reference node expect WebSocket on port 4445.
     pub ws_port: Option<u16>,
-    /// Pages allowed to call.
+    /// The web pages that may call.
     pub origins: Origins,
-    /// Host names, in lower case, that requests may be addressed to besides `localhost`, IP addresses and `host`.
+    /// Host names, in lower case, that the `Host` header may contain besides `localhost`, IP addresses and `host`.
     pub hosts: Vec<String>,
-    /// Sizes and times.
+    /// Limits of sizes, counts and times.
     pub limits: Limits,
 }
 
-/// Why the server cannot start.
+/// The reason why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The address is taken, not ours, or not an address.
+    /// The address is in use, does not belong to this machine, or is not valid.
     #[error("cannot listen on {host}:{port}: {source}")]
     Bind {
-        /// As configured.
+        /// The configured host.
         host: String,
-        /// As configured.
+        /// The configured port.
         port: u16,
-        /// The system's reason.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) service: SharedService,
     pub(crate) access: Arc<Access>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,
-    /// Turns true when the server stops.
+    /// Becomes true when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// A bound server that does not answer yet.
+/// A server that has bound its ports and does not accept connections yet.
 pub struct Server {
     main: TcpListener,
     second: Option<TcpListener>,
@@ -103,25 +103,25 @@ impl Server {
         Ok(Self { main, second, address, shared, stop })
     }
 
-    /// The address HTTP and WebSocket answer on.
+    /// The address of the port for HTTP and WebSocket.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of the second port.
+    /// The address of the second port; `None` if there is none.
     #[must_use]
     pub fn second_address(&self) -> Option<SocketAddr> {
         self.second.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// The line printed once requests are answered; scripts wait for it.
+    /// The line that the program prints when it accepts connections; scripts wait for it.
     #[must_use]
     pub fn ready_line(&self) -> String {
         format!("listening http://{0} ws://{0}", self.address)
     }
 
-    /// Serves until `stop` completes, then lets open requests finish.
+    /// Serves until `stop` completes, then waits for open requests to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { main, second: second_listener, shared, stop: stopping, .. } = self;
         let router =
@@ -160,7 +160,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Serves whoever comes, each once there is a place.
+    /// Accepts connections and serves each one once there is a place for it.
     async fn accept(&self, listener: &TcpListener) {
         loop {
             match listener.accept().await {
@@ -185,7 +185,7 @@ impl Connections {
     }
 
     fn serve(&self, stream: TcpStream, guest: Arc<Guest>, ticket: Ticket) {
-        // Answers are small and latency counts; a failure only costs speed.
+        // Disables Nagle's algorithm, because answers are small and latency matters. A failure only costs speed.
         let _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.limits.head_timeout);
@@ -206,7 +206,7 @@ impl Connections {
                     }
                 }
                 () = guest.stalled(write_timeout) => {
-                    debug!("a client does not take its answers");
+                    debug!("a client does not read its answers");
                     Ok(())
                 }
                 () = guest.told_to_leave() => Ok(()),
@@ -227,7 +227,7 @@ async fn bind(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), Server
     Ok((listener, address))
 }
 
-/// What whoever binds more than loopback should know.
+/// The warning for addresses that other machines can reach.
 fn exposed(address: SocketAddr) -> String {
     format!(
         "LISTENING ON {address}: every machine that reaches this address may call every method, and nobody is asked for \

@@ -1,4 +1,4 @@
-//! A connection's bytes, counted as they are written: what shows that a client takes its answers.
+//! A socket that counts the bytes read and written, to limit memory and detect clients that do not read their answers.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::places::Guest;
 use crate::budget::NO_ROOM;
 
-/// A socket that tells its guest of what was written.
+/// A socket that reports the bytes read and written to its [`Guest`].
 #[derive(Debug)]
 pub(crate) struct Metered {
     stream: TcpStream,
@@ -19,7 +19,7 @@ pub(crate) struct Metered {
 }
 
 impl Metered {
-    /// Counts for a guest.
+    /// Reports the bytes of `stream` to `guest`.
     pub(crate) fn new(stream: TcpStream, guest: Arc<Guest>) -> Self {
         Self { stream, guest }
     }

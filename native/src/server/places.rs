@@ -1,7 +1,6 @@
-//! Places for connections: how many there are, and who leaves when all are taken.
-//!
-//! Nobody can keep others out by holding places that they make no use of: where all are taken, the connection that has
-//! been idle for longest leaves, of the address that has the most.
+//! Limits of the number of connections, and the choice of the one that is closed when all places are taken.  A client
+//! cannot keep others out with connections that it does not use: when all places are taken, the server closes the
+//! connection that has been idle for longest, of the address with the most connections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,42 +12,44 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use crate::budget::{self, milliseconds as now, Held, Share};
 use crate::service::Peer;
 
-/// Idle time before a connection can be told to leave: a client that has just connected may be about to ask.
+/// The idle time before a connection may be closed for another one. A client that has just connected may be about to
+/// send a request.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Time between two looks for somebody who can leave.
+/// The time between two searches for a connection that can be closed.
 const ROOM_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Bytes that a client has to take within the write time limit (or all there is): what trickles is a hold.
+/// The number of bytes that a client must receive within the write time limit, unless it receives all. A client that
+/// reads more slowly would hold memory for long.
 const TAKEN_BYTES: u64 = 256 * 1024;
 
-/// The write time limit while others wait for bytes of the budget of answers.
+/// The write time limit while other clients wait for bytes of the answer budget.
 const CONTENDED_WRITE: Duration = Duration::from_secs(1);
 
-/// Bytes of a body or message that are not counted: of all connections together they come to 64 MiB.
+/// The first bytes of a body or message, which are not counted. For all connections together they make at most 64 MiB.
 pub(crate) const FREE_BYTES: usize = 16 * 1024;
 
-/// Bytes of the budget of requests that are taken at a time.
+/// The number of bytes of the request budget that a WebSocket message takes at a time.
 const BODY_STEP: usize = 256 * 1024;
 
-/// A connection: what it does, and how it is told to leave.
+/// The activity of a connection, and the signal to close it.
 #[derive(Debug)]
 pub(crate) struct Guest {
     pub(crate) peer: Peer,
-    /// Messages being read or answered.
+    /// Number of messages that are being read or answered.
     working: AtomicUsize,
-    /// When the last of them was done, milliseconds.
+    /// The time when the last of them was answered, in milliseconds.
     idle_since: AtomicU64,
-    /// Bytes of answers that the system has not taken for sending yet.
+    /// Bytes of answers that have not been written to the socket yet.
     unsent: AtomicUsize,
-    /// Bytes written so far.
+    /// Total bytes written to the socket.
     written: AtomicU64,
-    /// What has come of a WebSocket message that is not whole yet.
+    /// The received part of an incomplete WebSocket message.
     inbound: Mutex<Option<Inbound>>,
     leave: Notify,
 }
 
-/// The beginning of a WebSocket message.
+/// The memory and the start time of an incomplete WebSocket message.
 #[derive(Debug)]
 struct Inbound {
     bytes: usize,
@@ -57,7 +58,7 @@ struct Inbound {
 }
 
 impl Guest {
-    /// A connection that has not asked for anything yet.
+    /// A new connection without requests.
     pub(crate) fn new(peer: Peer) -> Arc<Self> {
         Arc::new(Self {
             peer,
@@ -70,29 +71,29 @@ impl Guest {
         })
     }
 
-    /// Marks it as at work until the value is dropped.
+    /// Marks the connection as working until the returned value is dropped.
     pub(crate) fn work(self: &Arc<Self>) -> Work {
         self.working.fetch_add(1, Ordering::Relaxed);
         Work(self.clone())
     }
 
-    /// Counts an answer until it is sent.
+    /// Counts an answer as unsent until the returned value is dropped.
     pub(crate) fn sending(self: &Arc<Self>, body: Vec<u8>, held: Held) -> Unsent {
         self.unsent.fetch_add(body.len(), Ordering::Relaxed);
         Unsent { guest: self.clone(), body, _held: held, _work: self.work() }
     }
 
-    /// Bytes of answers that wait to be sent.
+    /// The number of bytes of unsent answers.
     pub(crate) fn unsent(&self) -> usize {
         self.unsent.load(Ordering::Relaxed)
     }
 
-    /// Notes that the system took bytes for sending.
+    /// Notes that bytes were written to the socket.
     pub(crate) fn wrote(&self, bytes: usize) {
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Since when it has done nothing, milliseconds.
+    /// The time since when the connection is idle, in milliseconds; `None` if it is working.
     fn idle_since(&self) -> Option<u64> {
         (self.working.load(Ordering::Relaxed) == 0).then(|| self.idle_since.load(Ordering::Relaxed))
     }
@@ -101,12 +102,12 @@ impl Guest {
         self.inbound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on bytes that come are those of WebSocket messages.
+    /// Counts received bytes as WebSocket messages from now on.
     pub(crate) fn takes_messages(&self) {
         *self.inbound() = Some(Inbound::new());
     }
 
-    /// Counts bytes that came; `false` where there is no room for them.
+    /// Counts received bytes. Returns `false` if the request budget has no room for them.
     pub(crate) fn received(&self, bytes: usize) -> bool {
         let mut inbound = self.inbound();
         let Some(inbound) = inbound.as_mut() else { return true };
@@ -118,13 +119,13 @@ impl Guest {
         more.map(|more| inbound.held.merge(more)).is_some()
     }
 
-    /// A message is whole: its bytes count until what is given is dropped.
+    /// Notes that a message is complete. Its bytes stay counted until the returned value is dropped.
     pub(crate) fn message(&self) -> Share {
         let mut inbound = self.inbound();
         inbound.replace(Inbound::new()).map_or_else(Share::default, |inbound| inbound.held)
     }
 
-    /// Completes when a message has taken too long to become whole.
+    /// Completes when a message has been incomplete for too long.
     pub(crate) async fn lingers(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
@@ -138,15 +139,15 @@ impl Guest {
         }
     }
 
-    /// Completes when it has to leave for others.
+    /// Completes when the connection must be closed in favour of another one.
     pub(crate) async fn told_to_leave(&self) {
         self.leave.notified().await;
     }
 
-    /// Completes when answers have waited for too long: in this time the client took neither all there is nor
+    /// Completes when a client reads too slowly: within the limit it received neither all of its answers nor
     /// [`TAKEN_BYTES`].
     pub(crate) async fn stalled(&self, limit: Duration) {
-        // Since when less than that was taken, and what was written by then.
+        // The start of the current period, and the total written at that time.
         let mut mark: Option<(Instant, u64)> = None;
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
@@ -172,7 +173,7 @@ impl Inbound {
     }
 }
 
-/// A connection is at work.
+/// Marks a connection as working until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Work(Arc<Guest>);
 
@@ -183,7 +184,7 @@ impl Drop for Work {
     }
 }
 
-/// An answer on its way; its bytes count until this is dropped.
+/// An unsent answer. Its bytes are counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unsent {
     guest: Arc<Guest>,
@@ -193,7 +194,7 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// Takes the answer out; its bytes go on being counted.
+    /// Takes the answer's bytes, which stay counted until the returned guard is dropped.
     pub(crate) fn take(&mut self) -> (Vec<u8>, Sending) {
         let body = std::mem::take(&mut self.body);
         let sending = Sending { guest: self.guest.clone(), bytes: body.len() };
@@ -213,7 +214,7 @@ impl Drop for Unsent {
     }
 }
 
-/// Bytes of an answer that was handed to the socket's writer.
+/// The byte count of an answer that the socket's writer holds.
 #[derive(Debug)]
 pub(crate) struct Sending {
     guest: Arc<Guest>,
@@ -226,7 +227,7 @@ impl Drop for Sending {
     }
 }
 
-/// The places of one kind of connections.
+/// The places for one kind of connection.
 #[derive(Debug)]
 pub(crate) struct Places {
     free: Arc<Semaphore>,
@@ -234,7 +235,7 @@ pub(crate) struct Places {
     taken: Mutex<BTreeMap<u64, Arc<Guest>>>,
 }
 
-/// A taken place; free again when dropped.
+/// A taken place. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     places: Arc<Places>,
@@ -249,7 +250,7 @@ impl Drop for Ticket {
 }
 
 impl Places {
-    /// So many places.
+    /// Makes `most` places.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { free: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() })
     }
@@ -258,7 +259,7 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a place, where need be until somebody who is idle has left.
+    /// Waits for a place. If all are taken, an idle connection is told to close.
     pub(crate) async fn enter(self: &Arc<Self>, guest: &Arc<Guest>) -> Ticket {
         loop {
             let within = if self.free.available_permits() > 0 { Duration::ZERO } else { ROOM_INTERVAL };
@@ -271,7 +272,8 @@ impl Places {
         }
     }
 
-    /// A place, where need be that of an idle connection of an address that has more of them; `None` if there is none.
+    /// Takes a place, if necessary that of an idle connection of an address with more connections than this one.
+    /// Returns `None` if there is no such place.
     pub(crate) async fn enter_or_refuse(self: &Arc<Self>, guest: &Arc<Guest>) -> Option<Ticket> {
         if self.free.available_permits() == 0 && !self.make_room(guest, 1) {
             return None;
@@ -286,7 +288,8 @@ impl Places {
         Some(Ticket { places: self.clone(), connection, _permit: permit })
     }
 
-    /// Tells an idle connection to leave, of an address that has at least `more` places more than the newcomer's.
+    /// Tells an idle connection to close, of an address that has at least `more` connections more than the
+    /// newcomer's. Returns whether there was one.
     fn make_room(&self, newcomer: &Guest, more: usize) -> bool {
         let taken = self.taken();
         let mut counts = BTreeMap::<_, usize>::new();
@@ -298,7 +301,7 @@ impl Places {
         let idle = idle.filter(|(guest, since)| of(guest) >= least && now().saturating_sub(*since) >= grace);
         let longest = idle.max_by_key(|(guest, since)| (of(guest), std::cmp::Reverse(*since)));
         let longest = longest.map(|(guest, _)| guest).or_else(|| {
-            // All are at work: an address that holds more than half of all gives one up to another.
+            // All connections are working: an address that holds more than half of all places loses one of them.
             let greedy = |guest: &&Arc<Guest>| {
                 let foreign = guest.peer.address != newcomer.peer.address;
                 foreign && of(guest) > self.most / 2 && guest.idle_since().is_none()
@@ -308,7 +311,7 @@ impl Places {
         longest.inspect(|guest| guest.leave.notify_one()).is_some()
     }
 
-    /// Waits until all have left.
+    /// Waits until all connections are closed.
     pub(crate) async fn empty(&self) {
         let all = u32::try_from(self.most).unwrap_or(u32::MAX);
         let _ = self.free.acquire_many(all).await;
@@ -323,12 +326,12 @@ mod tests {
         Guest::new(Peer::new(address.into()))
     }
 
-    async fn is_told(guest: &Guest) -> bool {
+    async fn is_told_to_close(guest: &Guest) -> bool {
         tokio::time::timeout(Duration::from_millis(10), guest.told_to_leave()).await.is_ok()
     }
 
     #[tokio::test]
-    async fn the_longest_idle_of_the_address_with_the_most_leaves() {
+    async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
         let places = Places::new(3);
         let (one, two, other) = (guest([10, 0, 0, 1]), guest([10, 0, 0, 1]), guest([10, 0, 0, 2]));
         let mut tickets = Vec::new();
@@ -337,23 +340,28 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         let newcomer = guest([10, 0, 0, 3]);
-        assert!(!places.make_room(&newcomer, 0), "nobody has been idle for long");
+        assert!(!places.make_room(&newcomer, 0), "no connection has been idle for long");
         tokio::time::sleep(GRACE).await;
         let working = one.work();
         assert!(places.make_room(&newcomer, 0));
-        assert!(is_told(&two).await && !is_told(&one).await && !is_told(&other).await);
+        assert!(
+            is_told_to_close(&two).await && !is_told_to_close(&one).await && !is_told_to_close(&other).await
+        );
         drop(working);
-        assert!(!places.make_room(&guest([10, 0, 0, 1]), 1), "not for one of their own");
+        assert!(!places.make_room(&guest([10, 0, 0, 1]), 1), "not for a connection of the same address");
         drop(tickets);
         places.empty().await;
     }
 
     #[tokio::test]
-    async fn what_trickles_is_a_stall() {
+    async fn a_client_that_reads_too_slowly_is_stalled() {
         let guest = guest([10, 0, 0, 1]);
         let limit = Duration::from_millis(100);
         let patience = Duration::from_secs(5);
-        assert!(tokio::time::timeout(limit * 5, guest.stalled(limit)).await.is_err(), "nothing to be sent");
+        assert!(
+            tokio::time::timeout(limit * 5, guest.stalled(limit)).await.is_err(),
+            "there is nothing to send"
+        );
         let unsent = guest.sending(vec![0; 1 << 20], Held::default());
         assert_eq!(guest.unsent(), 1 << 20);
         guest.wrote(1000);

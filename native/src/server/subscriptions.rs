@@ -1,7 +1,5 @@
-//! The subscriptions of one WebSocket connection.
-//!
-//! The service installs and answers them like filters; here they are asked for when the chain has changed, and what
-//! comes out is sent as notifications.
+//! The subscriptions of one WebSocket connection.  The service treats subscriptions like filters. When the chain has
+//! changed, this module polls them and sends the results as notifications.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,13 +21,13 @@ use crate::service::{Answer, Caller, SharedService};
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
 
-/// JSON-RPC code of an answer that is too long, as the core's.
+/// JSON-RPC code of an answer that is too long, the same as in the core.
 const RESPONSE_SIZE: i32 = -32011;
 
-/// Members of a batch that is taken apart; longer ones are refused by the service as a whole.
+/// The largest batch that is split into its requests here. The service refuses longer ones.
 const MAX_BATCH: usize = 50;
 
-/// What a request says that matters here.
+/// The members of a request that matter here.
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(borrow, default)]
@@ -40,7 +38,7 @@ struct Request<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// What an answer says that matters here.
+/// The members of a response that matter here.
 #[derive(Deserialize)]
 struct Reply<'a> {
     #[serde(borrow, default)]
@@ -54,13 +52,15 @@ struct Failure {
     code: i32,
 }
 
-/// The service's code for an id that it does not have.
+/// The service's error code for an unknown filter id.
 const FILTER_NOT_FOUND: i32 = -32000;
 
-/// Ids by whether their owner knows them.
+/// The open subscriptions of a connection.
 #[derive(Default)]
 struct Open {
+    /// The subscriptions by id, with whether the client has been sent the id and may receive notifications.
     ids: BTreeMap<String, bool>,
+    /// Whether the connection has ended.
     ended: bool,
 }
 
@@ -68,17 +68,18 @@ struct Open {
 pub(super) struct Subscriptions {
     service: SharedService,
     limits: Arc<Limits>,
-    /// The connection's client, as one that cannot be notified, and as itself.
+    /// The connection's client, without notifications. For messages that do not concern subscriptions.
     caller: Caller,
+    /// The same client, able to receive notifications.
     subscriber: Caller,
     guest: Arc<Guest>,
     open: Mutex<Open>,
-    /// A new one may have something to tell already.
+    /// Signals that a new subscription may have notifications already.
     begun: Notify,
 }
 
 impl Subscriptions {
-    /// None yet.
+    /// A connection without subscriptions.
     pub(super) fn new(
         service: SharedService,
         limits: Arc<Limits>,
@@ -94,8 +95,8 @@ impl Subscriptions {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Answers a message, and gives the subscriptions that it made: they begin ([`Self::begin`]) once the answer is on
-    /// its way.
+    /// Answers a message. Also returns the ids of new subscriptions; the caller passes them to [`Self::begin`] once
+    /// the answer is in the send queue.
     pub(super) async fn answer(self: &Arc<Self>, message: Vec<u8>) -> (Answer, Vec<String>) {
         let mut made = Vec::new();
         let answer = match self.members(&message) {
@@ -128,9 +129,10 @@ impl Subscriptions {
         (answer, made)
     }
 
-    /// The requests of a message that is about subscriptions, and whether it is a batch.
+    /// Splits a message that may concern subscriptions into its requests. Returns whether it is a batch, and the
+    /// requests; `None` for all other messages.
     fn members(&self, message: &[u8]) -> Option<(bool, Vec<Box<RawValue>>)> {
-        // A look that costs little; what is meant is in `member`.
+        // A cheap test that lets other messages pass; `member` looks at the method.
         let about = message.windows(b"subscribe".len()).any(|part| part == b"subscribe");
         if !about || self.service.changes().is_none() {
             return None;
@@ -147,7 +149,7 @@ impl Subscriptions {
         let text = member.get();
         let message = text.as_bytes().to_vec();
         match serde_json::from_str::<Request<'_>>(text) {
-            // A notification could not be told the id.
+            // A request without an id has no response, so the client could not learn the subscription's id.
             Ok(request) if request.method == "eth_subscribe" => match request.id {
                 Some(_) => Answer::served(self.subscribe(message, made).await),
                 None => Answer::served(None),
@@ -163,7 +165,8 @@ impl Subscriptions {
         }
     }
 
-    /// Subscribes, in a task of its own: what is begun must not be lost with the connection.
+    /// Subscribes in a separate task, so that the service's subscription is ended even if the connection ends
+    /// meanwhile.
     async fn subscribe(self: &Arc<Self>, message: Vec<u8>, made: &mut Vec<String>) -> Option<Vec<u8>> {
         let most = self.limits.subscriptions;
         if self.open().ids.len() >= most {
@@ -192,8 +195,8 @@ impl Subscriptions {
         Some(body)
     }
 
-    /// Takes an id off the list; `false` for one that this connection does not have. What is no id is for the service
-    /// to refuse.
+    /// Removes a subscription; returns `false` if this connection does not have it. Returns `true` for invalid
+    /// parameters, which the service refuses.
     fn forget(&self, params: Option<&RawValue>) -> bool {
         let ids: Option<[String; 1]> = params.and_then(|params| serde_json::from_str(params.get()).ok());
         match ids {
@@ -202,7 +205,7 @@ impl Subscriptions {
         }
     }
 
-    /// From now on these are told what is new.
+    /// Starts sending notifications of these subscriptions.
     pub(super) fn begin(&self, made: Vec<String>) {
         let mut open = self.open();
         let begun = made.iter().filter_map(|id| open.ids.get_mut(id).map(|begun| *begun = true)).count();
@@ -211,7 +214,7 @@ impl Subscriptions {
         }
     }
 
-    /// Sends what is new until the connection is gone; gives the reason where it cannot go on.
+    /// Sends notifications while the connection is open. Returns the reason if it cannot continue.
     pub(super) async fn notify(&self, queue: mpsc::Sender<Outgoing>) -> &'static str {
         let Some(mut changes) = self.service.changes() else { return std::future::pending().await };
         loop {
@@ -230,14 +233,15 @@ impl Subscriptions {
         }
     }
 
-    /// Sends one's notifications; `false` where the service no longer has it.
+    /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
+    /// has the subscription.
     async fn tell(&self, id: &str, queue: &mpsc::Sender<Outgoing>) -> bool {
         let Some(body) = self.call("eth_getFilterChanges", id).await else { return true };
         let Ok(reply) = serde_json::from_slice::<Reply<'_>>(&body) else { return true };
         let results: Vec<&RawValue> =
             reply.result.and_then(|results| serde_json::from_str(results.get()).ok()).unwrap_or_default();
         for result in results {
-            // It may have been ended meanwhile.
+            // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(id) {
                 return true;
             }
@@ -258,7 +262,7 @@ impl Subscriptions {
         self.service.answer_to(&self.subscriber, message.into_bytes()).await.body
     }
 
-    /// The connection is gone.
+    /// Ends all subscriptions of a closed connection.
     pub(super) async fn end(&self) {
         let ids = {
             let mut open = self.open();

@@ -1,4 +1,4 @@
-//! One WebSocket connection: messages in, answers out, pings, and the end of slow consumers.
+//! One WebSocket connection: reads messages, sends answers and pings, and closes when the client reads too slowly.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,22 @@ use super::subscriptions::Subscriptions;
 use crate::budget::Held;
 use crate::service::Caller;
 
-/// Close code "try again later" (RFC 6455 registry), for clients that do not read.
+/// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
-/// Time between two looks whether a client has taken its answers, before more of its messages are read.
+/// The time between two checks whether a client has received enough of its answers to read its next message.
 const UNSENT_PAUSE: Duration = Duration::from_millis(20);
-/// Time for a close frame to leave before the connection is cut.
+/// Time limit for sending the close frame.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Why a connection ends.
+/// The reason why a connection ends.
 enum End {
-    /// The client closed it or went away.
+    /// The client closed the connection or is gone.
     Gone,
-    /// We close it, with this code and reason.
+    /// The server closes the connection with this code and reason.
     Close(u16, &'static str),
 }
 
-/// Serves a connection to its end.
+/// Serves a connection until it ends.
 pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, caller: Caller) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
@@ -61,13 +61,13 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, ca
     subscriptions.end().await;
 }
 
-/// A text on its way to the client, counted until it is sent.
+/// A text to be sent to the client; its bytes are counted until it is sent.
 pub(super) struct Outgoing {
     text: Unsent,
 }
 
 impl Outgoing {
-    /// An answer or notification.
+    /// Makes a message of an answer or notification.
     pub(super) fn new(guest: &Arc<Guest>, text: Vec<u8>, held: Held) -> Self {
         Self { text: guest.sending(text, held) }
     }
@@ -78,7 +78,7 @@ struct Writer {
 }
 
 impl Writer {
-    /// Sends answers and pings until the client stops taking them.
+    /// Sends answers and pings until sending fails.
     async fn write(&mut self, mut queue: mpsc::Receiver<Outgoing>, ping_interval: Duration) -> End {
         let mut pings = tokio::time::interval_at(Instant::now() + ping_interval, ping_interval);
         loop {
@@ -90,7 +90,7 @@ impl Writer {
                         }
                         continue;
                     }
-                    // The reader holds the sender as long as it runs; it decides how this ends.
+                    // The reader has ended and dropped its sender; its result decides how the connection ends.
                     None => return std::future::pending().await,
                 },
                 _ = pings.tick() => Message::Ping(Vec::new().into()),
@@ -101,7 +101,7 @@ impl Writer {
         }
     }
 
-    /// Sends a text; how long that may take is watched elsewhere ([`Guest::stalled`]).
+    /// Sends a text. [`Guest::stalled`] limits the time.
     async fn send(&mut self, mut outgoing: Outgoing) -> bool {
         let (text, _sending) = outgoing.text.take();
         let text = String::from_utf8(text)
@@ -110,7 +110,7 @@ impl Writer {
     }
 }
 
-/// Takes messages; each is answered by its own task, as many at a time as the limits allow.
+/// Reads messages and answers each in its own task, as many at the same time as the limits allow.
 async fn read(
     mut stream: SplitStream<WebSocket>,
     shared: &Shared,
@@ -133,9 +133,9 @@ async fn read(
         };
         let bytes = match message {
             Message::Text(text) => text.as_bytes().to_vec(),
-            // Clients in some languages send everything as binary; the reference reads it as text.
+            // Some client libraries send binary frames; the reference node reads them as text.
             Message::Binary(bytes) => bytes.to_vec(),
-            // The library answers pings, and echoes a close frame while the next message is awaited.
+            // The library answers pings and close frames while the next message is awaited.
             Message::Ping(_) | Message::Pong(_) | Message::Close(_) => continue,
         };
         while tasks.try_join_next().is_some() {}

@@ -1,4 +1,4 @@
-//! The call tracer's objects.
+//! The objects of the call tracer (`callTracer`).
 
 use alloc::{string::String, vec::Vec};
 
@@ -14,7 +14,7 @@ use crate::{
     types::json::{Data, Quantity},
 };
 
-/// A call, creation or destruction with what it caused.
+/// A call, contract creation or self-destruction, with its inner calls and its logs.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Call {
@@ -51,13 +51,13 @@ struct CallLog {
     data: Data,
 }
 
-/// The tree of a transaction, or only its root.
+/// The call tree of a transaction, or only its root.
 pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<Call> {
     let calls = trace.calls.as_ref()?;
     let mut shown: Vec<Option<Call>> =
         calls.nodes.iter().map(|node| (!left_out(node)).then(|| call(node))).collect();
     add_logs(trace, calls, &mut shown);
-    // From the last entry to the first: each is whole when it moves into the one it belongs to.
+    // From the last entry to the first, so that each call is complete when it moves into its parent.
     for index in (1..calls.nodes.len()).rev() {
         let (Some(parent), Some(call)) = (
             calls.nodes.get(index).and_then(|node| node.parent),
@@ -72,18 +72,19 @@ pub(super) fn tree(trace: &TransactionTrace, only_top: bool) -> Option<Call> {
     shown.into_iter().next().flatten().map(in_order)
 }
 
-/// A call whose parts were added last first.
+/// Restores the order of a call's inner calls, which were added in reverse.
 fn in_order(mut call: Call) -> Call {
     call.calls.reverse();
     call
 }
 
-/// Calls of native contracts are not shown, as in the reference.
+/// Whether a call is left out: inner calls of native contracts are, as in the reference node.
 fn left_out(node: &TraceNode) -> bool {
     node.parent.is_some() && node.frame().is_some_and(|start| start.native)
 }
 
-/// Logs under the call that wrote them, a native contract's under its caller, counted by block.
+/// Adds each log to the call that emitted it; logs of a native contract go to its caller. Log indexes count within
+/// the block.
 fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Call>]) {
     let told = calls.logs.len();
     for (count, (node, log)) in calls.logs.iter().enumerate() {
@@ -98,7 +99,7 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Cal
     if told > 0 {
         return;
     }
-    // Logs of a transaction straight to a native contract are known from the receipt only.
+    // Logs of a transaction sent directly to a native contract are only in the receipt.
     if let Some(Some(root)) = shown.first_mut().filter(|_| trace.with_logs) {
         root.logs.extend(trace.receipt.logs.iter().enumerate().map(|(count, log)| CallLog {
             index: trace.first_log.saturating_add(count),
@@ -109,7 +110,7 @@ fn add_logs(trace: &TransactionTrace, calls: &CallTrace, shown: &mut [Option<Cal
     }
 }
 
-/// The nearest shown call that holds an entry.
+/// The innermost shown call around an entry.
 fn writer<'a>(calls: &CallTrace, shown: &'a mut [Option<Call>], mut node: usize) -> Option<&'a mut Call> {
     while shown.get(node)?.is_none() {
         node = calls.nodes.get(node)?.parent?;

@@ -1,4 +1,4 @@
-//! `debug_trace*`: every instruction of transactions, or their calls as a tree.
+//! `debug_trace*`: traces of all instructions of a transaction, or of its calls as a tree.
 
 mod calls;
 mod opcodes;
@@ -90,7 +90,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-/// What a caller wants to see.
+/// The tracer that the request names, with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Options {
     Steps(StepOptions),
@@ -98,7 +98,7 @@ enum Options {
 }
 
 impl Options {
-    /// Reads the options of the second parameter; unknown ones are ignored, as in the reference.
+    /// Reads the options in the second parameter. Unknown ones are ignored, as in the reference node.
     fn read(params: Params<'_>) -> Result<Self, ParamError> {
         let given: BTreeMap<String, Box<RawValue>> = params.object(1, "trace options")?.unwrap_or_default();
         let config: BTreeMap<String, Box<RawValue>> = match given.get("tracerConfig") {
@@ -168,7 +168,7 @@ struct InBlock {
     result: Box<RawValue>,
 }
 
-/// A trace in a list: those of the call tracer name their transaction.
+/// A trace as an element of a block's list. Those of the call tracer include the transaction hash.
 fn in_block(trace: &TransactionTrace, options: Options) -> Result<Box<RawValue>, RpcError> {
     let result = shown(trace, options)?;
     match options {

@@ -1,6 +1,6 @@
-//! Names of opcodes as the reference prints them.
+//! Names of opcodes as the reference node prints them.
 
-/// Codes below 0x60, and above 0x9f.
+/// Names of the opcodes below 0x60 and above 0x9f, in ascending order.
 const NAMES: &[(u8, &str)] = &[
     (0x00, "STOP"),
     (0x01, "ADD"),
@@ -105,7 +105,7 @@ const SWAP: [&str; 16] = [
     "SWAP12", "SWAP13", "SWAP14", "SWAP15", "SWAP16",
 ];
 
-/// The name of an opcode; `None` for one that Rootstock has in no era.
+/// The name of an opcode; `None` for codes that no Rootstock upgrade defines.
 pub(super) fn name(code: u8) -> Option<&'static str> {
     let at = |names: &[&'static str], first: u8| names.get(usize::from(code.saturating_sub(first))).copied();
     match code {
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_by_code() {
+    fn opcodes_have_the_reference_nodes_names() {
         assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
         for (code, text) in
             [(0x60, "PUSH1"), (0x7f, "PUSH32"), (0x8f, "DUP16"), (0x90, "SWAP1"), (0xff, "SUICIDE")]

@@ -1,4 +1,4 @@
-//! The default tracer's (`rskTracer`) objects. Words have no `0x` in them.
+//! The objects of the default tracer (`rskTracer`). Hex strings have no `0x` prefix.
 
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
 
@@ -41,7 +41,7 @@ struct Op<'a> {
     storage: Option<Slots<'a>>,
 }
 
-/// Storage, written as it is serialized: it is repeated with each instruction.
+/// Storage that is formatted while it is serialized, because every instruction repeats it.
 struct Slots<'a>(&'a BTreeMap<U256, U256>);
 
 impl Serialize for Slots<'_> {
@@ -50,7 +50,7 @@ impl Serialize for Slots<'_> {
     }
 }
 
-/// What the reference shows of a transaction that ran no code.
+/// The object that the reference node returns for a transaction that ran no code.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Plain {
@@ -84,10 +84,10 @@ fn slots(storage: &BTreeMap<U256, U256>) -> BTreeMap<String, String> {
     storage.iter().map(|(slot, value)| (word(slot), word(value))).collect()
 }
 
-/// The object of a transaction.
+/// The trace object of a transaction.
 ///
 /// # Errors
-/// None in practice.
+/// Serialization fails, which does not happen for these types.
 pub(super) fn shown(trace: &TransactionTrace, hidden: StepOptions) -> serde_json::Result<Box<RawValue>> {
     match trace.steps.as_ref().and_then(|steps| Some((steps, steps.contract?))) {
         Some((steps, contract)) => to_raw_value(&run(steps, contract, hidden)),
@@ -128,7 +128,7 @@ fn plain(trace: &TransactionTrace) -> Plain {
     Plain {
         program_invoke: (),
         transfer_invoke: Transfer {
-            // A creation without code has none here, as in the reference.
+            // Zero for a contract creation without code, as in the reference node.
             owner_address: address_word(&trace.transaction.to.unwrap_or_default()),
             caller_address: address_word(&trace.sender),
             gas: 0,

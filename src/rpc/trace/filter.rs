@@ -1,4 +1,4 @@
-//! `trace_filter`: a fold over a range of blocks.
+//! `trace_filter`: the traces of a range of blocks.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Traces of one answer at most, and to skip at most, as the reference's `rpc.trace.maxTracesPerRequest`.
+/// The largest `count` and `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
 const MAX_TRACES: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -48,7 +48,7 @@ enum Addresses {
 }
 
 impl Addresses {
-    /// None at all is any.
+    /// Parses a list of addresses. Returns `None`, which matches any address, for a missing or empty list.
     fn parse(given: Option<&Self>) -> Result<Option<Vec<Address>>, ParamError> {
         let list = match given {
             None => return Ok(None),
@@ -61,7 +61,7 @@ impl Addresses {
     }
 }
 
-/// A filter that was understood.
+/// The parsed filter.
 struct Filter {
     from: BlockSelector,
     to: BlockSelector,
@@ -92,7 +92,8 @@ impl Filter {
         })
     }
 
-    /// Sender and receiver are the transaction's; with it come all its traces.
+    /// Whether the filter selects a transaction. Sender and receiver are compared with the transaction's only; a
+    /// selected transaction contributes all its traces.
     fn wants(&self, trace: &TransactionTrace) -> bool {
         let listed = |list: &Option<Vec<Address>>, address: Option<Address>| match list {
             None => true,
@@ -100,13 +101,13 @@ impl Filter {
         };
         let receiver =
             trace.calls.as_ref().and_then(|calls| calls.nodes.first()).and_then(|node| node.frame()?.to);
-        // REMASC's transaction has no sender that could be named.
+        // REMASC's transaction has no sender, so no address matches it.
         let sender = Some(trace.sender).filter(|sender| !sender.is_zero());
         listed(&self.senders, sender) && listed(&self.receivers, receiver)
     }
 }
 
-/// A JSON number, or a decimal one in a string.
+/// Parses a JSON number or a decimal number in a string.
 fn number(
     given: Option<&RawValue>,
     max: usize,
@@ -154,7 +155,7 @@ fn collect(
             return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
         }
         let block = match traces(view, &header, CALLS, None) {
-            // What later blocks lack can come with it.
+            // Later blocks are tried too, so that all missing facts are requested together.
             Err(Failure::Stop(Stop::Lacking(facts))) => {
                 lacking.extend(facts);
                 Vec::new()

@@ -1,4 +1,4 @@
-//! `trace_*`: the calls of transactions, in the reference's (Parity's) shape.
+//! `trace_*`: traces of the calls of transactions, in the format of the reference node (Parity's).
 
 mod filter;
 mod shape;
@@ -66,10 +66,10 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-/// Runs a block again and gives the traces of all its transactions, or of one.
+/// Executes a block again and returns the traces of all its transactions, or of one.
 ///
 /// # Errors
-/// As [`View::replay`]; refused when they are too large to keep.
+/// As [`View::replay`]; also if the traces need more memory than [`MAX_TRACE_BYTES`].
 pub(super) fn traces(
     view: &dyn View,
     header: &VerifiedHeader,
@@ -90,7 +90,7 @@ fn too_large() -> Failure {
 
 const CALLS: Tracer = Tracer::Calls { with_logs: false };
 
-/// Traces of the transaction named by the first parameter, with its block; `None` if it is not mined.
+/// The traces of the transaction in the first parameter, with its block header; `None` if it is not mined.
 fn of_transaction(
     view: &dyn View,
     params: Params<'_>,
@@ -134,7 +134,7 @@ fn block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&shape::traces(&header, &traces(view, &header, CALLS, None)?))
 }
 
-/// A selector with the words that the reference's tracing methods have for a bad one.
+/// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
 pub(super) fn traced_block(selector: Result<BlockSelector, ParamError>) -> Result<BlockSelector, ParamError> {
     tag_in_any_case(selector).map_err(|error| match error {
         ParamError::BlockId(text) => ParamError::BlockNumber(text),

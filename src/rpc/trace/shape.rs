@@ -1,4 +1,4 @@
-//! Trace objects.
+//! The objects of `trace_*` answers.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
@@ -33,7 +33,7 @@ pub(super) struct RpcTrace {
 }
 
 impl RpcTrace {
-    /// Bytes it takes in JSON, about.
+    /// Its approximate size in JSON, in bytes.
     pub(super) fn weight(&self) -> usize {
         let data = |data: &Option<Data>| data.as_ref().map_or(0, |data| data.0.len().saturating_mul(2));
         let result =
@@ -108,14 +108,14 @@ pub(super) fn transaction(header: &VerifiedHeader, trace: &TransactionTrace) -> 
         .collect()
 }
 
-/// Where a shown entry is in the tree of shown entries.
+/// The position of an entry in the tree of shown entries.
 #[derive(Debug, Default)]
 struct Place {
     address: Vec<usize>,
     children: usize,
 }
 
-/// Places of the entries that are shown. As in the reference, calls of native contracts are left out.
+/// The positions of the shown entries by their index. Calls of native contracts are left out, as in the reference node.
 fn places(calls: &CallTrace) -> BTreeMap<usize, Place> {
     let mut places = BTreeMap::<usize, Place>::new();
     for (index, node) in calls.nodes.iter().enumerate() {
@@ -165,7 +165,7 @@ fn action(node: &TraceNode) -> Action {
     }
 }
 
-/// A creation; only those by contracts say by which opcode.
+/// The action of a contract creation. Only creations by contracts name the opcode.
 fn creation(start: &FrameStart, inner: bool) -> Action {
     let method = if start.kind == FrameKind::Create2 { "create2" } else { "create" };
     Action {
@@ -203,7 +203,7 @@ fn error(close: &FrameClose) -> Option<String> {
     close.failure.map(|failure| failure.map_or("Reverted", halt_text).into())
 }
 
-/// A halt in the words that Parity's traces have for it.
+/// The error text of a halt in Parity's traces.
 pub(in crate::rpc) fn halt_text(reason: HaltReason) -> &'static str {
     match reason {
         HaltReason::OutOfGas => "Out of gas",
