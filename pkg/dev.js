@@ -1,5 +1,5 @@
-// A complete Rootstock development chain as an EIP-1193 provider: no node, no upstream, nothing leaves the machine.
-// The module holds the light client too, so that a page which uses both loads one.
+// A complete Rootstock development chain as an EIP-1193 provider. It needs no node and no network. The module
+// contains the light client too, so that a page that uses both loads one module.
 import { instantiate } from './dist/rootlight_dev.js';
 import { connectWith } from './connect.js';
 import { withEvents } from './events.js';
@@ -12,16 +12,16 @@ import { webSocketTransport } from './websocket.js';
 
 export { httpTransport, webSocketTransport };
 
-/** Loads the WebAssembly module; `startDevChain` and `connect` do it by themselves. */
+/** Loads the WebAssembly module. `startDevChain` and `connect` call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));
 
-/** As in index.js. */
+/** As `connect` in index.js. */
 export const connect = (options) => connectWith(load, instantiate, options);
 
-/** Milliseconds between two looks at a chain that may mine by the clock. */
+/** Milliseconds between two polls of the subscriptions, because the chain may mine by the clock. */
 const LOOK = 200;
 
-/** Bytes of randomness that a chain's own keys and names come from. */
+/** Bytes of randomness from which the chain derives its random keys and ids. */
 const SECRET = 32;
 
 const text = (value) => (value === undefined ? undefined : String(value));
@@ -38,10 +38,10 @@ export async function startDevChain(options = {}) {
   const config = JSON.stringify({ ...rest, balance: text(balance), blockTime: text(blockTime), genesis: allocation });
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
   let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
-  // A promise even where the answer is there at once: what is thrown becomes a rejection.
+  // `life.run` returns a promise even for synchronous work, so that exceptions become rejections.
   const events = withEvents((call, quiet) => life.run(() => result(chain.request(message(call))), quiet), LOOK);
   life.onEnd((reason) => {
-    // Nothing holds the chain, and so its memory, any longer.
+    // Drops the last reference to the chain, so that its memory can be freed.
     chain.close();
     chain = undefined;
     events.close(reason);

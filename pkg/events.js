@@ -1,19 +1,19 @@
-// EIP-1193 events out of a module's answers: `eth_subscribe` installs a subscription in the module, and what is new of
-// it is asked for whenever the module reports that its chain has changed.
+// EIP-1193 events: `eth_subscribe` makes a subscription in the module, and this file polls it whenever the module
+// reports that its chain has changed.
 import { disconnected, failure } from './life.js';
 
-/** The module's code for a subscription that it no longer has: a page may sleep for longer than it is kept. */
+/** The module's error code for a subscription that has expired, for instance while the page was suspended. */
 const NOT_FOUND = -32000;
 
-/** JSON-RPC: the parameters are unusable. */
+/** JSON-RPC error code of invalid parameters. */
 const INVALID_PARAMS = -32602;
 
-/** Methods after which there may be something to tell. */
+/** Methods after which new events may be due. */
 const SENDS = /^eth_send|^evm_|^anvil_|^hardhat_|^mnr_submit/;
 
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
-/** A call as it is now, whatever becomes of the caller's objects. */
+/** A copy of a call that does not change when the caller changes its objects. */
 function copied({ method, params }) {
   try {
     return structuredClone({ method, params });
@@ -23,13 +23,13 @@ function copied({ method, params }) {
 }
 
 /**
- * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<unknown>} ask the module;
- * quietly where nobody waits for it
- * @param {number} interval milliseconds between two looks while nothing is reported
+ * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<unknown>} sends a call to
+ * the module; `quiet` if no caller waits for the result @param {number} interval milliseconds between two polls while
+ * the module reports no change
  */
 export function withEvents(ask, interval) {
   const listeners = new Map();
-  /** Subscriptions by the id that their owner knows: see {@link added}. */
+  /** Subscriptions by the id that the caller knows: see {@link added}. */
   const subscriptions = new Map();
   let timer;
   let closed;
@@ -44,16 +44,16 @@ export function withEvents(ask, interval) {
     }
   }
 
-  /** The head's number now; undefined where the module refuses to say. */
+  /** The number of the current head; undefined if the module refuses to answer. */
   const head = () => ask({ method: 'eth_blockNumber', params: [] }, true).then(Number, () => undefined);
 
-  /** Keeps a subscription: how it was made, its id in the module now, and the block up to which all was told. */
+  /** Stores a subscription: its call, its id in the module, and the block up to which all events were emitted. */
   function added(subscription, call, seen) {
     subscriptions.set(subscription, { call, id: subscription, seen, looking: false, again: false });
     watch();
   }
 
-  /** Makes a subscription again that the module has dropped, and tells which blocks it may have missed. */
+  /** Renews a subscription that the module has dropped, and emits which blocks it may have missed. */
   async function renew(subscription, made) {
     const seen = await made.seen;
     made.id = await ask(made.call, true);
@@ -65,26 +65,26 @@ export function withEvents(ask, interval) {
     emit('message', { type: 'rootlight_gap', data });
   }
 
-  /** Tells what is new of one subscription. What cannot be proven now is told later. */
+  /** Emits the new events of one subscription. Events that cannot be proven now are emitted later. */
   async function tell(subscription, made) {
     const seen = head();
     let results;
     try {
       results = await ask({ method: 'eth_getFilterChanges', params: [made.id] }, true);
     } catch (error) {
-      // Where it cannot be made again now, it is tried at the next look.
+      // If it cannot be renewed now, the next poll tries again.
       if (error.code === NOT_FOUND && subscriptions.has(subscription)) await renew(subscription, made).catch(() => {});
       return;
     }
     made.seen = seen;
     for (const result of results) {
-      // It may have been ended by what was told before.
+      // A listener may have ended the subscription.
       if (!subscriptions.has(subscription)) return;
       emit('message', { type: 'eth_subscription', data: { subscription, result } });
     }
   }
 
-  /** Looks at one subscription, once at a time: a look that hangs keeps nothing from the others. */
+  /** Polls one subscription, one poll at a time. A poll that hangs does not delay other subscriptions. */
   async function look(subscription, made) {
     made.again = true;
     if (made.looking) return;
@@ -96,7 +96,7 @@ export function withEvents(ask, interval) {
     made.looking = false;
   }
 
-  /** The module's chain may have changed. */
+  /** Polls all subscriptions, because the module's chain may have changed. */
   const changed = () => Promise.all(Array.from(subscriptions, ([subscription, made]) => look(subscription, made)));
 
   function watch() {
@@ -105,7 +105,7 @@ export function withEvents(ask, interval) {
       timer = undefined;
     } else if (timer === undefined) {
       timer = setInterval(changed, interval);
-      // Node.js is not kept running for it.
+      // The timer does not keep Node.js running.
       timer.unref?.();
     }
   }
@@ -137,7 +137,7 @@ export function withEvents(ask, interval) {
 
   return {
     changed,
-    /** What a provider shows of all this. */
+    /** The public methods of a provider. */
     provider: {
       request,
       on(event, listener) {
@@ -151,7 +151,7 @@ export function withEvents(ask, interval) {
         return this;
       },
     },
-    /** Ends all subscriptions, for a reason. */
+    /** Ends all subscriptions and emits `disconnect` with the reason. */
     close(reason = disconnected('the provider is closed')) {
       closed = reason;
       subscriptions.clear();

@@ -1,5 +1,5 @@
-// Rootlight: a Rootstock light client as an EIP-1193 provider. Answers are checked against proof of work in
-// WebAssembly; this file only connects it to the network.
+// Rootlight: a Rootstock light client as an EIP-1193 provider. The WebAssembly module verifies answers against proof
+// of work; this file connects it to the network.
 import { instantiate } from './dist/rootlight.js';
 import { connectWith } from './connect.js';
 import { load as bring, once } from './load.js';
@@ -8,11 +8,11 @@ import { webSocketTransport } from './websocket.js';
 
 export { httpTransport, webSocketTransport };
 
-/** Loads the WebAssembly module; `connect` does it by itself. */
+/** Loads the WebAssembly module. `connect` calls it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_bg.wasm', import.meta.url), source));
 
 /**
- * Verifies the chain from a checkpoint to the upstream's head, then answers from it.
+ * Verifies the chain from a checkpoint to the upstream's head, then returns a provider that answers from it.
  * @param {import('./index.js').ConnectOptions} options
  */
 export const connect = (options) => connectWith(load, instantiate, options);

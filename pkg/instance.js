@@ -1,14 +1,14 @@
-// One instance of a WebAssembly module for each client. What ends an instance (its memory is full, a check of its own
-// fails) is told to the one client that lives in it.
+// One instance of a WebAssembly module for each client. An error that ends an instance (its memory is full, an
+// internal check fails) ends this client only.
 import { disconnected } from './life.js';
 
-/** What calls into an instance that has ended return: nothing, for glue that takes it apart. */
+/** The result of calls into an instance that has ended: an empty list, which the glue code can destructure. */
 const NOTHING = Object.freeze([]);
 
 const MIB = 2 ** 20;
 
 /**
- * @param {(host: object) => {init: Function}} instantiate as pkg/scripts/factory.mjs makes it
+ {init: Function}} instantiate as pkg/scripts/factory.mjs makes it => * @param {(host: object) => {init: Function}} instantiate the factory that pkg/scripts/factory.mjs generates
  * @param {WebAssembly.Module} module
  * @param {ReturnType<typeof import('./life.js').newLife>} life ends when the instance does, and ends its pauses
  */
@@ -23,14 +23,14 @@ export async function instance(instantiate, module, life) {
   return rest;
 }
 
-/** Exports of an instance. The first that throws ends it: whatever comes out of there has left its memory half changed. */
+/** Wraps the exports of an instance. The first exception ends the instance, because its memory may be inconsistent then. */
 function guarded(exports, onEnd) {
   let depth = 0;
   let end;
   let told = false;
   const wrapped = (work) => (...args) => {
     if (end) {
-      // Below a call that is still on its way, that one must not go on either.
+      // Inside another call into the instance, that call must not continue either.
       if (depth > 0) throw end;
       return NOTHING;
     }
@@ -53,7 +53,7 @@ function guarded(exports, onEnd) {
   return Object.fromEntries(entries.map(([name, value]) => [name, typeof value === 'function' ? wrapped(value) : value]));
 }
 
-/** Pauses that do not keep Node.js running and are over when their client is. */
+/** Makes pauses that do not keep Node.js running and end with their client. */
 function sleeper(life) {
   const sleeping = new Set();
   life.onEnd(() => {

@@ -1,23 +1,24 @@
-// How long a provider lives, and what is under way in it: whatever ends it, nobody waits for ever.
+// The lifetime of a provider and its pending calls. When the provider ends, for whatever reason, all pending calls
+// are rejected.
 
 /** EIP-1193: the provider is disconnected from all chains. */
 const DISCONNECTED = 4900;
 
-/** Longest interval that timers take, in milliseconds. */
+/** The longest delay that timers accept, in milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
-/** An error as EIP-1193 wants it. */
+/** An error with a code, as EIP-1193 requires. */
 export const failure = (code, message) => Object.assign(new Error(message), { code });
 
-/** What a provider says that has ended. */
+/** The error of a provider that has ended. */
 export const disconnected = (message) => failure(DISCONNECTED, message);
 
 /**
- * The life of one provider. While something of the caller's is under way, Node.js is kept running: what the provider
- * itself waits with does not, and a script that awaits an answer would end in silence between two exchanges.
+ * The lifetime of one provider. Pending calls keep Node.js running. The provider's own timers do not, so without this
+ * a script that awaits an answer would exit between two exchanges.
  */
 export function newLife() {
-  /** What ends each wait that is under way. */
+  /** The functions that end the pending calls. */
   const waits = new Set();
   const ends = [];
   let ended;
@@ -31,7 +32,7 @@ export function newLife() {
   }
 
   return {
-    /** Why it has ended; undefined while it goes on. */
+    /** The reason for the end; undefined before the end. */
     get reason() {
       return ended?.reason;
     },
@@ -39,10 +40,8 @@ export function newLife() {
       return ended !== undefined;
     },
     /**
-     * Does some work, and settles as it does, or is rejected once this life ends. `quiet` work is not the caller's.
-     * @template T
-     * @param {() => T | Promise<T>} work
-     * @returns {Promise<T>}
+     * Runs some work. The promise settles as the work does, or is rejected when the provider ends. `quiet` work does
+     * not keep Node.js running. @template T @param {() => T | Promise<T>} work @returns {Promise<T>}
      */
     run(work, quiet = false) {
       if (ended) return Promise.reject(ended.reason);
@@ -62,12 +61,12 @@ export function newLife() {
         }
       });
     },
-    /** Does something at the end, or at once if that is over; the first registered comes first. */
+    /** Registers work for the end; runs it at once if the provider has ended. Work runs in the order of registration. */
     onEnd(work) {
       if (ended) work(ended.reason);
       else ends.push(work);
     },
-    /** Ends it, for a reason that all who wait are given. Only the first end counts. */
+    /** Ends the provider and rejects all pending calls with the reason. Later calls have no effect. */
     end(reason) {
       if (ended) return;
       ended = { reason };
@@ -77,7 +76,7 @@ export function newLife() {
   };
 }
 
-/** Ends a life when the caller's signal says so, or when its time is over; returns what stops waiting for that. */
+/** Ends a provider when the caller's signal aborts or the time is over. Returns a function that cancels this. */
 export function limited(life, signal, timeout) {
   const abort = () => life.end(signal.reason);
   if (signal?.aborted) abort();

@@ -1,16 +1,16 @@
-// Brings a module's bytes to the engine: by fetch on a page or in a worker, from disk in Node.js.
+// Loads a module: with fetch on a page or in a worker, from disk in Node.js.
 
 const FILES = 'node:fs/promises';
 
 /**
  * Compiles a module.
- * @param {URL} url where the module lies beside this package
- * @param {unknown} [source] what the caller gave instead: a URL, a Request, a Response, bytes or a WebAssembly.Module
+ * @param {URL} url the module file of this package
+ * @param {unknown} [source] given by the caller instead: a URL, a Request, a Response, bytes or a WebAssembly.Module
  * @returns {Promise<WebAssembly.Module>}
  */
 export async function load(url, source) {
   if (source === undefined && url.protocol === 'file:') {
-    // The name is a variable so that bundlers for browsers leave it alone; a page never comes here.
+    // The name is a variable so that bundlers for browsers do not resolve it. Pages do not run this line.
     const { readFile } = await import(/* @vite-ignore */ /* webpackIgnore: true */ FILES);
     return WebAssembly.compile(await readFile(url));
   }
@@ -19,12 +19,12 @@ export async function load(url, source) {
   if (given instanceof ArrayBuffer || ArrayBuffer.isView(given)) return WebAssembly.compile(given);
   const response = given instanceof Response ? given : await fetch(given);
   if (!response.ok) throw new Error(`the WebAssembly module cannot be loaded: HTTP status ${response.status}`);
-  // Servers that do not know the type make engines refuse to compile while the bytes come.
+  // Engines refuse streaming compilation of other content types, which servers send that do not know `.wasm`.
   const streams = response.headers.get('content-type') === 'application/wasm';
   return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** Loads once; a failed attempt can be repeated. A module that is compiled already is taken as it is. */
+/** Loads once; a failed attempt can be repeated. Returns a compiled module unchanged. */
 export function once(work) {
   let running;
   return (source) => {

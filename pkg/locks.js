@@ -1,11 +1,11 @@
-// Locks among clients of one process, with as much of the Web Locks API as store.js uses.
+// Locks among the clients of one process, with the part of the Web Locks API that store.js uses.
 
 export function localLocks() {
-  /** By name, what resolves when the lock is free. */
+  /** For each held lock, by name, a promise that resolves when the lock is free. */
   const held = new Map();
 
   return {
-    /** Does some work while it holds a lock; with `ifAvailable` it does not wait, and the work is given null. */
+    /** Runs some work while holding a lock. With `ifAvailable` it does not wait: the work gets null if the lock is held. */
     async request(name, { ifAvailable, signal }, work) {
       while (held.has(name)) {
         if (ifAvailable) return work(null);

@@ -1,17 +1,17 @@
-// EIP-1193 calls to JSON-RPC messages, and their answers back.
+// Converts EIP-1193 calls to JSON-RPC requests, and responses to results.
 import { failure } from './life.js';
 
-/** JSON-RPC: the request itself is unusable. */
+/** JSON-RPC error code of an invalid request. */
 export const INVALID_REQUEST = -32600;
 
-/** JSON-RPC: something broke on our side. */
+/** JSON-RPC error code of an internal error. */
 const INTERNAL = -32603;
 
-/** What servers answer for a revert, and what wallets expect: some libraries decode its reason for that code only. */
+/** Error codes of a revert: that of servers, and that of wallets. Some libraries decode the reason only for the latter. */
 const REVERTED_ON_SERVER = -32015;
 const REVERTED = 3;
 
-/** The JSON-RPC request for what the caller passed. */
+/** The JSON-RPC request for a call. */
 export function message(call) {
   if (call === null || typeof call !== 'object') throw failure(INVALID_REQUEST, 'request takes an object with method and params');
   const { method, params } = call;
@@ -22,7 +22,7 @@ export function message(call) {
   }
 }
 
-/** The result in a JSON-RPC answer; throws its error. */
+/** The result in a JSON-RPC response. Throws its error. */
 export function result(answer) {
   if (answer === undefined) throw failure(INTERNAL, 'no answer');
   const { result: value, error } = JSON.parse(answer);
@@ -31,7 +31,7 @@ export function result(answer) {
   throw Object.assign(failure(code, error.message), 'data' in error && { data: error.data });
 }
 
-/** Does some work of the module's; what it throws are texts about options. */
+/** Runs work of the module that parses options. The strings that it throws become errors. */
 export function withOptions(work) {
   try {
     return work();

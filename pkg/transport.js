@@ -1,24 +1,24 @@
-// One JSON-RPC exchange with an upstream node over HTTP. It moves bytes; what they are worth is decided elsewhere.
+// JSON-RPC exchanges with an upstream over HTTP. This file moves bytes; the module verifies them.
 
-/** How long one exchange may take, in milliseconds: a batch of blocks from a slow node takes seconds. */
+/** Time limit of one exchange, in milliseconds. A batch of blocks from a slow node takes seconds. */
 const TIMEOUT = 20_000;
 
-/** Most bytes taken from one answer: a batch of 50 full blocks stays below it. */
+/** Size limit of one answer, in bytes. A batch of 50 full blocks is smaller. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
-/** Nodes answer JSON-RPC errors with 200 or 400. */
+/** HTTP statuses with a JSON-RPC response; nodes send errors with 200 or 400. */
 const SPEAKING = new Set([200, 400]);
 
 /**
- * An address and the header for the user and the password in it, as every HTTP client but fetch makes of them: fetch
- * refuses such an address, and quotes all of it.
+ * Splits an address with user and password into the address and the header for them, as HTTP clients other than fetch
+ * do. fetch refuses such addresses with an error that contains the whole address.
  */
 function withoutUser(given) {
   let url;
   try {
     url = new URL(given, globalThis.location?.href);
   } catch {
-    throw new TypeError('the upstream\'s address is none');
+    throw new TypeError('the upstream\'s address is not a URL');
   }
   if (!url.username && !url.password) return { url };
   const pair = new TextEncoder().encode([url.username, url.password].map(decodeURIComponent).join(':'));
@@ -54,10 +54,10 @@ export function httpTransport(given, options = {}) {
   };
 }
 
-/** Statuses of a node that asks for a pause. */
+/** HTTP statuses of a node that asks clients to wait. */
 const BUSY = new Set([429, 503]);
 
-/** `retryAfter`, where there is one, is in seconds; null where the node does not say how long. */
+/** The error for an HTTP status. For a busy node it has `retryAfter` in seconds, or null if the node names no time. */
 function failed({ status, headers }) {
   const error = new Error(`HTTP status ${status}`);
   if (!BUSY.has(status)) return error;

@@ -1,13 +1,13 @@
-// Checks of data at hand, without network and without the EVM: a small module of its own.
+// Verifies given data without network access. The module is small because it contains no EVM.
 import { instantiate } from './dist/rootlight_verify.js';
 import { instance } from './instance.js';
 import { newLife } from './life.js';
 import { load as bring, once } from './load.js';
 
-/** Loads the WebAssembly module; the checks need it. */
+/** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
 
-/** A document that does not prove what it says: `rule` is the one that is broken, `passed` what was shown before. */
+/** The error for a document that does not hold: `rule` is the broken rule, `passed` the facts proven before it. */
 export class VerificationError extends Error {
   constructor({ rule, reason, passed }) {
     super(`${rule}: ${reason}`);
@@ -17,7 +17,7 @@ export class VerificationError extends Error {
   }
 }
 
-/** The instance that checks, until something ends it. */
+/** A promise of the module's instance; undefined if there is none or it has ended. */
 let checks;
 
 async function begin() {
@@ -28,7 +28,7 @@ async function begin() {
   return { life, ...(await instance(instantiate, await load(), life)) };
 }
 
-/** Does some work with the module; where that ends the module, the next work gets another one. */
+/** Runs some work with the module. If the work ends the instance, the next call makes another one. */
 async function checked(work) {
   checks ??= begin().catch((error) => {
     checks = undefined;

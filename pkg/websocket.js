@@ -1,16 +1,17 @@
-// JSON-RPC exchanges with an upstream node over one WebSocket. As transport.js it moves bytes, and believes nothing.
+// JSON-RPC exchanges with an upstream over one WebSocket. Like transport.js, this file moves bytes; the module
+// verifies them.
 
-/** How long one exchange may take, in milliseconds. */
+/** Time limit of one exchange, in milliseconds. */
 const TIMEOUT = 20_000;
 
-/** Most characters taken from one answer. */
+/** Size limit of one answer, in characters. */
 const MAX_LENGTH = 32 * 1024 * 1024;
 
-/** Pauses between connections that fail, in milliseconds: the first, and the longest. */
+/** Pauses after a failed connection, in milliseconds: the first, and the longest. */
 const PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
-/** Asks to be told of new blocks; calls have ids from 1. An upstream that does not know the method says so to nobody. */
+/** Subscribes to new blocks. Calls have ids from 1, so an error response to this request (id 0) is ignored. */
 const SUBSCRIBE = '{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}';
 
 /**
@@ -21,7 +22,7 @@ export function webSocketTransport(url, options = {}) {
   const { timeout = TIMEOUT, maxLength = MAX_LENGTH, WebSocket = globalThis.WebSocket } = options;
   if (!WebSocket) throw new Error('this runtime has no WebSocket: give webSocketTransport one');
   const host = hostOf(url);
-  /** Exchanges under way, oldest first, by the first of their ids. */
+  /** Pending exchanges, oldest first, by the first id of each. */
   const waiting = new Map();
   let socket;
   let failures = 0;
@@ -29,7 +30,7 @@ export function webSocketTransport(url, options = {}) {
   let onHead;
   let closed = false;
 
-  /** A connection on its way. The engine's own error would quote the whole address. */
+  /** Opens a connection. The engine's own error would contain the whole address, so it is replaced. */
   function opened() {
     try {
       return new WebSocket(url);
@@ -54,7 +55,10 @@ export function webSocketTransport(url, options = {}) {
     return opening;
   }
 
-  /** Ends the connection and what waits on it. The next one is made when it is needed, after a pause that grows. */
+  /**
+   * Ends the connection and rejects the pending exchanges. The next exchange opens another one, after a pause that grows
+   * with each failure.
+   */
   function lost(error) {
     const old = socket;
     socket = undefined;
@@ -70,13 +74,13 @@ export function webSocketTransport(url, options = {}) {
       return;
     }
     const message = parsed(text);
-    // Only a hint to look: nothing in it is read.
+    // The notification is only a hint to poll; its contents are ignored.
     if (message?.method === 'eth_subscription') {
       onHead?.();
       return;
     }
     const id = idOf(message);
-    // A refusal that names no call is of whatever is oldest.
+    // A response without an id belongs to the oldest exchange.
     const exchange = id === undefined ? waiting.values().next().value : owner(id);
     if (!exchange) return;
     failures = 0;
@@ -89,8 +93,8 @@ export function webSocketTransport(url, options = {}) {
   function transport(body) {
     return new Promise((resolve, reject) => {
       const calls = [parsed(body)].flat();
-      // Two clients on one connection: neither could tell whose answer it is.
-      if (calls.some(({ id }) => owner(id))) throw new Error('a call of this id is under way');
+      // Two clients share the transport and use the same ids, so their responses could not be told apart.
+      if (calls.some(({ id }) => owner(id))) throw new Error('a call with this id is pending: each client needs its own transport');
       const socket = connection();
       const first = calls[0].id;
       const timer = setTimeout(() => lost(new Error(`no answer in ${timeout} ms`)), timeout);
@@ -123,7 +127,7 @@ function hostOf(url) {
   try {
     return new URL(url, globalThis.location?.href).host;
   } catch {
-    throw new TypeError('the upstream\'s address is none');
+    throw new TypeError('the upstream\'s address is not a URL');
   }
 }
 
@@ -135,7 +139,7 @@ function parsed(text) {
   }
 }
 
-/** The first id in an answer, if there is one. */
+/** The first id in a response; undefined if it has none. */
 function idOf(message) {
   const answers = Array.isArray(message) ? message : [message];
   return answers.map((answer) => answer?.id).find((id) => typeof id === 'number');

@@ -51,7 +51,7 @@ test('a call under the id of one that is under way is refused, and takes nothing
   const transport = start();
   const first = ask(transport, 1, 2);
   FakeSocket.last.open();
-  for (const ids of [[1], [2], [2, 3], [0, 1]]) await assert.rejects(ask(transport, ...ids), /a call of this id is under way/);
+  for (const ids of [[1], [2], [2, 3], [0, 1]]) await assert.rejects(ask(transport, ...ids), /a call with this id is pending/);
   const next = ask(transport, 3);
   FakeSocket.last.say('[{"id":1},{"id":2}]');
   FakeSocket.last.say('{"id":3}');

@@ -1,8 +1,8 @@
-//! `cargo xtask abuse`: the server under abuse over loopback, with figures.
+//! `cargo xtask abuse`: measures the server under abuse over loopback.
 
 use std::process::{Command, ExitCode};
 
-/// Builds the program and what abuses it, then runs the abuses named, or all.
+/// Builds the program and the abusing client, then runs the named kinds of abuse, or all.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let build = |arguments: &[&str]| {
@@ -15,7 +15,7 @@ pub(crate) fn run(names: &[&str]) -> ExitCode {
     if !build(&["--bin", "rootlight"]) || !build(&["--example", "abuse"]) {
         return ExitCode::FAILURE;
     }
-    // `ABUSED` is another program to abuse, such as an older one.
+    // `ABUSED` names another server program, for instance of an older version.
     let binary = std::env::var("ABUSED").unwrap_or_else(|_| "target/release/rootlight".to_owned());
     let run = Command::new("target/release/examples/abuse").arg(binary).args(names).status();
     if run.is_ok_and(|status| status.success()) {

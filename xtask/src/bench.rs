@@ -1,10 +1,11 @@
-//! `cargo xtask bench`: ratios within one run, natively and in WebAssembly.
+//! `cargo xtask bench`: ratios of times within one run, natively and in WebAssembly.
 
 use std::process::ExitCode;
 
 use crate::shell::{find, Cmd};
 
-/// Without arguments the ratios of docs/benchmarks.md; ARGS go to criterion, natively.
+/// Without arguments, prints the ratios of docs/benchmarks.md. Otherwise passes the arguments to criterion, natively
+/// only.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let args = args.strip_prefix(&["--"]).unwrap_or(args);
     let native = Cmd::new("cargo bench --locked --package rootlight-bench --");
@@ -34,7 +35,8 @@ fn driver() -> Result<String, String> {
     Ok(driver.to_string_lossy().into_owned())
 }
 
-/// The header ratio in an engine, built as the package is; what it prints stands between the runner's lines.
+/// Measures the ratio for headers in a WebAssembly engine, built with the package's profile. The result is printed
+/// among the lines of the test runner.
 fn wasm(engine: &[&str], test: &str) -> Result<(), String> {
     Cmd::new("wasm-pack test --mode no-install")
         .args(engine)

@@ -1,4 +1,4 @@
-//! Client libraries (ethers, viem, web3.py) against the development chain.
+//! Tests of client libraries (ethers, viem, web3.py) against the development chain.
 
 use std::path::{Path, PathBuf};
 
@@ -14,21 +14,21 @@ fn newer(made: &Path, from: &Path) -> bool {
     age(made).is_some() && age(made) >= age(from)
 }
 
-/// The JavaScript libraries and the compiler, as tests/clients/package-lock.json names them.
+/// Installs the JavaScript libraries and the Solidity compiler in tests/clients/package-lock.json.
 pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
     let lock = folder().join("package-lock.json");
     if newer(&folder().join("node_modules/.package-lock.json"), &lock) {
-        return Ok("there".into());
+        return Ok("installed already".into());
     }
     log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("tests/clients"))?;
     Ok("installed".into())
 }
 
-/// web3.py, in a Python environment under target/.
+/// Installs web3.py in a Python environment under target/.
 pub(crate) fn python_packages(log: &mut Log) -> Outcome {
     let (wanted, stamp) = (folder().join("requirements.txt"), environment().join("installed"));
     if newer(&stamp, &wanted) {
-        return Ok("there".into());
+        return Ok("installed already".into());
     }
     if find("python3").is_none() || ask("python3", &["-c", "import ensurepip"]).is_none() {
         let root_user = ask("id", &["-u"]).as_deref() == Some("0");
@@ -54,7 +54,7 @@ fn python() -> PathBuf {
     environment().join("bin/python")
 }
 
-/// Compiles the test contract; where it is.
+/// Compiles the test contract and returns its path.
 pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
     let made = target_dir().join("clients");
     log.run(Cmd::new("node tests/clients/compile.mjs").arg(&made))?;
@@ -63,7 +63,7 @@ pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
 
 /// Builds the server and the test contract, then runs all libraries' tests.
 pub(crate) fn test(log: &mut Log) -> Outcome {
-    // As the native tests built it.
+    // Already built if the native tests ran before.
     log.run(Cmd::new("cargo build --locked --package rootlight-native"))?;
     let token = compile(log)?;
     let with = |cmd: Cmd| {

@@ -1,4 +1,4 @@
-//! Fuzz targets, by hand: they run for minutes each.
+//! `cargo xtask fuzz`: runs fuzz targets for some minutes each.
 
 use std::process::ExitCode;
 
@@ -6,7 +6,7 @@ use crate::shell::{ask, Cmd};
 use crate::steps::Run;
 use crate::tools;
 
-/// Longest input tried: above every real header, transaction and proof of the recordings.
+/// The longest input, in bytes. Every header, transaction and proof of the recordings is shorter.
 const MAX_INPUT: &str = "-max_len=65536";
 
 /// `--minutes N [TARGET..]`.
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     if !run.step("setup: cargo-fuzz", tools::cargo_fuzz) {
         return run.finish();
     }
-    // Recorded headers, proofs and requests to start from; what is there already stays.
+    // Adds recorded headers, proofs and requests as seeds; existing corpus files stay.
     if !run
         .step("seeds", |log| log.run(Cmd::new("cargo run --quiet --example seeds").within("fuzz")).map(lines))
     {
@@ -45,12 +45,13 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     run.finish()
 }
 
-/// The number of inputs per target, on one line.
+/// Joins the seed counts of the targets into one line.
 fn lines(output: String) -> String {
     output.lines().filter(|line| !line.starts_with("skipped")).collect::<Vec<_>>().join(", ")
 }
 
-/// Sanitizer coverage is unstable in rustc; the stable toolchain is told to allow it, so that none other is needed.
+/// The command that runs one target. Coverage instrumentation is unstable in rustc; `RUSTC_BOOTSTRAP` allows it on
+/// the stable toolchain, so that no nightly toolchain is needed.
 fn fuzz_command(target: &str, minutes: u64) -> Cmd {
     let seconds = minutes * 60;
     Cmd::new("cargo fuzz run --sanitizer none")

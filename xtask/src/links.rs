@@ -1,4 +1,4 @@
-//! Documents: every relative link in a tracked Markdown file leads to a file that is there.
+//! Checks that every relative link in a tracked Markdown file leads to an existing file.
 
 use std::path::Path;
 
@@ -21,11 +21,11 @@ pub(crate) fn check(_log: &mut Log) -> Outcome {
     if dead.is_empty() {
         Ok(format!("{} documents", list.lines().count()))
     } else {
-        Err(format!("links that lead nowhere:\n    {}", dead.join("\n    ")))
+        Err(format!("links to missing files:\n    {}", dead.join("\n    ")))
     }
 }
 
-/// Targets of `[text](target)` that are files of this repository, without their anchors.
+/// The targets of `[text](target)` links that are relative paths, without their anchors.
 fn relative_links(text: &str) -> Vec<&str> {
     text.match_indices("](")
         .filter_map(|(at, mark)| text.get(at + mark.len()..)?.split([')', ' ', '\n']).next())
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_to_files_are_found() {
+    fn links_to_files_are_found_and_other_links_ignored() {
         let text = "see [a](docs/a.md#part), [b](https://example.org/x.md), [c](#here) and [d](LICENSE-MIT)";
         assert_eq!(relative_links(text), ["docs/a.md", "LICENSE-MIT"]);
     }

@@ -1,7 +1,6 @@
-//! `cargo xtask`: everything this repository is built and tested with.
-//!
-//! Plain Rust over the ordinary clients (cargo, rustup, npm, apt-get), so that a machine with rustup, Node.js and
-//! Debian's package tools needs nothing else. `cargo xtask help` lists the tasks.
+//! `cargo xtask`: the tasks that build, test and measure this repository.  The tasks call cargo, rustup, npm and
+//! apt-get, so a machine with rustup, Node.js and Debian's package tools needs nothing else. `cargo xtask help` lists
+//! them.
 
 mod abuse;
 mod bench;
@@ -21,7 +20,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
-  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds the long ones
+  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds the slow ones
                                (parts: cargo xtask test --list); -v shows the output of each command
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size

@@ -1,4 +1,5 @@
-//! `cargo xtask bench nodes` and `light`: the development chain beside other nodes, and the light client, over loopback.
+//! `cargo xtask bench nodes` and `light`: compare the development chain with other nodes, and measure the light
+//! client, over loopback.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,11 +8,11 @@ use crate::clients;
 use crate::shell::{root, target_dir, Cmd, Log};
 use crate::steps::{Outcome, Run};
 
-/// The release of anvil that rates are compared with.
+/// The release of anvil to compare with.
 const ANVIL: &str = "1.7.1";
 
-/// Builds and installs what is compared, then runs bench/compare. The reference node takes part where `REFERENCE` and
-/// `REFERENCE_EXECUTE` say how to start it.
+/// Builds and installs the nodes, then runs the scripts of bench/compare. The reference node takes part if
+/// `REFERENCE` and `REFERENCE_EXECUTE` say how to start it.
 pub(crate) fn run() -> ExitCode {
     let mut run = Run::new(false);
     let ready = run.step("setup: packages from npm", clients::npm_packages)
@@ -22,7 +23,7 @@ pub(crate) fn run() -> ExitCode {
     run.finish_with(outcome)
 }
 
-/// `cargo xtask bench light`: the light client over loopback. The real headers take part where the recordings are.
+/// `cargo xtask bench light`: the light client over loopback. Includes real headers if the recordings are found.
 pub(crate) fn light() -> ExitCode {
     let mut run = Run::new(false);
     let ready = run.step("setup: packages from npm", clients::npm_packages) && run.step("build", build);
@@ -30,7 +31,7 @@ pub(crate) fn light() -> ExitCode {
     run.finish_with(outcome)
 }
 
-/// anvil's package for this system; its binary stands in it as it is.
+/// The npm package with anvil's binary for this system.
 fn anvil_package() -> String {
     let system = match std::env::consts::OS {
         "macos" => "darwin",
@@ -54,14 +55,15 @@ pub(crate) fn build(log: &mut Log) -> Outcome {
     Ok(String::new())
 }
 
-/// The 1,200 main network headers, beside the repository or where `ROOTLIGHT_SHARED` says.
+/// The file of 1,200 main network headers, in the folder that `ROOTLIGHT_SHARED` names (default `../shared`); `None`
+/// if it is missing.
 pub(crate) fn headers() -> Option<PathBuf> {
     let shared = std::env::var_os("ROOTLIGHT_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     let file = shared.join("realdata/headers/mainnet_4479841_iris_run1200.json");
     file.is_file().then_some(file)
 }
 
-/// A script of bench/compare, told where everything is that it may need.
+/// The command for a script of bench/compare, with the paths that it needs in environment variables.
 pub(crate) fn script(name: &str) -> Cmd {
     Cmd::new("node")
         .arg(root().join("bench/compare").join(format!("{name}.mjs")))
@@ -75,7 +77,7 @@ fn scripts(names: &[&str]) -> Result<(), String> {
     names.iter().try_for_each(|name| script(name).run_attached())
 }
 
-/// Only with the reference node.
+/// Runs the import comparison if the reference node is available.
 fn import() -> Result<(), String> {
     if std::env::var_os("REFERENCE").is_none() || std::env::var_os("REFERENCE_EXECUTE").is_none() {
         println!("without the reference node: REFERENCE and REFERENCE_EXECUTE are not set (bench/compare/import.mjs)");

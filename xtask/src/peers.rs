@@ -1,4 +1,4 @@
-//! `cargo xtask bench peers` and `engines`: the light client beside others, and beside itself in other engines.
+//! `cargo xtask bench peers` and `engines`: compare the light client with others, and with itself in other engines.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{clients, nodes, tools, wasm};
 
-/// One step before a script runs: name, work.
+/// One step before a script runs: its name and its function.
 type Step = (&'static str, fn(&mut Log) -> Outcome);
 
-/// What every script here needs: the native program, the test contract, the browser package.
+/// The steps that every script needs: they build the native program, the test contract and the browser package.
 const READY: [Step; 6] = [
     ("setup: rust targets", tools::rust_targets),
     ("setup: npm packages", tools::npm_packages),
@@ -19,15 +19,16 @@ const READY: [Step; 6] = [
     ("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),
 ];
 
-/// Proven calls beside Lodestar's prover and Patronum, which come from npm as bench/compare/peers/package.json says.
+/// Compares proven calls with Lodestar's prover and Patronum, whose npm packages are in
+/// bench/compare/peers/package.json.
 pub(crate) fn run() -> ExitCode {
     script("peers", &[("setup: anvil", nodes::anvil), ("setup: other light clients", packages)])
 }
 
-/// Headers to a proven head natively, in Node.js and in Chromium; only where the recorded headers are.
+/// Compares header synchronization natively, in Node.js and in Chromium. Skipped if the recorded headers are missing.
 pub(crate) fn engines() -> ExitCode {
     if nodes::headers().is_none() {
-        println!("skipped: the recorded headers are not here");
+        println!("skipped: the recorded headers are missing");
         return ExitCode::SUCCESS;
     }
     script("engines", &[("setup: system packages", tools::system_packages)])

@@ -1,4 +1,4 @@
-//! Running other programs: where they are, what they print, how long they may take.
+//! Runs other programs: finds them, captures their output, limits their time.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No command of a test run takes longer on two cores; one that does hangs.
+/// The default time limit of a command. On two cores every command of a test run takes less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
-/// How often a running command is looked at.
+/// The interval at which a running command is polled.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The workspace's folder.
@@ -18,7 +18,7 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_path_buf()
 }
 
-/// Where this repository keeps the tools that it installs for itself.
+/// The folder of the tools that the tasks install.
 pub(crate) fn tools_dir() -> PathBuf {
     target_dir().join("tools")
 }
@@ -28,26 +28,26 @@ pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |d| root().join(d))
 }
 
-/// A program in our own tools folder or on PATH.
+/// The path of a program in the tools folder or on PATH.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&search_path()).map(|d| d.join(program)).find(|p| p.is_file())
 }
 
-/// PATH with our own tools first: they are installed only where the machine's have the wrong version.
+/// PATH with the tools folder first. Tools are installed there only if the machine has none of the right version.
 fn search_path() -> std::ffi::OsString {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let own = [tools_dir().join("bin")];
     std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path))).unwrap_or(path)
 }
 
-/// What a program prints about itself, or `None` where it cannot be run.
+/// The standard output of a program, or `None` if it cannot be run or fails.
 pub(crate) fn ask(program: &str, args: &[&str]) -> Option<String> {
     let output =
         Command::new(program).args(args).env("PATH", search_path()).current_dir(root()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// One command to run, from the workspace's folder unless told otherwise.
+/// A command. It runs in the workspace's folder by default.
 pub(crate) struct Cmd {
     command: Command,
     shown: String,
@@ -55,21 +55,21 @@ pub(crate) struct Cmd {
 }
 
 impl Cmd {
-    /// A command line of words without spaces.
+    /// Makes a command from a line whose words have no spaces in them.
     pub(crate) fn new(line: &str) -> Self {
         let mut words = line.split_whitespace();
         let program = Self::program(Path::new(words.next().unwrap_or_default()));
         words.fold(program, Self::arg)
     }
 
-    /// A program without arguments.
+    /// Makes a command without arguments.
     pub(crate) fn program(path: &Path) -> Self {
         let mut command = Command::new(path);
         command.current_dir(root()).env("PATH", search_path());
         Self { command, shown: path.display().to_string(), limit: PATIENCE }
     }
 
-    /// Adds an argument as it is.
+    /// Adds an argument unchanged.
     pub(crate) fn arg(mut self, arg: impl AsRef<std::ffi::OsStr>) -> Self {
         self.shown.push(' ');
         self.shown.push_str(&arg.as_ref().to_string_lossy());
@@ -77,7 +77,7 @@ impl Cmd {
         self
     }
 
-    /// Adds arguments as they are.
+    /// Adds arguments unchanged.
     pub(crate) fn args(self, args: &[&str]) -> Self {
         args.iter().fold(self, |cmd, a| cmd.arg(a))
     }
@@ -88,19 +88,19 @@ impl Cmd {
         self
     }
 
-    /// Runs in a folder of the workspace.
+    /// Sets the folder of the workspace in which the command runs.
     pub(crate) fn within(mut self, folder: &str) -> Self {
         self.command.current_dir(root().join(folder));
         self
     }
 
-    /// Ends the command and what it started when it takes longer.
+    /// Sets the time limit, after which the command and the processes it started are killed.
     pub(crate) fn limit(mut self, seconds: u64) -> Self {
         self.limit = Duration::from_secs(seconds);
         self
     }
 
-    /// Runs with the terminal's own input and output.
+    /// Runs the command with the input and output of the terminal.
     pub(crate) fn run_attached(mut self) -> Result<(), String> {
         let status = self.command.status().map_err(|e| format!("{}: {e}", self.shown))?;
         if status.success() {
@@ -111,7 +111,7 @@ impl Cmd {
     }
 }
 
-/// Where the output of one step's commands goes.
+/// The log of one step, with the output of its commands.
 pub(crate) struct Log {
     file: File,
     path: PathBuf,
@@ -119,7 +119,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// An empty log below the target folder.
+    /// Creates an empty log below the target folder.
     pub(crate) fn create(name: &str, shown: bool) -> io::Result<Self> {
         let folder = target_dir().join("xtask");
         fs::create_dir_all(&folder)?;
@@ -128,12 +128,12 @@ impl Log {
         Ok(Self { file, path, shown })
     }
 
-    /// The file behind it.
+    /// The path of the log file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Runs a command to its end; its output, or what went wrong.
+    /// Runs a command until it ends. Returns its output, or the reason of the failure.
     pub(crate) fn run(&mut self, cmd: Cmd) -> Result<String, String> {
         let _ = writeln!(self.file, "$ {}", cmd.shown);
         let start = self.file.stream_position().map_err(|e| e.to_string())?;
@@ -148,7 +148,7 @@ impl Log {
     fn wait(&mut self, mut cmd: Cmd) -> Result<(), String> {
         let out = self.file.try_clone().map_err(|e| e.to_string())?;
         let err = self.file.try_clone().map_err(|e| e.to_string())?;
-        // A group of its own, so that a browser which outlives its driver is ended with it.
+        // A process group of its own, so that a browser which outlives its driver is killed too.
         cmd.command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
         let mut child = cmd.command.spawn().map_err(|e| format!("{}: {e}", cmd.shown))?;
         let started = Instant::now();
@@ -160,7 +160,7 @@ impl Log {
                     let group = format!("-{}", child.id());
                     let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
                     let _ = child.wait();
-                    return Err(format!("{}: no end after {} s", cmd.shown, cmd.limit.as_secs()));
+                    return Err(format!("{}: still running after {} s", cmd.shown, cmd.limit.as_secs()));
                 }
                 None => std::thread::sleep(POLL),
             }

@@ -1,4 +1,4 @@
-//! A run as a list of steps: one line each with its time, a summary, the test count.
+//! Runs steps and prints a line with the time for each, then a summary with the number of tests.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use crate::shell::Log;
 
-/// How much of a failed step's output is shown; the rest is in its log.
+/// The number of lines shown of a failed step's output. All of it is in the log.
 const TAIL_LINES: usize = 60;
 
-/// Tests counted in the output of the runners we use.
+/// Numbers of tests in the output of a test runner.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count {
     passed: u32,
@@ -18,8 +18,9 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Reads closing lines of `cargo test` and wasm-bindgen's runner (`test result: ok. 3 passed; ...`) and of
-    /// node's (`# pass 3`), and Python's (`Ran 3 tests in`; a failure fails the step); tests that found no data print `skipped:`.
+    /// Reads the summary lines of `cargo test` and wasm-bindgen's runner (`test result: ok. 3 passed; ...`), of
+    /// Node.js (`# pass 3`) and of Python (`Ran 3 tests in`; a failure there fails the step). Skipped tests are those
+    /// that cargo reports as ignored.
     pub(crate) fn read(output: &str) -> Self {
         let mut count = Self::default();
         for line in output.lines() {
@@ -46,7 +47,7 @@ impl Count {
     }
 }
 
-/// The number that stands right before a word.
+/// The number right before a word.
 fn before(text: &str, word: &str) -> u32 {
     text.split(word)
         .next()
@@ -55,10 +56,10 @@ fn before(text: &str, word: &str) -> u32 {
         .unwrap_or(0)
 }
 
-/// What a step says when it is done.
+/// The result of a step: a note for its line, or the reason of the failure.
 pub(crate) type Outcome = Result<String, String>;
 
-/// The steps done so far.
+/// The results of the steps so far.
 pub(crate) struct Run {
     verbose: bool,
     started: Instant,
@@ -68,12 +69,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Nothing done yet.
+    /// A run without steps.
     pub(crate) fn new(verbose: bool) -> Self {
         Self { verbose, started: Instant::now(), failed: Vec::new(), steps: 0, tests: Count::default() }
     }
 
-    /// Does one step; its name, outcome and time make one line. Says whether it went well.
+    /// Runs one step and prints its name, result and time on one line. Returns whether it succeeded.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&mut Log) -> Outcome) -> bool {
         self.steps += 1;
         print!("{name:<28} ");
@@ -116,7 +117,7 @@ impl Run {
         }
     }
 
-    /// As [`Self::finish`], for a run that went on after its steps.
+    /// As [`Self::finish`], for a run with further work after its steps.
     pub(crate) fn finish_with(self, outcome: Result<(), String>) -> ExitCode {
         let code = self.finish();
         match outcome {
@@ -128,7 +129,8 @@ impl Run {
         }
     }
 
-    /// The summary and the exit code; the last line counts tests the way test runners do.
+    /// Prints the summary and returns the exit code. The last line has the numbers of tests in the format of test
+    /// runners.
     pub(crate) fn finish(self) -> ExitCode {
         let seconds = self.started.elapsed().as_secs();
         let good = self.steps as usize - self.failed.len();
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closing_lines_are_counted() {
+    fn summary_lines_of_test_runners_are_counted() {
         let cargo =
             "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
                      test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured";

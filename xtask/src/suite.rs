@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the checks, in the order in which a fault is found soonest.
+//! `cargo xtask test`: all checks. The quick ones that fail most often come first.
 
 use std::process::ExitCode;
 
@@ -6,10 +6,10 @@ use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{clients, links, tools, wasm};
 
-/// One check: name, whether only `--full` runs it, work.
+/// One check: its name, whether only `--full` runs it, and its function.
 type Part = (&'static str, bool, fn(&mut Log) -> Outcome);
 
-/// Installing comes first; a failure there ends the run, since what follows would only repeat it.
+/// The installation steps, which run first. A failure ends the run, because the checks would fail for the same reason.
 const SETUP: [Part; 6] = [
     ("setup: rust targets", false, tools::rust_targets),
     ("setup: system packages", false, tools::system_packages),
@@ -50,7 +50,7 @@ fn options<'a>(args: &[&'a str]) -> Options<'a> {
     }
 }
 
-/// Installs what is missing, then runs every check, or those whose names contain one of the given words.
+/// Installs missing tools, then runs every check, or those whose names contain one of the given words.
 pub(crate) fn test(args: &[&str]) -> ExitCode {
     if args.contains(&"--list") {
         PARTS.iter().for_each(|(name, full, _)| println!("{name}{}", if *full { " (--full)" } else { "" }));
@@ -70,14 +70,14 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
     run.finish()
 }
 
-/// Only installs.
+/// Installs missing tools.
 pub(crate) fn setup(args: &[&str]) -> ExitCode {
     let mut run = Run::new(options(args).verbose);
     prepare(&mut run);
     run.finish()
 }
 
-/// The browser package.
+/// Builds the browser package.
 pub(crate) fn wasm(args: &[&str]) -> ExitCode {
     let mut run = Run::new(options(args).verbose);
     if prepare(&mut run) {
@@ -92,7 +92,7 @@ fn prepare(run: &mut Run) -> bool {
     SETUP.iter().all(|(name, _, work)| run.step(name, work))
 }
 
-/// Runs a command whose outcome is its exit code.
+/// Runs a command; the step succeeds if the command does.
 fn plain(log: &mut Log, cmd: Cmd) -> Outcome {
     log.run(cmd).map(|_| String::new())
 }
@@ -101,7 +101,7 @@ fn format(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo fmt --all --check"))
 }
 
-/// One invocation for core, native and the tasks themselves, so that dependencies are built once.
+/// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once.
 fn native_tests(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo test --locked --no-fail-fast --workspace --exclude rootlight-wasm"))
 }
@@ -115,7 +115,7 @@ fn api_docs(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo doc --locked --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The core on targets without an operating system or a standard library.
+/// Builds the core for targets without an operating system or a standard library.
 fn bare(log: &mut Log) -> Outcome {
     let mut cmd = Cmd::new("cargo build --locked --package rootlight --lib --profile bare");
     for target in tools::BARE {
@@ -152,7 +152,7 @@ fn wasm_browser(log: &mut Log) -> Outcome {
     )
 }
 
-/// The package as it is shipped, in Node.js and in a page.
+/// Tests the package as it is published, in Node.js and in a web page.
 fn package(log: &mut Log) -> Outcome {
     let folder = crate::shell::root().join("pkg/test");
     let entries = std::fs::read_dir(&folder).map_err(|e| format!("pkg/test: {e}"))?;

@@ -1,13 +1,13 @@
-//! Installing what is missing, and saying what to install where that needs an administrator.
+//! Installs missing tools, or says what to install if that needs an administrator.
 
 use std::path::PathBuf;
 
 use crate::shell::{ask, find, root, target_dir, tools_dir, Cmd, Log};
 use crate::steps::Outcome;
 
-/// Rust targets: the browser's, and two bare ones that prove the core needs no operating system.
+/// The Rust target of the browser package.
 pub(crate) const WASM: &str = "wasm32-unknown-unknown";
-/// See [`WASM`].
+/// Rust targets without an operating system. Building the core for them shows that it needs none.
 pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-none-eabihf"];
 
 /// Must be the version of the `wasm-bindgen` crate in Cargo.lock.
@@ -18,20 +18,20 @@ const CARGO_FUZZ: &str = "0.13.2";
 /// Names under which Chromium is found on PATH.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/// Rust targets, through rustup.
+/// Installs the Rust targets with rustup.
 pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
     let have = ask("rustup", &["target", "list", "--installed"])
         .ok_or("rustup is missing: install Rust through https://rustup.rs")?;
     let missing: Vec<&str> =
         [WASM].into_iter().chain(BARE).filter(|t| !have.lines().any(|l| l.trim() == *t)).collect();
     if missing.is_empty() {
-        return Ok("there".into());
+        return Ok("installed already".into());
     }
     log.run(Cmd::new("rustup target add").args(&missing))?;
     Ok(format!("added {}", missing.join(", ")))
 }
 
-/// C compiler (linking, and the C secp256k1), Chromium and its driver, Node.js.
+/// Installs a C compiler (for linking and for the C library secp256k1), Chromium and its driver; checks for Node.js.
 pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     let mut missing = Vec::new();
     if find("cc").is_none() {
@@ -47,7 +47,7 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
         return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());
     }
     if missing.is_empty() {
-        return Ok("there".into());
+        return Ok("installed already".into());
     }
     let packages = missing.join(" ");
     let root_user = ask("id", &["-u"]).as_deref() == Some("0");
@@ -68,11 +68,11 @@ pub(crate) fn browser() -> Option<PathBuf> {
     named.or_else(|| BROWSERS.iter().find_map(|b| find(b)))
 }
 
-/// wasm-bindgen's command line and wasm-pack, into target/tools where PATH has no fitting version.
+/// Installs wasm-bindgen-cli and wasm-pack into target/tools unless PATH has the right versions.
 pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(|e| format!("Cargo.lock: {e}"))?;
     if !lock.contains(&format!("name = \"wasm-bindgen\"\nversion = \"{WASM_BINDGEN}\"")) {
-        return Err(format!("Cargo.lock has another wasm-bindgen than {WASM_BINDGEN}: change xtask with it"));
+        return Err(format!("Cargo.lock does not have wasm-bindgen {WASM_BINDGEN}: set WASM_BINDGEN in xtask/src/tools.rs to its version"));
     }
     let bindgen = install(log, "wasm-bindgen", "wasm-bindgen-cli", WASM_BINDGEN)?;
     let runner = ask("wasm-bindgen-test-runner", &["--version"]).unwrap_or_default();
@@ -83,19 +83,19 @@ pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
     Ok(format!("wasm-bindgen {bindgen}, wasm-pack {pack}"))
 }
 
-/// cargo-fuzz, for `cargo xtask fuzz`.
+/// Installs cargo-fuzz, for `cargo xtask fuzz`.
 pub(crate) fn cargo_fuzz(log: &mut Log) -> Outcome {
     install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
 }
 
-/// Builds a tool from crates.io unless the wanted version answers already.
+/// Builds a tool from crates.io unless the right version is installed.
 ///
 /// Tools are built without optimisation: they run for seconds, and an optimised build takes eight times as long
 /// (wasm-bindgen-cli on two cores: 40 s against 5 min 12 s).
 fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcome {
     let found = |text: &str| text.split_whitespace().any(|w| w == version);
     if ask(program, &["--version"]).is_some_and(|t| found(&t)) {
-        return Ok("there".into());
+        return Ok("installed already".into());
     }
     log.run(
         Cmd::new("cargo install --force --root")
@@ -115,13 +115,13 @@ fn install(log: &mut Log, program: &str, package: &str, version: &str) -> Outcom
     }
 }
 
-/// The packages that pkg/package-lock.json names (only development ones: the package itself has none).
+/// Installs the development dependencies in pkg/package-lock.json. The published package has no dependencies.
 pub(crate) fn npm_packages(log: &mut Log) -> Outcome {
     let lock = root().join("pkg/package-lock.json");
     let stamp = root().join("pkg/node_modules/.package-lock.json");
     let age = |p: &PathBuf| std::fs::metadata(p).and_then(|m| m.modified()).ok();
     if age(&stamp).is_some() && age(&stamp) >= age(&lock) {
-        return Ok("there".into());
+        return Ok("installed already".into());
     }
     log.run(Cmd::new("npm ci --no-audit --no-fund --ignore-scripts").within("pkg"))?;
     Ok("installed".into())
