@@ -8,7 +8,7 @@ const NOTHING = Object.freeze([]);
 const MIB = 2 ** 20;
 
 /**
- {init: Function}} instantiate as pkg/scripts/factory.mjs makes it => * @param {(host: object) => {init: Function}} instantiate the factory that pkg/scripts/factory.mjs generates
+ * @param {(host: object) => {init: Function}} instantiate the factory that pkg/scripts/factory.mjs generates
  * @param {WebAssembly.Module} module
  * @param {ReturnType<typeof import('./life.js').newLife>} life ends when the instance does, and ends its pauses
  */

@@ -41,7 +41,10 @@ export function newLife() {
     },
     /**
      * Runs some work. The promise settles as the work does, or is rejected when the provider ends. `quiet` work does
-     * not keep Node.js running. @template T @param {() => T | Promise<T>} work @returns {Promise<T>}
+     * not keep Node.js running.
+     * @template T
+     * @param {() => T | Promise<T>} work
+     * @returns {Promise<T>}
      */
     run(work, quiet = false) {
       if (ended) return Promise.reject(ended.reason);
