@@ -23,9 +23,9 @@ function copied({ method, params }) {
 }
 
 /**
- * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<unknown>} sends a call to
- * the module; `quiet` if no caller waits for the result @param {number} interval milliseconds between two polls while
- * the module reports no change
+ * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<unknown>} ask sends a
+ * call to the module; `quiet` if no caller waits for the result
+ * @param {number} interval milliseconds between two polls while the module reports no change
  */
 export function withEvents(ask, interval) {
   const listeners = new Map();

@@ -1,7 +1,9 @@
 //! Limits of the memory that clients, upstreams and files can make this process use: one budget each for requests,
-//! answers, upstream responses and recordings.  Other limits apply to one message, one connection or one file; these
-//! apply to all of them together. When a budget is used up, further requests wait or get an error that says so. A
-//! serving process stays well below 256 MiB in total.
+//! answers, upstream responses and recordings.
+//!
+//! Other limits apply to one message, one connection or one file; these apply to all of them together. When a budget
+//! is used up, further requests wait or get an error that says so. A serving process stays well below 256 MiB in
+//! total.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,8 @@
-//! Scheduling of long runs: addresses take turns, and within an address its connections do.  A semaphore favours the
-//! client with the most requests. Here each connection has its own queue, and a free place goes to the next
-//! connection of the next address, so a client that sends fifty messages at once gets as many turns as one that sends
-//! a single message. Brief messages are not scheduled.
+//! Scheduling of long runs: addresses take turns, and within an address its connections do.
+//!
+//! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
+//! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
+//! as one that sends a single message. Brief messages are not scheduled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;

@@ -1,4 +1,5 @@
 //! The interface between the server and the JSON-RPC engine: the bytes of a message in, the bytes of an answer out.
+//!
 //! The trait separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, a
 //! [`Service`] handles JSON-RPC.
 

@@ -1,6 +1,7 @@
-//! `cargo xtask`: the tasks that build, test and measure this repository.  The tasks call cargo, rustup, npm and
-//! apt-get, so a machine with rustup, Node.js and Debian's package tools needs nothing else. `cargo xtask help` lists
-//! them.
+//! `cargo xtask`: the tasks that build, test and measure this repository.
+//!
+//! The tasks call cargo, rustup, npm and apt-get, so a machine with rustup, Node.js and Debian's package tools needs
+//! nothing else. `cargo xtask help` lists them.
 
 mod abuse;
 mod bench;

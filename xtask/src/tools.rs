@@ -72,7 +72,9 @@ pub(crate) fn browser() -> Option<PathBuf> {
 pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(|e| format!("Cargo.lock: {e}"))?;
     if !lock.contains(&format!("name = \"wasm-bindgen\"\nversion = \"{WASM_BINDGEN}\"")) {
-        return Err(format!("Cargo.lock does not have wasm-bindgen {WASM_BINDGEN}: set WASM_BINDGEN in xtask/src/tools.rs to its version"));
+        return Err(format!(
+            "Cargo.lock has no wasm-bindgen {WASM_BINDGEN}: set WASM_BINDGEN in xtask to its version"
+        ));
     }
     let bindgen = install(log, "wasm-bindgen", "wasm-bindgen-cli", WASM_BINDGEN)?;
     let runner = ask("wasm-bindgen-test-runner", &["--version"]).unwrap_or_default();

@@ -230,9 +230,9 @@ async fn bind(host: &str, port: u16) -> Result<(TcpListener, SocketAddr), Server
 /// The warning for addresses that other machines can reach.
 fn exposed(address: SocketAddr) -> String {
     format!(
-        "LISTENING ON {address}: every machine that reaches this address may call every method, and nobody is asked for \
-         a password; a development chain's keys are then everybody's. Requests must be addressed to an IP address or \
-         to a name that --allow-host gives."
+        "LISTENING ON {address}: every machine that reaches this address may call every method without a \
+         password, and may use the keys of a development chain. The Host header of requests must be an IP address or \
+         a name that --allow-host gives."
     )
 }
 

@@ -1,6 +1,7 @@
-//! Limits of the number of connections, and the choice of the one that is closed when all places are taken.  A client
-//! cannot keep others out with connections that it does not use: when all places are taken, the server closes the
-//! connection that has been idle for longest, of the address with the most connections.
+//! Limits of the number of connections, and the choice of the one that is closed when all places are taken.
+//!
+//! A client cannot keep others out with connections that it does not use: when all places are taken, the server
+//! closes the connection that has been idle for longest, of the address with the most connections.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,5 +1,7 @@
-//! The subscriptions of one WebSocket connection.  The service treats subscriptions like filters. When the chain has
-//! changed, this module polls them and sends the results as notifications.
+//! The subscriptions of one WebSocket connection.
+//!
+//! The service treats subscriptions like filters. When the chain has changed, this module polls them and sends the
+//! results as notifications.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
