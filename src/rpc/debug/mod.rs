@@ -32,7 +32,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 500,
         pages: Pages::Any,
-        doc: told("Every instruction a transaction ran (rskTracer), or its calls as a tree (callTracer)."),
+        doc: told(
+            "A trace of a transaction's instructions (rskTracer), or of its calls as a tree (callTracer).",
+        ),
         handler: Handler::Read(transaction),
     },
     Method {
@@ -71,7 +73,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         pages: Pages::Any,
-        doc: told("Messages waiting to be sent to peers: none, there is no peer-to-peer network here."),
+        doc: told("The number of messages queued for peers: always 0, as there is no peer-to-peer network."),
         handler: Handler::Read(|_, _| super::method::done(&"0x0", Level::Local)),
     },
     Method {
@@ -82,7 +84,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         pages: Pages::Any,
-        doc: told("Quota of an account's transactions: none is kept here."),
+        doc: told("The transaction quota of an account: always null, because there are no quotas."),
         handler: Handler::Read(|_, params| {
             params.address(0)?;
             super::method::done(&(), Level::Local)

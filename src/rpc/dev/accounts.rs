@@ -17,14 +17,14 @@ pub(super) const METHODS: &[Method] = &[
         "eth_accounts",
         &[],
         "array of ADDRESS",
-        "Accounts whose keys are held: those of a development chain, none elsewhere.",
+        "The accounts whose keys the node holds. Only development chains hold keys.",
         |view, _| done(&addresses(&view.accounts()), Level::Local),
     ),
     write(
         ("eth_sign", &[]),
         &[required("account", "ADDRESS"), required("message", "DATA")],
         "DATA, 65 bytes",
-        "Signs a message with the key of an account, the Ethereum prefix in front.",
+        "Signs a message, with the Ethereum prefix, with the key of an account.",
         sign,
     ),
 ];

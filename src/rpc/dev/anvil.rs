@@ -82,7 +82,7 @@ pub(super) const STATE: &[Method] = &[
         ("anvil_impersonateAccount", &["hardhat_impersonateAccount"]),
         &[ADDRESS],
         "boolean",
-        "Lets eth_sendTransaction send for an account whose key is not held.",
+        "Lets eth_sendTransaction send for an account whose key the node does not hold.",
         |node, params| {
             let address = params.address(0)?;
             chain(node)?.wallet_mut().impersonate(address);
@@ -93,7 +93,7 @@ pub(super) const STATE: &[Method] = &[
         ("anvil_stopImpersonatingAccount", &["hardhat_stopImpersonatingAccount"]),
         &[ADDRESS],
         "boolean",
-        "Ends that; false if the account was not impersonated.",
+        "Ends the impersonation of an account; false if it was not impersonated.",
         |node, params| {
             let address = params.address(0)?;
             done(&chain(node)?.wallet_mut().stop_impersonating(&address), Level::Local)
@@ -103,7 +103,7 @@ pub(super) const STATE: &[Method] = &[
         ("anvil_autoImpersonateAccount", &[]),
         &[required("enabled", "boolean")],
         "boolean",
-        "Lets eth_sendTransaction send for every account, or no longer.",
+        "Turns the impersonation of all accounts on or off.",
         |node, params| {
             let all = params.boolean(0, true)?;
             chain(node)?.wallet_mut().set_impersonate_all(all);
@@ -118,7 +118,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_mine", &["hardhat_mine"]),
         &[optional("blocks", "QUANTITY"), optional("interval", "QUANTITY, seconds")],
         "null",
-        "Mines blocks, one if nothing is said, so many seconds apart if that is said.",
+        "Mines blocks, by default one, with an optional interval between their timestamps.",
         |node, params| {
             let (blocks, interval) = (optional_small(params, 0)?, optional_small(params, 1)?);
             let (chain, now) = chain_at(node)?;
@@ -137,7 +137,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_getIntervalMining", &[]),
         &[],
         "QUANTITY or null",
-        "Seconds between blocks, where they are mined by the clock.",
+        "Seconds between blocks if they are mined by the clock.",
         |node, _| {
             let seconds = match chain(node)?.mining() {
                 Mining::Interval(seconds) => Some(quantity(seconds)),
@@ -150,7 +150,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_dropTransaction", &["hardhat_dropTransaction"]),
         &[required("transactionHash", "HASH")],
         "boolean",
-        "Drops a waiting transaction; false if there is none of this hash.",
+        "Drops a transaction from the pool; false if the pool has none with this hash.",
         |node, params| {
             let hash = params.hash(0, "transaction hash")?;
             done(&chain(node)?.drop_transaction(&hash), Level::Local)
@@ -160,7 +160,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_dropAllTransactions", &[]),
         &[],
         "boolean",
-        "Drops every waiting transaction.",
+        "Drops all transactions from the pool.",
         |node, _| {
             chain(node)?.drop_transactions(None);
             done(&true, Level::Local)
@@ -170,7 +170,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_removePoolTransactions", &[]),
         &[ADDRESS],
         "boolean",
-        "Drops the waiting transactions of an account.",
+        "Drops the transactions of an account from the pool.",
         |node, params| {
             let address = params.address(0)?;
             chain(node)?.drop_transactions(Some(&address));
@@ -181,7 +181,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_setCoinbase", &["hardhat_setCoinbase"]),
         &[ADDRESS],
         "boolean",
-        "Sets who gets the fees of the blocks to come.",
+        "Sets the account that receives the fees of later blocks.",
         |node, params| {
             let address = params.address(0)?;
             chain(node)?.recipe_mut().coinbase = address;
@@ -192,7 +192,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_setMinGasPrice", &["hardhat_setMinGasPrice"]),
         &[required("price", "QUANTITY, wei")],
         "boolean",
-        "Sets the minimum gas price that blocks move to, by one part in 100 each: the rules allow no more.",
+        "Sets the minimum gas price that blocks approach, by at most 1/100 per block as the rules demand.",
         |node, params| {
             let price = params.number(0)?;
             chain(node)?.recipe_mut().minimum_gas_price = price;
@@ -203,7 +203,7 @@ pub(super) const CHAIN: &[Method] = &[
         ("anvil_metadata", &["hardhat_metadata"]),
         &[],
         "metadata object",
-        "Name and version, chain id, and the head.",
+        "Client name and version, chain id, and the head.",
         metadata,
     ),
 ];

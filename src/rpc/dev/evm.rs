@@ -22,21 +22,21 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_snapshot", &["anvil_snapshot"]),
         &[],
         "QUANTITY",
-        "Remembers the chain as it is; the number to go back by counts from 1.",
+        "Takes a snapshot of the chain and returns its number, from 1 on.",
         |node, _| done(&quantity(chain(node)?.save()), Level::Local),
     ),
     write(
         ("evm_revert", &["anvil_revert"]),
         &[required("snapshotId", "QUANTITY")],
         "boolean",
-        "Goes back to a snapshot, which stays; later ones are forgotten and the pool is emptied. False if there is none.",
+        "Reverts to a snapshot, which stays. Removes later ones, empties the pool. False if unknown.",
         revert,
     ),
     write(
         ("evm_reset", &["anvil_reset", "hardhat_reset"]),
         &[optional("options", "object")],
         "null",
-        "Goes back to block 0; all snapshots are forgotten.",
+        "Reverts to block 0 and removes all snapshots.",
         |node, _| {
             chain(node)?.reset();
             done(&(), Level::Local)
@@ -46,42 +46,30 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_mine", &[]),
         &[optional("options", "QUANTITY or {timestamp, blocks}")],
         "null",
-        "Mines a block, or as many as said, the first at a time that may be given.",
+        "Mines one block or the given number of blocks; the first may have a given timestamp.",
         mine,
     ),
     write(
         ("evm_increaseTime", &["anvil_increaseTime"]),
         &[required("seconds", "QUANTITY")],
         "QUANTITY",
-        "Moves the clock ahead; gives by how much it is ahead of the real one now.",
+        "Moves the clock ahead and returns the seconds by which it is ahead of the real time.",
         increase_time,
     ),
-    write(
-        ("evm_startMining", &[]),
-        &[],
-        "null",
-        "Goes on mining as before evm_stopMining.",
-        |node, _| {
-            let (chain, now) = chain_at(node)?;
-            chain.resume(now).map_err(RpcError::from)?;
-            done(&(), Level::Local)
-        },
-    ),
-    write(
-        ("evm_stopMining", &[]),
-        &[],
-        "null",
-        "Mines on demand only, until evm_startMining.",
-        |node, _| {
-            chain(node)?.pause();
-            done(&(), Level::Local)
-        },
-    ),
+    write(("evm_startMining", &[]), &[], "null", "Resumes mining as before evm_stopMining.", |node, _| {
+        let (chain, now) = chain_at(node)?;
+        chain.resume(now).map_err(RpcError::from)?;
+        done(&(), Level::Local)
+    }),
+    write(("evm_stopMining", &[]), &[], "null", "Mines on demand only, until evm_startMining.", |node, _| {
+        chain(node)?.pause();
+        done(&(), Level::Local)
+    }),
     write(
         ("evm_setNextBlockTimestamp", &["anvil_setNextBlockTimestamp"]),
         &[required("timestamp", "QUANTITY, seconds")],
         "null",
-        "Sets the time of the next block; the clock goes on from there.",
+        "Sets the timestamp of the next block; the clock continues from it.",
         |node, params| {
             let time = small(params, 0)?;
             let chain = chain(node)?;
@@ -94,7 +82,7 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_setTime", &["anvil_setTime"]),
         &[required("time", "QUANTITY, seconds")],
         "QUANTITY",
-        "Sets the clock, which goes on from there; gives by how much it is ahead of the real one.",
+        "Sets the clock and returns the seconds by which it is ahead of the real time.",
         |node, params| {
             let time = small(params, 0)?;
             let (chain, now) = chain_at(node)?;
@@ -106,7 +94,7 @@ pub(super) const METHODS: &[Method] = &[
         ("anvil_setBlockTimestampInterval", &[]),
         &[required("seconds", "QUANTITY")],
         "null",
-        "Each block comes so many seconds after the one before it, whatever the clock says.",
+        "Sets a fixed number of seconds between blocks, independent of the clock.",
         |node, params| {
             let seconds = small(params, 0)?;
             chain(node)?.clock_mut().set_interval(Some(seconds));
@@ -117,7 +105,7 @@ pub(super) const METHODS: &[Method] = &[
         ("anvil_removeBlockTimestampInterval", &[]),
         &[],
         "boolean",
-        "Lets the clock decide about the times of blocks again.",
+        "Lets the clock determine the timestamps of blocks again.",
         |node, _| {
             chain(node)?.clock_mut().set_interval(None);
             done(&true, Level::Local)
@@ -127,7 +115,7 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_setAutomine", &["anvil_setAutomine"]),
         &[required("enabled", "boolean")],
         "boolean",
-        "Mines each transaction at once, or on demand only.",
+        "Turns instant mining on, or off to mine on demand only.",
         |node, params| {
             let mining = if params.boolean(0, true)? { Mining::Instant } else { Mining::Manual };
             set_mining(node, mining)
@@ -137,21 +125,21 @@ pub(super) const METHODS: &[Method] = &[
         ("evm_setIntervalMining", &[]),
         &[required("milliseconds", "QUANTITY")],
         "boolean",
-        "Mines a block every so many milliseconds, rounded up to seconds; 0 mines on demand only.",
+        "Mines a block at an interval in milliseconds, rounded up to seconds; 0 mines on demand only.",
         |node, params| set_mining(node, every(small(params, 0)?.div_ceil(1000))),
     ),
     write(
         ("anvil_setIntervalMining", &[]),
         &[required("seconds", "QUANTITY")],
         "boolean",
-        "Mines a block every so many seconds; 0 mines on demand only.",
+        "Mines a block at an interval in seconds; 0 mines on demand only.",
         |node, params| set_mining(node, every(small(params, 0)?)),
     ),
     write(
         ("evm_setBlockGasLimit", &["anvil_setBlockGasLimit"]),
         &[required("gasLimit", "QUANTITY")],
         "boolean",
-        "Sets the gas limit that blocks move to, by one part in 1,024 each: the rules allow no more.",
+        "Sets the gas limit that blocks approach, by at most 1/1,024 per block as the rules demand.",
         |node, params| {
             let limit = small(params, 0)?;
             chain(node)?.recipe_mut().gas_limit = limit;

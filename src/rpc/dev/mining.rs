@@ -28,17 +28,17 @@ const HASH: Param = required("blockHash", "HASH");
 const COINBASE: Param = required("coinbase", "DATA");
 
 pub(super) const METHODS: &[Method] = &[
-    read("eth_coinbase", &[], "ADDRESS", "Who gets the fees of blocks mined here.", |view, _| {
-        done(&address(&view.miner().map(|miner| miner.coinbase).unwrap_or_default()), Level::Local)
-    }),
     read(
-        "eth_mining",
+        "eth_coinbase",
         &[],
-        "boolean",
-        "Whether blocks are mined here without being asked for.",
-        |view, _| done(&view.miner().is_some_and(|miner| miner.active), Level::Local),
+        "ADDRESS",
+        "The account that receives the fees of blocks mined by this node.",
+        |view, _| done(&address(&view.miner().map(|miner| miner.coinbase).unwrap_or_default()), Level::Local),
     ),
-    read("eth_hashrate", &[], "QUANTITY", "Work per second of the last hour's own blocks.", |view, _| {
+    read("eth_mining", &[], "boolean", "Whether this node mines blocks without requests.", |view, _| {
+        done(&view.miner().is_some_and(|miner| miner.active), Level::Local)
+    }),
+    read("eth_hashrate", &[], "QUANTITY", "The hash rate of this node over the last hour.", |view, _| {
         let own = if view.miner().is_some() { rate(view)? } else { U256::ZERO };
         done(&Quantity(own), Level::Local)
     }),
@@ -46,7 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         "eth_netHashrate",
         &[],
         "JSON integer",
-        "Work per second of the last hour's blocks, as a number and not as a QUANTITY.",
+        "The hash rate of all blocks of the last hour, as a number and not as a QUANTITY.",
         |view, _| {
             let number = RawValue::from_string(alloc::format!("{}", rate(view)?))?;
             done(&number, Level::Verified)
@@ -56,7 +56,7 @@ pub(super) const METHODS: &[Method] = &[
         ("eth_getWork", &[]),
         &[],
         "array of three HASHes",
-        "The hash that a Bitcoin coinbase must name, 32 zero bytes, and the target.",
+        "The hash that the Bitcoin coinbase must contain, 32 zero bytes, and the target.",
         |node, _| {
             let (chain, now) = chain_at(node)?;
             let work = chain.work(now).map_err(RpcError::from)?;
@@ -68,14 +68,14 @@ pub(super) const METHODS: &[Method] = &[
         ("mnr_getWork", &[]),
         &[],
         "work object",
-        "The next block for a merge miner: the hash that the Bitcoin coinbase must name after RSKBLOCK:.",
+        "The next block for a merge miner: the hash that the Bitcoin coinbase must contain after RSKBLOCK:.",
         get_work,
     ),
     write(
         ("mnr_submitBitcoinBlock", &[]),
         &[required("bitcoinBlock", "DATA")],
         "submitted block object",
-        "Takes a Bitcoin block whose coinbase names work that was given out.",
+        "Submits a Bitcoin block whose coinbase contains the hash of earlier work.",
         |node, params| {
             let submission = Submission::block(&bytes(params, 0)?).map_err(RpcError::from)?;
             submit(node, &submission)
@@ -85,7 +85,7 @@ pub(super) const METHODS: &[Method] = &[
         ("mnr_submitBitcoinBlockTransactions", &[]),
         &[HASH, HEADER, COINBASE, required("transactionHashes", "hashes separated by spaces")],
         "submitted block object",
-        "As mnr_submitBitcoinBlock, from the hashes of the Bitcoin block's transactions.",
+        "As mnr_submitBitcoinBlock, with the hashes of the Bitcoin block's transactions.",
         |node, params| {
             // Bitcoin displays hashes in reverse byte order.
             let hashes: Vec<B256> = hashes(params, 3)?.iter().map(reversed).collect();
@@ -103,7 +103,7 @@ pub(super) const METHODS: &[Method] = &[
             required("transactionCount", "hex number"),
         ],
         "submitted block object",
-        "As mnr_submitBitcoinBlock, from the coinbase's Merkle branch, its own hash first.",
+        "As mnr_submitBitcoinBlock, with the Merkle branch of the coinbase, whose own hash comes first.",
         |node, params| {
             let branch = hashes(params, 3)?;
             let count = text(params, 4)?;

@@ -20,14 +20,14 @@ pub(super) const METHODS: &[Method] = &[
         ("personal_listAccounts", &[]),
         &[],
         "array of ADDRESS",
-        "Every account whose key is held, open or locked.",
+        "All accounts whose keys the node holds, unlocked or locked.",
         |node, _| done(&addresses(&chain(node)?.wallet().addresses()), Level::Local),
     ),
     write(
         ("personal_newAccountWithSeed", &[]),
         &[required("seed", "string")],
         "ADDRESS",
-        "Makes the account whose key is the Keccak-256 of the seed; it is always open.",
+        "Makes an account whose key is the Keccak-256 hash of the seed. It is always unlocked.",
         |node, params| {
             let seed: String = params.object(0, "a seed")?.unwrap_or_default();
             let key = PrivateKey::from_seed(&seed).ok_or(RpcError::Internal)?;
@@ -38,21 +38,21 @@ pub(super) const METHODS: &[Method] = &[
         ("personal_newAccount", &[]),
         &[required("passphrase", "string")],
         "ADDRESS",
-        "Makes an account with a random key behind a passphrase, open for 30 minutes.",
+        "Makes an account with a random key protected by a passphrase, and unlocks it for 30 minutes.",
         new_account,
     ),
     write(
         ("personal_importRawKey", &[]),
         &[required("key", "DATA, 32 bytes"), required("passphrase", "string")],
         "ADDRESS",
-        "Keeps a key behind a passphrase, open for 30 minutes.",
+        "Adds a key protected by a passphrase, and unlocks its account for 30 minutes.",
         import,
     ),
     write(
         ("personal_dumpRawKey", &[]),
         &[required("address", "ADDRESS")],
         "DATA, 32 bytes",
-        "The key of an open account.",
+        "The key of an unlocked account.",
         |node, params| {
             let address = params.address(0)?;
             let (chain, now) = chain_at(node)?;
@@ -64,7 +64,7 @@ pub(super) const METHODS: &[Method] = &[
         ("personal_lockAccount", &[]),
         &[required("address", "ADDRESS")],
         "boolean",
-        "Locks an account; false if it was not open.",
+        "Locks an account; false if it was not unlocked.",
         |node, params| {
             let address = params.address(0)?;
             done(&chain(node)?.wallet_mut().lock(&address), Level::Local)
@@ -78,14 +78,14 @@ pub(super) const METHODS: &[Method] = &[
             optional("duration", "QUANTITY, milliseconds"),
         ],
         "boolean",
-        "Opens an account for a time, 30 minutes if none is given; false if there is no such account.",
+        "Unlocks an account for a time, by default 30 minutes; false if there is no such account.",
         unlock,
     ),
     write(
         ("personal_sendTransaction", &[]),
         &[required("transaction", "TRANSACTION"), required("passphrase", "string")],
         "HASH",
-        "Signs a transaction with a key behind a passphrase, without opening the account, and sends it.",
+        "Signs a transaction with a key protected by a passphrase, and sends it. The account stays locked.",
         |node, params| {
             let object = send::object(params)?;
             let from = object.sender()?;

@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
         ("eth_sendTransaction", &[]),
         &[required("transaction", "TRANSACTION")],
         "HASH",
-        "Signs a transaction with a key held here, or for an impersonated account, and sends it.",
+        "Signs a transaction with a key that the node holds, or for an impersonated account, and sends it.",
         |node, params| {
             let (chain, now) = chain_at(node)?;
             let object = object(params)?;
@@ -46,7 +46,7 @@ pub(super) const METHODS: &[Method] = &[
         ("eth_signTransaction", &[]),
         &[required("transaction", "TRANSACTION")],
         "DATA",
-        "Signs a transaction with a key held here; gives it ready to be sent.",
+        "Signs a transaction with a key that the node holds, and returns it encoded.",
         |node, params| {
             let (chain, now) = chain_at(node)?;
             let object = object(params)?;

@@ -28,7 +28,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 100,
         pages: Pages::Any,
-        doc: told("What a transaction called, created and destroyed."),
+        doc: told("The calls, contract creations and self-destructions of a transaction."),
         handler: Handler::Read(transaction),
     },
     Method {
@@ -50,7 +50,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1_000,
         pages: Pages::Any,
-        doc: told("The traces of transactions by range of blocks, sender and receiver."),
+        doc: told("The traces of the transactions in a range of blocks, selected by sender and receiver."),
         handler: Handler::Read(filter::filter),
     },
     Method {
