@@ -85,7 +85,7 @@ pub(super) const METHODS: &[Method] = &[
         ("personal_sendTransaction", &[]),
         &[required("transaction", "TRANSACTION"), required("passphrase", "string")],
         "HASH",
-        "Signs a transaction with a key protected by a passphrase, and sends it. The account stays locked.",
+        "Signs a transaction with a key protected by a passphrase, and sends it. Does not unlock the account.",
         |node, params| {
             let object = send::object(params)?;
             let from = object.sender()?;
