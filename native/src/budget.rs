@@ -71,7 +71,7 @@ pub async fn hold_answer(bytes: usize) -> Option<Held> {
 }
 
 /// The error message when a budget has no room for a request or an answer.
-pub const NO_ROOM: &str = "Limit exceeded: too many bytes are waiting to be read or taken; try again";
+pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
 
 /// The budget of recordings.
 pub fn recordings() -> &'static Budget {

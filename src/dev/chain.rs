@@ -31,7 +31,7 @@ pub enum DevEvent {
         /// Number of its transactions, without REMASC's.
         transactions: usize,
     },
-    /// A transaction in the block that was just mined failed.
+    /// A transaction of the new head block failed.
     Failed {
         /// The transaction.
         hash: B256,
@@ -135,7 +135,7 @@ impl DevChain {
         &mut self.chain
     }
 
-    /// The chain as it is now.
+    /// The current snapshot of the executed chain.
     #[must_use]
     pub const fn view(&self) -> &ChainSnapshot {
         self.chain.view()
@@ -214,7 +214,7 @@ impl DevChain {
         }
     }
 
-    /// An account at the head.
+    /// An account in the head's state; `None` if it does not exist.
     #[must_use]
     pub fn account(&self, address: &Address) -> Option<AccountState> {
         // The local state is complete and holds only accounts that decode, so there is no error to report.
@@ -329,7 +329,7 @@ impl DevChain {
     }
 }
 
-/// Collects the transactions that fail.
+/// Collects the failed transactions of a block.
 struct Failures(Vec<(B256, Bytes, Option<HaltReason>)>);
 
 impl BlockObserver for Failures {

@@ -23,7 +23,7 @@ use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
 pub struct Imported {
     /// Its header.
     pub header: VerifiedHeader,
-    /// What happened to the head.
+    /// The effect on the head.
     pub change: Change,
     /// Calls of native-contract methods that failed because this version does not execute them: the transaction's
     /// index and the method.
@@ -97,7 +97,7 @@ impl LocalChain {
         &self.now
     }
 
-    /// The head of the best chain.
+    /// The head of the canonical chain.
     #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         self.now.head()

@@ -66,7 +66,7 @@ impl ChainSnapshot {
         self.headers.network()
     }
 
-    /// The head of the best chain.
+    /// The head of the canonical chain.
     #[must_use]
     pub fn head(&self) -> &VerifiedHeader {
         self.headers.head()

@@ -80,7 +80,7 @@ fn scripts(names: &[&str]) -> Result<(), String> {
 /// Runs the import comparison if the reference node is available.
 fn import() -> Result<(), String> {
     if std::env::var_os("REFERENCE").is_none() || std::env::var_os("REFERENCE_EXECUTE").is_none() {
-        println!("without the reference node: REFERENCE and REFERENCE_EXECUTE are not set (bench/compare/import.mjs)");
+        println!("import skipped: REFERENCE and REFERENCE_EXECUTE are not set (bench/compare/import.mjs)");
         return Ok(());
     }
     scripts(&["import"])

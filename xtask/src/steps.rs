@@ -109,7 +109,7 @@ impl Run {
                 }
                 println!("    {why}");
                 if let Some(log) = log {
-                    println!("    whole output: {}", log.path().display());
+                    println!("    complete output: {}", log.path().display());
                 }
                 self.failed.push(name.to_owned());
                 false

@@ -55,7 +55,7 @@ pub struct Access {
 pub(crate) enum Refusal {
     /// The `Host` header names another host.
     #[error(
-        "host not allowed: this server answers for localhost, IP addresses and names that --allow-host gives"
+        "host not allowed: this server answers for localhost, IP addresses and names given by --allow-host"
     )]
     Host,
     /// The `Origin` header is not in the list.

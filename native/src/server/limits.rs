@@ -5,8 +5,8 @@ use std::time::Duration;
 /// The limits of sizes, counts and times for clients.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Longest request body and longest (assembled) WebSocket message, bytes. The reference node's
-    /// default, 5 MiB.
+    /// Longest request body and longest assembled WebSocket message, in bytes. The reference node's default is 5 MiB
+    /// too.
     pub message_bytes: usize,
     /// Longest WebSocket frame, bytes. The reference node closes the connection above 64 KiB, which large batches of
     /// contract deployments exceed.

@@ -232,7 +232,7 @@ fn exposed(address: SocketAddr) -> String {
     format!(
         "LISTENING ON {address}: every machine that reaches this address may call every method without a \
          password, and may use the keys of a development chain. The Host header of requests must be an IP address or \
-         a name that --allow-host gives."
+         a name given by --allow-host."
     )
 }
 

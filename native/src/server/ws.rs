@@ -49,7 +49,7 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, ca
             End::Close(TRY_AGAIN_LATER, "client does not read its answers")
         }
         () = guest.lingers(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
-        () = guest.told_to_leave() => End::Close(TRY_AGAIN_LATER, "idle, and others need the place"),
+        () = guest.told_to_leave() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
         () = stopped(&mut stop) => End::Close(close_code::AWAY, "server is stopping"),
     };
     if let End::Close(code, reason) = end {

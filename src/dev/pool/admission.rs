@@ -20,11 +20,11 @@ pub struct PoolRules {
     pub account_slots: u64,
     /// By how many percent a replacement's gas price must exceed the old one's.
     pub price_bump: u64,
-    /// Blocks after which a transaction is dropped; none by default.
+    /// Number of blocks after which a transaction is dropped; `None` keeps it.
     pub max_blocks: Option<u64>,
-    /// Seconds after which a transaction is dropped; none by default.
+    /// Seconds after which a transaction is dropped; `None` keeps it.
     pub max_seconds: Option<u64>,
-    /// A transaction's gas price may be this many times the minimum (RSKIP-252).
+    /// The largest gas price, as a multiple of the minimum gas price (RSKIP-252).
     pub price_cap: u64,
 }
 

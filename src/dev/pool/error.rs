@@ -6,7 +6,7 @@ use thiserror::Error;
 /// The largest size of an encoded transaction in bytes.
 pub(super) const MAX_TRANSACTION_SIZE: usize = 128 * 1024;
 
-/// A rule of the pool that a transaction breaks.
+/// The rule of the pool that a transaction breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PoolError {

@@ -71,7 +71,7 @@ fn transactions_after_a_nonce_gap_are_queued_until_it_is_filled() {
     assert_eq!(bench.add(transaction(6, 1, 0)), Ok(3), "this one and the two that waited");
     assert_eq!(bench.nonces(), (vec![5, 6, 7, 8], vec![]));
     assert_eq!(bench.pool.next_nonce(&SENDER, 5), 9);
-    // Mined up to 6.
+    // A block with the transactions up to nonce 6 was mined.
     assert!(bench.pool.refresh(&SENDER, 7).is_empty());
     assert_eq!(bench.nonces(), (vec![7, 8], vec![]));
     // Without 7 the transaction with nonce 8 is queued until the state's nonce is 8.
