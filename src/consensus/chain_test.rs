@@ -167,6 +167,25 @@ fn the_heavier_branch_becomes_the_chain() {
     assert!(chain.by_hash(&old[0]).is_some() && chain.total_difficulty(&tip.hash()) > Some(U256::ZERO));
 }
 
+/// The first block of a height may have come when an ancestor was still kept that a later one cannot link to.
+#[test]
+fn a_heavier_branch_wins_wherever_it_parts_in_a_window() {
+    for height in START + 20..START + 60 {
+        let network = network();
+        let mut chain = chain(network.clone(), START).with_window(16);
+        while chain.head().number < height {
+            let head = chain.head().clone();
+            insert(&mut chain, mine(child(&network, &head)));
+        }
+        let mut tip = chain.by_number(height - 1).unwrap().sealed().clone();
+        for _ in 0..2 {
+            tip = mine(Header { gas_used: 5, ..child(&network, &tip) });
+            insert(&mut chain, tip.clone());
+        }
+        assert_eq!(chain.head().hash(), tip.hash(), "a branch that parts above block {}", height - 1);
+    }
+}
+
 #[test]
 fn the_total_difficulty_of_genesis_is_its_own() {
     let network = network();

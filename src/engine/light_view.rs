@@ -14,14 +14,12 @@ use super::{
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
 use crate::{
-    consensus::{
-        Candidate, ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
-    },
+    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     exec::CallPolicy,
     light::{facts, BlockRef, Fact, Known, Location, Pin, UpstreamState},
     state::{StateError, StateReader, TrieState},
     trie::{self, WalkError},
-    types::{SealedHeader, Transaction, EMPTY_UNCLES_HASH},
+    types::{Transaction, EMPTY_UNCLES_HASH},
 };
 
 /// Blocks one question about logs may look at: each that may have some has to be fetched and proven.
@@ -56,17 +54,13 @@ impl<'a> LightView<'a> {
     }
 
     /// Total difficulty of a header off the heaviest chain that was asked for by hash: its parent's total, its own
-    /// difficulty, and those of its uncles where each has its proof of work.
+    /// difficulty, and those of its uncles. `None` where the uncles break a rule.
     fn total_off_chain(&self, hash: &B256) -> Need<Option<U256>> {
         let chain = self.chain()?;
         let Some(header) = chain.by_hash(hash) else { return Ok(None) };
         let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
-        let uncles = self.uncles(header)?;
-        let proven = |uncle: &SealedHeader| {
-            VerifiedHeader::alone(Candidate::from(uncle.clone()), &self.pin.network).is_ok()
-        };
-        let own = header.difficulty.value().saturating_add(uncles.work());
-        Ok(uncles.headers().iter().all(proven).then(|| below.saturating_add(own)))
+        let uncles = chain.uncle_work(hash, &*self.uncles(header)?, self.pin.now);
+        Ok(uncles.map(|uncles| below.saturating_add(header.difficulty.value()).saturating_add(uncles)))
     }
 
     /// Whether the chain up to the head leaves a transaction's nonce unused, so that it is not mined; `None` where nobody

@@ -18,7 +18,8 @@ use crate::{
     },
     engine::Level,
     light::{Identity, Now, MAX_BRANCH},
-    types::{Header, SealedHeader, U256},
+    trie,
+    types::{uncles_hash, Header, SealedHeader, U256},
 };
 
 /// Every way to say which block is meant that a chain of twenty blocks has.
@@ -268,6 +269,32 @@ fn a_side_block_by_hash_is_connected_and_has_no_depth() {
     let side = mined.side[0].hash();
     let said = refusal(&mut mined, &mut client, "eth_getBlockByHash", json!([side, false]));
     assert!(said.contains("has 0 blocks on top, at least 1"), "{said}");
+}
+
+/// A header commits to any list of uncles that its miner puts there. What they add follows the rules for uncles.
+#[test]
+fn a_side_block_that_lists_one_uncle_twice_has_no_total_difficulty() {
+    for (times, counts) in [(1, true), (2, false)] {
+        let (mut mined, mut client, _) = world(Identity::default());
+        let uncle = mined.fork(1).pop().unwrap();
+        let parent = mined.blocks.iter().find(|(header, _)| header.number == uncle.number).unwrap().0.clone();
+        let list = vec![uncle.clone(); times];
+        let hashed: Vec<Header> = list.iter().map(|uncle| uncle.header().clone()).collect();
+        let mut header = Header {
+            gas_used: 3,
+            transactions_root: trie::EMPTY_ROOT,
+            uncle_count: times as u32,
+            uncles_hash: uncles_hash(&hashed),
+            ..child(&mined.network, &parent)
+        };
+        header.difficulty = difficulty::expected(&header, &parent, &mined.network).into();
+        let block = mine(header);
+        mined.side.push(block.clone());
+        mined.side_uncles = Some((block.clone(), list));
+        let told = mined.ask(&mut client, "eth_getBlockByHash", json!([block.hash(), false]));
+        assert_eq!(told["result"]["uncles"], json!(vec![uncle.hash(); times]), "{told}");
+        assert_eq!(told["result"]["totalDifficulty"].is_string(), counts, "{told}");
+    }
 }
 
 /// How far an upstream can lead this client.

@@ -53,6 +53,8 @@ pub(super) struct Mined {
     pub(super) family: Option<(Client, bool)>,
     /// Headers off the chain, which are shown by hash.
     pub(super) side: Vec<SealedHeader>,
+    /// Uncles of such a header.
+    pub(super) side_uncles: Option<(SealedHeader, Vec<SealedHeader>)>,
     /// Blocks that are announced and not there.
     pub(super) boast: u64,
     /// Whether raw headers may be had by hash.
@@ -71,8 +73,19 @@ impl Mined {
     pub(super) fn from(number: u64, network: Network) -> Self {
         let base = mine(Header { difficulty: PROMISED.into(), ..header(&network, number) });
         let (blocks, asked, habit) = (vec![(base, Vec::new())], Vec::new(), Habit::Exact);
-        let (side, boast) = (Vec::new(), 0);
-        Self { network, blocks, asked, habit, bare: false, family: None, side, boast, raw: false }
+        let (side, side_uncles, boast) = (Vec::new(), None, 0);
+        Self {
+            network,
+            blocks,
+            asked,
+            habit,
+            bare: false,
+            family: None,
+            side,
+            side_uncles,
+            boast,
+            raw: false,
+        }
     }
 
     /// The next block by all rules, changed.
@@ -159,6 +172,11 @@ impl Mined {
                     return Err(CallFailure::Rpc { code: -32000, message: "no such uncle".into() });
                 }
                 uncle.to_string()
+            }
+            "eth_getUncleByBlockHashAndIndex" if self.side_uncles.is_some() => {
+                let (block, uncles) = self.side_uncles.as_ref().unwrap();
+                let uncle = uncles.get(number(1) as usize).filter(|_| params[0] == json!(block.hash()));
+                uncle.map_or_else(|| "null".into(), block_json)
             }
             "rsk_getRawBlockHeaderByHash" if self.raw => {
                 let mut uncles = self.blocks.iter().flat_map(|(_, uncles)| uncles);

@@ -38,8 +38,10 @@ impl HeaderChain {
     ) -> Result<CheckedBlock, ChainError> {
         let number = candidate.header().number;
         let mut entry = self.check(candidate, number, now)?;
-        let uncles =
-            self.check_uncles(&entry, uncles, now).map_err(|error| ChainError::Uncles { number, error })?;
+        let uncles = self
+            .view
+            .check_uncles(&entry, uncles, now)
+            .map_err(|error| ChainError::Uncles { number, error })?;
         entry.uncles = Some(Arc::new(uncles));
         if let Some(parent) = self.view.entries.get(&entry.parent()) {
             entry.proven = entry.proven_after(&parent.proven);

@@ -77,7 +77,8 @@ impl HeaderChain {
             if let Some(uncles) = &entry.uncles {
                 let list = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
                 let number = unproven.number;
-                self.check_uncles(&proven, list, None)
+                self.view
+                    .check_uncles(&proven, list, None)
                     .map_err(|error| ChainError::Uncles { number, error })?;
             }
             self.proven(unproven, entry.header.header());

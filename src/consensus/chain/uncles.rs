@@ -4,12 +4,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::entry::Entry;
-use super::{ChainError, HeaderChain, Reorganisation};
+use super::{ChainError, ChainView, HeaderChain, Reorganisation};
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::rules::Check;
 use crate::consensus::uncles::{UncleError, VerifiedUncles};
 use crate::consensus::verified::{Candidate, Origin};
-use crate::types::{Header, SealedHeader, B256};
+use crate::types::{Header, SealedHeader, B256, U256};
 
 /// The ancestors among which an uncle must have its parent, and whose uncles it must not repeat; newest first.
 struct Family<'a> {
@@ -17,29 +17,15 @@ struct Family<'a> {
     ancestors: Vec<&'a Arc<Entry>>,
 }
 
-impl HeaderChain {
-    /// Attaches a block's uncles: checks that the header commits to them and, above the base, every uncle rule, then
-    /// counts their work. Blocks must get theirs oldest first, as far as uncles reach back.
-    ///
-    /// Below the base and at it only the commitment is checked; such lists serve to see that no uncle is used twice.
-    /// `now` is the clock in seconds, as in [`Self::insert`]. The added work may move the head.
-    pub fn attach_uncles(
-        &mut self,
-        block: &B256,
-        uncles: Vec<Header>,
-        now: Option<u64>,
-    ) -> Result<Option<Reorganisation>, ChainError> {
-        let entry = self.entry(block)?.clone();
-        if entry.uncles.is_some() && uncles.is_empty() {
-            return Ok(None);
-        }
-        let number = entry.number();
-        let verified =
-            self.check_uncles(&entry, uncles, now).map_err(|error| ChainError::Uncles { number, error })?;
-        if entry.uncles.is_none() {
-            self.count_uncles(&entry, Arc::new(verified));
-        }
-        Ok(self.reconsider_all())
+impl ChainView {
+    /// Work of a block's uncles, if they keep every uncle rule. Nothing else makes them count: a list that a header
+    /// commits to may name one header twice, or the block's own ancestors. `now` is the clock in seconds.
+    #[must_use]
+    pub fn uncle_work(&self, block: &B256, uncles: &VerifiedUncles, now: u64) -> Option<U256> {
+        let entry = self.entries.get(block)?;
+        let list = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
+        let is_mined = matches!(entry.header.evidence().origin, Origin::Mined(_));
+        self.check_uncles(entry, list, Some(now)).ok().filter(|_| is_mined).map(|uncles| uncles.work())
     }
 
     pub(super) fn check_uncles(
@@ -72,10 +58,10 @@ impl HeaderChain {
         let block = entry.number();
         let oldest = block.saturating_sub(UNCLE_GENERATIONS);
         let mut ancestors = Vec::new();
-        let mut at = self.view.entries.get(&entry.parent());
+        let mut at = self.entries.get(&entry.parent());
         while let Some(ancestor) = at.filter(|ancestor| ancestor.number() >= oldest) {
             ancestors.push(ancestor);
-            at = self.view.entries.get(&ancestor.parent());
+            at = self.entries.get(&ancestor.parent());
         }
         Family { block, ancestors }
     }
@@ -98,11 +84,37 @@ impl HeaderChain {
         let parent = family.parent_of(index, uncle)?;
         family.check_unused(index, uncle)?;
         let candidate = Candidate::from(uncle.clone());
-        let mut check = Check::new(&candidate, &self.view.network, now);
+        let mut check = Check::new(&candidate, &self.network, now);
         check.parent = Some((parent.header.header(), parent.hash()));
         let stated = self.stated_uncles(parent);
         check.fork = Some((&parent.context, stated));
         check.uncle().map(|_| ()).map_err(|rule| UncleError::Rule { index, rule })
+    }
+}
+
+impl HeaderChain {
+    /// Attaches a block's uncles: checks that the header commits to them and, above the base, every uncle rule, then
+    /// counts their work. Blocks must get theirs oldest first, as far as uncles reach back.
+    ///
+    /// Below the base and at it only the commitment is checked; such lists serve to see that no uncle is used twice.
+    /// `now` is the clock in seconds, as in [`Self::insert`]. The added work may move the head.
+    pub fn attach_uncles(
+        &mut self,
+        block: &B256,
+        uncles: Vec<Header>,
+        now: Option<u64>,
+    ) -> Result<Option<Reorganisation>, ChainError> {
+        let entry = self.entry(block)?.clone();
+        if entry.uncles.is_some() && uncles.is_empty() {
+            return Ok(None);
+        }
+        let number = entry.number();
+        let checked = self.view.check_uncles(&entry, uncles, now);
+        let verified = checked.map_err(|error| ChainError::Uncles { number, error })?;
+        if entry.uncles.is_none() {
+            self.count_uncles(&entry, Arc::new(verified));
+        }
+        Ok(self.reconsider_all())
     }
 
     /// Records proven uncles and carries the sum on to the blocks above.

@@ -227,9 +227,11 @@ impl ChainView {
         let level = a.number().min(b.number());
         let (mut a, mut b) = (self.ancestor_entry(a, level)?, self.ancestor_entry(b, level)?);
         while a.hash() != b.hash() {
-            let by_skip = a.skip != b.skip;
-            let up = |entry: &Entry| if by_skip { entry.skip } else { entry.parent() };
-            (a, b) = (self.entries.get(&up(a))?, self.entries.get(&up(b))?);
+            (a, b) = match (self.entries.get(&a.skip), self.entries.get(&b.skip)) {
+                // Links of one height may differ in theirs: a header gets the one that is kept when it comes.
+                (Some(x), Some(y)) if x.number() == y.number() && x.hash() != y.hash() => (x, y),
+                _ => (self.entries.get(&a.parent())?, self.entries.get(&b.parent())?),
+            };
         }
         Some(a)
     }
