@@ -51,7 +51,7 @@ pub struct BlockEnvironment {
 }
 
 impl From<&Header> for BlockEnvironment {
-    /// If the header has no miner, which no valid header lacks, the coinbase is address 0.
+    /// The coinbase is address 0 if the header has no miner. Every valid header has one.
     fn from(header: &Header) -> Self {
         Self {
             number: header.number,
