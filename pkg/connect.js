@@ -3,7 +3,7 @@ import { withEvents } from './events.js';
 import { exchangeOver } from './exchange.js';
 import { instance } from './instance.js';
 import { disconnected, limited, newLife } from './life.js';
-import { message, result, withOptions } from './message.js';
+import { answered, message, withOptions } from './message.js';
 import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
@@ -62,7 +62,7 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
   const { Client } = await instance(instantiate, await load(module), life);
   /** The module's client; nothing holds it, and so its memory, once this life is over. */
   let client;
-  const events = withEvents((call, quiet) => life.run(async () => result(await client.request(message(call))), quiet), LOOK_AGAIN);
+  const events = withEvents((call, quiet) => life.run(async () => answered(await client.request(message(call))), quiet), LOOK_AGAIN);
   const pages = pagesIn(store, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
   life.onEnd((reason) => {
     client?.close();
@@ -79,7 +79,10 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
   const names = upstreams.map(({ name }) => name);
   const progress = config.onProgress && told(config.onProgress);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, progress));
-  if (pages) await restore(life, () => client, pages);
+  if (pages) {
+    await restore(life, () => client, pages);
+    prove(life, () => client, pages).catch(() => {});
+  }
   await life.run(() => client.start()).catch((reason) => {
     throw typeof reason === 'string' ? disconnected(reason) : reason;
   });
@@ -90,12 +93,36 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
   });
 }
 
-/** Hands the kept pages to the module, a few at a time, as long as they hold; those that do not are given up. */
+/** Hands the newest kept pages to the module; where one does not hold, it is given up with those after it. */
 async function restore(life, client, pages) {
-  let index = 0;
-  for await (const page of pages.load()) {
-    if (life.isOver) throw life.reason;
-    if (!client().restore(page)) return void pages.save(index, []);
-    index += 1;
+  let count = await life.run(pages.count);
+  for (let wrong = count; wrong !== undefined; count = wrong ?? count) {
+    client().restoring(count);
+    wrong = await given(life, client, pages);
+    if (wrong !== undefined) void pages.save(wrong, []);
+  }
+  client().restored();
+}
+
+/** Gives pages as long as they are wanted and hold; the number of one that does not. */
+async function given(life, client, pages) {
+  for (let index; (index = client().wantedPage()) !== undefined; ) {
+    const page = await life.run(() => pages.read(index));
+    if (!page || !client().restore(page)) return index;
+  }
+  return undefined;
+}
+
+/** Milliseconds between two steps of proving what was kept: each takes some, and the page has other things to do. */
+const PROVING_PAUSE = 20;
+
+/** Has the rest of what was kept proven, beside everything else. */
+async function prove(life, client, pages) {
+  for (let more = true; more; ) {
+    await life.run(() => pause(PROVING_PAUSE), true);
+    const index = client().wantedPage();
+    more = client().prove(index === undefined ? undefined : await life.run(() => pages.read(index), true));
   }
 }
+
+const pause = (millis) => new Promise((resolve) => setTimeout(resolve, millis).unref?.());

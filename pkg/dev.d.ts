@@ -1,7 +1,7 @@
 import type { ConnectOptions, Provider } from './index.js';
 
 export { connect, httpTransport, webSocketTransport } from './index.js';
-export type { GapMessage, Provider, ProviderMessage, ProviderRpcError, RequestArguments, SubscriptionMessage } from './index.js';
+export type { Answer, GapMessage, Provider, ProviderMessage, ProviderRpcError, RequestArguments, SubscriptionMessage } from './index.js';
 
 /** As the flags of `rootlight dev`. */
 export interface DevChainOptions {

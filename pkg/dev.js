@@ -6,7 +6,7 @@ import { withEvents } from './events.js';
 import { instance } from './instance.js';
 import { disconnected, newLife } from './life.js';
 import { load as bring, once } from './load.js';
-import { message, result, withOptions } from './message.js';
+import { answered, message, withOptions } from './message.js';
 import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
@@ -39,7 +39,7 @@ export async function startDevChain(options = {}) {
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
   let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
   // `life.run` returns a promise even for synchronous work, so that exceptions become rejections.
-  const events = withEvents((call, quiet) => life.run(() => result(chain.request(message(call))), quiet), LOOK);
+  const events = withEvents((call, quiet) => life.run(() => answered(chain.request(message(call))), quiet), LOOK);
   life.onEnd((reason) => {
     // Drops the last reference to the chain, so that its memory can be freed.
     chain.close();

@@ -23,8 +23,8 @@ function copied({ method, params }) {
 }
 
 /**
- * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<unknown>} ask sends a
- * call to the module; `quiet` if no caller waits for the result
+ * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<{result: unknown, level?: string}>} ask
+ * sends a call to the module; `quiet` if no caller waits for the result
  * @param {number} interval milliseconds between two polls while the module reports no change
  */
 export function withEvents(ask, interval) {
@@ -45,7 +45,7 @@ export function withEvents(ask, interval) {
   }
 
   /** The number of the current head; undefined if the module refuses to answer. */
-  const head = () => ask({ method: 'eth_blockNumber', params: [] }, true).then(Number, () => undefined);
+  const head = () => ask({ method: 'eth_blockNumber', params: [] }, true).then(({ result }) => Number(result), () => undefined);
 
   /** Stores a subscription: its call, its id in the module, and the block up to which all events were emitted. */
   function added(subscription, call, seen) {
@@ -56,7 +56,7 @@ export function withEvents(ask, interval) {
   /** Renews a subscription that the module has dropped, and emits which blocks it may have missed. */
   async function renew(subscription, made) {
     const seen = await made.seen;
-    made.id = await ask(made.call, true);
+    made.id = (await ask(made.call, true)).result;
     made.seen = head();
     const now = await made.seen;
     if (!subscriptions.has(subscription)) return void ask({ method: 'eth_unsubscribe', params: [made.id] }, true).catch(() => {});
@@ -68,19 +68,19 @@ export function withEvents(ask, interval) {
   /** Emits the new events of one subscription. Events that cannot be proven now are emitted later. */
   async function tell(subscription, made) {
     const seen = head();
-    let results;
+    let answer;
     try {
-      results = await ask({ method: 'eth_getFilterChanges', params: [made.id] }, true);
+      answer = await ask({ method: 'eth_getFilterChanges', params: [made.id] }, true);
     } catch (error) {
       // If it cannot be renewed now, the next poll tries again.
       if (error.code === NOT_FOUND && subscriptions.has(subscription)) await renew(subscription, made).catch(() => {});
       return;
     }
     made.seen = seen;
-    for (const result of results) {
+    for (const result of answer.result) {
       // A listener may have ended the subscription.
       if (!subscriptions.has(subscription)) return;
-      emit('message', { type: 'eth_subscription', data: { subscription, result } });
+      emit('message', { type: 'eth_subscription', data: { ...answer, subscription, result } });
     }
   }
 
@@ -113,13 +113,13 @@ export function withEvents(ask, interval) {
   async function subscribe(call) {
     const copy = copied(call);
     const seen = head();
-    const subscription = await ask(copy);
+    const answer = await ask(copy);
     if (closed) throw closed;
-    added(subscription, copy, seen);
-    return subscription;
+    added(answer.result, copy, seen);
+    return answer;
   }
 
-  async function request(call) {
+  async function requestWithLevel(call) {
     if (closed) throw closed;
     const given = call?.params?.[0];
     const known = call?.method === 'eth_unsubscribe' ? subscriptions.get(given) : undefined;
@@ -127,19 +127,20 @@ export function withEvents(ask, interval) {
       subscriptions.delete(given);
       watch();
       await ask({ method: call.method, params: [known.id] });
-      return true;
+      return { result: true };
     }
     if (call?.method === 'eth_subscribe') return subscribe(call);
-    const result = await ask(call);
+    const answer = await ask(call);
     if (SENDS.test(call.method)) void changed();
-    return result;
+    return answer;
   }
 
   return {
     changed,
     /** The public methods of a provider. */
     provider: {
-      request,
+      request: async (call) => (await requestWithLevel(call)).result,
+      requestWithLevel,
       on(event, listener) {
         listeners.set(event, [...(listeners.get(event) ?? []), listener]);
         return this;

@@ -13,10 +13,19 @@ export interface ProviderRpcError extends Error {
   readonly data?: unknown;
 }
 
+/**
+ * A result, and its level where it is less than proven: `unproven-absence` rests on "there is none" of all upstreams, of
+ * which no proof can exist, `unproven` on what the option `unproven` allows.
+ */
+export interface Answer {
+  readonly result: unknown;
+  readonly level?: 'unproven-absence' | 'unproven';
+}
+
 /** What a subscription has found (EIP-1193, EIP-758). */
 export interface SubscriptionMessage {
   readonly type: 'eth_subscription';
-  readonly data: { readonly subscription: string; readonly result: unknown };
+  readonly data: { readonly subscription: string } & Answer;
 }
 
 /**
@@ -36,6 +45,8 @@ export type ProviderMessage = SubscriptionMessage | GapMessage;
 export interface Provider {
   /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
   request(call: RequestArguments): Promise<unknown>;
+  /** The same, and what the result is worth: `request` cannot say that a `null` is unproven. */
+  requestWithLevel(call: RequestArguments): Promise<Answer>;
   /** What comes of `eth_subscribe`: headers, logs (`removed` where a reorganisation took them back), hashes. */
   on(event: 'message', listener: (message: ProviderMessage) => void): this;
   /**
@@ -117,7 +128,7 @@ export interface ConnectOptions {
   readonly minWork?: number;
   /**
    * Answers that no upstream proves: `refuse` them, which is the default, take what N upstreams under different domains
-   * say alike, or `trust` the best one. What `request` resolves to does not show which answers those are.
+   * say alike, or `trust` the best one. `requestWithLevel` shows which answers those are.
    */
   readonly unproven?: 'refuse' | `quorum:${number}` | 'trust';
   /** Is told of progress until the head is reached. */

@@ -22,11 +22,11 @@ export function message(call) {
   }
 }
 
-/** The result in a JSON-RPC response. Throws its error. */
-export function result(answer) {
+/** The result in a JSON-RPC response, with its level if it is less than proven. Throws the response's error. */
+export function answered(answer) {
   if (answer === undefined) throw failure(INTERNAL, 'no answer');
-  const { result: value, error } = JSON.parse(answer);
-  if (error === undefined) return value;
+  const { result, level, error } = JSON.parse(answer);
+  if (error === undefined) return level === undefined ? { result } : { result, level };
   const code = error.code === REVERTED_ON_SERVER ? REVERTED : error.code;
   throw Object.assign(failure(code, error.message), 'data' in error && { data: error.data });
 }

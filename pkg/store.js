@@ -19,7 +19,8 @@ const nameOf = ({ network, checkpoint }) => `rootlight-v${VERSION}-${network}-${
 
 /**
  * @typedef {object} Pages
- * @property {() => AsyncIterable<Uint8Array>} load pages in order from 0; what cannot be read ends them
+ * @property {() => Promise<number>} count how many there are: the number of the last one and one more
+ * @property {(index: number) => Promise<Uint8Array | undefined>} read the page of a number, nothing where it cannot be read
  * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save pages from this number on, in place of all there
  * were from there; never rejected
  * @property {() => void} close lets another client write
@@ -78,22 +79,25 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     else missed = Math.min(missed ?? first, first);
   }
 
+  /** The pages read last, the first of them and whatever came with it. */
+  let ahead = { first: 0, pages: [] };
+
   return {
-    async *load() {
+    count: () => place.count().catch((error) => (fail(error), 0)),
+    async read(index) {
       try {
-        for (let index = 0; ; ) {
-          const pages = await place.read(index, STEP);
-          const end = pages.findIndex((page) => !(page instanceof Uint8Array) || page.length === 0);
-          yield* end < 0 ? pages : pages.slice(0, end);
-          if (end >= 0) return;
-          index += pages.length;
-        }
+        if (!(index - ahead.first in ahead.pages)) ahead = { first: index, pages: await place.read(index, STEP) };
       } catch (error) {
         fail(error);
       }
+      const page = ahead.pages[index - ahead.first];
+      return isPage(page) ? page : undefined;
     },
     // One write after the other; after one that failed nothing more is written, since pages build on each other.
-    save: (first, pages) => (last = last.then(() => write(first, pages)).catch(fail)),
+    save: (first, pages) => {
+      ahead = { first: 0, pages: [] };
+      return (last = last.then(() => write(first, pages)).catch(fail));
+    },
     close() {
       turn.end();
       void last.then(place.close);
@@ -136,10 +140,27 @@ function turnOf(locks, name, onTurn) {
   };
 }
 
+const isPage = (page) => page instanceof Uint8Array && page.length > 0;
+
+/** Most pages that are looked for: a thousand million headers. */
+const MOST = 2 ** 24;
+
 /** Pages in a store of the caller's: a value of no bytes ends them. */
 function keyed(store, name) {
   const key = (index) => `${name}/${index}`;
+  const has = async (index) => isPage(await store.get(key(index)));
   return {
+    // Such a store does not tell its keys: looked for in ever larger steps, then in ever smaller ones.
+    async count() {
+      let [low, high] = [0, 1];
+      while (high < MOST && (await has(high - 1))) [low, high] = [high, high * 2];
+      while (low + 1 < high) {
+        const middle = (low + high) >> 1;
+        if (await has(middle - 1)) low = middle;
+        else high = middle;
+      }
+      return low;
+    },
     async read(index) {
       return [await store.get(key(index))];
     },
@@ -164,7 +185,12 @@ function database(name, alone) {
     return done(request, 'success', () => request.result);
   };
   return {
-    // By their numbers: a page that is missing ends them.
+    async count() {
+      const { store } = await inStore('readonly');
+      const request = store.openKeyCursor(null, 'prev');
+      const last = await done(request, 'success', () => request.result?.key);
+      return Number.isSafeInteger(last) && last < MOST ? last + 1 : 0;
+    },
     async read(index, count) {
       const { store } = await inStore('readonly');
       return Promise.all(Array.from({ length: count }, (_, place) => got(store, index + place)));

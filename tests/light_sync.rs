@@ -77,7 +77,7 @@ fn what_is_kept_follows_reorganisations_and_holds_uncles() {
             total_difficulty: Some(alloy_primitives::U256::from(1)),
         };
         let mut client = Client::new(Network::regtest().into(), checkpoint, Identity::default());
-        client.restore(&mut |index| Ok(store.get(index as usize).cloned())).unwrap();
+        client.restore(store.len() as u64, &mut |index| Ok(store.get(index as usize).cloned())).unwrap();
         client.sync().chain().unwrap().clone()
     };
     let mut harness = Harness::new(&first, Network::regtest());
@@ -112,7 +112,7 @@ fn uncles_that_are_missing_in_what_was_kept_are_asked_for() {
     let whole = recording(90).unwrap();
     let mut again = Harness::new(&whole, Network::regtest());
     let mut read = |index: u64| Ok(pages.get(index as usize).map(|page| page.bytes.clone()));
-    assert_eq!(again.client.restore(&mut read), Ok(Some(90)));
+    assert_eq!(again.client.restore(pages.len() as u64, &mut read), Ok(Some(90)));
     again.sync().unwrap();
     let block = again.call("eth_getBlockByNumber", &json!(["0x5a", false])).unwrap();
     assert!(block["totalDifficulty"].is_string(), "{block}");

@@ -12,8 +12,8 @@ beforeEach(() => {
 const OPTIONS = { network: 'regtest', upstream: async () => new Uint8Array(0) };
 
 /** Connects to a module that does `work` first; returns the provider and what the module was given and asked. */
-async function start(options, work = async () => {}) {
-  const seen = { asked: [], hints: [], closed: 0, restored: [], again: [] };
+async function start({ behind = [], ...options } = {}, work = async () => {}) {
+  const seen = { asked: [], hints: [], closed: 0, restored: [], proven: [], again: [] };
   const load = async (source) => {
     await new Promise((resolve) => setImmediate(resolve));
     seen.source = source;
@@ -23,9 +23,22 @@ async function start(options, work = async () => {}) {
       assert.ok('source' in seen, 'loaded before it is used');
       Object.assign(seen, { settings: JSON.parse(text), exchanges, keep, progress });
     }
+    restoring(pages) {
+      this.left = Array.from({ length: pages }, (_, index) => index);
+    }
+    wantedPage() {
+      return this.left[0];
+    }
     restore(page) {
       seen.restored.push(page);
-      return page[0] !== 0;
+      return page[0] !== 0 && this.left.shift() !== undefined;
+    }
+    restored() {
+      this.left = [...behind];
+    }
+    prove(page) {
+      seen.proven.push(page?.[0]);
+      return this.left.shift() !== undefined && page !== undefined;
     }
     start() {
       return work(seen);
@@ -33,7 +46,8 @@ async function start(options, work = async () => {}) {
     async request(text) {
       const { method } = JSON.parse(text);
       seen.asked.push(method);
-      return JSON.stringify({ result: { eth_subscribe: '0x1', eth_blockNumber: '0x5' }[method] ?? [] });
+      const result = { eth_subscribe: '0x1', eth_blockNumber: '0x5' }[method] ?? seen.news ?? [];
+      return JSON.stringify({ result, level: seen.level });
     }
     hint(index) {
       seen.hints.push(index);
@@ -156,11 +170,38 @@ test('progress is told where somebody asks for it', async () => {
   ]);
 });
 
+test('a result comes with its level where it is less than proven', async () => {
+  const { seen, provider } = await start();
+  assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5' });
+  seen.level = 'unproven-absence';
+  assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5', level: 'unproven-absence' });
+  assert.equal(await provider.request({ method: 'eth_blockNumber' }), '0x5');
+  const told = [];
+  provider.on('message', ({ data }) => told.push(data));
+  const { result: subscription } = await provider.requestWithLevel({ method: 'eth_subscribe', params: ['newPendingTransactions'] });
+  seen.news = ['0x7'];
+  seen.keep(0, []);
+  await settled();
+  assert.deepEqual(told, [{ subscription, result: '0x7', level: 'unproven-absence' }]);
+  provider.close();
+});
+
+test('the rest of what was kept is proven behind, with the pages that are wanted for it', async () => {
+  const values = new Map([1, 2, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
+  const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
+  // The last page is not there, which ends it.
+  const { seen, provider } = await start({ store, behind: [2, 0, 9, 1] });
+  for (let looks = 0; looks < 100 && seen.proven.length < 3; looks += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(seen.proven, [3, 1, undefined]);
+  provider.close();
+});
+
 test('kept pages are taken back until one does not hold, which ends what is kept', async () => {
   const values = new Map([1, 2, 0, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const { seen, provider } = await start({ store });
-  assert.deepEqual(seen.restored.map(([byte]) => byte), [1, 2, 0]);
+  assert.deepEqual(seen.restored.map(([byte]) => byte), [1, 2, 0, 1, 2]);
   await settled();
   assert.equal(values.get('rootlight-v1-regtest-newest/2').length, 0);
   provider.close();

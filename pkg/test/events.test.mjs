@@ -60,7 +60,7 @@ function module(interval = 1e6) {
     if (news.failure) throw news.failure;
     return news.splice(0);
   };
-  const events = withEvents(ask, interval);
+  const events = withEvents(async (call) => ({ result: await ask(call) }), interval);
   const subscribe = (...params) => events.provider.request({ method: 'eth_subscribe', params });
   const told = [];
   events.provider.on('message', ({ data }) => told.push(data.result));

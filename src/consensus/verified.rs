@@ -87,8 +87,6 @@ pub struct Evidence {
     pub origin: Origin,
     /// What of its fork detection data was compared.
     pub fork_detection: ForkDetection,
-    /// Whether its proof of work was checked.
-    pub work: bool,
 }
 
 /// A header that was checked; only this layer makes one. Cloning is cheap.
@@ -104,8 +102,7 @@ impl VerifiedHeader {
     }
 
     pub(super) fn shared(header: Arc<SealedHeader>, origin: Origin, fork_detection: ForkDetection) -> Self {
-        let work = !matches!(origin, Origin::Trusted | Origin::HashLinked);
-        Self { header, evidence: Evidence { origin, fork_detection, work } }
+        Self { header, evidence: Evidence { origin, fork_detection } }
     }
 
     /// A header off the chain that was asked for by its hash: it must carry its own proof of work and keep the rules
@@ -137,24 +134,26 @@ impl VerifiedHeader {
 
     /// The same header, its proof of work checked.
     pub(super) fn with_seal(&self, seal: Seal) -> Self {
-        let evidence = Evidence { origin: Origin::Mined(seal), work: true, ..self.evidence };
+        let evidence = Evidence { origin: Origin::Mined(seal), ..self.evidence };
         Self { header: self.header.clone(), evidence }
     }
 
-    /// The same header with its proof of work looked at. A header that is believed for its hash may come with any Merkle
-    /// proof and coinbase: its hash does not cover them (RSKIP-92).
-    pub(super) fn with_work_looked_at(mut self, network: &Network) -> Self {
-        let candidate = Candidate::from(self.sealed().clone());
-        self.evidence.work = Check::new(&candidate, network, None).mined().is_ok();
-        self
-    }
-
-    /// Whether its merged-mining fields are what they claim: its proof of work was checked, or it is a genesis block,
-    /// which has none.
+    /// Whether Merkle proof and coinbase are what they claim to be. From RSKIP-92 on the hash does not cover them, so one
+    /// who hands out a header that is believed for its hash may choose them: then they are checked here. A genesis block
+    /// has none.
     #[must_use]
-    pub fn shows_work(&self) -> bool {
-        let none = self.header.merkle_proof.is_empty() && self.header.coinbase_tx.is_empty();
-        self.evidence.work || (self.header.number == 0 && none)
+    pub fn shows_work(&self, network: &Network) -> bool {
+        let Header { shape, number, merkle_proof, coinbase_tx, .. } = self.header.header();
+        match self.evidence.origin {
+            Origin::Trusted | Origin::HashLinked if shape.hash_covers_proof => true,
+            Origin::Trusted | Origin::HashLinked => {
+                let empty = |field: &[u8]| matches!(field, [] | [0]);
+                let candidate = Candidate::from(self.sealed().clone());
+                (*number == 0 && empty(merkle_proof) && empty(coinbase_tx))
+                    || Check::new(&candidate, network, None).mined().is_ok()
+            }
+            Origin::Mined(_) | Origin::Alone(_) | Origin::Pending => true,
+        }
     }
 
     /// What was checked.

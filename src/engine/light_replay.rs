@@ -227,7 +227,9 @@ impl Ancestors<'_> {
 
 impl Ancestry for Ancestors<'_> {
     fn header(&self, number: u64) -> Option<SealedHeader> {
-        self.ancestor(number).map(|header| header.sealed().clone())
+        let header = self.ancestor(number)?;
+        let shown = self.view.shows_work(&header).then(|| header.sealed().clone());
+        self.note(shown.ok_or(Stop::Refused(Refusal::NoWork(number))))
     }
 
     fn uncles(&self, number: u64) -> Option<Vec<Header>> {

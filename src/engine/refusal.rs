@@ -194,6 +194,9 @@ pub enum Refusal {
     /// Total difficulty is only known where the trusted start has one.
     #[error("Resource unavailable: total difficulty of block {0} is not known")]
     NoTotalDifficulty(u64),
+    /// A run reads merged mining of an ancestor whose proof of work was not shown; the block's hash does not cover it.
+    #[error("Resource unavailable: the proof of work of block {0} was not shown: ask other upstreams")]
+    NoWork(u64),
     /// The run could not be carried out.
     #[error("Resource unavailable: {0}")]
     Execution(CallStop),

@@ -108,6 +108,11 @@ pub trait View {
         None
     }
 
+    /// Whether a header's merged-mining fields may be shown; see [`VerifiedHeader::shows_work`].
+    fn shows_work(&self, header: &VerifiedHeader) -> bool {
+        self.light().is_none() || header.shows_work(self.network())
+    }
+
     /// Blocks with fewer blocks on top are refused.
     fn min_depth(&self) -> u64 {
         0

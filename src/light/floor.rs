@@ -30,8 +30,8 @@ pub struct LowWork {
     time: u64,
 }
 
-/// A block of the canonical chain: its work is the sum up to it, its time the latest of any block up to it, since
-/// times may fall along a chain.
+/// A block of the canonical chain: its work is the sum that headers state up to it, its time the latest of any block up
+/// to it, since times may fall along a chain.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     number: u64,
@@ -44,24 +44,29 @@ struct Point {
 #[derive(Debug)]
 pub(super) struct Floor {
     percent: u64,
-    /// What is promised whatever the chain's first header states.
-    fixed: Option<U256>,
     line: VecDeque<Point>,
+    /// Where the whole chain starts, if it starts there in memory.
+    start: Option<u64>,
     /// The checkpoint's difficulty, or what takes its place.
     promised: Option<U256>,
     low: Option<LowWork>,
-    /// The highest header in memory whose work is not proven, as of the last look.
-    unproven: Option<u64>,
+    /// The highest header whose work is not proven, and the work stated up to it, as of the last look.
+    unproven: Option<(u64, U256)>,
 }
 
 impl Floor {
-    pub(super) fn new(percent: u64, fixed: Option<U256>) -> Self {
-        Self { percent, fixed, line: VecDeque::new(), promised: None, low: None, unproven: None }
+    pub(super) fn new(percent: u64, promised: Option<U256>) -> Self {
+        Self { percent, line: VecDeque::new(), start: None, promised, low: None, unproven: None }
     }
 
     /// The newest stretch below the floor, until a day of sufficient work has passed since.
     pub(super) fn low(&self) -> Option<&LowWork> {
         self.low.as_ref()
+    }
+
+    /// The checkpoint's difficulty, where the chain in memory does not begin there.
+    pub(super) fn promise(&mut self, difficulty: U256) {
+        self.promised = Some(difficulty);
     }
 
     /// Looks at blocks that are new on the canonical chain.
@@ -70,12 +75,15 @@ impl Floor {
         if self.percent == 0 || !has_floor(network, head) {
             return;
         }
-        let unproven = chain.unproven().filter(|number| *number >= chain.lowest());
-        if unproven != self.unproven {
-            // More is proven now: everything in memory is looked at again.
-            (self.unproven, self.low) = (unproven, None);
+        let unproven = chain.unproven().zip(chain.stated_work(&head.hash()).map(|(_, unproven)| unproven));
+        if unproven.is_none() && self.unproven.is_some() {
+            // All is proven now, and looked at again.
+            self.low = None;
             self.line.clear();
         }
+        self.unproven = unproven;
+        let base = chain.base();
+        self.start = (base.work == Some(U256::ZERO)).then_some(base.number);
         while self.line.back().is_some_and(|last| !chain.is_canonical(last.number, &last.hash)) {
             self.line.pop_back();
         }
@@ -85,44 +93,52 @@ impl Floor {
         for header in (from..=head.number).filter_map(|number| chain.by_number(number)) {
             self.add(chain, header);
         }
+        if unproven.is_some() {
+            // More may be proven than at the last look.
+            self.low = self.line.back().and_then(|end| self.look_back(*end, head.number));
+        }
         let day = STRETCHES.into_iter().max().unwrap_or(0);
         self.low = self.low.filter(|low| low.time.saturating_add(day) >= head.timestamp);
     }
 
     fn add(&mut self, chain: &ChainView, header: &VerifiedHeader) {
         let time = self.line.back().map_or(header.timestamp, |last| last.time.max(header.timestamp));
-        let work = chain.header_work(&header.hash()).unwrap_or_default();
+        let work = chain.stated_work(&header.hash()).map_or(U256::ZERO, |(work, _)| work);
         self.line.push_back(Point { number: header.number, hash: header.hash(), time, work });
         if self.line.len() > MAX_POINTS {
             self.line.pop_front();
         }
-        let stated = || chain.by_number(chain.base().number).map(|base| base.difficulty.value());
-        // Once the checkpoint's own header is no longer kept, the last judgement by it stays in force.
-        if let Some(promised) = self.fixed.or_else(stated).or(self.promised) {
-            self.promised = Some(promised);
-            let newest = self.line.back().copied();
-            self.low = newest.and_then(|end| self.look_back(end, promised, chain.head().number)).or(self.low);
+        // The checkpoint's promise stays when its own header is no longer kept.
+        if self.promised.is_none() {
+            self.promised = chain.by_number(chain.base().number).map(|base| base.difficulty.value());
         }
+        let judged = self.line.back().and_then(|end| self.look_back(*end, chain.head().number));
+        self.low = judged.or(self.low);
     }
 
     /// The first stretch that shows too little among those that end now, by this clock in seconds.
     pub(super) fn until(&self, now: u64) -> Option<LowWork> {
         let newest = self.line.back()?;
         let end = Point { time: newest.time.max(now), ..*newest };
-        self.look_back(end, self.promised?, newest.number)
+        self.look_back(end, newest.number)
     }
 
-    /// The first stretch ending at the newest block, or at a later time, that shows too little. One that begins among headers whose work is not
-    /// proven yet is judged at the head only, by what is proven of it: that is what answers rest on.
-    fn look_back(&self, end: Point, promised: U256, head: u64) -> Option<LowWork> {
+    /// The first stretch ending at the newest block, or at a later time, that shows too little. Two kinds are judged at the
+    /// head only, by what is there: one that begins among headers whose work is not proven yet, and one that begins before
+    /// all that are in memory. An honest chain does not have that many in a day.
+    fn look_back(&self, end: Point, head: u64) -> Option<LowWork> {
+        let (promised, at_head) = (self.promised?, end.number == head);
+        let oldest = self.line.front().filter(|point| at_head && Some(point.number) != self.start);
         STRETCHES.into_iter().find_map(|seconds| {
             let begin = end.time.checked_sub(seconds)?;
             let after = self.line.partition_point(|point| point.time <= begin);
-            let before = self.line.get(after.checked_sub(1)?)?;
-            if end.number < head && self.unproven.is_some_and(|unproven| before.number < unproven) {
+            let before = after.checked_sub(1).and_then(|place| self.line.get(place)).or(oldest)?;
+            let unproven = self.unproven.filter(|(number, _)| before.number < *number);
+            if !at_head && unproven.is_some() {
                 return None;
             }
-            let work = end.work.saturating_sub(before.work);
+            let from = unproven.map_or(before.work, |(_, work)| before.work.max(work));
+            let work = end.work.saturating_sub(from);
             let promised = promised.saturating_mul(U256::from(seconds / SPACING));
             let percent = work.saturating_mul(U256::from(100)).checked_div(promised).unwrap_or(U256::MAX);
             (percent < U256::from(self.percent)).then(|| LowWork {

@@ -34,7 +34,7 @@ fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     for number in first..first.saturating_add(count) {
         let Some(header) = view.header_by_number(number)? else { break };
         // Who is served a proof that was never checked would blame this client for it.
-        if !header.shows_work() {
+        if !view.shows_work(&header) {
             break;
         }
         let uncles = view.uncles(&header);

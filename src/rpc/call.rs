@@ -135,6 +135,9 @@ impl Place {
         let read = view.ancestor(self.parent, *number).and_then(|ancestor| {
             let Some(ancestor) = ancestor else { return Ok(()) };
             match key {
+                StateKey::Header(_) if !view.shows_work(&ancestor) => {
+                    Err(Stop::Refused(Refusal::NoWork(*number)))
+                }
                 StateKey::Uncles(_) => view.uncles(&ancestor).map(drop),
                 StateKey::TotalDifficulty(_) => match view.total_difficulty(ancestor.hash())? {
                     Some(_) => Ok(()),
@@ -171,7 +174,8 @@ impl BlockHashes for Ancestors<'_> {
     }
 
     fn header(&self, number: u64) -> Option<SealedHeader> {
-        Some(self.ancestor(number)?.sealed().clone())
+        let header = self.ancestor(number).filter(|header| self.view.shows_work(header))?;
+        Some(header.sealed().clone())
     }
 
     fn uncles(&self, number: u64) -> Option<Vec<Header>> {

@@ -89,11 +89,11 @@ impl Client {
     ///
     /// # Errors
     /// What was kept is of no use; the client starts from nothing then.
-    pub fn restore(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
-        self.sync.restore(read)
+    pub fn restore(&mut self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+        self.sync.restore(pages, read)
     }
 
-    /// Takes back the next page of an earlier run, before anything else; see [`Sync::restore_page`].
+    /// Takes back the next page of an earlier run, before anything else; see [`Sync::restoring`].
     ///
     /// # Errors
     /// The page does not hold; no further one can follow it.

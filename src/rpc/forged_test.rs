@@ -29,16 +29,16 @@ fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec
     let chain = HeaderChain::from_checkpoint(network, &checkpoint(mined), base).unwrap();
     let mut chain = chain.with_window(u64::MAX);
     for (header, uncles) in blocks {
-        chain.insert_linked(header.clone()).unwrap();
+        chain.insert_linked(header.clone().into()).unwrap();
         let uncles = uncles.iter().map(|uncle| uncle.header().clone()).collect();
-        chain.attach_uncles(&header.hash(), uncles, None).unwrap();
+        chain.attach_linked(&header.hash(), uncles).unwrap();
     }
     Sync::pages_of(checkpoint(mined), chain)
 }
 
 fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, KeptFault>) {
     let mut client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..Identity::default() });
-    let outcome = client.restore(&mut |index| Ok(pages.get(index as usize).cloned()));
+    let outcome = client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
     (client, outcome)
 }
 
@@ -192,12 +192,198 @@ fn a_long_store_is_proven_to_its_beginning() {
     );
 }
 
+/// Difficulty that fell for nothing below the headers in memory, and above that more cheap headers at one moment than are
+/// in memory: there is no stretch of two hours to judge among them.
+#[test]
+fn a_forged_store_longer_than_memory_is_judged_and_found_out() {
+    const CHEAP: usize = 8_300;
+    let mut honest = Mined::new();
+    let mut forged = forged(&honest);
+    forged.truncate(FREE);
+    let mut parent = forged.last().unwrap().0.clone();
+    for _ in 0..CHEAP {
+        let mut header = child(&honest.network, &parent);
+        (header.timestamp, header.uncle_count) = (parent.timestamp, 1 << 28);
+        header.difficulty = difficulty::expected(&header, &parent, &honest.network).into();
+        parent = mine(header);
+        forged.push((parent.clone(), Vec::new()));
+    }
+    honest.grow(1_600, 14);
+    let pages = pages(&honest, &forged);
+    let (mut client, outcome) = restored(&honest, &pages);
+    assert_eq!(outcome, Ok(Some(START + (FREE + CHEAP) as u64)));
+    let chain = client.sync().chain().unwrap();
+    assert!(chain.view().base().number > START + FREE as u64, "the newest pages alone");
+    assert!(client.sync().low_work().is_some(), "judged by what there is");
+
+    // The honest chain leads below all that is in memory, which says nothing about it.
+    honest.follow(&mut client);
+    assert!(!client.sync().is_synced() && client.sync().low_work().is_some());
+    let fault = prove_all(&mut client, &pages).unwrap_err();
+    assert!(
+        matches!(fault, KeptFault::Chain(ChainError::Rule { number, .. }) if number <= START + FREE as u64),
+        "{fault}"
+    );
+    honest.follow(&mut client);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), honest.head().hash());
+    assert!(client.sync().is_synced() && client.sync().low_work().is_none());
+}
+
+/// What is proven behind must lead from the newest pages to the checkpoint.
+#[test]
+fn newest_pages_of_another_chain_are_found_out_behind() {
+    let mut mined = Mined::new();
+    mined.grow(9_000, 14);
+    let mut other = Mined::new();
+    let first = other.next(|header| header.gas_used = 77);
+    other.blocks.push((first, Vec::new()));
+    other.grow(8_999, 14);
+    let (good, strange) = (pages(&mined, &mined.blocks[1..]), pages(&other, &other.blocks[1..]));
+    for from in [12, 20, 28] {
+        let mixed = [&good[..from], &strange[from..]].concat();
+        let (mut client, outcome) = restored(&mined, &mixed);
+        assert_eq!(outcome, Ok(Some(START + 9_000)), "{from}");
+        assert!(prove_all(&mut client, &mixed).is_err(), "{from}");
+        assert!(client.sync().chain().is_none() && client.sync().unproven().is_none());
+    }
+    let (mut client, _) = restored(&mined, &good);
+    assert!(prove_all(&mut client, &good).is_ok());
+    // A page that is not there any more.
+    let (mut client, _) = restored(&mined, &good);
+    let mut read = |index: u64| Ok((index != 30).then(|| good.get(index as usize).cloned()).flatten());
+    let missing = (0..10_000).find_map(|_| client.prove_kept(&mut read).err());
+    assert_eq!(missing, Some(KeptFault::Damaged { index: 30 }));
+    assert!(client.sync().chain().is_none());
+    // Without the page of the checkpoint nobody knows what it promises.
+    let mut headless = good.clone();
+    headless[7] = strange[8].clone();
+    let (_, outcome) = restored(&mined, &headless);
+    assert_eq!(outcome, Err(KeptFault::Gap(START)));
+}
+
+/// Uncles below the headers in memory keep every rule too.
+#[test]
+fn uncles_of_a_long_store_show_their_work() {
+    let (start, uncle) = family();
+    let parent = start.blocks[9].0.clone();
+    let mut blocks = start.blocks.clone();
+    for (uncle, holds) in [(uncle, true), (unmined(&start, &parent, |_| {}), false)] {
+        let mut mined = Mined::new();
+        blocks.truncate(11);
+        mined.blocks = blocks.clone();
+        let work = uncle.difficulty.value();
+        mined.adopt(1, uncle);
+        mined.grow(9_000, 14);
+        let pages = pages(&mined, &mined.blocks[1..]);
+        let (mut client, outcome) = restored(&mined, &pages);
+        assert!(outcome.is_ok());
+        let proven = prove_all(&mut client, &pages);
+        assert_eq!(proven.is_ok(), holds, "{proven:?}");
+        let uncles = matches!(proven, Err(KeptFault::Chain(ChainError::Uncles { .. })));
+        assert_eq!(uncles, !holds);
+        if let Some(chain) = client.sync().chain() {
+            let total = U256::from(1_000) + self::work(&mined.blocks[1..]) + work;
+            assert_eq!(chain.total_difficulty(&mined.head().hash()), Some(total));
+            assert_eq!(chain.view().header_work(&mined.head().hash()), Some(self::work(&mined.blocks[1..])));
+        }
+    }
+}
+
+const FIELDS: [&str; 3] =
+    ["bitcoinMergedMiningCoinbaseTransaction", "bitcoinMergedMiningMerkleProof", "hashForMergedMining"];
+
+/// A header of the same hash with a coinbase of somebody's choice (RSKIP-92).
+fn with_false_coinbase(header: &SealedHeader) -> SealedHeader {
+    let coinbase_tx = [&header.coinbase_tx[..], &[0; 64]].concat().into();
+    let changed = Header { coinbase_tx, ..header.header().clone() }.seal();
+    assert_eq!(changed.hash(), header.hash(), "not covered");
+    changed
+}
+
+/// Which of the fields are shown of a block; all or none.
+fn shown(mined: &mut Mined, client: &mut Client, number: u64) -> bool {
+    let answer = mined.ask(client, "eth_getBlockByNumber", json!([format!("{number:#x}"), false]));
+    let block = &answer["result"];
+    assert!(block["bitcoinMergedMiningHeader"].is_string(), "the hash covers it: {answer}");
+    let shown: Vec<bool> = FIELDS.iter().map(|field| block[field].is_string()).collect();
+    let raw = mined.ask(client, "rsk_getRawBlockHeaderByNumber", json!([format!("{number:#x}")]));
+    let raw = raw["result"].as_str().unwrap().len() / 2;
+    let header = mined.blocks.iter().find(|(header, _)| header.number == number).unwrap();
+    let full = header.0.encode(crate::types::HeaderForm::Full).len();
+    assert!(raw + header.0.coinbase_tx.len() < full, "a raw header has none of it");
+    assert!(shown.iter().all(|one| *one == shown[0]), "{block}");
+    shown[0]
+}
+
+/// Headers below the checkpoint are believed for their hashes.
+#[test]
+fn merged_mining_below_the_checkpoint_is_shown_where_it_was_checked() {
+    let network = Mined::new().network;
+    let mut mined = Mined::from(START - 449, network);
+    for _ in 0..454 {
+        let next = mined.next(|header| header.transactions_root = crate::trie::EMPTY_ROOT);
+        mined.blocks.push((next, Vec::new()));
+    }
+    mined.blocks[445].0 = with_false_coinbase(&mined.blocks[445].0);
+    let mut client = mined.client();
+    let numbers = [START - 5, START - 4, START - 3, START, START + 1];
+    assert_eq!(numbers.map(|number| shown(&mut mined, &mut client, number)), [true, false, true, true, true]);
+    // Other clients get as many headers as were checked.
+    let batch = |client: &mut Client, first: u64| {
+        let answer = ask(client, "rootlight_getHeaders", json!([format!("{first:#x}"), "0x20"]));
+        let text = answer["result"].as_str().unwrap().to_owned();
+        crate::light::decode_headers(&text, 256, &mined.network).unwrap().len()
+    };
+    assert_eq!((batch(&mut client, START - 6), batch(&mut client, START - 3)), (2, 9));
+}
+
+/// Headers that were read back and are still to be proven.
+#[test]
+fn merged_mining_of_a_store_is_shown_where_it_was_checked() {
+    let mut mined = Mined::new();
+    let empty = |header: &mut Header| header.transactions_root = crate::trie::EMPTY_ROOT;
+    for _ in 0..REPROVEN + 50 {
+        let next = mined.next(empty);
+        mined.blocks.push((next, Vec::new()));
+    }
+    mined.blocks[20].0 = with_false_coinbase(&mined.blocks[20].0);
+    let pages = pages(&mined, &mined.blocks[1..]);
+    let (mut client, outcome) = restored(&mined, &pages);
+    assert!(outcome.is_ok());
+    mined.follow(&mut client);
+    assert!(client.sync().unproven().is_some_and(|number| number > START + 20));
+    let numbers = [START + 19, START + 20, START + 21, START + 100];
+    assert_eq!(numbers.map(|number| shown(&mut mined, &mut client, number)), [true, false, true, true]);
+}
+
+/// The native contract that reads headers gives a contract no coinbase that was not checked.
+#[test]
+fn contracts_read_merged_mining_where_it_was_checked() {
+    let selector = crate::types::keccak256("getMergedMiningTags(int256)");
+    let data =
+        alloy_primitives::hex::encode_prefixed([&selector[..4], &U256::from(1).to_be_bytes::<32>()].concat());
+    for honest in [true, false] {
+        let mut mined = Mined::new();
+        for _ in 0..2 {
+            let next = mined.next(|header| header.state_root = crate::trie::EMPTY_ROOT);
+            mined.blocks.push((next, Vec::new()));
+        }
+        if !honest {
+            mined.blocks[0].0 = with_false_coinbase(&mined.blocks[0].0);
+        }
+        let mut client = mined.client();
+        let call = json!([{ "to": "0x0000000000000000000000000000000001000010", "data": data }, "latest"]);
+        let answer = mined.ask(&mut client, "eth_call", call);
+        assert_eq!(answer["result"].is_string(), honest, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!(message.contains("proof of work of block 5000 was not shown"), !honest, "{answer}");
+    }
+}
+
 /// A header that is believed for its hash may come with any coinbase and Merkle proof (RSKIP-92): they are shown when
 /// they were checked.
 #[test]
 fn merged_mining_is_shown_where_it_was_checked() {
-    const FIELDS: [&str; 3] =
-        ["bitcoinMergedMiningCoinbaseTransaction", "bitcoinMergedMiningMerkleProof", "hashForMergedMining"];
     for honest in [true, false] {
         let mut mined = Mined::new();
         let transactions_root = crate::trie::EMPTY_ROOT;
@@ -206,9 +392,7 @@ fn merged_mining_is_shown_where_it_was_checked() {
         mined.grow(2, 30);
         let base = mined.blocks[0].0.clone();
         if !honest {
-            let coinbase_tx = [&base.coinbase_tx[..], &[0; 64]].concat().into();
-            mined.blocks[0].0 = Header { coinbase_tx, ..base.header().clone() }.seal();
-            assert_eq!(mined.blocks[0].0.hash(), base.hash(), "not covered");
+            mined.blocks[0].0 = with_false_coinbase(&base);
         }
         let mut client = mined.client();
         let block = ask(&mut client, "eth_getBlockByNumber", json!([format!("{START:#x}"), false]));

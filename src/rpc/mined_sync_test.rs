@@ -248,7 +248,9 @@ fn uncles_too_close_to_the_checkpoint() {
 }
 
 fn restore(client: &mut Client, pages: &[Page]) -> Result<Option<u64>, KeptFault> {
-    client.restore(&mut |index| Ok(pages.get(index as usize).map(|page| page.bytes.clone())))
+    client.restore(pages.len() as u64, &mut |index| {
+        Ok(pages.get(index as usize).map(|page| page.bytes.clone()))
+    })
 }
 
 /// Uncles are kept with their blocks: nobody is asked for them again.

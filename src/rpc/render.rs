@@ -32,7 +32,7 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
         return Ok(RpcBlock::pending(header, parts));
     }
     let block = RpcBlock::new(header, parts);
-    Ok(if header.shows_work() { block } else { block.without_proof() })
+    Ok(if view.shows_work(header) { block } else { block.without_proof() })
 }
 
 /// An uncle: a block without transactions; its size is that of the header alone, as the reference shows an uncle

@@ -26,7 +26,10 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told(
-            "Progress of verification, rate and time left, staleness of the head, work below the floor.",
+            "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; `headersPerSecond`, \
+             `secondsLeft`; `stale`: seconds since the head, where they are too many; `lowWork`: block, seconds and percent \
+             of a stretch below the floor; `unclesComplete`; `headersToProve`: headers kept by an earlier run whose work is \
+             still to be proven; `fault`.",
         ),
         handler: Handler::Read(sync_status),
     },

@@ -389,7 +389,7 @@ fn nothing_is_kept_and_nothing_taken_back() {
     let pages = Sync::pages_of(checkpoint, chain);
     assert!(!pages.is_empty());
     let mut second = client(1);
-    let taken = second.restore(&mut |index| Ok(pages.get(index as usize).cloned()));
+    let taken = second.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
     assert_eq!(taken, Err(KeptFault::ByWork));
     assert!(second.sync().chain().is_none() && !second.sync().is_synced());
     let unix = mined.now().unix;

@@ -19,7 +19,7 @@ pub(crate) fn keep(store: &mut Vec<Vec<u8>>, pages: Vec<Page>) {
 }
 
 pub(crate) fn restore(client: &mut Client, store: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
-    client.restore(&mut |index| Ok(store.get(index as usize).cloned()))
+    client.restore(store.len() as u64, &mut |index| Ok(store.get(index as usize).cloned()))
 }
 
 /// A synchronized client's store, from header 500 on with those below it.

@@ -112,7 +112,7 @@ impl HeaderStore {
         if outcome.is_err() {
             // What a panic has left half done goes too.
             let nothing = || KeptFault::Unreadable { index: 0, reason: String::new() };
-            let _ = sync.restore(&mut |_| Err(nothing()));
+            let _ = sync.restore(1, &mut |_| Err(nothing()));
         }
         outcome
     }
@@ -154,7 +154,9 @@ impl HeaderStore {
         let started = Instant::now();
         let read = self.database.begin_read().map_err(|error| of_reading(error.into()))?;
         let pages = read.open_table(PAGES).map_err(|error| of_reading(error.into()))?;
-        let restored = sync.restore(&mut |index| match pages.get(index) {
+        let last = pages.last().map_err(|error| of_reading(error.into()))?;
+        let count = last.map_or(0, |(index, _)| index.value().saturating_add(1));
+        let restored = sync.restore(count, &mut |index| match pages.get(index) {
             Ok(page) => Ok(page.map(|page| page.value().to_vec())),
             Err(error) => Err(KeptFault::Unreadable { index, reason: error.to_string() }),
         });
@@ -163,7 +165,7 @@ impl HeaderStore {
             Ok(Some(head)) => {
                 let millis = started.elapsed().as_millis();
                 info!(
-                    "headers up to block {head} read back in {millis} ms, the last {REPROVEN} proven again"
+                    "headers up to block {head} read back in {millis} ms, the last {REPROVEN} proven again; the rest is proven behind"
                 );
             }
             Err(fault) => return Err(Trouble::Useless(fault.to_string())),

@@ -96,11 +96,15 @@ impl Shared {
     /// Proves some more of the headers that were read back; whether there are more. What does not hold is forgotten, and
     /// synchronization starts from the checkpoint.
     pub(super) fn prove_kept(&self) -> bool {
-        // As in `save`: the store before the chain.
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = self.sync().wanted_page();
+        let page = wanted.and_then(|index| {
+            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            store.as_ref().map(|store| store.page(index))
+        });
+        // Read before the chain is held: nobody else proves anything meanwhile.
+        let mut page = page.unwrap_or(Ok(None));
         let mut sync = self.sync.write().unwrap_or_else(PoisonError::into_inner);
-        let mut read = |index| store.as_ref().map_or(Ok(None), |store| store.page(index));
-        match sync.prove_kept(&mut read) {
+        match sync.prove_kept(&mut |_| std::mem::replace(&mut page, Ok(None))) {
             Ok(more) => more,
             Err(fault) => {
                 warn!("what was kept does not hold: {fault}: not used, starting from the checkpoint");

@@ -16,7 +16,10 @@ export async function visit({ connect }, options) {
 /** All pages there are. */
 export async function loaded(pages) {
   const all = [];
-  for await (const page of pages.load()) all.push(page);
+  for (let index = 0; index < (await pages.count()); index += 1) {
+    const page = await pages.read(index);
+    if (page) all.push(page);
+  }
   return all;
 }
 

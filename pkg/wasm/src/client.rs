@@ -45,10 +45,33 @@ impl Client {
         Ok(Self { driver: Rc::new(driver), closed: Rc::default() })
     }
 
-    /// Takes back the next page that `keep` was given in an earlier run, from page 0 on, before [`Self::start`]. `false`:
-    /// the page does not hold; what came before it stays, and no further page may follow.
+    /// Begins taking back what `keep` was given in an earlier run, so many pages, before [`Self::start`]: each page that
+    /// [`Self::wanted_page`] names goes to [`Self::restore`], until it names none; then comes [`Self::restored`]. May be begun
+    /// again with fewer pages.
+    pub fn restoring(&self, pages: u32) {
+        self.driver.restoring(pages);
+    }
+
+    /// The page that is wanted next, by [`Self::restore`] or afterwards by [`Self::prove`].
+    #[wasm_bindgen(js_name = wantedPage)]
+    pub fn wanted_page(&self) -> Option<u32> {
+        self.driver.wanted_page()
+    }
+
+    /// Takes back the wanted page. `false`: it does not hold; those before it may.
     pub fn restore(&self, page: &[u8]) -> bool {
         self.driver.restore(page)
+    }
+
+    /// All pages were given. Where they do not hold, the client starts from the checkpoint.
+    pub fn restored(&self) {
+        self.driver.restored();
+    }
+
+    /// Proves some more of what was taken back, for a few milliseconds: of the wanted page, where one is wanted. `false`:
+    /// there is no more to do, or it did not hold and was forgotten.
+    pub fn prove(&self, page: Option<Vec<u8>>) -> bool {
+        self.driver.prove(page)
     }
 
     /// What `keep` was given from this page on was not kept: it is given it again, as far as it is still in memory.
@@ -64,7 +87,6 @@ impl Client {
     pub async fn start(&self) -> Result<(), String> {
         // What is needed is held by the future itself, so that JavaScript may drop the object meanwhile.
         let driver = self.driver.clone();
-        driver.restored();
         for index in 0..driver.upstreams() {
             spawn_local(follow(driver.clone(), index, self.closed.clone()));
         }

@@ -15,9 +15,6 @@ use crate::host::{moment, sleep, Budget, Deadline, Share, Upstream};
 /// Longest sleep of a loop in milliseconds, so that what other upstreams made possible is noticed.
 const LONGEST_SLEEP: f64 = 1_000.0;
 
-/// Pause between two steps of proving kept headers, in seconds.
-const PROVE_PAUSE: f64 = 0.02;
-
 /// Pause between two looks at whether the head is reached, in milliseconds.
 const LOOK: f64 = 10.0;
 
@@ -36,7 +33,7 @@ const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: RefCell<Client>,
-    restoring: RefCell<Restoring>,
+    restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<Upstream>,
     /// What answers to questions of callers may take.
     budget: Budget,
@@ -81,14 +78,38 @@ impl Driver {
         }
     }
 
-    /// Takes back one kept page; whether it holds.
+    /// Begins taking back so many kept pages.
+    pub(crate) fn restoring(&self, pages: u32) {
+        *self.restoring.borrow_mut() = Some(self.client.borrow().sync().restoring(pages.into()));
+    }
+
+    /// The kept page that is wanted next.
+    pub(crate) fn wanted_page(&self) -> Option<u32> {
+        let page = match &*self.restoring.borrow() {
+            Some(restoring) => restoring.page(),
+            None => self.client.borrow().sync().wanted_page(),
+        };
+        page.and_then(|page| page.try_into().ok())
+    }
+
+    /// Takes back the wanted page; whether it holds.
     pub(crate) fn restore(&self, page: &[u8]) -> bool {
-        self.client.borrow_mut().restore_page(&mut self.restoring.borrow_mut(), page).is_ok()
+        let mut restoring = self.restoring.borrow_mut();
+        let Some(restoring) = restoring.as_mut() else { return false };
+        self.client.borrow_mut().restore_page(restoring, page).is_ok()
     }
 
     /// No more pages come. Where those that came do not hold, the client starts from the checkpoint.
     pub(crate) fn restored(&self) {
-        let _ = self.client.borrow_mut().restored(self.restoring.take());
+        if let Some(restoring) = self.restoring.take() {
+            let _ = self.client.borrow_mut().restored(restoring);
+        }
+    }
+
+    /// Proves some more of what was taken back; whether there is more. What does not hold is forgotten.
+    pub(crate) fn prove(&self, page: Option<Vec<u8>>) -> bool {
+        let mut page = page;
+        self.client.borrow_mut().prove_kept(&mut |_| Ok(page.take())).unwrap_or(false)
     }
 
     /// Hands out pages from this one on again.
@@ -143,8 +164,6 @@ impl Driver {
             let questions = outbox.questions(self.client.borrow().cache(), moment());
             let again = outbox.reminders(upstream.ask(&questions, true, &share).await);
             upstream.ask(&again, true, &share).await;
-            // Of kept headers, those in memory are proven in small steps.
-            let proving = self.client.borrow_mut().prove_kept(&mut |_| Ok(None)).unwrap_or(false);
             let step = self.client.borrow_mut().sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {

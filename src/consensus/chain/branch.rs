@@ -46,7 +46,6 @@ impl ChainView {
             return false;
         }
         let header = VerifiedHeader::new(header.clone(), Origin::HashLinked, ForkDetection::NotRequired);
-        let header = header.with_work_looked_at(&self.network);
         self.entries.insert(hash, Arc::new(Entry::unchecked(header)));
         self.canonical.insert(number, hash);
         true

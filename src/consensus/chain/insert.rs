@@ -174,7 +174,9 @@ impl HeaderChain {
 
     /// Drops what lies below the window or exceeds the side branches' limit.
     fn prune(&mut self) {
-        while self.view.head.number().saturating_sub(self.view.lowest) >= self.window {
+        // What was read back stays until it is proven, within reason.
+        let window = self.window.saturating_mul(if self.view.unproven.is_some() { 2 } else { 1 });
+        while self.view.head.number().saturating_sub(self.view.lowest) >= window {
             let lowest = self.view.lowest;
             self.view.lowest = lowest.saturating_add(1);
             let Some(hash) = self.view.canonical.get(&lowest).copied() else { continue };

@@ -205,7 +205,8 @@ impl HeaderChain {
         }
         // Nothing is below genesis, so its total difficulty is its own difficulty.
         let genesis = (header.number == 0).then(|| header.difficulty.value());
-        Ok(Self::start(network, header, genesis.or(checkpoint.total_difficulty)))
+        let total_difficulty = genesis.or(checkpoint.total_difficulty);
+        Ok(Self::start(network, header, Origin::Trusted, total_difficulty))
     }
 
     /// Starts at genesis.
@@ -214,14 +215,18 @@ impl HeaderChain {
         Self::from_checkpoint(network, &checkpoint, header)
     }
 
-    fn start(network: Arc<Network>, header: SealedHeader, total_difficulty: Option<U256>) -> Self {
+    fn start(
+        network: Arc<Network>,
+        header: SealedHeader,
+        origin: Origin,
+        total_difficulty: Option<U256>,
+    ) -> Self {
         let (number, hash) = (header.number, header.hash());
-        let header = VerifiedHeader::new(header, Origin::Trusted, ForkDetection::NotRequired);
-        let header = header.with_work_looked_at(&network);
+        let header = VerifiedHeader::new(header, origin, ForkDetection::NotRequired);
         let entry = Arc::new(Entry::unchecked(header));
         let mut view = ChainView {
             network,
-            base: Base { number, hash, total_difficulty },
+            base: Base { number, hash, total_difficulty, work: Some(U256::ZERO) },
             head: entry.clone(),
             entries: Default::default(),
             canonical: Default::default(),
@@ -303,7 +308,6 @@ impl HeaderChain {
             found: header.hash(),
         };
         let verified = lowest.parent_from(header).ok_or(not_the_parent.clone())?;
-        let verified = verified.with_work_looked_at(&self.view.network);
         let (number, hash, child) = (verified.number, verified.hash(), lowest.hash());
         if number.checked_add(1) != Some(lowest.number) {
             return Err(not_the_parent);

@@ -5,13 +5,13 @@
 
 use alloc::sync::Arc;
 
-use super::entry::Entry;
+use super::entry::{Entry, Proven};
 use super::{ChainError, ChainView, HeaderChain};
-use crate::consensus::network::UNCLE_GENERATIONS;
+use crate::consensus::network::Network;
 use crate::consensus::pow::Seal;
 use crate::consensus::rules::Check;
 use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
-use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
+use crate::types::{Header, SealedHeader, B256, U256};
 
 /// The highest header that was read back and whose proof of work was not checked in this run. It is canonical, and
 /// nothing from the base up to it counts as work.
@@ -35,23 +35,61 @@ impl ChainView {
     pub fn unproven(&self) -> Option<u64> {
         self.unproven.map(|unproven| unproven.number)
     }
+
+    /// Work that the headers above the base up to this one state, and how much of it is not proven.
+    pub(crate) fn stated_work(&self, hash: &B256) -> Option<(U256, U256)> {
+        let unproven = self.unproven.map_or(U256::ZERO, |unproven| unproven.work);
+        self.entries.get(hash).map(|entry| (entry.work, unproven))
+    }
+
+    /// Work of the headers above the base, and of their uncles where those of all are proven; nothing unless all is.
+    #[must_use]
+    pub fn whole_work(&self) -> Option<(U256, Option<U256>)> {
+        let Proven { above, work } = self.head.proven;
+        let uncles = (above <= self.base.number).then_some(work);
+        self.unproven.is_none().then_some((self.head.work, uncles))
+    }
 }
 
 impl HeaderChain {
+    /// Starts at a header in the middle of a chain that was kept. It is believed because those above it commit to it, and
+    /// they because their proofs of work are checked; [`Self::base_proven`] says that it leads to the checkpoint.
+    #[must_use]
+    pub fn from_kept(network: Arc<Network>, header: SealedHeader) -> Self {
+        let mut chain = Self::start(network, header, Origin::HashLinked, None);
+        chain.view.base.work = None;
+        chain
+    }
+
+    /// The chain from the checkpoint up to the base was checked by every rule: its work, and its total difficulty where
+    /// that is known.
+    pub fn base_proven(&mut self, work: U256, total_difficulty: Option<U256>) {
+        (self.view.base.work, self.view.base.total_difficulty) = (Some(work), total_difficulty);
+    }
+
+    /// A stretch that ends at or below the base belongs to this chain: its blocks are canonical.
+    pub fn know_below(&mut self, stretch: &ChainView) {
+        for number in stretch.base.number..=stretch.head.number() {
+            if let Some(hash) = stretch.hash_at(number) {
+                self.view.canonical.insert(number, hash);
+            }
+        }
+    }
+
     /// Takes in the child of the head by every header rule but work and clock. Its work counts when [`Self::prove`] has
     /// checked its proof.
     ///
     /// # Errors
     /// The rule it breaks; anything but the head's child is an unknown parent.
-    pub fn insert_linked(&mut self, header: SealedHeader) -> Result<VerifiedHeader, ChainError> {
-        let (number, parent) = (header.number, header.parent_hash);
+    pub fn insert_linked(&mut self, candidate: Candidate) -> Result<VerifiedHeader, ChainError> {
+        let (number, parent) = (candidate.header().number, candidate.header().parent_hash);
         if parent != self.head().hash() {
             return Err(ChainError::UnknownParent { number, parent });
         }
         if self.stale_contexts {
             self.refresh_contexts();
         }
-        let entry = self.check_by(Candidate::from(header), number, None, |check| {
+        let entry = self.check_by(candidate, number, None, |check| {
             check.linked().map(|fork_detection| (Origin::HashLinked, fork_detection))
         })?;
         self.view.unproven = Some(Unproven::at(&entry));
@@ -59,18 +97,13 @@ impl HeaderChain {
     }
 
     /// Checks the proofs of work of up to `count` headers that were read back, newest first, and their uncles by every
-    /// rule. Tells whether there are more in memory.
+    /// rule. Tells whether there are more.
     ///
     /// # Errors
     /// The first rule that does not hold: the chain was made up by whoever wrote it.
     pub fn prove(&mut self, count: usize) -> Result<bool, ChainError> {
-        let (base, lowest) = (self.view.base.number, self.view.lowest);
-        // Uncles of the lowest blocks in memory cannot be checked against their ancestors any more.
-        let reach = if lowest > base { lowest.saturating_add(UNCLE_GENERATIONS) } else { 0 };
         for _ in 0..count {
-            let Some(unproven) = self.view.unproven.filter(|unproven| unproven.number >= reach) else {
-                return Ok(false);
-            };
+            let Some(unproven) = self.view.unproven else { return Ok(false) };
             let entry = self.entry(&unproven.hash)?.clone();
             let header = entry.header.with_seal(self.seal(entry.header.sealed())?);
             let proven = Entry { header, ..Entry::clone(&entry) };
@@ -84,23 +117,7 @@ impl HeaderChain {
             self.proven(unproven, entry.header.header());
             self.replace(proven);
         }
-        Ok(true)
-    }
-
-    /// Checks the proof of work of the highest unproven header, which is not in memory any more, and of its uncles.
-    ///
-    /// # Errors
-    /// [`ChainError::UnknownBlock`] if it is another one; else as [`Self::prove`].
-    pub fn prove_kept(&mut self, header: SealedHeader, uncles: &[Header]) -> Result<(), ChainError> {
-        let Some(unproven) = self.view.unproven else { return Ok(()) };
-        let listed = uncles.is_empty() || uncles_hash(uncles) == header.uncles_hash;
-        if header.hash() != unproven.hash || !listed {
-            return Err(ChainError::UnknownBlock(unproven.hash));
-        }
-        self.seal(&header)?;
-        uncles.iter().try_for_each(|uncle| self.seal(&uncle.clone().seal()).map(drop))?;
-        self.proven(unproven, &header);
-        Ok(())
+        Ok(self.view.unproven.is_some())
     }
 
     /// The highest unproven header is proven now; its parent comes next, unless that is the base.

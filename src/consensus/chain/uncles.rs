@@ -35,7 +35,7 @@ impl ChainView {
         now: Option<u64>,
     ) -> Result<VerifiedUncles, UncleError> {
         let verified = VerifiedUncles::check(&entry.header, uncles)?;
-        if !matches!(entry.header.evidence().origin, Origin::Mined(_)) {
+        if entry.number() <= self.base.number {
             return Ok(verified);
         }
         let list = verified.headers();
@@ -93,6 +93,19 @@ impl ChainView {
 }
 
 impl HeaderChain {
+    /// Attaches uncles that were kept with a header, which must commit to them. [`Self::prove`] checks them by every rule.
+    ///
+    /// # Errors
+    /// The header commits to another list.
+    pub fn attach_linked(&mut self, block: &B256, uncles: Vec<Header>) -> Result<(), ChainError> {
+        let entry = self.entry(block)?.clone();
+        let number = entry.number();
+        let verified = VerifiedUncles::check(&entry.header, uncles);
+        let verified = verified.map_err(|error| ChainError::Uncles { number, error })?;
+        self.count_uncles(&entry, Arc::new(verified));
+        Ok(())
+    }
+
     /// Attaches a block's uncles: checks that the header commits to them and, above the base, every uncle rule, then
     /// counts their work. Blocks must get theirs oldest first, as far as uncles reach back.
     ///

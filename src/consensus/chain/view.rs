@@ -21,6 +21,9 @@ pub struct Base {
     pub hash: B256,
     /// Total difficulty with all uncles, where it is known.
     pub total_difficulty: Option<U256>,
+    /// Work of the headers from the checkpoint, which does not count, up to this block: zero at the checkpoint; not known
+    /// while the way from there to a block that was kept is not proven.
+    pub work: Option<U256>,
 }
 
 /// One state of the chain. Cloning is cheap and pins it: later headers and reorganisations do not show.
@@ -117,15 +120,20 @@ impl ChainView {
         self.base.total_difficulty?.checked_add(entry.work)?.checked_add(entry.proven.work)
     }
 
-    /// Sum of the proven header difficulties above the base up to a block, without uncles. Not known off the heaviest
+    /// Sum of the proven header difficulties above the checkpoint up to a block, without uncles. Not known off the heaviest
     /// chain while headers that were read back are not proven.
     #[must_use]
     pub fn header_work(&self, hash: &B256) -> Option<U256> {
         let entry = self.weighed(hash)?;
+        let known = self.base.work.unwrap_or_default();
+        if entry.number() < self.base.number {
+            // Below a base above the checkpoint is work that is counted for the base as a whole.
+            return self.base.work.filter(U256::is_zero);
+        }
         match &self.unproven {
-            None => Some(entry.work),
+            None => Some(known.saturating_add(entry.work)),
             Some(_) if !self.is_canonical(entry.number(), hash) => None,
-            Some(unproven) => Some(entry.work.saturating_sub(unproven.work)),
+            Some(unproven) => Some(known.saturating_add(entry.work.saturating_sub(unproven.work))),
         }
     }
 
@@ -135,7 +143,7 @@ impl ChainView {
     pub fn work_from(&self, number: u64) -> Option<U256> {
         let all = self.header_work(&self.head.hash())?;
         if number <= self.base.number {
-            return Some(all);
+            return Some(all.saturating_sub(self.base.work.unwrap_or_default()));
         }
         let header = self.by_number(number)?;
         let below = self.header_work(&header.hash())?.saturating_sub(header.difficulty.value());

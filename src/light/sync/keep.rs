@@ -5,30 +5,32 @@
 //! that number; headers that are not known are left out. A page is replaced as a whole, so hosts need nothing but
 //! numbered values.
 //!
-//! Nothing read back is believed as such. The hash of a page finds damage; links by hash from the checkpoint to the
-//! newest header and all header rules on the way decide at once, and the proofs of work from the newest header down: of the
-//! last [`REPROVEN`] before anything is answered, of the rest step by step ([`Sync::prove_kept`]). Until a header's proof is
-//! checked its work counts for nothing.
+//! Nothing read back is believed as such, and links cost nobody anything: a forger links what he likes to the checkpoint.
+//! So what an answer rests on is the work at the top. At the start the newest [`START_PAGES`] are read; their headers must
+//! link by hash, keep all header rules, and the newest [`REPROVEN`] show their proofs of work; the floor judges them by what
+//! the checkpoint promises. Everything else is proven behind, from the top down ([`Sync::prove_kept`]): the rest of these
+//! headers, then stretch by stretch what lies below, until the checkpoint is reached. Until a header's proof is checked its
+//! work counts for nothing; where anything does not hold, all of it is forgotten.
 
 use alloc::{string::String, vec::Vec};
 use core::cmp::Ordering;
 
-use alloy_primitives::keccak256;
+use alloy_primitives::{keccak256, B256};
 use thiserror::Error;
 
 use super::{
     below::Below,
     machine::{Sync, FORK_WINDOW},
-    peer::Phase,
+    peer::{Phase, FIRST_REWIND},
 };
 use crate::{
-    consensus::{ChainError, ChainView, HeaderChain},
+    consensus::{Candidate, ChainError, ChainView, HeaderChain},
     light::{
         backlog::Backlog,
         floor::Floor,
         header_batch::{decode_list, encode_list, Batch, BatchError},
     },
-    types::{Header, SealedHeader, EMPTY_UNCLES_HASH},
+    types::{Header, SealedHeader, U256},
 };
 
 /// Numbers in one page: some 70 kB, which each new block writes again.
@@ -90,16 +92,103 @@ pub enum KeptFault {
     Gap(u64),
 }
 
-/// How far pages were taken back one by one; see [`Sync::restore_page`].
-#[derive(Debug, Default)]
+/// Pages that are read at the start, and in each stretch that is proven behind: with new headers on top they stay within
+/// the headers in memory.
+const START_PAGES: u64 = 120;
+
+/// Taking back a stretch of the chain, page by page: first some ancestors, then the header from which on the others are
+/// checked. See [`Sync::restore_page`].
+#[derive(Debug)]
 pub struct Restoring {
-    /// The number of the next page.
+    /// The page of the checkpoint, while it is wanted: of a stretch that begins above it.
+    promise: Option<u64>,
+    first: u64,
     next: u64,
-    /// Headers below the checkpoint, lowest first, until the checkpoint's own is read.
-    below: Vec<SealedHeader>,
+    /// The page after the last one.
+    end: u64,
+    /// Number of the header from which on the others are checked.
+    base: u64,
+    below: Vec<(SealedHeader, Vec<Header>)>,
+    chain: Option<HeaderChain>,
+    /// The header at which the stretch must end, where that is known; those of a stretch at the top are linked first and
+    /// proven later.
+    top: Option<(u64, B256)>,
 }
 
-/// Gives the page of a number; `None` ends what was kept.
+/// Proving what lies below the headers in memory.
+#[derive(Debug)]
+pub(super) struct Behind {
+    stretch: Restoring,
+    /// Work of the headers from the base of the stretch up to the base of the chain.
+    work: U256,
+    /// That of their uncles, where those of all are proven.
+    uncles: Option<U256>,
+}
+
+impl Restoring {
+    /// The page that is wanted next.
+    #[must_use]
+    pub fn page(&self) -> Option<u64> {
+        self.promise.or((self.next < self.end).then_some(self.next))
+    }
+
+    fn take(&mut self, sync: &Sync, candidate: Candidate, uncles: Vec<Header>) -> Result<(), KeptFault> {
+        let number = candidate.header().number;
+        if self.top.is_some_and(|(top, _)| number > top) {
+            return Ok(());
+        }
+        match (number.cmp(&self.base), &mut self.chain) {
+            (Ordering::Less, None) if (self.below.len() as u64) < FORK_WINDOW => {
+                self.below.push((candidate.into_header(), uncles));
+            }
+            (Ordering::Equal, None) => {
+                self.chain = Some(self.start(sync, candidate.into_header(), uncles)?)
+            }
+            (Ordering::Greater, Some(chain)) if self.top.is_none() => {
+                let header = chain.insert_linked(candidate)?;
+                if !uncles.is_empty() {
+                    chain.attach_linked(&header.hash(), uncles)?;
+                }
+            }
+            (Ordering::Greater, Some(chain)) => {
+                let inserted = chain.insert(candidate, None)?;
+                if !uncles.is_empty() {
+                    chain.attach_uncles(&inserted.header.hash(), uncles, None)?;
+                }
+            }
+            // Too many below, a header twice, or none to begin with.
+            _ => return Err(KeptFault::Gap(number)),
+        }
+        Ok(())
+    }
+
+    /// The chain from its first header on, with those below.
+    fn start(
+        &mut self,
+        sync: &Sync,
+        header: SealedHeader,
+        uncles: Vec<Header>,
+    ) -> Result<HeaderChain, KeptFault> {
+        let (network, hash) = (sync.network.clone(), header.hash());
+        let mut chain = match self.first {
+            0 => HeaderChain::from_checkpoint(network, &sync.checkpoint, header)?,
+            _ => HeaderChain::from_kept(network, header),
+        };
+        let below = core::mem::take(&mut self.below).into_iter().rev();
+        let mut families = alloc::vec![(hash, uncles)];
+        for (header, uncles) in below {
+            families.push((header.hash(), uncles));
+            chain.prepend(header)?;
+        }
+        // They do not count; no block above may use them again.
+        for (block, uncles) in families.into_iter().filter(|(_, uncles)| !uncles.is_empty()) {
+            chain.attach_linked(&block, uncles)?;
+        }
+        Ok(chain)
+    }
+}
+
+/// Gives the page of a number, or `None` where there is none.
 pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, KeptFault>;
 
 impl Sync {
@@ -132,25 +221,26 @@ impl Sync {
         self.unsaved = None;
         let page_of = |number: u64| number.saturating_sub(first) / PAGE_HEADERS;
         // Of a page that reaches below the headers in memory only a part could be written.
-        let whole =
-            if view.lowest() > view.base().number { page_of(view.lowest()).saturating_add(1) } else { 0 };
+        let cut = view.lowest() > self.checkpoint.number || view.base().number > self.checkpoint.number;
+        let whole = if cut { view.lowest().saturating_sub(first).div_ceil(PAGE_HEADERS) } else { 0 };
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
     }
 
-    /// Takes back what was kept, before anything else is done; gives the newest block's number. What is there but does
-    /// not hold is a fault, and nothing of it stays.
+    /// Takes back what was kept in so many pages, before anything else is done; gives the newest block's number. What is
+    /// there but does not hold is a fault, and nothing of it stays.
     ///
     /// # Errors
     /// The first thing that does not hold.
-    pub fn restore(&mut self, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
-        let mut restoring = Restoring::default();
+    pub fn restore(&mut self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+        let mut restoring = self.restoring(pages);
         let read_all = loop {
-            let page =
-                read(restoring.next).map(|page| page.map(|bytes| self.restore_page(&mut restoring, &bytes)));
-            match page {
-                Ok(Some(Ok(()))) => {}
-                Ok(None) => break Ok(()),
-                Ok(Some(Err(fault))) | Err(fault) => break Err(fault),
+            let Some(index) = restoring.page() else { break Ok(()) };
+            let page = match read(index) {
+                Ok(page) => page.ok_or(KeptFault::Damaged { index }),
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = page.and_then(|bytes| self.restore_page(&mut restoring, &bytes)) {
+                break Err(fault);
             }
         };
         let outcome = read_all.and_then(|()| self.restored(restoring));
@@ -160,42 +250,95 @@ impl Sync {
         outcome
     }
 
-    /// Takes back the next page, before anything else is done. After a fault the headers that linked before it stay, and
-    /// no further page can follow: the host calls [`Self::restored`] next.
+    /// Begins taking back what was kept in so many pages: the host gives [`Self::restore_page`] each page that
+    /// [`Restoring::page`] names, until it names none, and then calls [`Self::restored`].
+    pub fn restoring(&self, pages: u64) -> Restoring {
+        let stretch = self.stretch(pages, None);
+        let promise = self.checkpoint.number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
+        Restoring { promise: (stretch.first > 0).then_some(promise), ..stretch }
+    }
+
+    /// The stretch of the pages before this one.
+    fn stretch(&self, end: u64, top: Option<(u64, B256)>) -> Restoring {
+        let first = end.saturating_sub(START_PAGES);
+        let above = self.first_kept().saturating_add(first.saturating_mul(PAGE_HEADERS));
+        let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { self.checkpoint.number };
+        let (promise, below, chain) = (None, Vec::new(), None);
+        Restoring { promise, first, next: first, end, base, below, chain, top }
+    }
+
+    /// Takes back the next page. After a fault what came before it may be used: the host begins again with the pages
+    /// before this one.
     ///
     /// # Errors
     /// The first thing in the page that does not hold.
     pub fn restore_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
-        let outcome = self.take_back_page(restoring, bytes);
+        if self.is_by_work() {
+            // Whoever wrote them would choose the start.
+            return Err(KeptFault::ByWork);
+        }
+        let Some(index) = restoring.page() else { return Ok(()) };
+        let page = self.read_page(index, bytes)?;
+        if restoring.promise.take().is_some() {
+            let (number, hash) = (self.checkpoint.number, self.checkpoint.hash);
+            let mut headers = page.iter().map(|(candidate, _)| candidate.header());
+            let header = headers.find(|header| header.hash() == hash).ok_or(KeptFault::Gap(number))?;
+            self.floor.promise(header.difficulty.value());
+            return Ok(());
+        }
         restoring.next = restoring.next.saturating_add(1);
-        outcome
+        page.into_iter().try_for_each(|(candidate, uncles)| restoring.take(self, candidate, uncles))
     }
 
-    /// Ends taking back page by page: proves the work of the newest headers and gives the newest block's number. After a
-    /// fault nothing that was taken back stays.
+    /// Ends taking back: proves the work of the newest headers and gives the newest block's number. After a fault nothing
+    /// that was taken back stays.
     ///
     /// # Errors
-    /// A proof of work does not hold, or the checkpoint's header was not among the pages.
+    /// A proof of work does not hold, or a page is missing.
     pub fn restored(&mut self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
-        let outcome = match &mut self.chain {
-            Some(chain) => chain.prove(REPROVEN).map_err(KeptFault::from),
-            None if restoring.next == 0 => return Ok(None),
-            None => Err(KeptFault::Gap(self.checkpoint.number)),
-        };
-        match outcome {
-            Ok(_) => self.resumed = self.chain.as_ref().map(|chain| chain.head().number),
-            Err(fault) => {
-                self.forget();
-                return Err(fault);
-            }
+        if restoring.end == 0 {
+            return Ok(None);
         }
+        let outcome = self.take_over(restoring);
+        if outcome.is_err() {
+            self.forget();
+        }
+        outcome.map(Some)
+    }
+
+    fn take_over(&mut self, restoring: Restoring) -> Result<u64, KeptFault> {
+        let (first, gap) = (restoring.first, KeptFault::Gap(restoring.base));
+        let wanted = restoring.page();
+        let mut chain = restoring.chain.filter(|_| wanted.is_none()).ok_or(gap)?;
+        chain.prove(REPROVEN)?;
+        let view = chain.view();
+        let (base, head) = (view.base(), view.head().number);
+        if first > 0 {
+            self.behind = Some(Behind {
+                stretch: self.stretch_below(first, (base.number, base.hash)),
+                work: U256::ZERO,
+                uncles: Some(U256::ZERO),
+            });
+        } else {
+            self.below.start(base.number, self.options.below);
+        }
+        let above = (base.number.saturating_add(1)..=head).filter_map(|number| view.by_number(number));
+        for header in above.filter(|header| view.uncles(&header.hash()).is_none()) {
+            self.backlog.add(header);
+        }
+        (self.chain, self.resumed) = (Some(chain), Some(head));
         self.judge_work();
-        Ok(self.resumed)
+        Ok(head)
+    }
+
+    /// The stretch below one that begins with this page: it ends at that one's base, which is 449 headers further up.
+    fn stretch_below(&self, first: u64, top: (u64, B256)) -> Restoring {
+        self.stretch(first.saturating_add(FORK_WINDOW / PAGE_HEADERS).saturating_add(1), Some(top))
     }
 
     /// Proves some more of the headers that were taken back, newest first, until it says that nothing is left to do: in
-    /// small steps of some milliseconds, so that answers go on meanwhile. `read` gives the pages of those that are not in
-    /// memory any more; without them these stay unproven.
+    /// small steps of some milliseconds, so that answers go on meanwhile. `read` gives the page that
+    /// [`Self::wanted_page`] names.
     ///
     /// # Errors
     /// What was kept does not hold. All of it is forgotten, and the machine starts from the checkpoint.
@@ -205,74 +348,77 @@ impl Sync {
             Ok(_) => self.judge_work(),
             Err(_) => {
                 self.forget();
-                (self.synced_once, self.resumed, self.lease) = (false, None, None);
+                (self.synced_once, self.first_end, self.resumed, self.lease) = (false, None, None, None);
                 for peer in &mut self.peers {
-                    // What is on its way belongs to the old chain.
-                    (peer.at_end, peer.at) = (false, None);
-                    if !peer.is_resting() {
-                        peer.phase = Phase::Idle(0);
-                    }
+                    // What is on its way belongs to the old chain, and so does what they were judged by.
+                    (peer.at_end, peer.at, peer.rewind) = (false, None, FIRST_REWIND);
+                    peer.phase = Phase::Idle(0);
                 }
             }
         }
         outcome
     }
 
+    /// The page that [`Self::prove_kept`] reads next.
+    pub fn wanted_page(&self) -> Option<u64> {
+        let proven = self.chain.as_ref().is_some_and(|chain| chain.view().unproven().is_none());
+        self.behind.as_ref().filter(|_| proven)?.stretch.page()
+    }
+
     fn prove_some(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
         let Some(chain) = &mut self.chain else { return Ok(false) };
-        if chain.prove(PAGE_HEADERS as usize)? {
-            return Ok(true);
+        if chain.view().unproven().is_some() {
+            return Ok(chain.prove(PAGE_HEADERS as usize)? || self.behind.is_some());
         }
-        let Some(number) = chain.view().unproven() else { return Ok(false) };
-        let index = number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
-        let Some(bytes) = read(index)? else { return Ok(false) };
-        for (header, uncles) in self.read_page(index, &bytes)?.into_iter().rev() {
-            let header = header.into_header();
-            if let Some(chain) =
-                self.chain.as_mut().filter(|chain| chain.view().unproven() == Some(header.number))
-            {
-                chain.prove_kept(header, &uncles)?;
-            }
+        let Some(mut behind) = self.behind.take() else { return Ok(false) };
+        let Some(index) = behind.stretch.page() else {
+            self.stretch_proven(behind)?;
+            return Ok(self.behind.is_some());
+        };
+        let bytes = read(index)?.ok_or(KeptFault::Damaged { index })?;
+        self.restore_page(&mut behind.stretch, &bytes)?;
+        self.behind = Some(behind);
+        Ok(true)
+    }
+
+    /// A stretch was read to its end.
+    fn stretch_proven(&mut self, mut behind: Behind) -> Result<(), KeptFault> {
+        let Restoring { first, base, chain: stretch, top, .. } = behind.stretch;
+        let (Some(stretch), Some(chain)) = (&stretch, &mut self.chain) else {
+            return Err(KeptFault::Gap(base));
+        };
+        let view = stretch.view();
+        if top.is_none_or(|top| top != (view.head().number, view.head().hash())) {
+            return Err(KeptFault::Gap(base));
         }
-        match self.unproven() {
-            Some(left) if left == number => Err(KeptFault::Gap(number)),
-            left => Ok(left.is_some()),
+        let (work, uncles) = view.whole_work().unwrap_or_default();
+        behind.work = behind.work.saturating_add(work);
+        behind.uncles = behind.uncles.zip(uncles).map(|(above, below)| above.saturating_add(below));
+        chain.know_below(view);
+        if first == 0 {
+            let uncles = behind.uncles.zip(view.base().total_difficulty);
+            let total =
+                uncles.map(|(uncles, start)| start.saturating_add(behind.work).saturating_add(uncles));
+            chain.base_proven(behind.work, total);
+            return Ok(());
         }
+        let base = view.base();
+        behind.stretch = self.stretch_below(first, (base.number, base.hash));
+        self.behind = Some(behind);
+        Ok(())
     }
 
     /// The highest header that was taken back and is not proven yet.
     pub fn unproven(&self) -> Option<u64> {
-        self.chain.as_ref()?.view().unproven()
+        let behind = self.behind.as_ref().and_then(|behind| behind.stretch.top);
+        self.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
     }
 
     /// Forgets what was taken back.
     fn forget(&mut self) {
-        (self.chain, self.unsaved) = (None, None);
+        (self.chain, self.unsaved, self.behind) = (None, None, None);
         (self.below, self.backlog) = (Below::default(), Backlog::default());
         self.floor = Floor::new(self.options.work_floor, self.options.promised);
-    }
-
-    fn take_back_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
-        if self.is_by_work() {
-            // Whoever wrote them would choose the start.
-            return Err(KeptFault::ByWork);
-        }
-        for (header, uncles) in self.read_page(restoring.next, bytes)? {
-            let (header, below) = (header.into_header(), &mut restoring.below);
-            match header.number.cmp(&self.checkpoint.number) {
-                // Too many, or the checkpoint's header has been read.
-                Ordering::Less if below.len() as u64 >= FORK_WINDOW => {
-                    return Err(KeptFault::Gap(header.number))
-                }
-                Ordering::Less | Ordering::Equal if self.chain.is_some() => {
-                    return Err(KeptFault::Gap(header.number));
-                }
-                Ordering::Less => below.push(header),
-                Ordering::Equal => self.take_back_base(header, core::mem::take(below))?,
-                Ordering::Greater => self.take_back_one(header, uncles)?,
-            }
-        }
-        Ok(())
     }
 
     fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Batch, KeptFault> {
@@ -282,34 +428,6 @@ impl Sync {
         }
         let decoded = decode_list(list, PAGE_HEADERS as usize, &self.network);
         decoded.map_err(|error| KeptFault::Decode { index, error })
-    }
-
-    fn take_back_one(&mut self, header: SealedHeader, uncles: Vec<Header>) -> Result<(), KeptFault> {
-        let gap = KeptFault::Gap(header.number);
-        let chain = self.chain.as_mut().ok_or(gap)?;
-        let header = chain.insert_linked(header)?;
-        let attached = match uncles.is_empty() {
-            true => Ok(()),
-            false => chain.attach_uncles(&header.hash(), uncles, None).map(drop),
-        };
-        if header.uncles_hash != EMPTY_UNCLES_HASH && chain.view().uncles(&header.hash()).is_none() {
-            self.backlog.add(&header);
-        }
-        Ok(attached?)
-    }
-
-    /// The checkpoint's header, and those below it that were read before; their uncles do not count.
-    fn take_back_base(&mut self, header: SealedHeader, below: Vec<SealedHeader>) -> Result<(), KeptFault> {
-        let number = header.number;
-        let mut chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)?;
-        for header in below.into_iter().rev() {
-            chain.prepend(header)?;
-        }
-        self.below.start(number, self.options.below);
-        // The floor takes the checkpoint's promise from here: later the header may not be in memory any more.
-        self.floor.follow(chain.view(), &self.network);
-        self.chain = Some(chain);
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
-use super::{KeptFault, Restoring, Sync};
+use super::{KeptFault, Sync};
 use crate::consensus::{
     testing::{child, easy_network, header, mine},
     Candidate, Checkpoint, HeaderChain, Rule,
@@ -43,7 +43,7 @@ fn nothing_stays_of_what_does_not_hold() {
     let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     let restored = |pages: &[Vec<u8>]| {
         let mut sync = Sync::new(network.clone(), checkpoint);
-        let held = sync.restore(&mut |index| Ok(pages.get(index as usize).cloned()));
+        let held = sync.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
         let wanted = (!sync.backlog.is_empty(), !sync.below.is_complete());
         (held.ok(), sync.chain.is_some(), wanted)
     };
@@ -52,9 +52,18 @@ fn nothing_stays_of_what_does_not_hold() {
     assert_eq!(restored(&pages), (None, false, (false, false)));
 }
 
-/// Taken back page by page, what linked before a damaged page stays, and what comes after it is handed out again.
+/// Gives back pages until one does not hold; its number, or what came of them.
+fn give(sync: &mut Sync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
+    let mut restoring = sync.restoring(pages.len() as u64);
+    while let Some(index) = restoring.page() {
+        sync.restore_page(&mut restoring, &pages[index as usize]).map_err(|_| index)?;
+    }
+    Ok(sync.restored(restoring).unwrap())
+}
+
+/// Taken back page by page, the pages before a damaged one are of use, and what comes after them is handed out again.
 #[test]
-fn pages_before_a_damaged_one_stay() {
+fn pages_before_a_damaged_one_are_of_use() {
     let mut sync = synced(200, 8_192);
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
     sync.touch(0);
@@ -64,11 +73,10 @@ fn pages_before_a_damaged_one_stay() {
     let prefix = START - 449 + 64 * damaged as u64 - 1;
     pages[damaged][40] ^= 1;
 
-    let (mut again, mut restoring) = (Sync::new(network, checkpoint), Restoring::default());
-    let held: Vec<bool> =
-        pages[..=damaged].iter().map(|page| again.restore_page(&mut restoring, page).is_ok()).collect();
-    assert!(held[..damaged].iter().all(|held| *held) && !held[damaged]);
-    assert_eq!(again.restored(restoring), Ok(Some(prefix)));
+    let mut again = Sync::new(network, checkpoint);
+    assert_eq!(give(&mut again, &pages), Err(damaged as u64));
+    assert!(again.chain().is_none());
+    assert_eq!(give(&mut again, &pages[..damaged]), Ok(Some(prefix)));
     assert_eq!(again.chain().unwrap().head().number, prefix);
     assert!(!again.backlog.is_empty(), "the third block's uncles are still asked for");
     again.synced_once = true;
@@ -84,16 +92,18 @@ fn pages_without_the_checkpoint_are_refused() {
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
     sync.touch(0);
     let pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
-    let mut again = Sync::new(network, checkpoint);
-    assert_eq!(again.restored(Restoring::default()), Ok(None));
-    let mut restoring = Restoring::default();
-    again.restore_page(&mut restoring, &pages[0]).unwrap();
-    assert_eq!(again.restored(restoring), Err(KeptFault::Gap(START)));
-    let mut restoring = Restoring::default();
-    pages.iter().for_each(|page| again.restore_page(&mut restoring, page).unwrap());
-    let repeated = again.restore_page(&mut restoring, &pages[7]);
-    assert_eq!(repeated, Err(KeptFault::Gap(START)));
-    assert_eq!(again.restored(restoring), Ok(Some(START + 100)));
+    let outcome = |pages: &[Vec<u8>]| {
+        let mut sync = Sync::new(network.clone(), checkpoint);
+        sync.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()))
+    };
+    assert_eq!(outcome(&[]), Ok(None));
+    assert_eq!(outcome(&pages[..1]), Err(KeptFault::Gap(START)));
+    let repeated = [&pages[..], &pages[7..8]].concat();
+    assert_eq!(outcome(&repeated), Err(KeptFault::Gap(START)));
+    assert_eq!(outcome(&pages), Ok(Some(START + 100)));
+    let mut halfway = Sync::new(network.clone(), checkpoint);
+    let restoring = halfway.restoring(pages.len() as u64);
+    assert_eq!(halfway.restored(restoring), Err(KeptFault::Gap(START)), "before all were given");
 }
 
 /// Pages begin 449 blocks below the checkpoint and hold 64 numbers. Of one that reaches below the headers in memory only

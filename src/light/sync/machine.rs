@@ -94,6 +94,8 @@ pub struct Sync {
     pub(super) unsaved: Option<u64>,
     /// The head that was kept from an earlier run.
     pub(super) resumed: Option<u64>,
+    /// What of an earlier run lies below the headers in memory and is still to be proven.
+    pub(super) behind: Option<super::keep::Behind>,
 }
 
 impl Sync {
@@ -126,6 +128,7 @@ impl Sync {
             now: Now::default(),
             unsaved: None,
             resumed: None,
+            behind: None,
         }
     }
 
