@@ -4,6 +4,7 @@
 
 mod branch;
 mod entry;
+mod heights;
 mod insert;
 mod restore;
 mod side;

@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::entry::{skip_height, Entry};
+use super::heights::Heights;
 use super::restore::Unproven;
 use crate::consensus::fork_detection::UNCLE_BLOCKS;
 use crate::consensus::network::Network;
@@ -35,7 +36,7 @@ pub struct ChainView {
     /// Every kept header, canonical or not.
     pub(super) entries: Map<B256, Arc<Entry>>,
     /// Hash of the canonical block of each number, also where the header is not kept any more.
-    pub(super) canonical: Map<u64, B256>,
+    pub(super) canonical: Heights,
     /// Lowest canonical number whose header is kept.
     pub(super) lowest: u64,
     /// How far down what was read back is proven.
