@@ -80,13 +80,17 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
   }
 
   /** The pages read last, the first of them and whatever came with it. */
-  let ahead = { first: 0, pages: [] };
+  let ahead = NONE;
 
   return {
     count: () => place.count().catch((error) => (fail(error), 0)),
     async read(index) {
       try {
-        if (!(index - ahead.first in ahead.pages)) ahead = { first: index, pages: await place.read(index, STEP) };
+        if (!(index - ahead.first in ahead.pages)) {
+          // More at a time as long as they are wanted one after the other.
+          const step = index === ahead.first + ahead.step ? Math.min(2 * ahead.step, STEP) || 1 : 1;
+          ahead = { first: index, step, pages: await place.read(index, step) };
+        }
       } catch (error) {
         fail(error);
       }
@@ -95,7 +99,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     },
     // One write after the other; after one that failed nothing more is written, since pages build on each other.
     save: (first, pages) => {
-      ahead = { first: 0, pages: [] };
+      ahead = NONE;
       return (last = last.then(() => write(first, pages)).catch(fail));
     },
     close() {
@@ -139,6 +143,9 @@ function turnOf(locks, name, onTurn) {
     end: () => end.abort(),
   };
 }
+
+/** Nothing was read ahead. */
+const NONE = { first: 0, step: 0, pages: [] };
 
 const isPage = (page) => page instanceof Uint8Array && page.length > 0;
 
