@@ -96,12 +96,16 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
 /** Hands the newest kept pages to the module; where one does not hold, it is given up with those after it. */
 async function restore(life, client, pages) {
   let count = await life.run(pages.count);
-  for (let wrong = count; wrong !== undefined; count = wrong ?? count) {
+  for (let failures = 0; ; failures += 1) {
     client().restoring(count);
-    wrong = await given(life, client, pages);
-    if (wrong !== undefined) void pages.save(wrong, []);
+    const wrong = await given(life, client, pages);
+    if (wrong === undefined) {
+      if (failures > 0) void pages.save(count, []);
+      return client().restored();
+    }
+    // One is damage. With more there is no telling how many there are, and only so many are looked at.
+    count = failures > 0 ? Math.min(wrong, count >> 1) : wrong;
   }
-  client().restored();
 }
 
 /** Gives pages as long as they are wanted and hold; the number of one that does not. */

@@ -149,8 +149,8 @@ const NONE = { first: 0, step: 0, pages: [] };
 
 const isPage = (page) => page instanceof Uint8Array && page.length > 0;
 
-/** Most pages that are looked for: a thousand million headers. */
-const MOST = 2 ** 24;
+/** Most pages that are looked for: 67 million headers. */
+const MOST = 2 ** 20;
 
 /** Pages in a store of the caller's: a value of no bytes ends them. */
 function keyed(store, name) {
