@@ -5,6 +5,7 @@
 
 mod abuse;
 mod bench;
+mod checkpoint;
 mod clients;
 mod fuzz;
 mod links;
@@ -28,6 +29,8 @@ cargo xtask <task>
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name
   abuse [NAME..]               abuse the server over loopback: peak memory, and what others wait meanwhile
                                (ABUSED=PROGRAM for another one than the one built here)
+  checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
+                               pasted into src/consensus/checkpoint.rs
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
   bench peers                  proven calls beside Lodestar's prover and Patronum
   bench engines                main network headers natively, in Node.js and in Chromium
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
         Some((&"abuse", rest)) => abuse::run(rest),
+        Some((&"checkpoint", rest)) => checkpoint::run(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),
         Some((&"bench", ["peers"])) => peers::run(),
         Some((&"bench", ["engines"])) => peers::engines(),

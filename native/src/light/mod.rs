@@ -3,6 +3,7 @@
 mod checkpoint;
 mod convert;
 mod kept;
+pub mod propose;
 mod service;
 mod shared;
 mod sync;

@@ -1,0 +1,248 @@
+//! A new checkpoint to build in, as several sources confirm it.
+//!
+//! All name the same block and the same total difficulty, and each shows on its own, to a light client of its own, the
+//! headers from the newest built-in checkpoint (or from the proposed block, where there is none below it) to its head.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use rootlight::consensus::{checkpoint, Candidate, Checkpoint, Network, VerifiedHeader};
+use rootlight::light::{prove, SyncOptions, UpstreamCall};
+use rootlight::types::{SealedHeader, B256, U256};
+use serde::Deserialize;
+
+use super::convert::ask;
+use super::{LightOptions, LightService};
+use crate::upstream::SharedUpstream;
+
+/// Proposed heights are multiples of this, which are easy to compare by eye.
+const ROUND: u64 = 1_000;
+
+/// Blocks above a checkpoint by default: the depth at which REMASC pays and peg-outs are signed.
+pub const DEPTH: u64 = 4_000;
+
+/// How long one source may take to show its headers.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// Why no checkpoint is proposed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProposeError {
+    /// One source can only agree with itself.
+    #[error("a checkpoint takes at least two sources of different names, {0} given")]
+    TooFew(usize),
+    /// A source does not answer, or with something else.
+    #[error("{name}: {reason}")]
+    Source {
+        /// The source.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The lowest head is not deep enough.
+    #[error("the lowest head is block {head}: there is no block with {depth} blocks on top to propose")]
+    TooLow {
+        /// Height of the lowest head.
+        head: u64,
+        /// Blocks asked for on top.
+        depth: u64,
+    },
+    /// The sources say different things.
+    #[error("the sources do not agree about block {number}: {}", .statements.join("; "))]
+    Disagreement {
+        /// The block.
+        number: u64,
+        /// What each says.
+        statements: Vec<String>,
+    },
+}
+
+/// What to ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct ProposeOptions {
+    /// The block; none for the highest multiple of 1,000 that is deep enough.
+    pub number: Option<u64>,
+    /// Least number of blocks on top at every source.
+    pub depth: u64,
+}
+
+impl Default for ProposeOptions {
+    fn default() -> Self {
+        Self { number: None, depth: DEPTH }
+    }
+}
+
+/// A checkpoint that all sources confirm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// The block.
+    pub checkpoint: Checkpoint,
+    /// When it was mined, in seconds since 1970.
+    pub time: u64,
+    /// Its difficulty.
+    pub difficulty: U256,
+    /// The block from which headers were verified, and the lowest head they led to.
+    pub verified: (u64, u64),
+    /// Number of sources.
+    pub sources: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Block {
+    #[serde(default)]
+    total_difficulty: Option<U256>,
+}
+
+/// Asks the sources, checks what they show, and compares.
+///
+/// # Errors
+/// Anything but agreement.
+pub async fn propose(
+    network: &Network,
+    sources: &[SharedUpstream],
+    options: ProposeOptions,
+) -> Result<Proposal, ProposeError> {
+    let names: BTreeSet<&str> = sources.iter().map(|source| source.name()).collect();
+    if names.len() < 2 {
+        return Err(ProposeError::TooFew(names.len()));
+    }
+    let mut head = u64::MAX;
+    for source in sources {
+        head = head.min(height(source).await?);
+    }
+    let depth = options.depth;
+    let deepest = head.saturating_sub(depth);
+    let number = options.number.unwrap_or_else(|| deepest / ROUND * ROUND);
+    if number == 0 || number > deepest {
+        return Err(ProposeError::TooLow { head, depth });
+    }
+    let mut stated = Vec::new();
+    for source in sources {
+        stated.push(block(source, network, number).await?);
+    }
+    let (header, total_difficulty) = agreed(number, sources, stated)?;
+    let checkpoint = Checkpoint { number, hash: header.hash(), total_difficulty };
+    let below = checkpoint::built_in(&network.name).iter().rev().find(|known| known.number < number);
+    let from = below.filter(|known| known.number > 0).copied().unwrap_or(checkpoint);
+    let mut lowest = u64::MAX;
+    for source in sources {
+        lowest = lowest.min(verify(source, network, from, &checkpoint).await?);
+    }
+    Ok(Proposal {
+        checkpoint,
+        time: header.timestamp,
+        difficulty: header.difficulty.value(),
+        verified: (from.number, lowest),
+        sources: sources.len(),
+    })
+}
+
+fn fault(source: &SharedUpstream, reason: impl fmt::Display) -> ProposeError {
+    ProposeError::Source { name: source.name().to_owned(), reason: reason.to_string() }
+}
+
+async fn question(
+    source: &SharedUpstream,
+    method: &'static str,
+    params: String,
+) -> Result<Box<serde_json::value::RawValue>, ProposeError> {
+    let fetched = ask(source, vec![UpstreamCall::new(method, params)]).await;
+    let answer = fetched.answers.into_iter().next();
+    answer.ok_or_else(|| fault(source, "no answer"))?.map_err(|failure| fault(source, failure))
+}
+
+async fn height(source: &SharedUpstream) -> Result<u64, ProposeError> {
+    let answer = question(source, "eth_blockNumber", "[]".into()).await?;
+    prove::quantity(&answer).ok_or_else(|| fault(source, "eth_blockNumber answered no number"))
+}
+
+/// The header as the source shows it, with its proof of work, and the total difficulty that it states.
+async fn block(
+    source: &SharedUpstream,
+    network: &Network,
+    number: u64,
+) -> Result<(SealedHeader, Option<U256>), ProposeError> {
+    let ask_for = |full: bool| question(source, "eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
+    // Recordings often have blocks with transactions only.
+    let answer = match ask_for(false).await {
+        Ok(answer) => answer,
+        Err(_) => ask_for(true).await?,
+    };
+    let header = prove::header(answer.get(), None, network).map_err(|error| fault(source, error))?;
+    if header.number != number {
+        return Err(fault(source, format!("asked for block {number}, got block {}", header.number)));
+    }
+    VerifiedHeader::alone(Candidate::from(header.clone()), network).map_err(|error| fault(source, error))?;
+    let block: Block = serde_json::from_str(answer.get()).map_err(|error| fault(source, error))?;
+    Ok((header, block.total_difficulty))
+}
+
+/// What all say, if it is the same. The hash covers number, parent, difficulty, time and state root.
+fn agreed(
+    number: u64,
+    sources: &[SharedUpstream],
+    stated: Vec<(SealedHeader, Option<U256>)>,
+) -> Result<(SealedHeader, Option<U256>), ProposeError> {
+    let words = |(header, total): &(SealedHeader, Option<U256>)| {
+        let total = total.map_or("none".to_owned(), |total| format!("{total:#x}"));
+        format!("hash {}, difficulty {}, total difficulty {total}", header.hash(), header.difficulty.value())
+    };
+    let same = |(header, total): &(SealedHeader, Option<U256>)| (header.hash(), *total);
+    let different = stated.windows(2).any(|pair| matches!(pair, [a, b] if same(a) != same(b)));
+    if different {
+        let named = sources.iter().zip(&stated);
+        let statements = named.map(|(source, said)| format!("{} says {}", source.name(), words(said)));
+        return Err(ProposeError::Disagreement { number, statements: statements.collect() });
+    }
+    stated.into_iter().next().ok_or(ProposeError::TooFew(0))
+}
+
+/// Follows one source alone to its head, and looks whether the block is on the way; gives the head.
+async fn verify(
+    source: &SharedUpstream,
+    network: &Network,
+    from: Checkpoint,
+    proposed: &Checkpoint,
+) -> Result<u64, ProposeError> {
+    // Whoever asks for a checkpoint may do so of a recording, whose head is old.
+    let sync = SyncOptions { work_floor: 0, ..SyncOptions::default() };
+    let options = LightOptions { sync, max_age: 0, ..LightOptions::default() };
+    let service = LightService::start(network.clone(), from, vec![source.clone()], options);
+    service.settled(PATIENCE).await;
+    let (head, hash) = service.canonical(proposed.number).map_err(|reason| fault(source, reason))?;
+    if hash != Some(proposed.hash) {
+        let at = hash.map_or("none".to_owned(), |hash: B256| hash.to_string());
+        return Err(fault(source, format!("the block of its chain is {at}, not {}", proposed.hash)));
+    }
+    Ok(head)
+}
+
+impl fmt::Display for Proposal {
+    /// What to paste into `src/consensus/checkpoint.rs`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Checkpoint { number, hash, total_difficulty } = &self.checkpoint;
+        let (from, to) = self.verified;
+        writeln!(
+            f,
+            "// {} sources; headers {from} to {to} verified; difficulty {:#x}",
+            self.sources, self.difficulty
+        )?;
+        let total = total_difficulty.filter(|total| total.bit_len() <= 128).map(|total| {
+            let [low, high, ..] = total.into_limbs();
+            format!("total({high:#x}, {low:#x})")
+        });
+        let total = total.unwrap_or_else(|| "None".to_owned());
+        writeln!(f, "checkpoint({}, b256!(\"{hash:x}\"), {total}),", grouped(*number))?;
+        write!(f, "// newest_time: {}", grouped(self.time))
+    }
+}
+
+/// Decimal digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join("_")
+}
