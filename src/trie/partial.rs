@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 
 use super::bits::Bits;
-use super::node::{parse_node, Child};
+use super::node::{parse_node, Child, Value};
 use super::persist::{LoadError, Loader};
 use super::source::NodeSource;
 use super::tree::Trie;
@@ -52,11 +52,21 @@ impl<'a> Held<'a> {
             let child = if bit { node.right } else { node.left };
             match child.filter(|_| shared == node.path.len()) {
                 Some(Child::Hash(next)) => (hash, key) = (*next, rest),
-                // The key diverges from the trie here, or ends in a node that is embedded in its parent.
-                Some(Child::Embedded(_)) | None => return true,
+                // The key ends in a node that is embedded in its parent; a long value of it lies elsewhere.
+                Some(Child::Embedded(bytes)) => return self.has_value(bytes),
+                // The key diverges from the trie here.
+                None => return true,
             }
         }
         true
+    }
+
+    fn has_value(&self, node: &[u8]) -> bool {
+        match parse_node(node).map(|node| node.value) {
+            Ok(Value::Long { hash, .. }) => self.source.node(hash).is_some(),
+            Ok(_) => true,
+            Err(_) => false,
+        }
     }
 }
 
@@ -92,6 +102,25 @@ mod tests {
         assert!(Held::new(&nothing, EMPTY_ROOT, &|| true).unwrap().trie().is_empty());
         assert!(!Held::new(&nothing, trie.root(), &|| false).unwrap().is_whole_below(&[]));
         assert!(matches!(Held::new(&nodes, trie.root(), &|| true), Err(LoadError::Interrupted)));
+    }
+
+    /// A value of more than 32 bytes lies beside its node, which may be an embedded one.
+    #[test]
+    fn a_part_without_a_long_value_is_not_whole() {
+        for keys in [&[&[1][..], &[2]][..], &[&[1, 1], &[1, 2], &[9; 8]], &[&[7]]] {
+            let mut trie = Trie::new();
+            keys.iter().for_each(|key| trie.put(key, alloc::vec![key[0]; 60]));
+            let mut nodes = BTreeMap::new();
+            trie.for_each_stored(&mut |hash, bytes| drop(nodes.insert(hash, bytes)));
+            let whole = Held::new(&nodes, trie.root(), &|| false).unwrap();
+            assert!(keys.iter().all(|key| whole.is_whole_below(key)) && whole.is_whole_below(&[]));
+            for key in keys {
+                let mut rest = nodes.clone();
+                rest.remove(&alloy_primitives::keccak256(trie.get(key).unwrap())).unwrap();
+                let part = Held::new(&rest, trie.root(), &|| false).unwrap();
+                assert!(!part.is_whole_below(&[]) && !part.is_whole_below(key), "{key:?}");
+            }
+        }
     }
 
     fn entries(held: &Held<'_>) -> Vec<Vec<u8>> {

@@ -201,8 +201,9 @@ impl<'a> Loader<'a> {
         let below = || children.iter().flatten();
         let above = below().map(|child| child.height.saturating_add(1)).max().unwrap_or(0);
         let height = node.path.len().saturating_add(above);
-        let whole = below().all(|child| child.whole);
         let value = self.value(node.value)?;
+        let lacks_value = value.is_none() && node.value != Value::None;
+        let whole = !lacks_value && below().all(|child| child.whole);
         let [left, right] = children.map(|child| child.and_then(|child| child.node));
         if value.is_none() && left.is_none() && right.is_none() {
             // In a complete source such a node is invalid. In a partial one nothing of the node is available.
