@@ -18,7 +18,7 @@ use crate::{
     consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     state::{keys, StateKey},
     trie::{self, verify_multiproof},
-    types::{json, Header, HeaderError, Receipt, SealedHeader, Transaction},
+    types::{json, Header, HeaderError, Receipt, SealedHeader},
 };
 
 /// Proves what a task's answers claim.
@@ -163,7 +163,7 @@ fn unheld_header(task: &Task, hash: B256, network: &Network) -> Result<Option<Se
 #[derive(Deserialize)]
 struct BlockTransactions<'a> {
     #[serde(borrow)]
-    transactions: Vec<&'a RawValue>,
+    transactions: &'a RawValue,
 }
 
 fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<VerifiedBody, Cause> {
@@ -171,12 +171,17 @@ fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<Ve
         return Err(Cause::Withheld);
     }
     let block: BlockTransactions<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
-    let transactions: Result<Vec<Transaction>, _> = block
-        .transactions
-        .iter()
-        .map(|raw| json::transaction_from_json(raw.get(), None, network.chain_id))
-        .collect();
-    VerifiedBody::check(header, transactions.map_err(refuted)?, network).map_err(refuted)
+    let (mut transactions, mut fault) = (Vec::new(), None);
+    json::for_each_member(block.transactions.get(), &mut |raw| {
+        match json::transaction_from_json(raw.get(), None, network.chain_id) {
+            Ok(transaction) => transactions.push(transaction),
+            Err(error) => fault = Some(refuted(error)),
+        }
+        fault.is_none()
+    })
+    .map_err(refuted)?;
+    fault.map_or(Ok(()), Err)?;
+    VerifiedBody::check(header, transactions, network).map_err(refuted)
 }
 
 /// The attempt that asks for all places of uncles, used or not.

@@ -8,6 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
+use crate::types::json::for_each_member;
+
 /// One question to an upstream node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamCall {
@@ -106,11 +108,7 @@ struct ErrorObject {
 pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
     let mut answers: Vec<Answer> =
         (0..count).map(|_| Err(CallFailure::Malformed("no answer with this id"))).collect();
-    let responses = match parse_responses(bytes) {
-        Ok(responses) => responses,
-        Err(failure) => return answers.into_iter().map(|_| Err(failure.clone())).collect(),
-    };
-    for response in responses {
+    let mut put = |response: Response<'_>| {
         let index = match response.id.and_then(|id| id.get().parse::<u64>().ok()) {
             Some(id) => id.checked_sub(first_id).and_then(|index| usize::try_from(index).ok()),
             // Some servers answer a request they cannot read without its id.
@@ -120,17 +118,30 @@ pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
         if let Some(slot) = index.and_then(|index| answers.get_mut(index)) {
             *slot = response.into_answer();
         }
+    };
+    match read_responses(bytes, &mut put) {
+        Ok(()) => answers,
+        Err(failure) => (0..count).map(|_| Err(failure.clone())).collect(),
     }
-    answers
 }
 
-fn parse_responses(bytes: &[u8]) -> Result<Vec<Response<'_>>, CallFailure> {
+/// Hands over each response as soon as it is read: there may be many more of them than were asked for.
+fn read_responses<'a>(bytes: &'a [u8], put: &mut dyn FnMut(Response<'a>)) -> Result<(), CallFailure> {
+    const NO_RESPONSE: CallFailure = CallFailure::Malformed("not a JSON-RPC response");
     let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| CallFailure::Malformed("not JSON"))?;
-    let parsed = match raw.get().as_bytes().first() {
-        Some(b'[') => serde_json::from_str(raw.get()),
-        _ => serde_json::from_str(raw.get()).map(|single| alloc::vec![single]),
+    let mut good = true;
+    let mut read = |raw: &'a RawValue| {
+        // An array would stand for the members in order.
+        let response = raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok());
+        good = response.flatten().map(&mut *put).is_some();
+        good
     };
-    parsed.map_err(|_| CallFailure::Malformed("not a JSON-RPC response"))
+    if raw.get().starts_with('[') {
+        for_each_member(raw.get(), &mut read).map_err(|_| NO_RESPONSE)?;
+    } else {
+        read(raw);
+    }
+    good.then_some(()).ok_or(NO_RESPONSE)
 }
 
 impl Response<'_> {
@@ -183,6 +194,14 @@ mod tests {
         );
         assert_eq!(texts(br#"{"id":1,"result":1"#, 1, 1), [Err(CallFailure::Malformed("not JSON"))]);
     }
+
+    /// An array would be read as the members in the order in which they are declared.
+    #[test]
+    fn a_response_is_an_object() {
+        assert_eq!(texts(b"[[1,5]]", 1, 1), [Err(CallFailure::Malformed("not a JSON-RPC response"))]);
+        assert_eq!(texts(b"5", 1, 1), [Err(CallFailure::Malformed("not a JSON-RPC response"))]);
+    }
+
     #[test]
     fn an_answer_without_an_id_is_one_of_a_single_question() {
         assert_eq!(texts(br#"[{"result":1}]"#, 1, 1), [Ok("1".into())]);

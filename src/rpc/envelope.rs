@@ -15,12 +15,16 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::{EnvelopeError, RpcError};
+use crate::types::json::for_each_member;
 
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
 pub const MAX_DEPTH: usize = 128;
 
 /// Most members of one batch, as in the reference node (`rpc.providers.web.max_batch_requests_size`).
 pub const MAX_BATCH: usize = 50;
+
+/// Most parameters of a call that are looked at; no method takes nearly as many.
+const MAX_PARAMS: usize = 32;
 
 /// One message of a client, split into calls.
 #[derive(Debug)]
@@ -62,6 +66,19 @@ pub struct Call {
     pub params: Vec<Box<RawValue>>,
 }
 
+/// The members of an array, if it has no more than so many.
+fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, serde_json::Error> {
+    let (mut members, mut fits) = (Vec::new(), true);
+    for_each_member(text, &mut |member| {
+        fits = members.len() < max;
+        if fits {
+            members.push(member);
+        }
+        fits
+    })?;
+    Ok(fits.then_some(members))
+}
+
 impl Message {
     /// Splits the bytes of one HTTP body or WebSocket message.
     ///
@@ -74,15 +91,12 @@ impl Message {
         match raw.get().as_bytes().first() {
             Some(b'{') => Ok(Self::Single(Entry::parse(raw))),
             Some(b'[') => {
-                let members: Vec<&RawValue> =
-                    serde_json::from_str(raw.get()).map_err(|_| EnvelopeError::Parse)?;
-                if members.is_empty() {
-                    return Ok(Self::EmptyBatch);
+                let members = at_most(max_batch, raw.get()).map_err(|_| EnvelopeError::Parse)?;
+                match members {
+                    Some(members) if members.is_empty() => Ok(Self::EmptyBatch),
+                    Some(members) => Ok(Self::Batch(members.into_iter().map(Entry::parse).collect())),
+                    None => Err(EnvelopeError::BatchTooLarge { max: max_batch }),
                 }
-                if members.len() > max_batch {
-                    return Err(EnvelopeError::BatchTooLarge { max: max_batch });
-                }
-                Ok(Self::Batch(members.into_iter().map(Entry::parse).collect()))
             }
             _ => Err(EnvelopeError::NotARequest),
         }
@@ -133,7 +147,11 @@ impl Fields<'_> {
     fn params(&self) -> Result<Vec<Box<RawValue>>, RpcError> {
         let Some(raw) = self.params else { return Ok(Vec::new()) };
         match raw.get().as_bytes().first() {
-            Some(b'[') => serde_json::from_str(raw.get()).map_err(|_| RpcError::InvalidRequest),
+            Some(b'[') => {
+                let params = at_most(MAX_PARAMS, raw.get()).map_err(|_| RpcError::InvalidRequest)?;
+                let params = params.ok_or(RpcError::ParameterCount)?;
+                Ok(params.into_iter().map(ToOwned::to_owned).collect())
+            }
             Some(b'n') => Ok(Vec::new()),
             Some(b'{') if is_empty_object(raw.get()) => Ok(Vec::new()),
             Some(b'{') => Err(RpcError::ParameterCount),
@@ -233,6 +251,19 @@ mod tests {
 
     fn code(entry: &Entry) -> i32 {
         entry.call.as_ref().err().map(RpcError::code).unwrap_or_default()
+    }
+
+    /// A list of parameters or of calls takes many times its text.
+    #[test]
+    fn long_lists_are_not_kept() {
+        let many = alloc::format!("{}0", "0,".repeat(100_000));
+        let call = alloc::format!(r#"{{"id":1,"method":"eth_call","params":[{many}]}}"#);
+        let Ok(Message::Single(entry)) = Message::parse(call.as_bytes(), MAX_BATCH) else { panic!("a call") };
+        assert!(matches!(entry.call, Err(RpcError::ParameterCount)));
+        let batch = alloc::format!("[{many}]");
+        let parsed = Message::parse(batch.as_bytes(), MAX_BATCH);
+        assert!(matches!(parsed, Err(EnvelopeError::BatchTooLarge { max: MAX_BATCH })));
+        assert!(matches!(Message::parse(b"[1,2", MAX_BATCH), Err(EnvelopeError::Parse)));
     }
 
     #[test]

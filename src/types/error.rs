@@ -85,6 +85,9 @@ pub enum FieldRule {
     /// The JSON field is not a string of 0x and an even number of hex digits.
     #[error("not 0x-hex data")]
     NotHex,
+    /// The JSON field is an array of more elements than a block can have.
+    #[error("more than {0} elements")]
+    TooMany(usize),
     /// The JSON field is not an array.
     #[error("not an array")]
     NotAnArray,

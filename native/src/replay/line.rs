@@ -1,6 +1,7 @@
 //! What one line of a recording says.
 
 use alloy_primitives::{keccak256, Bytes, B256};
+use rootlight::types::json::for_each_member;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
@@ -93,9 +94,14 @@ fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
             .collect();
     }
     let requests: Vec<&RawValue> = serde_json::from_str(request).unwrap_or_default();
-    let responses: Vec<&RawValue> = serde_json::from_str(response).unwrap_or_default();
-    let with_ids: Vec<(Value, &str)> =
-        responses.into_iter().take(BATCH).map(|raw| (id_of(raw.get()), raw.get())).collect();
+    let mut with_ids: Vec<(Value, &str)> = Vec::new();
+    let read = for_each_member(response, &mut |raw| {
+        with_ids.push((id_of(raw.get()), raw.get()));
+        with_ids.len() < BATCH
+    });
+    if read.is_err() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
     for request in requests.into_iter().take(BATCH) {
         let Ok(request) = serde_json::from_str::<Request>(request.get()) else { continue };

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, Notify};
 
 use rootlight::rpc::MAX_RESPONSE;
+use rootlight::types::json::for_each_member;
 
 use super::limits::Limits;
 use super::places::Guest;
@@ -140,10 +141,17 @@ impl Subscriptions {
             return None;
         }
         let batch = message.trim_ascii_start().starts_with(b"[");
-        let members: Vec<Box<RawValue>> = match batch {
-            true => serde_json::from_slice(message).ok()?,
-            false => vec![serde_json::from_slice(message).ok()?],
-        };
+        let mut members: Vec<Box<RawValue>> = Vec::new();
+        if batch {
+            let text = std::str::from_utf8(message).ok()?;
+            for_each_member(text, &mut |member| {
+                members.push(member.to_owned());
+                members.len() <= MAX_BATCH
+            })
+            .ok()?;
+        } else {
+            members.push(serde_json::from_slice(message).ok()?);
+        }
         (1..=MAX_BATCH).contains(&members.len()).then_some((batch, members))
     }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use rootlight::types::json::for_each_member;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
@@ -57,12 +58,10 @@ pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, Up
         };
         return Ok(Decoded::Refused(refusal));
     }
-    let members: Vec<&RawValue> =
-        serde_json::from_str(text).map_err(|failure| UpstreamError::Malformed(failure.to_string()))?;
     let mut results: Vec<Option<CallResult>> = Vec::new();
     results.resize_with(count, || None);
-    for member in members.into_iter().take(count) {
-        let Ok(reply) = parse_reply(member.get()) else { continue };
+    let mut put = |member: &RawValue| {
+        let Ok(reply) = parse_reply(member.get()) else { return };
         let slot = reply
             .id
             .and_then(|id| usize::try_from(id.checked_sub(first)?).ok())
@@ -70,7 +69,14 @@ pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, Up
         if let Some(slot @ None) = slot {
             *slot = Some(reply.result);
         }
-    }
+    };
+    let mut left = count;
+    let read = for_each_member(text, &mut |member| {
+        put(member);
+        left = left.saturating_sub(1);
+        left > 0
+    });
+    read.map_err(|failure| UpstreamError::Malformed(failure.to_string()))?;
     let missing = || Err(UpstreamError::Malformed("no answer with this id in the batch".into()));
     Ok(Decoded::Results(results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()))
 }
@@ -167,6 +173,14 @@ mod tests {
         assert_eq!(results[0].as_ref().unwrap().get(), "\"a\"");
         assert!(matches!(results[1], Err(UpstreamError::Malformed(_))));
         assert_eq!(results[2].as_ref().unwrap().get(), "\"c\"");
+    }
+
+    #[test]
+    fn members_beyond_those_asked_for_are_only_passed_over() {
+        let text = format!(r#"[{{"id":1,"result":"a"}},{}0]"#, "0,".repeat(100_000));
+        let Ok(Decoded::Results(results)) = decode(&text, 1, 1) else { panic!() };
+        assert_eq!(results[0].as_ref().unwrap().get(), "\"a\"");
+        assert!(decode(&text[..text.len() - 1], 1, 1).is_err(), "no end");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
+use rootlight::types::json::for_each_member;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::net::TcpStream;
@@ -278,7 +279,17 @@ fn about(text: &str) -> About {
     if !text.trim_start().starts_with('[') {
         return read(text).unwrap_or(About::Other);
     }
-    let members: Vec<&RawValue> = serde_json::from_str(text).unwrap_or_default();
-    let named = members.iter().filter_map(|member| read(member.get()));
-    named.into_iter().find(|about| matches!(about, About::Call(_))).unwrap_or(About::Unknown)
+    let mut about = About::Unknown;
+    let whole = for_each_member(text, &mut |member| match read(member.get()) {
+        Some(call @ About::Call(_)) => {
+            about = call;
+            false
+        }
+        _ => true,
+    });
+    if whole.is_ok() {
+        about
+    } else {
+        About::Unknown
+    }
 }

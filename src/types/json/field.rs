@@ -7,11 +7,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::JsonError;
+use super::members::for_each_member;
 use crate::types::error::{FieldError, FieldRule};
 
 /// Most bytes of one variable-length field of a header. The header rules allow far fewer; the limit bounds
 /// the cost of hashing each candidate encoding.
 pub(super) const MAX_HEADER_FIELD_BYTES: usize = 64 * 1024;
+/// Most elements of an array: ten times the transactions that the highest gas limit so far pays for, and more than the
+/// logs (6.8 million gas, 21,000 for a transaction, 375 for a log).
+const MAX_ELEMENTS: usize = 65_536;
 /// Decimal digits of the largest 256-bit number.
 const MAX_DECIMAL_DIGITS: usize = 78;
 /// Hex digits of the largest 256-bit number.
@@ -148,9 +152,16 @@ impl<'a> Field<'a> {
     /// The elements of an array; empty if the field is missing.
     pub(super) fn elements(&self) -> Result<Vec<Field<'a>>, FieldError> {
         let Some(text) = self.text else { return Ok(Vec::new()) };
-        let items: Vec<Slot<'a>> =
-            serde_json::from_str(text).map_err(|_| self.error(FieldRule::NotAnArray))?;
-        Ok(items.into_iter().map(|item| Field::new(self.name, item)).collect())
+        let (mut items, mut fits) = (Vec::new(), true);
+        let read = for_each_member(text, &mut |item| {
+            fits = items.len() < MAX_ELEMENTS;
+            if fits {
+                items.push(Field::new(self.name, Some(item).filter(|item| item.get() != "null")));
+            }
+            fits
+        });
+        read.map_err(|_| self.error(FieldRule::NotAnArray))?;
+        fits.then_some(items).ok_or_else(|| self.error(FieldRule::TooMany(MAX_ELEMENTS)))
     }
 
     /// The elements of an array; an error if the field is missing.

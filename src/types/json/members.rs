@@ -1,0 +1,73 @@
+//! Lists of outside JSON, read member by member.
+//!
+//! A member of two bytes, `0,`, takes sixteen and more in a list of members: a list is only made of as many as whoever
+//! reads it has use for.
+
+use core::fmt;
+
+use serde::{
+    de::{SeqAccess, Visitor},
+    Deserializer,
+};
+use serde_json::value::RawValue;
+
+/// Hands the members of a JSON array to `take`, until that says that it wants no more; the rest is passed over, but must
+/// be JSON too.
+///
+/// # Errors
+/// The text is no JSON array.
+pub fn for_each_member<'a>(
+    text: &'a str,
+    take: &mut dyn FnMut(&'a RawValue) -> bool,
+) -> Result<(), serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    reader.deserialize_seq(Members(take))?;
+    reader.end()
+}
+
+struct Members<'f, 'a>(&'f mut dyn FnMut(&'a RawValue) -> bool);
+
+impl<'de> Visitor<'de> for Members<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let mut wanted = true;
+        while let Some(member) = members.next_element()? {
+            wanted = wanted && (self.0)(member);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::{string::String, vec, vec::Vec};
+
+    use super::*;
+
+    fn first(text: &str, count: usize) -> Option<Vec<String>> {
+        let mut taken = Vec::new();
+        let mut take = |member: &RawValue| {
+            taken.push(String::from(member.get()));
+            taken.len() < count
+        };
+        for_each_member(text, &mut take).ok().map(|()| taken)
+    }
+
+    #[test]
+    fn so_many_members_are_taken_and_all_are_read() {
+        assert_eq!(
+            first(" [1, \"a\" ,[{}],null] ", 9),
+            Some(vec!["1".into(), "\"a\"".into(), "[{}]".into(), "null".into()])
+        );
+        assert_eq!(first("[1,2,3]", 2), Some(vec!["1".into(), "2".into()]));
+        assert_eq!(first("[]", 1), Some(vec![]));
+        for text in ["", "{}", "5", "[1,2,}]", "[1,2", "[1] 2", "[1,2,]"] {
+            assert_eq!(first(text, 1), None, "{text}");
+        }
+    }
+}
