@@ -22,8 +22,7 @@ fn main() {
     }
     let Some(headers) = mainnet_headers() else { return };
     let (replay, run) = (Replay::new(&headers), Run::new(headers));
-    let ratio = Ratio::measure(&seconds, 40, || run.hash(), || run.verify());
-    println!("{}", ratio.report("header verification to its hashes", LIMIT));
+    println!("{}", run.ratio(&seconds, 40).report("header verification to its hashes", LIMIT));
     let ratio = Ratio::measure(&seconds, 40, || run.verify(), || replay.sync());
     println!("{}", ratio.report("synchronization to verification of the same headers", sync::LIMIT));
 }

@@ -7,14 +7,19 @@ use rootlight::consensus::verified::Candidate;
 use rootlight::consensus::{verify_child, Network};
 use rootlight::types::{Header, HeaderForm, SealedHeader};
 
+use crate::ratio::Ratio;
+
 /// What full verification may take, in bare hashes.
 pub const LIMIT: f64 = 1.2;
+
+/// Headers of a part: with what they are hashed from, some 200 kB, which fits the cache next to a core.
+const PART: usize = 64;
 
 /// Consecutive headers of the main network, as their full RLP.
 pub struct Run {
     network: Network,
-    /// Before the first header that is verified.
-    parent: SealedHeader,
+    /// Before the first header of each part.
+    parents: Vec<SealedHeader>,
     headers: Vec<Vec<u8>>,
     hashes: Vec<Hashes>,
 }
@@ -27,9 +32,9 @@ impl Run {
         let shape = |number| network.header_shape(number);
         let decode = |rlp: &Vec<u8>| Header::decode(rlp, &shape).expect("a recorded header");
         let hashes = rlps.iter().skip(1).map(|rlp| Hashes::of(&decode(rlp))).collect();
-        let parent = decode(rlps.first().expect("at least one header")).seal();
+        let parents = rlps.iter().step_by(PART).map(|rlp| decode(rlp).seal()).collect();
         let headers = rlps.into_iter().skip(1).collect();
-        Self { parent, headers, hashes, network }
+        Self { parents, headers, hashes, network }
     }
 
     /// Number of headers verified.
@@ -44,20 +49,53 @@ impl Run {
         self.headers.is_empty()
     }
 
+    /// Number of parts, which are verified and hashed by themselves.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.headers.len().div_ceil(PART)
+    }
+
     /// Decodes every header and checks hash links, merged mining, difficulty and all other header rules.
     pub fn verify(&self) {
-        let mut parent = self.parent.clone();
-        for rlp in &self.headers {
+        (0..self.parts()).for_each(|part| self.verify_part(part));
+    }
+
+    /// [`Self::verify`] for the headers of a part, each of which is kept, as a chain keeps it, until its child is checked.
+    pub fn verify_part(&self, part: usize) {
+        let mut before: Option<Candidate> = None;
+        for rlp in of_part(&self.headers, part) {
             let candidate = Candidate::decode(rlp, &self.network).expect("a recorded header");
-            verify_child(&candidate, &parent, &self.network, None).expect("a real header");
-            parent = candidate.into_header();
+            let parent = before.as_ref().map_or(&self.parents[part], Candidate::header);
+            verify_child(&candidate, parent, &self.network, None).expect("a real header");
+            before = Some(candidate);
         }
     }
 
     /// The hashes that verification cannot do without, and nothing else.
     pub fn hash(&self) -> u8 {
-        self.hashes.iter().fold(0, |seen, hashes| seen ^ hashes.run())
+        (0..self.parts()).fold(0, |seen, part| seen ^ self.hash_part(part))
     }
+
+    /// [`Self::hash`] for the headers of a part.
+    pub fn hash_part(&self, part: usize) -> u8 {
+        of_part(&self.hashes, part).iter().fold(0, |seen, hashes| seen ^ hashes.run())
+    }
+
+    /// What full verification takes, in bare hashes.
+    pub fn ratio(&self, clock: &dyn Fn() -> f64, passes: usize) -> Ratio {
+        Ratio::measure_parts(
+            clock,
+            passes,
+            self.parts(),
+            |part| self.hash_part(part),
+            |part| self.verify_part(part),
+        )
+    }
+}
+
+fn of_part<T>(all: &[T], part: usize) -> &[T] {
+    let start = part * PART;
+    &all[start..all.len().min(start + PART)]
 }
 
 /// What is hashed for one header, ready made.

@@ -14,7 +14,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Runs both in turn, `passes` times in each of five rounds; a round's ratio is that of the median times.
+    /// Runs both in turn, `passes` times in each of five rounds; a round's ratio is the median of its pairs'.
     ///
     /// `clock` gives any unit of time, of a resolution well below one run.
     pub fn measure<A, B>(
@@ -23,14 +23,38 @@ impl Ratio {
         mut bare: impl FnMut() -> A,
         mut full: impl FnMut() -> B,
     ) -> Self {
+        Self::of_pairs(passes, || {
+            let bare = time(clock, &mut bare);
+            time(clock, &mut full) / bare
+        })
+    }
+
+    /// As [`Self::measure`], of work that comes in parts small enough for the nearest caches. Both go through a part once
+    /// before the clock looks at it: how fast the machine's memory is, and who else uses it, is no part of the ratio. Only
+    /// the sum over all parts is looked at, so the clock may be coarser than one of them.
+    pub fn measure_parts<A, B>(
+        clock: &dyn Fn() -> f64,
+        passes: usize,
+        parts: usize,
+        bare: impl Fn(usize) -> A,
+        full: impl Fn(usize) -> B,
+    ) -> Self {
+        Self::of_pairs(passes, || {
+            let (mut bare_time, mut full_time) = (0.0, 0.0);
+            for part in 0..parts {
+                black_box((bare(part), full(part)));
+                bare_time += time(clock, &mut || bare(part));
+                full_time += time(clock, &mut || full(part));
+            }
+            full_time / bare_time
+        })
+    }
+
+    fn of_pairs(passes: usize, mut pair: impl FnMut() -> f64) -> Self {
         let mut rounds = [0.0; ROUNDS];
         for round in &mut rounds {
-            let (mut bare_times, mut full_times) = (Vec::new(), Vec::new());
-            for _ in 0..passes {
-                bare_times.push(time(clock, &mut bare));
-                full_times.push(time(clock, &mut full));
-            }
-            *round = median(&mut full_times) / median(&mut bare_times);
+            let mut pairs: Vec<f64> = (0..passes).map(|_| pair()).collect();
+            *round = median(&mut pairs);
         }
         rounds.sort_by(f64::total_cmp);
         Self { rounds }

@@ -78,9 +78,8 @@ pub fn hash_pair(left: &B256, right: &B256) -> B256 {
 /// The other byte order.
 #[must_use]
 pub fn reversed(hash: &B256) -> B256 {
-    let mut bytes = hash.0;
-    bytes.reverse();
-    B256::from(bytes)
+    // Four swapped words are faster than thirty-two bytes.
+    B256::from(U256::from_be_bytes(hash.0).to_le_bytes::<32>())
 }
 
 /// The first 80 bytes of a Bitcoin header field.
@@ -199,17 +198,17 @@ const SCRIPTS_LEN: u8 = 4;
 /// Whether an inner Merkle node could be read as a 64-byte transaction, by which a leaf could be passed off as a node.
 ///
 /// The reference reads the two child hashes in display order, one after the other, and not the bytes that are hashed;
-/// this does the same.
+/// this does the same. Both hashes are given in internal byte order.
 #[must_use]
-pub fn looks_like_transaction(left_display: &B256, right_display: &B256) -> bool {
+pub fn looks_like_transaction(left: &B256, right: &B256) -> bool {
     // Decides 255 times in 256.
-    if left_display.get(INPUT_COUNT_AT) != Some(&1) {
+    if left.iter().rev().nth(INPUT_COUNT_AT) != Some(&1) {
         return false;
     }
     let mut node = [0u8; 64];
     let (l, r) = node.split_at_mut(32);
-    l.copy_from_slice(left_display.as_slice());
-    r.copy_from_slice(right_display.as_slice());
+    l.copy_from_slice(reversed(left).as_slice());
+    r.copy_from_slice(reversed(right).as_slice());
     transaction_shape(&node).unwrap_or(false)
 }
 
@@ -272,7 +271,8 @@ mod tests {
     }
 
     fn shape(t: &[u8; 64]) -> bool {
-        looks_like_transaction(&B256::from_slice(&t[..32]), &B256::from_slice(&t[32..]))
+        let half = |bytes: &[u8]| reversed(&B256::from_slice(bytes));
+        looks_like_transaction(&half(&t[..32]), &half(&t[32..]))
     }
 
     #[test]

@@ -85,7 +85,11 @@ impl<'a> Coinbase<'a> {
     pub fn check_commitment(&self, hash_for_merged_mining: &B256) -> Result<(), CoinbaseError> {
         let missing = CoinbaseError::TagMissing { expected: *hash_for_merged_mining };
         let last = self.last_tag(None).ok_or(missing.clone())?;
-        let found = self.last_tag(Some(hash_for_merged_mining)).ok_or(missing)?;
+        // Nearly always the last tag is the only one.
+        let found = match self.names(last, hash_for_merged_mining) {
+            true => last,
+            false => self.last_tag(Some(hash_for_merged_mining)).ok_or(missing)?,
+        };
         if found > MAX_TAG_POSITION {
             return Err(CoinbaseError::TagPosition { found });
         }
@@ -116,11 +120,14 @@ impl<'a> Coinbase<'a> {
         let mut positions = starts.map(|(at, _)| at);
         match hash {
             None => positions.next(),
-            Some(hash) => positions.find(|at| {
-                let behind = at.checked_add(tag.len()).and_then(|start| self.tail.get(start..));
-                behind.is_some_and(|rest| rest.starts_with(hash.as_slice()))
-            }),
+            Some(hash) => positions.find(|at| self.names(*at, hash)),
         }
+    }
+
+    /// Whether this hash stands behind the tag at this place of the tail.
+    fn names(&self, tag: usize, hash: &B256) -> bool {
+        let behind = tag.checked_add(MERGED_MINING_TAG.len()).and_then(|start| self.tail.get(start..));
+        behind.is_some_and(|rest| rest.starts_with(hash.as_slice()))
     }
 
     /// The transaction's hash in internal byte order.

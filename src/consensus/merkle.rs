@@ -49,11 +49,11 @@ pub fn branch_root(branch: &[u8], leaf: B256, limited: bool) -> Result<B256, Bra
     }
     let mut node = leaf;
     for (level, sibling) in siblings.enumerate() {
-        let display = B256::from_slice(sibling);
-        if looks_like_transaction(&reversed(&node), &display) {
+        let sibling = reversed(&B256::from_slice(sibling));
+        if looks_like_transaction(&node, &sibling) {
             return Err(BranchError::TransactionShape { level });
         }
-        node = hash_pair(&node, &reversed(&display));
+        node = hash_pair(&node, &sibling);
     }
     Ok(node)
 }

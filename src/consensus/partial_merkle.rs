@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use super::bitcoin::{hash_pair, looks_like_transaction, reversed};
+use super::bitcoin::{hash_pair, looks_like_transaction};
 use crate::types::B256;
 
 /// Most transactions of a block: its 1,000,000 bytes hold no more of the smallest, 60 bytes each.
@@ -158,7 +158,7 @@ impl Walk<'_> {
         } else {
             left
         };
-        if looks_like_transaction(&reversed(&left), &reversed(&right)) {
+        if looks_like_transaction(&left, &right) {
             return Err(PartialTreeError::TransactionShape);
         }
         Ok(hash_pair(&left, &right))
@@ -182,7 +182,7 @@ pub fn partial_tree_root(field: &[u8], leaf: B256) -> Result<(B256, bool), Parti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::consensus::bitcoin::double_sha256;
+    use crate::consensus::bitcoin::{double_sha256, reversed};
     use proptest::prelude::*;
 
     fn leaves(n: u32) -> Vec<B256> {

@@ -1,7 +1,6 @@
 //! Header verification against its hashes in WebAssembly. Only reported: a test must not depend on time.
 
 use rootlight_bench::headers::{Run, LIMIT};
-use rootlight_bench::ratio::Ratio;
 use rootlight_bench::recordings::mainnet_headers;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_test::console_log;
@@ -18,6 +17,6 @@ pub(crate) fn report(place: &str) {
         console_log!("skipped: no recordings when this was built");
         return;
     };
-    let ratio = Ratio::measure(&now, 30, || run.hash(), || run.verify());
-    console_log!("{}", ratio.report(&format!("header verification to its hashes, {place}"), LIMIT));
+    let what = format!("header verification to its hashes, {place}");
+    console_log!("{}", run.ratio(&now, 30).report(&what, LIMIT));
 }
