@@ -36,6 +36,18 @@ const RECORDINGS: [&str; 15] = [
     "vectors/chain/receipts.jsonl",
 ];
 
+/// Targets whose inputs are choices, and how many bytes of them.
+const CHOICES: [(&str, usize); 8] = [
+    ("block", 700),
+    ("execute_transaction", 500),
+    ("import_block", 60),
+    ("kept_pages", 24),
+    ("multiproof", 400),
+    ("network_json", 300),
+    ("offline_report", 300),
+    ("submission", 120),
+];
+
 fn main() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let shared =
@@ -65,14 +77,48 @@ fn main() {
             write(&here.join("corpus").join(target), &inputs);
         }
     }
-    for (target, length) in [("block", 700), ("execute_transaction", 500), ("import_block", 60)] {
+    for (target, length) in CHOICES {
         let inputs: Vec<Vec<u8>> = (0..PER_FILE).map(|index| choices(target, index, length)).collect();
-        totals.insert(target, inputs.len());
+        *totals.entry(target).or_default() += inputs.len();
+        write(&here.join("corpus").join(target), &inputs);
+    }
+    for (target, inputs) in texts() {
+        *totals.entry(target).or_default() += inputs.len();
         write(&here.join("corpus").join(target), &inputs);
     }
     for (target, count) in totals {
         println!("{target}: {count} inputs");
     }
+}
+
+/// Files and answers in the words of their formats.
+fn texts() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
+    let network = r#"{"name":"n","base":"regtest","chainId":33,"params":{"durationLimit":10,"minimumDifficulty":"0x1"},
+        "hardforks":{"vetiver900":-1},"rules":{"rskip351":100},"knownUntil":1000}"#;
+    let genesis = r#"{"alloc":{"00":{},"1111111111111111111111111111111111111111":{"balance":"7","nonce":"2",
+        "contract":{"code":"6001","data":{"05":"2a"}}}},"timestamp":"0x00","extraData":"0x","gasLimit":"0x989680",
+        "difficulty":"0x01","coinbase":"0x3333333333333333333333333333333333333333","minimumGasPrice":"0x00"}"#;
+    let answers = [
+        r#"[{"id":1,"result":null},{"id":0,"result":{"a":[1]}},{"id":2,"error":{"code":-32601,"message":"no"}}]"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":"0x1"}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"m","data":"0x08c379a0"}}"#,
+        r#"[[1,"a"],{"id":1,"result":1,"result":2},{},5]"#,
+    ];
+    let lines = [
+        r#"{"request":{"id":1,"method":"eth_chainId","params":[]},"response":{"id":1,"result":"0x21"}}"#,
+        r#"{"request":[{"id":1,"method":"a","params":["0xAB"]}],"response":[{"id":1,"result":{"number":"0x1"}}]}"#,
+        r#"{"node":"0x40aa"}"#,
+    ];
+    let given = |first: &[u8], text: &str| [first, text.as_bytes()].concat();
+    BTreeMap::from([
+        ("network_json", vec![given(&[0], network), given(&[1], genesis)]),
+        (
+            "upstream_batch",
+            answers.iter().flat_map(|text| [given(&[0, 3], text), given(&[1, 1], text)]).collect(),
+        ),
+        ("upstream_reply", answers.iter().map(|text| given(&[], text)).collect()),
+        ("replay_line", vec![given(&[], &lines.join("\n")), given(&[], lines[0])]),
+    ])
 }
 
 /// A list of one header without uncles.
@@ -133,6 +179,13 @@ impl Seeds {
                 items.iter().for_each(|item| self.read(item));
             }
             Value::Object(fields) => {
+                if fields.contains_key("request") && fields.contains_key("response") {
+                    self.add("replay_line", value.to_string().into_bytes());
+                }
+                if fields.contains_key("id") && fields.contains_key("result") {
+                    self.add("upstream_reply", value.to_string().into_bytes());
+                    self.add("upstream_batch", [&[0, 3], value.to_string().as_bytes()].concat());
+                }
                 if fields.get("method").is_some_and(Value::is_string) {
                     self.add("rpc_envelope", value.to_string().into_bytes());
                 }

@@ -17,7 +17,12 @@ const PER_BYTE: usize = 256;
 
 /// Runs `f` with as much memory on top of what is held now as an input of `len` bytes may cost.
 pub fn with_limit<T>(len: usize, f: impl FnOnce() -> T) -> T {
-    let allowed = ALLOCATOR.allocated() + BASE + len * PER_BYTE;
+    with_at_most(len * PER_BYTE, f)
+}
+
+/// Runs `f` with so many bytes, and what every run may hold, on top of what is held now.
+pub fn with_at_most<T>(bytes: usize, f: impl FnOnce() -> T) -> T {
+    let allowed = ALLOCATOR.allocated() + BASE + bytes;
     // Fails only if more is held already, which the line above excludes.
     ALLOCATOR.set_limit(allowed).expect("more than is held");
     let result = f();

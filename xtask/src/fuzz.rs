@@ -9,6 +9,9 @@ use crate::tools;
 /// The longest input, in bytes. Every header, transaction and proof of the recordings is shorter.
 const MAX_INPUT: &str = "-max_len=65536";
 
+/// Targets of the native host, which are built with it; the core's are built as a browser's are.
+const HOST: [&str; 2] = ["replay_line", "upstream_reply"];
+
 /// `--minutes N [TARGET..]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let (minutes, named) = match args {
@@ -54,8 +57,11 @@ fn lines(output: String) -> String {
 /// the stable toolchain, so that no nightly toolchain is needed.
 fn fuzz_command(target: &str, minutes: u64) -> Cmd {
     let seconds = minutes * 60;
-    Cmd::new("cargo fuzz run --sanitizer none")
+    let run = if HOST.contains(&target) { "cargo fuzz run --features host" } else { "cargo fuzz run" };
+    Cmd::new(run)
         .args(&[
+            "--sanitizer",
+            "none",
             target,
             "--",
             &format!("-max_total_time={seconds}"),

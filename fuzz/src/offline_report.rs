@@ -1,0 +1,182 @@
+//! Documents that prove an account or a receipt without any upstream: what a report says is what the state says.
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use rootlight::light::offline::{check_account, check_receipt, Failure, Report};
+use rootlight::state::{keys, Account, World};
+use rootlight::trie::{index_key, ordered_trie, Trie};
+use rootlight::types::{Log, Receipt};
+use serde_json::{json, Value};
+
+use crate::input::{change, Input};
+use crate::limit::with_limit;
+use crate::model::proof;
+
+/// Most accounts, slots of one account and receipts.
+const MAX_ACCOUNTS: usize = 10;
+const MAX_SLOTS: usize = 8;
+const MAX_RECEIPTS: usize = 40;
+
+/// First byte: any text as either document, or a document made of choices and then changed.
+pub fn check(data: &[u8]) {
+    let mut input = Input::new(data);
+    let kind = input.byte() % 4;
+    let text = || core::str::from_utf8(data.get(1..).unwrap_or_default());
+    match kind {
+        0 => text().into_iter().for_each(|text| drop(checked(check_account, text))),
+        1 => text().into_iter().for_each(|text| drop(checked(check_receipt, text))),
+        2 => check_made_account(&mut input),
+        _ => check_made_receipt(&mut input),
+    }
+}
+
+type Check = fn(&str) -> Result<Report, Failure>;
+
+/// A failure names a rule and a reason; nothing of a report is empty.
+fn checked(check: Check, text: &str) -> Option<Report> {
+    match with_limit(text.len(), || check(text)) {
+        Ok(report) => {
+            assert!(!report.checks.is_empty() && report.checks.iter().all(|check| !check.shown.is_empty()));
+            assert!(serde_json::to_string(&report).is_ok());
+            Some(report)
+        }
+        Err(failure) => {
+            assert!(!failure.reason.is_empty() && !failure.to_string().is_empty());
+            None
+        }
+    }
+}
+
+/// Changes the text of a document in up to as many places as there are choices left.
+fn changed(document: &Value, input: &mut Input<'_>) -> Option<String> {
+    let mut bytes = document.to_string().into_bytes();
+    while !input.is_empty() {
+        change(&mut bytes, input);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// What a state holds.
+#[derive(Default)]
+struct Held {
+    nonce: u64,
+    balance: U256,
+    slots: BTreeMap<U256, U256>,
+}
+
+fn state(input: &mut Input<'_>) -> (Trie, BTreeMap<Address, Held>) {
+    let (mut world, mut truth) = (World::new(Trie::new()), BTreeMap::new());
+    for _ in 0..=input.below(MAX_ACCOUNTS) {
+        let address = Address::repeat_byte(input.byte());
+        let mut held = Held { nonce: u64::from(input.byte()), ..Held::default() };
+        held.balance = U256::from_be_bytes::<32>(input.array()) >> 1;
+        let account = Account { nonce: held.nonce, balance: held.balance, ..Account::default() };
+        world.set_account(&address, account);
+        for _ in 0..input.below(MAX_SLOTS) {
+            let slot = U256::from(input.byte());
+            let word = U256::from_be_bytes::<32>(input.array());
+            world.set_word(&address, &slot, word);
+            held.slots.insert(slot, word);
+        }
+        // The same address again: its slots stay.
+        let known: &mut Held = truth.entry(address).or_default();
+        known.slots.extend(held.slots);
+        (known.nonce, known.balance) = (held.nonce, held.balance);
+    }
+    (world.commit(), truth)
+}
+
+fn check_made_account(input: &mut Input<'_>) {
+    let (trie, truth) = state(input);
+    let address = match input.byte() {
+        choice @ 128.. => Address::repeat_byte(choice),
+        choice => *truth.keys().nth(usize::from(choice) % truth.len()).expect("one at least"),
+    };
+    let absent = Held::default();
+    let held = truth.get(&address).unwrap_or(&absent);
+    let nodes =
+        |key: &[u8]| -> Vec<Bytes> { proof(&trie, key, false).into_iter().map(Bytes::from).collect() };
+    let slots: Vec<U256> = (0..input.below(MAX_SLOTS)).map(|_| U256::from(input.byte())).collect();
+    let slot = |slot: &U256| {
+        let value = held.slots.get(slot).copied().unwrap_or_default();
+        json!({"key": slot, "value": value, "proof": nodes(&keys::slot_key(&address, slot))})
+    };
+    let code_hash = if truth.contains_key(&address) { KECCAK256_EMPTY } else { B256::ZERO };
+    let answer = json!({
+        "address": address,
+        "accountProof": nodes(&keys::account_key(&address)),
+        "storageProof": slots.iter().map(slot).collect::<Vec<_>>(),
+        "nonce": U256::from(held.nonce),
+        "balance": held.balance,
+        "codeHash": code_hash,
+    });
+    let document = json!({"stateRoot": trie.root(), "proof": {"jsonrpc": "2.0", "id": 1, "result": answer}});
+    let report = checked(check_account, &document.to_string()).expect("an honest document");
+    assert_eq!(report.facts.get("exists"), Some(if truth.contains_key(&address) { "true" } else { "false" }));
+
+    let Some(text) = changed(&document, input) else { return };
+    let Some(report) = checked(check_account, &text) else { return };
+    let fact = |name: &str| report.facts.get(name);
+    // Another root is another state.
+    if !report.checks.iter().any(|check| check.shown.ends_with(&trie.root().to_string())) {
+        return;
+    }
+    let address: Address = fact("address").and_then(|text| text.parse().ok()).expect("an address");
+    let held = truth.get(&address);
+    assert_eq!(fact("exists"), Some(if held.is_some() { "true" } else { "false" }));
+    let held = held.unwrap_or(&absent);
+    assert!(fact("balance").is_none_or(|text| text == held.balance.to_string()));
+    assert!(fact("nonce").is_none_or(|text| text == held.nonce.to_string()));
+    for (name, value) in report.facts.iter() {
+        let Some(slot) = name.strip_prefix("storage[").and_then(|rest| rest.strip_suffix(']')) else {
+            continue;
+        };
+        let slot: U256 = slot.parse().expect("a slot");
+        let word = held.slots.get(&slot).copied().unwrap_or_default();
+        assert_eq!(value, format!("{word:#x}"));
+    }
+}
+
+fn check_made_receipt(input: &mut Input<'_>) {
+    let count = input.below(MAX_RECEIPTS) + 1;
+    let tag = input.byte();
+    let receipt = |index: usize| {
+        let log = Log {
+            address: Address::repeat_byte(tag),
+            topics: vec![B256::repeat_byte(index as u8); index % 5],
+            data: vec![tag; index % 70].into(),
+        };
+        let logs = vec![log; index % 3];
+        Receipt::new(index % 2 == 0, 21_000 * index as u64, 21_000, logs)
+    };
+    let receipts: Vec<Vec<u8>> = (0..count).map(|index| receipt(index).encode()).collect();
+    let trie = ordered_trie(&receipts);
+    let index = input.below(count);
+    let mut nodes: Vec<Bytes> =
+        proof(&trie, &index_key(index as u64), false).into_iter().map(Bytes::from).collect();
+    nodes.reverse();
+    let mut document = json!({
+        "receiptsRoot": trie.root(),
+        "receipt": Bytes::from(receipts[index].clone()),
+        "nodes": {"jsonrpc": "2.0", "id": 1, "result": nodes},
+    });
+    if input.byte() % 2 == 0 {
+        document["index"] = json!(index);
+    }
+    let report = checked(check_receipt, &document.to_string()).expect("an honest document");
+    assert_eq!(report.facts.get("index"), Some(index.to_string().as_str()));
+
+    let Some(text) = changed(&document, input) else { return };
+    let Some(report) = checked(check_receipt, &text) else { return };
+    if report.checks.iter().any(|check| check.shown.ends_with(&trie.root().to_string())) {
+        let index: usize = report.facts.get("index").and_then(|text| text.parse().ok()).expect("an index");
+        let truth = Receipt::decode(&receipts[index]).expect("our own");
+        assert_eq!(report.facts.get("gasUsed"), Some(truth.gas_used.to_string().as_str()));
+        assert_eq!(
+            report.facts.get("cumulativeGasUsed"),
+            Some(truth.cumulative_gas_used.to_string().as_str())
+        );
+        assert_eq!(report.facts.get("logs[0].data").is_some(), !truth.logs.is_empty());
+    }
+}
