@@ -43,6 +43,12 @@ impl Server {
         Self { child, output, http, ws }
     }
 
+    /// A light client of one upstream.
+    fn light(network: &str, upstream: &str, checkpoint: &str, more: &[&str]) -> Self {
+        let from = ["light", "--network", network, "--upstream", upstream, "--checkpoint", checkpoint];
+        Self::start(&[&from, more].concat())
+    }
+
     async fn ask(&self, method: &str, params: Value) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await
     }
@@ -143,15 +149,7 @@ async fn a_recording_from_its_genesis() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = "0:0x8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe";
-    let server = Server::start(&[
-        "light",
-        "--network",
-        "regtest",
-        "--upstream",
-        &upstream,
-        "--checkpoint",
-        checkpoint,
-    ]);
+    let server = Server::light("regtest", &upstream, checkpoint, &[]);
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x2a4");
     let block = server.ask("eth_getBlockByNumber", json!(["latest", true])).await["result"].clone();
     assert_eq!(block["number"], "0x2a4");
@@ -186,17 +184,7 @@ async fn real_headers_of_the_main_network() {
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
     let upstream = format!("replay:{}", folder.path().display());
     let began = Instant::now();
-    let server = Server::start(&[
-        "light",
-        "--network",
-        "mainnet",
-        "--upstream",
-        &upstream,
-        "--checkpoint",
-        &checkpoint,
-        "--max-age",
-        "0",
-    ]);
+    let server = Server::light("mainnet", &upstream, &checkpoint, &["--max-age", "0"]);
     let head = server.ask("eth_blockNumber", json!([])).await["result"].clone();
     println!("{} headers in {:?}", known.len() - 1, began.elapsed());
     let last = known[known.len() - 1].0;
@@ -218,15 +206,7 @@ async fn an_old_head_is_neither_served_nor_healthy() {
     let Some(known) = real_headers(folder.path()) else { return };
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
     let upstream = format!("replay:{}", folder.path().display());
-    let server = Server::start(&[
-        "light",
-        "--network",
-        "mainnet",
-        "--upstream",
-        &upstream,
-        "--checkpoint",
-        &checkpoint,
-    ]);
+    let server = Server::light("mainnet", &upstream, &checkpoint, &[]);
     for (method, params) in
         [("eth_blockNumber", json!([])), ("eth_getBlockByHash", json!([known[5].1, false]))]
     {
@@ -263,15 +243,7 @@ async fn another_chain_than_the_checkpoint_s_is_never_served() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = format!("0:0x{}", "12".repeat(32));
-    let server = Server::start(&[
-        "light",
-        "--network",
-        "regtest",
-        "--upstream",
-        &upstream,
-        "--checkpoint",
-        &checkpoint,
-    ]);
+    let server = Server::light("regtest", &upstream, &checkpoint, &[]);
     assert!(server.ask("eth_blockNumber", json!([])).await["error"].is_object());
     let health = client().get(format!("{}/health", server.http)).send().await.unwrap();
     assert_eq!(health.status(), 503);

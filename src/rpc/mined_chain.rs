@@ -226,17 +226,7 @@ impl Mined {
 
     /// The answer to a question, whatever has to be fetched for it.
     pub(super) fn ask(&mut self, client: &mut Client, method: &str, params: Value) -> Value {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let mut session = client.open(message.as_bytes());
-        loop {
-            match client.step(&mut session, &|| false) {
-                Step::Done(reply) => return serde_json::from_str(&reply.unwrap().body).unwrap(),
-                Step::Fetch(questions) => {
-                    let answers = questions.iter().map(|question| self.answer(&question.call)).collect();
-                    client.feed(&mut session, answers);
-                }
-            }
-        }
+        ask_with(client, method, params, &mut |call| self.answer(call))
     }
 
     /// The time of the latest block.
@@ -292,14 +282,24 @@ pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
 
 /// The answer where nobody has what is still lacking.
 fn ask_alone(client: &mut Client, method: &str, params: Value) -> Value {
+    ask_with(client, method, params, &mut |_| Ok(RawValue::from_string("null".into()).unwrap()))
+}
+
+/// The answer, with `upstream` answering the questions it takes.
+fn ask_with(
+    client: &mut Client,
+    method: &str,
+    params: Value,
+    upstream: &mut dyn FnMut(&UpstreamCall) -> Answer,
+) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes());
     loop {
         match client.step(&mut session, &|| false) {
             Step::Done(reply) => return serde_json::from_str(&reply.unwrap().body).unwrap(),
             Step::Fetch(questions) => {
-                let null = |_| Ok(RawValue::from_string("null".into()).unwrap());
-                client.feed(&mut session, questions.iter().map(null).collect());
+                let answers = questions.iter().map(|question| upstream(&question.call)).collect();
+                client.feed(&mut session, answers);
             }
         }
     }

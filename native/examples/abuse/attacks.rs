@@ -21,12 +21,16 @@ pub(crate) struct Words {
 
 type Attack = for<'a> fn(&'a Target) -> Pin<Box<dyn Future<Output = Words> + Send + 'a>>;
 
-pub(crate) const ALL: [(&str, Attack); 11] = [
+pub(crate) const ALL: [(&str, Attack); 15] = [
     ("batches-read", |target| Box::pin(batches_read(target))),
     ("http-unread", |target| Box::pin(http_unread(target))),
     ("websocket-unread", |target| Box::pin(websocket_unread(target))),
     ("bodies", |target| Box::pin(bodies(target))),
     ("websocket-messages", |target| Box::pin(messages(target))),
+    ("many-members", |target| Box::pin(many_members(target))),
+    ("reads", |target| Box::pin(reads(target))),
+    ("modexp", |target| Box::pin(modexp(target))),
+    ("bridge-reads", |target| Box::pin(bridge_reads(target))),
     ("filters", |target| Box::pin(filters(target))),
     ("blake2f", |target| Box::pin(blake2f(target))),
     ("idle-sockets", |target| Box::pin(idle_sockets(target))),
@@ -93,6 +97,82 @@ async fn batches_read(target: &Target) -> Words {
         longest = task.await.unwrap_or(0).max(longest);
     }
     words(longest <= 11 << 20, format!("longest answer {} MiB", longest >> 20))
+}
+
+/// Eight clients send calls and batches of 4 MiB, which are lists of two-byte members.
+async fn many_members(target: &Target) -> Words {
+    let many = "0,".repeat(2 << 20);
+    let bodies = [
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{many}0]}}"#),
+        format!("[{many}0]"),
+        format!(r#"["eth_subscribe",{many}0]"#),
+    ];
+    let mut tasks = Vec::new();
+    for client in 0..8 {
+        let (address, bodies) = (target.address, bodies.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut refused = 0;
+            for turn in 0..6 {
+                let answer = post(address, None, &bodies[(client + turn) % bodies.len()]).await;
+                refused += u32::from(answer.contains("\"error\""));
+            }
+            refused
+        }));
+    }
+    let mut refused = 0;
+    for task in tasks {
+        refused += task.await.unwrap_or(0);
+    }
+    words(refused > 0, format!("{refused} of 48 lists refused with an error"))
+}
+
+/// Eight clients send twenty batches of the same call each.
+async fn batches_of(target: &Target, one: fn(usize) -> Value) -> Words {
+    let batch = Value::from((0..50).map(one).collect::<Vec<_>>()).to_string();
+    let started = Instant::now();
+    let mut tasks = Vec::new();
+    for _ in 0..8 {
+        let (address, batch) = (target.address, batch.clone());
+        tasks.push(tokio::spawn(async move {
+            let mut answered = 0;
+            for _ in 0..20 {
+                answered += u32::from(post(address, None, &batch).await.contains("200 OK"));
+            }
+            answered
+        }));
+    }
+    let mut answered = 0;
+    for task in tasks {
+        answered += task.await.unwrap_or(0);
+    }
+    words(answered > 0, format!("{answered} of 160 batches of 50 answered in {:.1?}", started.elapsed()))
+}
+
+/// Balances, which are brief.
+async fn reads(target: &Target) -> Words {
+    batches_of(target, |id| call(id, "eth_getBalance", json!([TARGET, "latest"]))).await
+}
+
+/// Powers modulo a number, of the length and exponent that 10 million gas pay for.
+async fn modexp(target: &Target) -> Words {
+    batches_of(target, |id| {
+        let word = |number: usize| format!("{number:064x}");
+        let operands = [1_024, 69, 1_024].map(|length| "ff".repeat(length)).concat();
+        let data = format!("0x{}{}{}{operands}", word(1_024), word(69), word(1_024));
+        let to = "0x0000000000000000000000000000000000000005";
+        call(id, "eth_call", json!([{"to": to, "gas": "0x989680", "data": data}, "latest"]))
+    })
+    .await
+}
+
+/// What the Bridge says of its federation.
+async fn bridge_reads(target: &Target) -> Words {
+    batches_of(target, |id| {
+        let to = "0x0000000000000000000000000000000001000006";
+        // getFederationAddress().
+        call(id, "eth_call", json!([{"to": to, "gas": "0x989680", "data": "0x6923fa85"}, "latest"]))
+    })
+    .await
 }
 
 /// Forty connections ask for large answers and take none.

@@ -12,13 +12,31 @@ use crate::target::Target;
 /// Bytes of padding in each answer to a message.
 const PADDING: usize = 28 << 20;
 
-/// A light client with three such upstreams, which somebody asks meanwhile.
-pub(crate) async fn attack(binary: &str) -> (Target, String) {
+/// What the upstreams answer.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Padding {
+    /// Blocks with a list of transactions that are none.
+    Transactions,
+    /// Many more answers than there were questions.
+    Members,
+    /// Proofs of many nodes that are empty.
+    Nodes,
+}
+
+/// Each way to pad, with the name of its abuse.
+pub(crate) const ALL: [(&str, Padding); 3] = [
+    ("upstream", Padding::Transactions),
+    ("upstream-members", Padding::Members),
+    ("upstream-nodes", Padding::Nodes),
+];
+
+/// A light client with three such upstreams, which somebody asks meanwhile, also for the logs of 600 blocks.
+pub(crate) async fn attack(binary: &str, padding: Padding) -> (Target, String) {
     let mut upstreams = Vec::new();
     for _ in 0..3 {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         upstreams.push(listener.local_addr().expect("its address"));
-        tokio::spawn(serve(listener));
+        tokio::spawn(serve(listener, padding));
     }
     let urls: Vec<String> =
         upstreams.iter().map(|address: &SocketAddr| format!("http://{address}/")).collect();
@@ -31,7 +49,15 @@ pub(crate) async fn attack(binary: &str) -> (Target, String) {
         tasks.push(tokio::spawn(async move {
             for id in 0..10 {
                 let hash = format!("0x{id:064x}");
-                let call = serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "eth_getBlockByHash", "params": [hash, true]});
+                let (method, params) = match id % 3 {
+                    0 => ("eth_getBlockByHash", serde_json::json!([hash, true])),
+                    1 => {
+                        ("eth_getLogs", serde_json::json!([{"fromBlock": "0x895440", "toBlock": "0x895698"}]))
+                    }
+                    _ => ("eth_getBalance", serde_json::json!([format!("0x{id:040x}"), "latest"])),
+                };
+                let call =
+                    serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
                 let call = call.to_string();
                 let asked = crate::target::post(address, None, &call);
                 let _ = tokio::time::timeout(Duration::from_secs(10), asked).await;
@@ -43,13 +69,13 @@ pub(crate) async fn attack(binary: &str) -> (Target, String) {
     (target, format!("three upstreams that pad answers to {} MiB", PADDING >> 20))
 }
 
-async fn serve(listener: TcpListener) {
+async fn serve(listener: TcpListener, padding: Padding) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(connection(stream));
+        tokio::spawn(connection(stream, padding));
     }
 }
 
-async fn connection(mut stream: TcpStream) -> Option<()> {
+async fn connection(mut stream: TcpStream, padding: Padding) -> Option<()> {
     let mut read = Vec::new();
     loop {
         let mut piece = [0; 4096];
@@ -64,7 +90,7 @@ async fn connection(mut stream: TcpStream) -> Option<()> {
         }
         let question: Value = serde_json::from_slice(&read[end + 4..end + 4 + length]).ok()?;
         read.drain(..end + 4 + length);
-        let body = answer(&question);
+        let body = answer(&question, padding);
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -74,23 +100,30 @@ async fn connection(mut stream: TcpStream) -> Option<()> {
     }
 }
 
-/// Objects that look like blocks of a far higher chain, padded.
-fn answer(question: &Value) -> String {
+/// Objects that look like blocks of a far higher chain, or proofs, padded.
+fn answer(question: &Value, padding: Padding) -> String {
     let calls: Vec<&Value> =
         question.as_array().map_or_else(|| vec![question], |calls| calls.iter().collect());
-    let padding = "0,".repeat(PADDING / 2 / calls.len().max(1));
+    let share = PADDING / calls.len().max(1);
     let one = |call: &&Value| {
-        let result = match call["method"].as_str() {
-            Some("eth_blockNumber") => "\"0x900000\"".to_owned(),
-            Some("net_version" | "eth_chainId") => "\"0x1e\"".to_owned(),
-            _ => format!("{{\"number\":\"0x900000\",\"transactions\":[{padding}0]}}"),
+        let result = match (call["method"].as_str(), padding) {
+            (Some("eth_blockNumber"), _) => "\"0x900000\"".to_owned(),
+            (Some("net_version" | "eth_chainId"), _) => "\"0x1e\"".to_owned(),
+            (_, Padding::Nodes) => {
+                let nodes = "\"\",".repeat(share / 3);
+                format!("{{\"accountProof\":[{nodes}\"\"],\"number\":\"0x900000\"}}")
+            }
+            (_, Padding::Transactions) => {
+                format!("{{\"number\":\"0x900000\",\"transactions\":[{}0]}}", "0,".repeat(share / 2))
+            }
+            (_, Padding::Members) => "null".to_owned(),
         };
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", call["id"])
     };
     let answers: Vec<String> = calls.iter().map(one).collect();
-    if question.is_array() {
-        format!("[{}]", answers.join(","))
-    } else {
-        answers.concat()
+    match padding {
+        Padding::Members => format!("[{}{}]", "0,".repeat(PADDING / 2), answers.join(",")),
+        _ if question.is_array() => format!("[{}]", answers.join(",")),
+        _ => answers.concat(),
     }
 }

@@ -331,7 +331,19 @@ impl Writer {
         limits: BlockLimits,
         work: impl FnOnce(&mut LocalClient) -> T,
     ) -> Result<T, StoreError> {
-        let kept = self.change_and_keep(state, limits, work);
+        // After a failed write the database is opened again before the next change.
+        let ready = self.persist.as_mut().map_or(Ok(()), |persist| persist.ready());
+        let kept = ready.and_then(|()| {
+            let before = self.persist.is_some().then(|| self.client.node().copy());
+            let clock = BlockClock::start(limits, state.stopping.clone());
+            self.client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
+            let result = work(&mut self.client);
+            let kept = self.keep();
+            if let (Err(_), Some(before)) = (&kept, before) {
+                self.client.replace_node(before);
+            }
+            kept.map(|()| result)
+        });
         if let Err(failure) = &kept {
             error!("{failure}");
             state.set_unkept(Some(failure.to_string()));
@@ -339,29 +351,6 @@ impl Writer {
             state.set_unkept(None);
         }
         kept
-    }
-
-    fn change_and_keep<T>(
-        &mut self,
-        state: &State,
-        limits: BlockLimits,
-        work: impl FnOnce(&mut LocalClient) -> T,
-    ) -> Result<T, StoreError> {
-        if let Some(persist) = &mut self.persist {
-            // After a failed write the database is opened again before the next change.
-            persist.ready()?;
-        }
-        let before = self.persist.is_some().then(|| self.client.node().copy());
-        let clock = BlockClock::start(limits, state.stopping.clone());
-        self.client.node().interrupt_by(Interrupts::by(Arc::new(clock)));
-        let result = work(&mut self.client);
-        if let Err(failure) = self.keep() {
-            if let Some(before) = before {
-                self.client.replace_node(before);
-            }
-            return Err(failure);
-        }
-        Ok(result)
     }
 
     /// Writes the changes to disk before readers can see them, then logs the events.
