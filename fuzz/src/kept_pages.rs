@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
 use rootlight::consensus::mining::mine;
 use rootlight::consensus::{difficulty, Checkpoint, Network};
-use rootlight::light::{KeptFault, Page, Restoring, Sync, PAGE_HEADERS};
+use rootlight::light::{KeptFault, Page, Sync, PAGE_HEADERS};
 use rootlight::types::{uncles_hash, Header, HeaderForm, SealedHeader, EMPTY_UNCLES_HASH};
 
 use crate::input::{change, Input};
@@ -217,30 +217,42 @@ fn machine() -> Sync {
 fn restored(pages: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
     let mut sync = machine();
     let mut read = |index: u64| Ok(pages.get(index as usize).cloned());
-    let outcome = sync.restore(&mut read);
+    let outcome = sync.restore(pages.len() as u64, &mut read);
     match &outcome {
         Err(fault) => assert!(sync.chain().is_none() && !fault.to_string().is_empty()),
-        Ok(None) => assert!(pages.is_empty() && sync.chain().is_none()),
-        Ok(Some(head)) => {
-            let mut steps = 0;
-            while sync.prove_kept(&mut read).expect("what was restored is proven") {
-                steps += 1;
-                assert!(steps < STEPS, "proving does not end");
-            }
-            check_chain(&mut sync, *head);
-        }
+        Ok(None) => assert!(sync.chain().is_none()),
+        Ok(Some(head)) => prove_and_check(&mut sync, *head, pages),
     }
     outcome
 }
 
-/// Page by page, as the browser reads them: a fault leaves the headers before it.
+/// Page by page, as the browser reads them: after a fault the pages before it are tried alone.
 fn restored_until_fault(pages: &[Vec<u8>], whole: bool) {
-    let (mut sync, mut restoring) = (machine(), Restoring::default());
-    let fault = pages.iter().find_map(|page| sync.restore_page(&mut restoring, page).err());
-    assert!(fault.is_none() || !whole);
-    if let Ok(Some(head)) = sync.restored(restoring) {
-        check_chain(&mut sync, head);
+    let mut sync = machine();
+    let mut restoring = sync.restoring(pages.len() as u64);
+    while let Some(index) = restoring.page() {
+        let page = &pages[index as usize];
+        if sync.restore_page(&mut restoring, page).is_err() {
+            assert!(!whole);
+            return restored_until_fault(&pages[..index as usize], false);
+        }
     }
+    if let Ok(Some(head)) = sync.restored(restoring) {
+        prove_and_check(&mut sync, head, pages);
+    }
+}
+
+/// What is proven behind holds too, or nothing stays.
+fn prove_and_check(sync: &mut Sync, head: u64, pages: &[Vec<u8>]) {
+    for _ in 0..STEPS {
+        match sync.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned())) {
+            Ok(true) => {}
+            Ok(false) if sync.unproven().is_some() => return,
+            Ok(false) => return check_chain(sync, head),
+            Err(_) => return assert!(sync.chain().is_none()),
+        }
+    }
+    panic!("proving does not end");
 }
 
 fn check_chain(sync: &mut Sync, head: u64) {
@@ -263,7 +275,8 @@ fn check_chain(sync: &mut Sync, head: u64) {
     assert!(written.iter().map(|page| page.index).eq(0..written.len() as u64));
     if !written.is_empty() {
         let mut again = machine();
-        let read = again.restore(&mut |index| Ok(written.get(index as usize).map(|page| page.bytes.clone())));
+        let mut read = |index: u64| Ok(written.get(index as usize).map(|page| page.bytes.clone()));
+        let read = again.restore(written.len() as u64, &mut read);
         assert_eq!(read, Ok(Some(head)));
         again.keep_again(0);
         assert_eq!(again.export(), written);
@@ -277,7 +290,8 @@ fn honest_pages_are_restored() {
     let pages = pages(blocks);
     assert_eq!(restored(&pages), Ok(Some(CHECKPOINT + ABOVE)));
     let mut sync = machine();
-    sync.restore(&mut |index| Ok(pages.get(index as usize).cloned())).expect("honest pages");
+    let mut read = |index: u64| Ok(pages.get(index as usize).cloned());
+    sync.restore(pages.len() as u64, &mut read).expect("honest pages");
     sync.keep_again(0);
     assert!(sync.export().into_iter().map(|page| page.bytes).eq(pages));
     check(&[1, 5, 1, 0, 9]);
