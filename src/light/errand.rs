@@ -8,9 +8,10 @@ use super::{
     plan, prove,
     store::{FactStore, Known, Location},
     sync::Observation,
-    task::{AttemptFailure, FactFailure, Task, Wanted},
+    task::{AttemptFailure, Cause, FactFailure, Task, Wanted},
     upstream::{Answer, UpstreamCall},
 };
+use crate::consensus::ChainView;
 
 /// A question to one of the upstreams.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Errand {
     others: VecDeque<usize>,
     /// Said by at least one: there is none, or it waits.
     absent: Option<FactStore>,
+    /// What the present upstream is to blame for, unless it proves the fact in another way.
+    doubt: Option<Observation>,
     failures: Vec<AttemptFailure>,
 }
 
@@ -48,7 +51,7 @@ impl Errand {
     pub fn new(mut task: Task, roster: &[usize]) -> Self {
         let mut others: VecDeque<usize> = roster.iter().copied().collect();
         task.upstream = others.pop_front().unwrap_or(0);
-        Self { task, others, absent: None, failures: Vec::new() }
+        Self { task, others, absent: None, doubt: None, failures: Vec::new() }
     }
 
     /// The questions of the present attempt.
@@ -68,11 +71,8 @@ impl Errand {
 
     /// Proves the answers, or finds another way.
     pub fn settle(mut self, pin: &Pin, known: &Known<'_>, seen: &mut Vec<Observation>) -> Outcome {
-        let call = self.task.calls().first().cloned();
-        let mut observe = |outcome| {
-            let call = call.clone();
-            seen.extend(call.map(|call| Observation { upstream: self.task.upstream, call, outcome }));
-        };
+        let (upstream, call) = (self.task.upstream, self.task.calls().first().cloned());
+        let observation = |outcome| call.map(|call| Observation { upstream, call, outcome });
         match prove::task(&self.task, pin, known) {
             Ok(facts) if is_absence(&self.task.wanted, &facts) => {
                 // A transaction that waits is more than none.
@@ -83,17 +83,22 @@ impl Errand {
                 self.next_upstream(pin, known)
             }
             Ok(facts) => {
-                observe(Ok(state_of(&self.task.wanted)));
+                seen.extend(observation(Ok(state_of(&self.task.wanted))));
                 Outcome::Proven(facts, self.others.into())
             }
             Err(cause) => {
-                observe(Err(cause.clone()));
+                match observation(Err(cause.clone())) {
+                    _ if self.excuses(&cause, pin) => {}
+                    doubt if self.pardons(&cause) => self.doubt = self.doubt.or(doubt),
+                    observed => seen.extend(observed),
+                }
                 let mut parts = plan::transactions(&self.task.wanted, known);
                 parts.extend(prove::uncle_hashes(&self.task));
                 match self.task.next_attempt(cause, &parts) {
                     Ok(()) => Outcome::Again(Box::new(self)),
                     Err(failure) => {
                         self.failures.extend(failure.attempts);
+                        seen.extend(self.doubt.take());
                         self.next_upstream(pin, known)
                     }
                 }
@@ -111,7 +116,33 @@ impl Errand {
         let transactions = plan::transactions(&self.task.wanted, known);
         self.task = Task::new(self.task.wanted, &transactions);
         self.task.upstream = upstream;
+        self.doubt = None;
         Outcome::Again(Box::new(self))
+    }
+
+    /// Whether an answer that does not prove the fact may be an honest one: by number an upstream answers of its own
+    /// branch, and JSON hides part of some headers. Another way to ask tells.
+    fn pardons(&self, cause: &Cause) -> bool {
+        let by_number = match &self.task.wanted {
+            Wanted::Proof { .. } => 2,
+            Wanted::One(Fact::Body(_)) => 1,
+            _ => 0,
+        };
+        let other = matches!(cause, Cause::Refuted(_)) && self.task.attempt() < by_number;
+        other || matches!(cause, Cause::Hidden(_))
+    }
+
+    /// Whether the fact is of a block off the chain: who has the chain answers of that one, and has no other uncles.
+    fn excuses(&self, cause: &Cause, pin: &Pin) -> bool {
+        let block = match (&self.task.wanted, cause) {
+            (_, Cause::Call(_)) => return false,
+            (Wanted::Proof { block, .. } | Wanted::Witness { block, .. }, _) => block,
+            (Wanted::One(Fact::Body(block) | Fact::Receipts(block) | Fact::State(block, _)), _) => block,
+            (Wanted::One(Fact::Uncles(block, _)), Cause::Withheld) => block,
+            (Wanted::One(_), _) => return false,
+        };
+        let held = |chain: &ChainView| chain.is_canonical(block.number, &block.hash);
+        !pin.chain().is_some_and(held)
     }
 }
 

@@ -21,6 +21,8 @@ mod forged_test;
 #[cfg(all(test, feature = "local"))]
 mod gate_test;
 mod headers;
+#[cfg(all(test, feature = "local"))]
+mod hostile;
 mod local_client;
 mod logs;
 mod lookup;

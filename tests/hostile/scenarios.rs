@@ -172,6 +172,15 @@ fn scenario(stage: &Stage, seed: u64, tally: &mut Tally) {
             }
         }
     }
+    blames_nobody(&world, seed);
+}
+
+/// What an honest upstream of this chain says is never held to be a lie.
+fn blames_nobody(world: &World<'_>, seed: u64) {
+    for (index, actor) in world.actors.iter().enumerate() {
+        let honest = actor.trick == Trick::Honest && actor.other.is_none();
+        assert!(!honest || world.lies(index).is_empty(), "seed {seed}: {:?}", world.lies(index));
+    }
 }
 
 /// No value at a level that it does not have; with an honest upstream among them, every true value within the time.

@@ -1,0 +1,383 @@
+//! Chains that are mined for a scenario, and what is true of their blocks. The tables here are made together with the
+//! blocks; nothing in them comes from the code under test.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, OnceLock},
+};
+
+use super::random::Random;
+use crate::{
+    consensus::{
+        body::{receipts_root, transactions_root},
+        difficulty,
+        testing::{child, easy_network, header, mine},
+        Checkpoint, Network, Rule,
+    },
+    dev::PrivateKey,
+    state::{Account, World as State},
+    trie::{NodeFormat, Trie, EMPTY_ROOT},
+    types::{
+        uncles_hash, Address, Bloom, Bytes, Header, Log, Receipt, SealedHeader, Transaction, B256, U256,
+    },
+};
+
+/// Number of the checkpoint.
+pub(super) const START: u64 = 5_000;
+
+/// Total difficulty of the checkpoint.
+pub(super) const START_TOTAL: u64 = 1_000;
+
+/// Headers below the checkpoint that upstreams have.
+pub(super) const BELOW: u64 = 3;
+
+/// An account whose balance is another one in every block.
+pub(super) const RICH: Address = Address::repeat_byte(0x11);
+
+/// A contract that gives the hash of the block whose number it is called with; its first storage cell is another one in
+/// every block.
+pub(super) const CONTRACT: Address = Address::repeat_byte(0x22);
+
+/// PUSH1 0, CALLDATALOAD, BLOCKHASH, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN.
+const CODE: [u8; 12] = [0x60, 0, 0x35, 0x40, 0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3];
+
+/// Senders, and transactions of each.
+const SENDERS: usize = 6;
+const NONCES: u64 = 4;
+
+/// What somebody sends: signed once for all scenarios.
+pub(super) struct Signed {
+    pub(super) transaction: Transaction,
+    pub(super) hash: B256,
+    pub(super) sender: Address,
+    pub(super) nonce: u64,
+}
+
+/// All transactions that a scenario may have: by sender, then by nonce; the last ones replace those before.
+pub(super) fn signed() -> &'static [Signed] {
+    static ALL: OnceLock<Vec<Signed>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let mut all = Vec::new();
+        for sender in 0..SENDERS {
+            let key = PrivateKey::from_seed(&format!("sender {sender}")).unwrap();
+            for step in 0..NONCES * 2 {
+                let nonce = step % NONCES;
+                let unsigned = Transaction {
+                    nonce: if nonce == 0 { U256::ZERO.into() } else { nonce.into() },
+                    gas_price: 1_000_u64.into(),
+                    gas_limit: 100_000_u64.into(),
+                    to: Some(CONTRACT),
+                    value: U256::from(step / NONCES),
+                    ..Transaction::remasc(1)
+                };
+                let transaction = key.sign_transaction(unsigned, network().chain_id).unwrap();
+                all.push(Signed { hash: transaction.hash(), sender: key.address(), nonce, transaction });
+            }
+        }
+        all
+    })
+}
+
+/// The network of all scenarios: today's rules at difficulties that a test can mine.
+pub(super) fn network() -> &'static Arc<Network> {
+    static NETWORK: OnceLock<Arc<Network>> = OnceLock::new();
+    NETWORK.get_or_init(|| Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)])))
+}
+
+/// The facts of a block's state.
+#[derive(Clone)]
+pub(super) struct Facts {
+    pub(super) balance: U256,
+    pub(super) cell: U256,
+    pub(super) nonces: BTreeMap<Address, u64>,
+}
+
+/// A header with the mining fields of another one: of whatever difficulty, it shows no work.
+pub(super) fn unmined(header: Header) -> SealedHeader {
+    let easy = mine(Header { difficulty: U256::from(1).into(), ..header.clone() });
+    Header {
+        bitcoin_header: easy.bitcoin_header.clone(),
+        merkle_proof: easy.merkle_proof.clone(),
+        coinbase_tx: easy.coinbase_tx.clone(),
+        ..header
+    }
+    .seal()
+}
+
+/// A block that keeps all rules, but perhaps shows no work.
+#[derive(Clone)]
+pub(super) struct Block {
+    pub(super) header: SealedHeader,
+    /// The list that the header commits to; `None` where nobody can show one.
+    pub(super) uncles: Option<Vec<SealedHeader>>,
+    /// Whether the uncles keep every rule.
+    pub(super) good_uncles: bool,
+    /// Whether its proof of work is there.
+    pub(super) shows_work: bool,
+    /// Places in [`signed`].
+    pub(super) transactions: Vec<usize>,
+    pub(super) receipts: Vec<Receipt>,
+    pub(super) facts: Facts,
+}
+
+impl Block {
+    pub(super) fn number(&self) -> u64 {
+        self.header.number
+    }
+
+    pub(super) fn hash(&self) -> B256 {
+        self.header.hash()
+    }
+}
+
+/// What makes a block another one than the usual.
+#[derive(Default)]
+pub(super) struct Wish {
+    /// Seconds after the parent, beside the usual 14.
+    pub(super) later: u64,
+    /// Uncles to name, which keep the rules or do not.
+    pub(super) uncles: Vec<SealedHeader>,
+    pub(super) bad_uncles: bool,
+    /// The count that the header states, if it is not the right one.
+    pub(super) count: Option<u32>,
+    /// Shows no work.
+    pub(super) free: bool,
+    /// Commits to a list that nobody can show.
+    pub(super) hidden: bool,
+    /// Places in [`signed`].
+    pub(super) transactions: Vec<usize>,
+}
+
+/// All that was mined for a scenario.
+#[derive(Clone)]
+pub(super) struct Chains {
+    blocks: HashMap<B256, Arc<Block>>,
+    pub(super) nodes: BTreeMap<B256, Bytes>,
+    /// The trusted block, and those below it.
+    pub(super) base: Arc<Block>,
+    pub(super) below: Vec<SealedHeader>,
+    mark: u64,
+}
+
+/// The start of every scenario with this difficulty, made once.
+fn start(difficulty: u64) -> Chains {
+    static STARTS: OnceLock<HashMap<u64, Chains>> = OnceLock::new();
+    let starts = STARTS.get_or_init(|| {
+        DIFFICULTIES.iter().map(|difficulty| (*difficulty, new_start(*difficulty))).collect()
+    });
+    starts[&difficulty].clone()
+}
+
+/// Difficulties of the trusted block: below 400 no block changes it.
+pub(super) const DIFFICULTIES: [u64; 3] = [8, 24, 800];
+
+fn new_start(difficulty: u64) -> Chains {
+    let network = network();
+    let (mut below, mut parent) = (Vec::new(), B256::repeat_byte(1));
+    for number in START - BELOW..START {
+        let block = Header {
+            difficulty: difficulty.into(),
+            parent_hash: parent,
+            transactions_root: EMPTY_ROOT,
+            receipts_root: EMPTY_ROOT,
+            gas_used: 0,
+            ..header(network, number)
+        };
+        let block = mine(block);
+        parent = block.hash();
+        below.push(block);
+    }
+    let (facts, root, nodes) = state(&Trie::new(), U256::from(1), BTreeMap::new());
+    let block = mine(Header {
+        difficulty: difficulty.into(),
+        parent_hash: parent,
+        state_root: root,
+        transactions_root: EMPTY_ROOT,
+        receipts_root: EMPTY_ROOT,
+        gas_used: 0,
+        ..header(network, START)
+    });
+    let base = Arc::new(Block {
+        header: block,
+        uncles: Some(Vec::new()),
+        good_uncles: true,
+        shows_work: true,
+        transactions: Vec::new(),
+        receipts: Vec::new(),
+        facts,
+    });
+    Chains { blocks: HashMap::from([(base.hash(), base.clone())]), nodes, base, below, mark: 1 }
+}
+
+/// A state in which everything tells which block it is of.
+fn state(base: &Trie, mark: U256, nonces: BTreeMap<Address, u64>) -> (Facts, B256, BTreeMap<B256, Bytes>) {
+    let facts = Facts { balance: mark * U256::from(1_000_003), cell: mark + U256::from(7), nonces };
+    let mut state = State::new(base.clone());
+    state.set_account(&RICH, Account { balance: facts.balance, ..Account::default() });
+    state.create(&CONTRACT);
+    state.set_code(&CONTRACT, CODE.to_vec().into());
+    state.set_word(&CONTRACT, &U256::ZERO, facts.cell);
+    for (sender, nonce) in &facts.nonces {
+        state.set_account(sender, Account { nonce: *nonce, balance: U256::from(5), ..Account::default() });
+    }
+    let trie = state.commit();
+    let mut nodes = BTreeMap::new();
+    trie.for_each_stored(&mut |hash, bytes| {
+        nodes.insert(hash, bytes);
+    });
+    (facts, trie.root(), nodes)
+}
+
+impl Chains {
+    pub(super) fn new(difficulty: u64) -> Self {
+        start(difficulty)
+    }
+
+    pub(super) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { number: START, hash: self.base.hash(), total_difficulty: Some(U256::from(START_TOTAL)) }
+    }
+
+    pub(super) fn get(&self, hash: &B256) -> Option<&Arc<Block>> {
+        self.blocks.get(hash)
+    }
+
+    pub(super) fn block(&self, hash: &B256) -> &Arc<Block> {
+        &self.blocks[hash]
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Block>> {
+        self.blocks.values()
+    }
+
+    /// The blocks from the checkpoint up to this one.
+    pub(super) fn branch(&self, tip: B256) -> Vec<B256> {
+        let mut branch = vec![tip];
+        while let Some(parent) = self.blocks.get(&self.block(branch.last().unwrap()).header.parent_hash) {
+            branch.push(parent.hash());
+        }
+        branch.reverse();
+        branch
+    }
+
+    /// Work of a branch above the checkpoint: of its headers, and of its uncles where they are shown and good.
+    pub(super) fn work(&self, tip: B256) -> U256 {
+        let work = |hash: &B256| {
+            let block = self.block(hash);
+            let own = if block.shows_work { block.header.difficulty.value() } else { U256::ZERO };
+            own + uncle_work(block).unwrap_or_default()
+        };
+        self.branch(tip).iter().skip(1).map(work).sum()
+    }
+
+    /// Total difficulty of a block, if anybody can prove it.
+    pub(super) fn total(&self, tip: B256) -> Option<U256> {
+        let branch = self.branch(tip);
+        let whole = branch.iter().skip(1).all(|hash| uncle_work(self.block(hash)).is_some());
+        whole.then(|| U256::from(START_TOTAL) + self.work(tip))
+    }
+
+    /// Whether a full node has this block: it has all uncles, and they keep every rule.
+    pub(super) fn is_valid(&self, block: B256) -> bool {
+        self.total(block).is_some()
+    }
+
+    /// A state with these facts, whose root a header may name.
+    pub(super) fn state(&mut self, nonces: BTreeMap<Address, u64>) -> (Facts, B256) {
+        self.mark += 1;
+        let (facts, root, nodes) = state(&Trie::new(), U256::from(self.mark), nonces);
+        self.nodes.extend(nodes);
+        (facts, root)
+    }
+
+    /// The header of a block above this one, not mined.
+    pub(super) fn draft(&mut self, parent: B256, wish: &Wish) -> (Header, Facts, Vec<Receipt>) {
+        let above = self.block(&parent).clone();
+        let mut nonces = above.facts.nonces.clone();
+        for place in &wish.transactions {
+            let sent = &signed()[*place];
+            nonces.insert(sent.sender, sent.nonce + 1);
+        }
+        let receipts = receipts(&wish.transactions);
+        let (facts, state_root) = self.state(nonces);
+        let list: Vec<Header> = wish.uncles.iter().map(|uncle| uncle.header().clone()).collect();
+        let network = network();
+        let mut header = child(network, &above.header);
+        header.timestamp += wish.later;
+        header.uncles_hash = if wish.hidden { B256::repeat_byte(0x5e) } else { uncles_hash(&list) };
+        header.uncle_count = wish.count.unwrap_or(list.len() as u32);
+        header.state_root = state_root;
+        header.gas_used = receipts.iter().map(|receipt| receipt.gas_used).sum();
+        header.logs_bloom = receipts.iter().fold(Bloom::ZERO, |all, receipt| all | receipt.logs_bloom);
+        let transactions: Vec<Transaction> =
+            wish.transactions.iter().map(|place| signed()[*place].transaction.clone()).collect();
+        let empty = transactions.is_empty();
+        header.transactions_root =
+            if empty { EMPTY_ROOT } else { transactions_root(&transactions, NodeFormat::Rskip107) };
+        header.receipts_root =
+            if empty { EMPTY_ROOT } else { receipts_root(&receipts, NodeFormat::Rskip107) };
+        header.difficulty = difficulty::expected(&header, &above.header, network).into();
+        (header, facts, receipts)
+    }
+
+    /// Mines a block above this one.
+    pub(super) fn mine(&mut self, parent: B256, wish: Wish) -> B256 {
+        let (header, facts, receipts) = self.draft(parent, &wish);
+        let header = if wish.free { unmined(header) } else { mine(header) };
+        let hash = header.hash();
+        let block = Block {
+            header,
+            uncles: (!wish.hidden).then_some(wish.uncles),
+            good_uncles: !wish.bad_uncles,
+            shows_work: !wish.free,
+            transactions: wish.transactions,
+            receipts,
+            facts,
+        };
+        self.blocks.insert(hash, Arc::new(block));
+        hash
+    }
+
+    /// A sibling of this block, mined, which its child may name as an uncle.
+    pub(super) fn sibling(&mut self, block: B256) -> SealedHeader {
+        let parent = self.block(&block).header.parent_hash;
+        let hash = self.mine(parent, Wish::default());
+        self.block(&hash).header.clone()
+    }
+
+    /// The nonce that a sender uses next at a block.
+    pub(super) fn nonce(&self, block: B256, sender: &Address) -> u64 {
+        self.block(&block).facts.nonces.get(sender).copied().unwrap_or(0)
+    }
+
+    /// Transactions whose turn it is above this block.
+    pub(super) fn transactions(&self, parent: B256, random: &mut Random, most: u64) -> Vec<usize> {
+        let mut chosen: Vec<usize> = Vec::new();
+        for _ in 0..random.below(most + 1) {
+            let place = random.below(signed().len() as u64) as usize;
+            let sent = &signed()[place];
+            let twice = chosen.iter().any(|other| signed()[*other].sender == sent.sender);
+            if !twice && self.nonce(parent, &sent.sender) == sent.nonce {
+                chosen.push(place);
+            }
+        }
+        chosen
+    }
+}
+
+/// Work of a block's uncles, if anybody can prove it and the block.
+pub(super) fn uncle_work(block: &Block) -> Option<U256> {
+    let uncles = block.uncles.as_ref().filter(|_| block.good_uncles && block.shows_work)?;
+    Some(uncles.iter().map(|uncle| uncle.difficulty.value()).sum())
+}
+
+/// One log for each transaction, which says which one it is.
+fn receipts(transactions: &[usize]) -> Vec<Receipt> {
+    let mut gas = 0;
+    let mut receipt = |place: &usize| {
+        gas += 30_000;
+        let topics = vec![B256::repeat_byte(0x77), signed()[*place].hash];
+        let log = Log { address: CONTRACT, topics, data: Bytes::new() };
+        Receipt::new(true, gas, 30_000, vec![log])
+    };
+    transactions.iter().map(&mut receipt).collect()
+}

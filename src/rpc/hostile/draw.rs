@@ -1,0 +1,387 @@
+//! Drawing a scenario.
+
+use super::{
+    chain::{signed, unmined, Chains, Wish, DIFFICULTIES, START},
+    oracle::{At, Question},
+    random::Random,
+    store::{eclipse, long, written, Hand, HANDS},
+    upstream::{Foreign, Stage, Trick, Upstream, TRICKS},
+};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, mine},
+    },
+    light::{Identity, Unproven},
+    types::{Header, SealedHeader, B256, U256},
+};
+
+/// Milliseconds in which an honest upstream answers; a slower one is of less use.
+const TIMELY: u64 = 2_000;
+
+/// What a scenario is about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Setting {
+    Usual,
+    /// The chain has too little work in some hours.
+    Low,
+    /// An upstream was not heard yet.
+    Unsynced,
+    /// The head is too old.
+    Stale,
+    /// There is a store.
+    Store,
+    /// The store is longer than what is proven at once.
+    Long,
+    /// The same, and nobody shows another chain.
+    Eclipsed,
+}
+
+/// What was drawn beside the chains.
+pub(super) struct Drawn {
+    pub(super) setting: Setting,
+    pub(super) hand: Option<Hand>,
+    /// The tip of the honest chain, of an attacker's, and of branches that were abandoned.
+    pub(super) main: B256,
+    pub(super) attack: Option<B256>,
+    pub(super) sides: Vec<B256>,
+}
+
+/// Who plays.
+pub(super) struct Cast {
+    pub(super) stage: Stage,
+    pub(super) upstreams: Vec<Upstream>,
+    pub(super) honest: bool,
+}
+
+/// A block as honest miners make them.
+pub(super) fn block(random: &mut Random, chains: &mut Chains, tip: B256) -> B256 {
+    let mut wish = Wish { transactions: chains.transactions(tip, random, 3), ..Wish::default() };
+    if tip != chains.base.hash() && random.chance(30) {
+        for _ in 0..1 + random.below(2) {
+            let uncle = match random.chance(15) {
+                // JSON does not say how many uncles an uncle states.
+                true => {
+                    let parent = chains.block(&tip).header.parent_hash;
+                    let wish = Wish { hidden: true, count: Some(11), ..Wish::default() };
+                    let hash = chains.mine(parent, wish);
+                    chains.block(&hash).header.clone()
+                }
+                false => chains.sibling(tip),
+            };
+            wish.uncles.push(uncle);
+        }
+    }
+    if random.chance(8) {
+        wish.count = Some(1 << random.below(29));
+    }
+    chains.mine(tip, wish)
+}
+
+/// Blocks that name each the sibling of the one before.
+fn with_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
+    for _ in 0..blocks {
+        let uncles = if tip == chains.base.hash() { Vec::new() } else { vec![chains.sibling(tip)] };
+        tip = chains.mine(tip, Wish { uncles, ..Wish::default() });
+    }
+    tip
+}
+
+/// Blocks that name uncles which show no work.
+fn with_false_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
+    for _ in 0..blocks {
+        let parent = chains.block(&tip).header.parent_hash;
+        let uncles = (0..3).map(|_| unmined(chains.draft(parent, &Wish::default()).0)).collect();
+        tip = chains.mine(tip, Wish { uncles, bad_uncles: true, ..Wish::default() });
+    }
+    tip
+}
+
+/// The honest chain and an attacker's, which states more work, or whose work is harder to see, but has less.
+pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
+    let setting = match random.below(1_000) {
+        0..2 => Setting::Long,
+        2..4 => Setting::Eclipsed,
+        4..90 => Setting::Low,
+        90..170 => Setting::Unsynced,
+        170..240 => Setting::Stale,
+        240..460 => Setting::Store,
+        _ => Setting::Usual,
+    };
+    let nothing = Drawn { setting, hand: None, main: B256::ZERO, attack: None, sides: Vec::new() };
+    if setting == Setting::Long {
+        return (long().chains.clone(), Drawn { main: long().tip, ..nothing });
+    }
+    if setting == Setting::Eclipsed {
+        return (eclipse().chains.clone(), Drawn { main: eclipse().tip, ..nothing });
+    }
+    let difficulty = if random.chance(4) { DIFFICULTIES[2] } else { DIFFICULTIES[random.below(2) as usize] };
+    let mut chains = Chains::new(difficulty);
+    let mut main = chains.base.hash();
+    for _ in 0..3 + random.below(12) {
+        main = block(random, &mut chains, main);
+    }
+    let fork = main;
+    let attack = match random.below(10) {
+        0..2 => None,
+        2..5 => {
+            // Its first block commits to uncles that nobody can show; the honest branch has the work of its uncles.
+            let blocks = 4 + random.below(4);
+            let mut tip = chains.mine(fork, Wish { hidden: true, count: Some(1), ..Wish::default() });
+            for _ in 1..blocks {
+                tip = chains.mine(tip, Wish::default());
+            }
+            main = with_uncles(&mut chains, main, blocks / 2 + 1);
+            Some(tip)
+        }
+        5..7 => {
+            let blocks = 1 + random.below(3);
+            let tip = with_false_uncles(&mut chains, fork, blocks);
+            for _ in 0..=blocks {
+                main = block(random, &mut chains, main);
+            }
+            Some(tip)
+        }
+        _ => {
+            let mut tip = fork;
+            for _ in 0..1 + random.below(4) {
+                let transactions = chains.transactions(tip, random, 3);
+                let count = random.chance(30).then(|| 1 << random.below(29));
+                tip = chains.mine(tip, Wish { transactions, count, ..Wish::default() });
+            }
+            Some(tip)
+        }
+    };
+    let mut sides = Vec::new();
+    for _ in 0..random.below(3) {
+        let branch = chains.branch(main);
+        let mut tip = *random.pick(&branch);
+        for _ in 0..1 + random.below(3) {
+            let transactions = chains.transactions(tip, random, 2);
+            tip = chains.mine(tip, Wish { transactions, ..Wish::default() });
+        }
+        sides.push(tip);
+    }
+    if setting == Setting::Low {
+        main = chains.mine(main, Wish { later: 7_200 + random.below(100_000), ..Wish::default() });
+    }
+    let best = |chains: &Chains| attack.iter().chain(&sides).map(|tip| chains.work(*tip)).max();
+    while best(&chains).is_some_and(|best| best >= chains.work(main)) {
+        main = block(random, &mut chains, main);
+    }
+    (chains, Drawn { main, attack, sides, ..nothing })
+}
+
+/// What is in the store.
+pub(super) fn store(random: &mut Random, chains: &mut Chains, drawn: &mut Drawn) -> Option<Vec<Vec<u8>>> {
+    match drawn.setting {
+        Setting::Long => return Some(long().pages.clone()),
+        Setting::Eclipsed => return Some(eclipse().pages.clone()),
+        Setting::Store => {}
+        _ => return None,
+    }
+    let hand = *random.pick(&HANDS);
+    let branch = chains.branch(drawn.attack.filter(|_| random.chance(40)).unwrap_or(drawn.main));
+    // Not the newest block: what is written on top of it weighs less than the honest chain.
+    let place = (branch.len() as u64 - 1).saturating_sub(1 + random.below(3)).max(1);
+    drawn.hand = Some(hand);
+    let pages = written(hand, chains, branch[place as usize], random);
+    // What was written on top may be as much work as the honest chain has.
+    let most = chains.all().map(|block| chains.work(block.hash())).max().unwrap();
+    while chains.work(drawn.main) < most {
+        drawn.main = block(random, chains, drawn.main);
+    }
+    Some(pages)
+}
+
+pub(super) fn identity(random: &mut Random, setting: Setting) -> Identity {
+    let unproven = match random.below(20) {
+        0 => Unproven::Quorum(2),
+        1 => Unproven::Trust,
+        _ => Unproven::Refuse,
+    };
+    let max_age = match setting {
+        Setting::Stale => 60 + random.below(3_600),
+        _ if random.chance(20) => 100_000,
+        _ => 0,
+    };
+    let min_depth = if random.chance(25) { 1 + random.below(10) } else { 0 };
+    Identity { unproven, max_age, min_depth, ..Identity::default() }
+}
+
+/// Headers of a miner's own choice, each with a state that he can show.
+fn foreign(random: &mut Random, chains: &mut Chains, drawn: &Drawn) -> Vec<Foreign> {
+    let branch = chains.branch(drawn.main);
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        let parent = *random.pick(&branch);
+        let (mut header, _, _) = chains.draft(parent, &Wish::default());
+        let header = match random.below(4) {
+            // Nobody's child, anywhere.
+            0 | 1 => {
+                let head = chains.block(&drawn.main).number();
+                let numbers = [START - 300, START + 2, head + 1, head + 1_000, head.saturating_sub(8)];
+                header.number = *random.pick(&numbers);
+                header.parent_hash = B256::repeat_byte(0x66);
+                header.difficulty = U256::from(1).into();
+                mine(header)
+            }
+            2 => mine(Header { difficulty: U256::from(1).into(), ..header }),
+            _ => unmined(header),
+        };
+        all.push(Foreign { header });
+    }
+    all
+}
+
+/// Headers on top of a chain that show no work, or too little.
+fn false_tops(random: &mut Random, chains: &Chains, tip: B256, easy: bool) -> Vec<SealedHeader> {
+    let (network, mut parent) = (super::chain::network(), chains.block(&tip).header.clone());
+    let mut tops = Vec::new();
+    for _ in 0..1 + random.below(20) {
+        let header = Header { gas_used: 4, ..child(network, &parent) };
+        let difficulty = difficulty::expected(&header, &parent, network);
+        parent = match easy {
+            true => mine(Header { difficulty: U256::from(1).into(), ..header }),
+            false => unmined(Header { difficulty: difficulty.into(), ..header }),
+        };
+        tops.push(parent.clone());
+    }
+    tops
+}
+
+/// Some upstreams, of which some may be honest.
+pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Cast {
+    let foreign = foreign(random, &mut chains, drawn);
+    let long = matches!(drawn.setting, Setting::Long | Setting::Eclipsed);
+    let least = if drawn.setting == Setting::Unsynced { 2 } else { 1 };
+    let count = least + random.below(4 - least);
+    let honest = drawn.setting == Setting::Long || random.chance(65);
+    let place = random.below(count);
+    let mut tops = Vec::new();
+    let upstreams = (0..count).map(|index| {
+        let honest = honest && (index == place || random.chance(15));
+        let binary = match random.below(4) {
+            0 => Some(true),
+            // Without the uncles that it should have.
+            1 if !honest => Some(false),
+            _ => None,
+        };
+        let mut tricks = Vec::new();
+        if !honest {
+            let most = random.below(3);
+            tricks.extend((0..most).map(|_| *random.pick(&TRICKS)));
+        }
+        let tip = match drawn.attack {
+            Some(attack) if !honest && random.chance(60) => attack,
+            _ => drawn.main,
+        };
+        for (trick, easy) in [(Trick::NoWork, false), (Trick::EasyWork, true)] {
+            if tricks.contains(&trick) {
+                tops.extend(false_tops(random, &chains, tip, easy));
+            }
+        }
+        let latency = if honest { 50 + random.below(300) } else { 1 << random.below(15) };
+        Upstream {
+            chain: chains.branch(tip),
+            valid: chains.is_valid(tip),
+            tricks,
+            forger: !honest && random.chance(60),
+            latency,
+            binary: if long { Some(true) } else { binary },
+            random: Random(random.below(u64::MAX)),
+        }
+    });
+    let upstreams: Vec<Upstream> = upstreams.collect();
+    // Whoever is on the honest chain and departs from nothing is honest too.
+    let useful = |upstream: &Upstream| upstream.is_honest() && upstream.latency <= TIMELY;
+    let honest = upstreams.iter().any(|who| useful(who) && who.chain.last() == Some(&drawn.main));
+    Cast { stage: Stage { chains, foreign, false_tops: tops }, upstreams, honest }
+}
+
+fn at(random: &mut Random, stage: &Stage, drawn: &Drawn) -> At {
+    let chains = &stage.chains;
+    let branch = chains.branch(drawn.main);
+    let hash = |random: &mut Random| match random.below(20) {
+        0..7 => *random.pick(&branch),
+        7..12 if !drawn.sides.is_empty() => {
+            let side = chains.branch(*random.pick(&drawn.sides));
+            let off: Vec<B256> = side.into_iter().filter(|hash| !branch.contains(hash)).collect();
+            if off.is_empty() {
+                drawn.main
+            } else {
+                *random.pick(&off)
+            }
+        }
+        7..14 => drawn.attack.unwrap_or(drawn.main),
+        14..18 => random.pick(&stage.foreign).header.hash(),
+        18 => random.pick(&chains.below).hash(),
+        _ => B256::repeat_byte(0x98),
+    };
+    let head = chains.block(&drawn.main).number();
+    let number = START - 4 + random.below(head + 7 - START);
+    match random.below(20) {
+        0..4 => At::Tag("latest"),
+        4 => At::Tag(*random.pick(&["pending", "safe", "finalized"])),
+        5..8 => At::Number(number),
+        8 => At::NumberMap(number),
+        9..15 => At::Hash(hash(random)),
+        _ => At::Map(hash(random), random.chance(30)),
+    }
+}
+
+/// A question about the scenario.
+pub(super) fn question(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Question {
+    let chains = &stage.chains;
+    let at = at(random, stage, drawn);
+    let place = match random.chance(70) {
+        // Mostly one that was mined somewhere.
+        true => {
+            let mut mined: Vec<usize> = chains.all().flat_map(|block| block.transactions.clone()).collect();
+            mined.sort_unstable();
+            if mined.is_empty() {
+                0
+            } else {
+                *random.pick(&mined)
+            }
+        }
+        false => random.below(signed().len() as u64) as usize,
+    };
+    match random.below(26) {
+        0 => Question::Height,
+        1..4 => match at {
+            At::Hash(hash) => Question::BlockByHash(hash),
+            at => Question::Block(at),
+        },
+        4..7 => Question::Balance(at),
+        7..9 => Question::Cell(at),
+        9 => Question::Nonce(at, place),
+        10..13 => {
+            let top = match at {
+                At::Hash(hash) | At::Map(hash, _) => chains.get(&hash).map(|block| block.number()),
+                _ => None,
+            };
+            let top = top.unwrap_or_else(|| chains.block(&drawn.main).number());
+            Question::CallHash(at, top.saturating_sub(1 + random.below(4)))
+        }
+        13 => Question::UncleCount(at),
+        14 => Question::Uncle(at, random.below(3) as usize),
+        15 => Question::TransactionCount(at),
+        16..18 => Question::Verification(at),
+        18..20 => Question::Transaction(place, random.chance(40)),
+        20..22 => Question::Receipt(place, random.chance(40)),
+        22 => Question::UnknownTransaction,
+        23 => {
+            let head = chains.block(&drawn.main).number();
+            let from = START + random.below(head - START);
+            let to = from + random.below(head + 1 - from);
+            let to = if random.chance(30) { At::Tag("latest") } else { At::Number(to) };
+            Question::Logs(At::Number(from), to)
+        }
+        24 => match at {
+            At::Hash(hash) => Question::LogsOf(hash),
+            _ => Question::Height,
+        },
+        _ => Question::Trace(at),
+    }
+}

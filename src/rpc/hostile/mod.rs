@@ -1,0 +1,260 @@
+//! Scenarios drawn from seeds: chains that are mined for them, upstreams that lie about them, stores that somebody has
+//! written, and questions of every kind. A failure prints the seed; `ROOTLIGHT_SEED` runs that one alone,
+//! `ROOTLIGHT_SCENARIOS` sets how many are run, from `ROOTLIGHT_FIRST` on.
+
+mod blame_test;
+mod chain;
+mod draw;
+mod oracle;
+mod play;
+mod random;
+mod store;
+mod upstream;
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use self::{
+    draw::{Cast, Drawn, Setting},
+    oracle::{Question, Seen, Verdict},
+    play::Play,
+    random::Random,
+    store::Hand,
+    upstream::Upstream,
+};
+use crate::light::{Identity, Unproven};
+
+/// Scenarios of an ordinary test run.
+const SCENARIOS: u64 = 300;
+
+/// Simulated time for synchronization, in milliseconds.
+const LIMIT: u64 = 180_000;
+
+/// Simulated time in which all uncles are fetched, in milliseconds.
+const SETTLE: u64 = 30_000;
+
+/// Simulated time for one question, in milliseconds: as long as a host waits for a message.
+const QUESTION_LIMIT: u64 = 60_000;
+
+/// What came of the scenarios.
+#[derive(Default)]
+struct Tally {
+    /// Proven answers, and those that say of themselves that they are not.
+    proven: u64,
+    marked: u64,
+    /// Questions that an honest upstream can answer, those answered rightly and in time, and the slowest.
+    asked: u64,
+    right: u64,
+    slowest: u64,
+}
+
+/// A scenario under way.
+struct Run<'a> {
+    seed: u64,
+    play: Play,
+    random: Random,
+    drawn: Drawn,
+    identity: Identity,
+    /// Whether nothing may be answered.
+    closed: bool,
+    honest: bool,
+    tally: &'a mut Tally,
+}
+
+impl Run<'_> {
+    fn fail(&self, words: &str) -> ! {
+        let upstreams = self.play.upstreams.iter().map(|upstream| {
+            let Upstream { tricks, forger, latency, binary, chain, .. } = upstream;
+            format!("{tricks:?} forger {forger} {latency} ms {binary:?} on {:?}", chain.last().unwrap())
+        });
+        let upstreams: Vec<String> = upstreams.collect();
+        let Drawn { setting, hand, main, attack, .. } = &self.drawn;
+        panic!(
+            "seed {}: {setting:?} {hand:?} depth {} age {} {:?} chain {main} attack {attack:?}\n{upstreams:#?}\n{words}",
+            self.seed, self.identity.min_depth, self.identity.max_age, self.identity.unproven
+        );
+    }
+
+    /// The client's head, which must be a block that was mined; with an honest upstream, that one's.
+    fn check_head(&self) {
+        let Some(head) = self.play.head() else { return };
+        if !self.closed && self.play.stage.chains.get(&head).is_none_or(|block| !block.shows_work) {
+            self.fail(&format!("the head {head} was not mined"));
+        }
+        if self.honest && !self.closed && head != self.drawn.main {
+            self.fail(&format!("the head {head} is not the one with the most work"));
+        }
+    }
+
+    fn ask(&mut self, question: Question) {
+        let chains = &self.play.stage.chains;
+        let Some(head) = self
+            .play
+            .head()
+            .filter(|head| chains.get(head).is_some())
+            .or(self.closed.then_some(self.drawn.main))
+        else {
+            // Nothing is known yet: there is nothing to be told either.
+            let (method, params) = question.call();
+            let answer = self.play.send(method, &params);
+            if answer.get("result").is_some() {
+                self.fail(&format!("{method} {params}: {answer} without a chain"));
+            }
+            return;
+        };
+        let branch = chains.branch(head);
+        let (method, params) = question.call();
+        let began = self.play.now;
+        let answer = self.play.send(method, &params);
+        let took = self.play.now - began;
+        let seen = Seen {
+            stage: &self.play.stage,
+            branch,
+            closed: self.closed,
+            min_depth: self.identity.min_depth,
+            honest: self.honest,
+            credulous: self.identity.unproven != Unproven::Refuse,
+        };
+        let verdict = seen.judge(&question, &answer);
+        if let Verdict::Wrong(words) = verdict {
+            self.fail(&format!("{method} {params}: {answer}\n{words}"));
+        }
+        self.tally.marked += u64::from(answer.get("level").is_some());
+        self.tally.proven += u64::from(answer.get("result").is_some() && answer.get("level").is_none());
+        if self.honest && seen.is_answerable(&question) {
+            let in_time = took <= QUESTION_LIMIT;
+            self.tally.asked += 1;
+            self.tally.right += u64::from(verdict == Verdict::Right && in_time);
+            self.tally.slowest = self.tally.slowest.max(took);
+            if verdict != Verdict::Right || !in_time {
+                self.fail(&format!("{method} {params} after {took} ms: {verdict:?} {answer}"));
+            }
+        }
+    }
+
+    fn ask_some(&mut self, count: u64) {
+        for _ in 0..count {
+            let question = draw::question(&mut self.random, &self.play.stage, &self.drawn);
+            self.ask(question);
+        }
+    }
+
+    /// The honest chain goes on, perhaps by another branch of its last blocks, and everybody who is on it follows.
+    fn grow(&mut self) {
+        let filter = self.play.send("eth_newBlockFilter", &json!([]));
+        let before = self.play.stage.chains.branch(self.drawn.main);
+        let back = if self.random.chance(30) { self.random.below(3) as usize } else { 0 };
+        let chains = &mut self.play.stage.chains;
+        let place = before.len().saturating_sub(1 + back).max(1).min(before.len() - 1);
+        let (old, mut tip) = (self.drawn.main, before[place]);
+        while tip == old || chains.work(tip) <= chains.work(old) {
+            tip = draw::block(&mut self.random, chains, tip);
+        }
+        let after = chains.branch(tip);
+        let time = chains.all().map(|block| block.header.timestamp).max().unwrap();
+        self.drawn.main = tip;
+        for upstream in &mut self.play.upstreams {
+            if upstream.chain == before {
+                upstream.chain = after.clone();
+            }
+        }
+        self.play.epoch = self.play.epoch.max(time);
+        self.play.run(LIMIT / 4);
+        self.check_head();
+        let depth = self.identity.min_depth as usize;
+        let known = self.honest && back == 0 && before.len() > depth;
+        if known {
+            let told = self.play.send("eth_getFilterChanges", &json!([filter["result"]]));
+            let expected = &after[before.len() - depth..after.len() - depth];
+            if told["result"] != json!(expected) {
+                self.fail(&format!("filter {filter} tells {told} instead of {expected:?}"));
+            }
+        }
+    }
+
+    /// The store turns out to be forged, and nobody has another chain.
+    fn begin_again(&mut self, pages: &[Vec<u8>]) {
+        if self.play.prove(pages) {
+            self.fail("a store without work was proven");
+        }
+        self.closed = true;
+        self.play.run(SETTLE);
+        self.ask_some(3);
+    }
+
+    fn check_blame(&self) {
+        if let Some(words) = self.play.blame(self.drawn.main) {
+            self.fail(&format!("an honest upstream is blamed: {words}"));
+        }
+    }
+}
+
+fn scenario(seed: u64, tally: &mut Tally) {
+    let mut random = Random(seed);
+    let (mut chains, mut drawn) = draw::draw(&mut random);
+    let pages = draw::store(&mut random, &mut chains, &mut drawn);
+    let identity = draw::identity(&mut random, drawn.setting);
+    let Cast { stage, upstreams, honest } = draw::cast(&mut random, chains, &drawn);
+    let time = stage.chains.all().map(|block| block.header.timestamp).max().unwrap();
+    let late = if drawn.setting == Setting::Stale { identity.max_age + 1 + random.below(10_000) } else { 0 };
+    let play = Play::new(stage, upstreams, identity.clone(), time + late);
+    let mut run = Run { seed, play, random, drawn, identity, closed: true, honest, tally };
+    if let Some(pages) = &pages {
+        let outcome = run.play.restore(pages);
+        if run.drawn.hand == Some(Hand::Own) && outcome.is_err() {
+            run.fail(&format!("an honest store is refused: {outcome:?}"));
+        }
+        run.ask_some(1);
+    }
+    if run.drawn.setting == Setting::Unsynced {
+        run.play.run_without_last(4_000);
+        run.ask_some(6);
+        run.closed = false;
+    }
+    run.play.sync(LIMIT);
+    run.play.run(SETTLE);
+    let synced = run.play.client.sync().is_synced();
+    let low = run.drawn.setting == Setting::Low && run.play.head() == Some(run.drawn.main);
+    run.closed = !synced || low || run.drawn.setting == Setting::Stale;
+    if run.honest && !synced {
+        run.fail("not synchronized");
+    }
+    run.check_head();
+    run.ask_some(7);
+    if let Some(pages) = pages.filter(|_| run.drawn.setting == Setting::Eclipsed) {
+        run.begin_again(&pages);
+    }
+    if matches!(run.drawn.setting, Setting::Usual | Setting::Store) && synced && run.random.chance(40) {
+        run.grow();
+        run.ask_some(3);
+    }
+    run.check_head();
+    run.check_blame();
+}
+
+/// No value at a level that it does not have, no honest upstream blamed, and with an honest upstream among liars every
+/// true value within the time.
+#[test]
+fn drawn_scenarios() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let first = number("ROOTLIGHT_FIRST").unwrap_or(0);
+    let seeds = match number("ROOTLIGHT_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => first..first + number("ROOTLIGHT_SCENARIOS").unwrap_or(SCENARIOS),
+    };
+    let (mut tally, began, count) = (Tally::default(), Instant::now(), seeds.end - seeds.start);
+    for seed in seeds {
+        scenario(seed, &mut tally);
+    }
+    let Tally { proven, marked, asked, right, slowest } = tally;
+    let seconds = began.elapsed().as_secs_f64();
+    println!(
+        "{count} scenarios in {seconds:.1} s: {proven} answers as proven, 0 of them wrong; {marked} marked"
+    );
+    println!(
+        "{right} of {asked} questions answered rightly with an honest upstream among liars ({:.3} %), the slowest after {slowest} ms",
+        100.0 * right as f64 / asked.max(1) as f64
+    );
+    assert!(right * 1_000 >= asked * 999, "{right} of {asked}");
+}

@@ -1,0 +1,539 @@
+//! Questions about a scenario, and what is true of it. Whatever is read here was written down when the blocks were
+//! mined; of the client only its head is taken, which must be one of these blocks.
+
+use alloy_primitives::hex;
+use serde_json::{json, Value};
+
+use super::{
+    chain::{signed, Block, CONTRACT, RICH, START},
+    upstream::Stage,
+};
+use crate::types::{SealedHeader, B256, U256};
+
+/// How a question says which block it means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum At {
+    Tag(&'static str),
+    Number(u64),
+    NumberMap(u64),
+    Hash(B256),
+    /// EIP-1898, with `requireCanonical`.
+    Map(B256, bool),
+}
+
+impl At {
+    pub(super) fn to_json(self) -> Value {
+        match self {
+            Self::Tag(tag) => json!(tag),
+            Self::Number(number) => json!(format!("{number:#x}")),
+            Self::NumberMap(number) => json!({ "blockNumber": format!("{number:#x}") }),
+            Self::Hash(hash) => json!(hash),
+            Self::Map(hash, canonical) => json!({ "blockHash": hash, "requireCanonical": canonical }),
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Question {
+    Height,
+    Block(At),
+    BlockByHash(B256),
+    Balance(At),
+    Cell(At),
+    Nonce(At, usize),
+    /// A call that gives the hash of the block with this number.
+    CallHash(At, u64),
+    UncleCount(At),
+    Uncle(At, usize),
+    TransactionCount(At),
+    Verification(At),
+    /// A place in `signed`, whether it is given whole.
+    Transaction(usize, bool),
+    Receipt(usize, bool),
+    UnknownTransaction,
+    Logs(At, At),
+    LogsOf(B256),
+    /// A trace of a block; what it says is not looked at.
+    Trace(At),
+}
+
+impl Question {
+    pub(super) fn call(&self) -> (&'static str, Value) {
+        let raw = |place: usize, whole: bool| {
+            let sent = &signed()[place];
+            match whole {
+                true => json!([sent.hash, hex::encode_prefixed(sent.transaction.encode())]),
+                false => json!([sent.hash]),
+            }
+        };
+        match *self {
+            Self::Height => ("eth_blockNumber", json!([])),
+            Self::Block(at) => ("eth_getBlockByNumber", json!([at.to_json(), false])),
+            Self::BlockByHash(hash) => ("eth_getBlockByHash", json!([hash, false])),
+            Self::Balance(at) => ("eth_getBalance", json!([RICH, at.to_json()])),
+            Self::Cell(at) => ("eth_getStorageAt", json!([CONTRACT, "0x0", at.to_json()])),
+            Self::Nonce(at, place) => {
+                ("eth_getTransactionCount", json!([signed()[place].sender, at.to_json()]))
+            }
+            Self::CallHash(at, number) => {
+                let call = json!({ "to": CONTRACT, "data": format!("{:#066x}", U256::from(number)) });
+                ("eth_call", json!([call, at.to_json()]))
+            }
+            Self::UncleCount(At::Hash(hash)) => ("eth_getUncleCountByBlockHash", json!([hash])),
+            Self::UncleCount(at) => ("eth_getUncleCountByBlockNumber", json!([at.to_json()])),
+            Self::Uncle(At::Hash(hash), index) => {
+                ("eth_getUncleByBlockHashAndIndex", json!([hash, format!("{index:#x}")]))
+            }
+            Self::Uncle(at, index) => {
+                ("eth_getUncleByBlockNumberAndIndex", json!([at.to_json(), format!("{index:#x}")]))
+            }
+            Self::TransactionCount(At::Hash(hash)) => ("eth_getBlockTransactionCountByHash", json!([hash])),
+            Self::TransactionCount(at) => ("eth_getBlockTransactionCountByNumber", json!([at.to_json()])),
+            Self::Verification(at) => ("rootlight_verification", json!([at.to_json()])),
+            Self::Transaction(place, whole) => ("eth_getTransactionByHash", raw(place, whole)),
+            Self::Receipt(place, whole) => ("eth_getTransactionReceipt", raw(place, whole)),
+            Self::UnknownTransaction => ("eth_getTransactionByHash", json!([B256::repeat_byte(0x99)])),
+            Self::Logs(from, to) => {
+                ("eth_getLogs", json!([{ "fromBlock": from.to_json(), "toBlock": to.to_json() }]))
+            }
+            Self::LogsOf(hash) => ("eth_getLogs", json!([{ "blockHash": hash }])),
+            Self::Trace(At::Hash(hash)) => ("debug_traceBlockByHash", json!([hash])),
+            Self::Trace(at) => {
+                ("trace_filter", json!([{ "fromBlock": at.to_json(), "toBlock": at.to_json() }]))
+            }
+        }
+    }
+}
+
+/// What an answer is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Verdict {
+    /// True, at its level; or refused where it must be.
+    Right,
+    /// No answer, though there is one.
+    Unanswered,
+    /// Says of itself that nobody proves it, as it may.
+    Marked,
+    Wrong(&'static str),
+}
+
+/// What a question can rest on.
+pub(super) struct Seen<'a> {
+    pub(super) stage: &'a Stage,
+    /// The client's chain, from the checkpoint to its head.
+    pub(super) branch: Vec<B256>,
+    /// Whether nothing may be answered at all.
+    pub(super) closed: bool,
+    pub(super) min_depth: u64,
+    /// Whether an honest upstream is there, so that all there is can be had.
+    pub(super) honest: bool,
+    /// Whether the user accepts what nobody proves.
+    pub(super) credulous: bool,
+}
+
+/// The block that a question means.
+enum Found<'a> {
+    Block(&'a Block),
+    /// A header below the checkpoint.
+    Below(&'a SealedHeader),
+    /// No such block on this chain.
+    Nothing,
+    /// Made up, or not known to anybody.
+    Unproven,
+    /// There is one, but it must not be shown.
+    Hidden,
+}
+
+impl<'a> Seen<'a> {
+    fn head(&self) -> &'a Block {
+        self.stage.chains.block(self.branch.last().unwrap())
+    }
+
+    fn at(&self, number: u64) -> Found<'a> {
+        match number.checked_sub(START).map(|place| self.branch.get(place as usize)) {
+            Some(Some(hash)) => Found::Block(self.stage.chains.block(hash)),
+            Some(None) => Found::Nothing,
+            None => {
+                let mut below = self.stage.chains.below.iter();
+                below.find(|header| header.number == number).map_or(Found::Unproven, Found::Below)
+            }
+        }
+    }
+
+    fn by_hash(&self, hash: B256) -> Found<'a> {
+        let mut below = self.stage.chains.below.iter();
+        match (self.stage.chains.get(&hash), below.find(|header| header.hash() == hash)) {
+            (Some(block), _) => Found::Block(block),
+            (None, Some(header)) => Found::Below(header),
+            (None, None) => Found::Unproven,
+        }
+    }
+
+    fn depth(&self, block: &Block) -> u64 {
+        if !self.branch.contains(&block.hash()) {
+            return 0;
+        }
+        self.head().number() - block.number()
+    }
+
+    fn find(&self, at: At) -> Found<'a> {
+        let head = self.head().number();
+        let found = match at {
+            At::Tag("safe") => self.at(head - 12),
+            At::Tag("finalized") => self.at(head - 120),
+            At::Tag(_) => self.at(head),
+            At::Number(number) | At::NumberMap(number) => self.at(number),
+            At::Hash(hash) | At::Map(hash, _) => self.by_hash(hash),
+        };
+        let canonical = !matches!(at, At::Map(_, true));
+        match found {
+            Found::Block(block) if self.depth(block) < self.min_depth => Found::Hidden,
+            Found::Below(header) if head - header.number < self.min_depth => Found::Hidden,
+            Found::Block(block) if !canonical && !self.branch.contains(&block.hash()) => Found::Hidden,
+            found => found,
+        }
+    }
+
+    /// The logs of a block: its hash, the transaction and the place of each.
+    fn logs(block: &Block) -> Vec<Value> {
+        let mut index = 0;
+        let mut all = Vec::new();
+        for (place, receipt) in block.transactions.iter().zip(&block.receipts) {
+            for _ in &receipt.logs {
+                all.push(json!([block.hash(), signed()[*place].hash, format!("{index:#x}")]));
+                index += 1;
+            }
+        }
+        all
+    }
+
+    /// Judges the answer to a question.
+    pub(super) fn judge(&self, question: &Question, answer: &Value) -> Verdict {
+        let Some(result) = answer.get("result") else {
+            return if self.is_answerable(question) { Verdict::Unanswered } else { Verdict::Right };
+        };
+        if self.closed {
+            return Verdict::Wrong("answered behind a closed gate");
+        }
+        let level = answer.get("level").and_then(Value::as_str);
+        if level == Some("unproven") {
+            let allowed = if self.credulous { Verdict::Marked } else { Verdict::Wrong("unproven") };
+            return allowed;
+        }
+        match *question {
+            Question::Transaction(place, _) | Question::Receipt(place, _) => {
+                return self.judge_transaction(place, result, level);
+            }
+            Question::UnknownTransaction => {
+                let marked = result.is_null() && level == Some("unproven-absence");
+                return if marked { Verdict::Right } else { Verdict::Wrong("an absence that nobody proves") };
+            }
+            _ => {}
+        }
+        if let Some(at) = question.at() {
+            match self.find(at) {
+                Found::Hidden if is_none(result) && level == Some("unproven-absence") => {
+                    return Verdict::Marked
+                }
+                Found::Hidden => return Verdict::Wrong("too young, or off the chain"),
+                Found::Unproven if level == Some("unproven-absence") && is_none(result) => {
+                    return Verdict::Right
+                }
+                Found::Unproven => return Verdict::Wrong("a block that nothing leads to"),
+                Found::Nothing if is_none(result) && level.is_none() => return Verdict::Right,
+                Found::Nothing => return Verdict::Wrong("no such block"),
+                Found::Below(header) => return judge_below(question, header, result),
+                // It is shown with its own uncles, and whether there are some may be anybody's word.
+                Found::Block(block)
+                    if level.is_some() && matches!(question, Question::Uncle(..)) && !result.is_null() =>
+                {
+                    return match self.judge_block(question, block, result) {
+                        Verdict::Right => Verdict::Marked,
+                        wrong => wrong,
+                    };
+                }
+                Found::Block(block) if level == Some("unproven-absence") => {
+                    // Without anybody to show it, a block off the chain is denied by all.
+                    let shown = self.honest && self.stage.chains.is_valid(block.hash());
+                    let gone = is_none(result) && !shown;
+                    return if gone { Verdict::Marked } else { Verdict::Wrong("denied") };
+                }
+                Found::Block(block) => return self.judge_block(question, block, result),
+            }
+        }
+        let right = match *question {
+            Question::Height => *result == json!(format!("{:#x}", self.head().number())),
+            Question::Logs(from, to) => self.judge_range(from, to, result),
+            _ => unreachable!("{question:?}"),
+        };
+        if right {
+            Verdict::Right
+        } else {
+            Verdict::Wrong("not what is on the chain")
+        }
+    }
+
+    /// Whether there is an answer that an honest upstream can prove: not that something is nowhere, against others that
+    /// say where it is.
+    pub(super) fn is_answerable(&self, question: &Question) -> bool {
+        let state = matches!(
+            question,
+            Question::Balance(_) | Question::Cell(_) | Question::Nonce(..) | Question::CallHash(..)
+        );
+        match *question {
+            _ if self.closed => false,
+            Question::Height => true,
+            Question::Trace(_) | Question::UnknownTransaction => false,
+            Question::Transaction(place, _) | Question::Receipt(place, _) => {
+                self.mined(place).is_some_and(|block| self.depth(block) >= self.min_depth)
+            }
+            Question::Logs(from, to) => {
+                let open = |at| matches!(self.find(at), Found::Block(_));
+                open(from) && open(to)
+            }
+            Question::CallHash(at, number) => {
+                let far = number < START - self.stage.chains.below.len() as u64;
+                !far && matches!(self.find(at), Found::Block(block) if self.reachable(block))
+            }
+            _ => match question.at().map(|at| self.find(at)) {
+                Some(Found::Block(block)) => {
+                    // An uncle is shown with its own uncles, which nobody may have.
+                    let uncle = match (question, &block.uncles) {
+                        (Question::Uncle(_, index), Some(uncles)) => uncles.get(*index),
+                        _ => None,
+                    };
+                    if uncle.is_some_and(|uncle| uncle.uncle_count > 0) {
+                        return false;
+                    }
+                    let uncles = matches!(
+                        question,
+                        Question::UncleCount(_)
+                            | Question::Uncle(..)
+                            | Question::Block(_)
+                            | Question::BlockByHash(_)
+                    );
+                    // Receipts are asked for by transaction, of the upstream's own chain.
+                    let logs = matches!(question, Question::LogsOf(_)) && !block.transactions.is_empty();
+                    self.reachable(block)
+                        && (!uncles || block.uncles.is_some())
+                        && (!logs || self.branch.contains(&block.hash()))
+                }
+                Some(Found::Below(_)) => !state && matches!(question, Question::Verification(_)),
+                _ => false,
+            },
+        }
+    }
+
+    /// Whether a block is on the chain, or on a branch that is short enough to be followed to it.
+    fn reachable(&self, block: &Block) -> bool {
+        if !self.branch.contains(&block.hash()) && !self.stage.chains.is_valid(block.hash()) {
+            return false;
+        }
+        let branch = self.stage.chains.branch(block.hash());
+        branch.iter().filter(|hash| !self.branch.contains(hash)).count() <= crate::light::MAX_BRANCH
+    }
+
+    fn mined(&self, place: usize) -> Option<&'a Block> {
+        let mut blocks = self.branch.iter().map(|hash| &**self.stage.chains.block(hash));
+        blocks.find(|block| block.transactions.contains(&place))
+    }
+
+    fn judge_transaction(&self, place: usize, result: &Value, level: Option<&str>) -> Verdict {
+        let sent = &signed()[place];
+        let marked = level == Some("unproven-absence");
+        let absent = result.is_null() || result["blockHash"].is_null();
+        match self.mined(place) {
+            Some(block) if absent => {
+                let deep = self.depth(block) >= self.min_depth;
+                match marked {
+                    false => Verdict::Wrong("a mined transaction is hidden"),
+                    true if self.honest && deep => {
+                        Verdict::Wrong("a mined transaction is hidden though shown")
+                    }
+                    true => Verdict::Marked,
+                }
+            }
+            Some(block) => {
+                let index = block.transactions.iter().position(|other| *other == place).unwrap();
+                let deep = self.depth(block) >= self.min_depth;
+                let hash = result.get("hash").or(result.get("transactionHash"));
+                let logs = result.get("logs").is_none_or(|logs| {
+                    logs.as_array().is_some_and(|logs| logs.len() == block.receipts[index].logs.len())
+                });
+                let fits = hash == Some(&json!(sent.hash))
+                    && result["blockHash"] == json!(block.hash())
+                    && result["transactionIndex"] == json!(format!("{index:#x}"))
+                    && logs;
+                match (deep, fits, level) {
+                    (true, true, None) => Verdict::Right,
+                    (false, ..) => Verdict::Wrong("of a block that is too young"),
+                    _ => Verdict::Wrong("a transaction in another place"),
+                }
+            }
+            None if !absent => Verdict::Wrong("mined nowhere"),
+            None => {
+                let next = self.stage.chains.nonce(self.head().hash(), &sent.sender);
+                // With the nonce used, nothing shows whether it is mined.
+                match marked || next <= sent.nonce {
+                    true => Verdict::Right,
+                    false => Verdict::Wrong("an absence that nobody proves"),
+                }
+            }
+        }
+    }
+
+    fn judge_range(&self, from: At, to: At, result: &Value) -> bool {
+        let number = |at: At| match at {
+            At::Number(number) | At::NumberMap(number) => number,
+            _ => self.head().number(),
+        };
+        let deepest = self.head().number().saturating_sub(self.min_depth);
+        let (from, to) = (number(from), number(to).min(deepest));
+        let blocks = self.branch.iter().map(|hash| self.stage.chains.block(hash));
+        let within = blocks.filter(|block| (from..=to).contains(&block.number()));
+        let expected: Vec<Value> = within.flat_map(|block| Self::logs(block)).collect();
+        told_logs(result) == expected
+    }
+
+    fn judge_block(&self, question: &Question, block: &Block, result: &Value) -> Verdict {
+        let facts = &block.facts;
+        let right = match *question {
+            Question::Block(_) | Question::BlockByHash(_) => self.is_block(block, result),
+            Question::Balance(_) => *result == json!(format!("{:#x}", facts.balance)),
+            Question::Cell(_) => {
+                let told = result.as_str().and_then(|text| text.parse::<U256>().ok());
+                told == Some(facts.cell)
+            }
+            Question::Nonce(_, place) => {
+                let nonce = self.stage.chains.nonce(block.hash(), &signed()[place].sender);
+                *result == json!(format!("{nonce:#x}"))
+            }
+            Question::CallHash(_, number) => {
+                let own = self.stage.chains.branch(block.hash());
+                let above = number.checked_sub(START).map(|place| own.get(place as usize).copied());
+                let hash = match above {
+                    Some(hash) => hash,
+                    None => {
+                        let mut below = self.stage.chains.below.iter();
+                        below.find(|header| header.number == number).map(|header| header.hash())
+                    }
+                };
+                let hash = hash.filter(|_| number < block.number()).unwrap_or_default();
+                *result == json!(hash)
+            }
+            Question::UncleCount(_) => {
+                block.uncles.as_ref().is_some_and(|uncles| *result == json!(format!("{:#x}", uncles.len())))
+            }
+            Question::Uncle(_, index) => match block.uncles.as_ref().map(|uncles| uncles.get(index)) {
+                Some(Some(uncle)) => result["hash"] == json!(uncle.hash()),
+                Some(None) => result.is_null(),
+                None => false,
+            },
+            Question::TransactionCount(_) => *result == json!(format!("{:#x}", block.transactions.len())),
+            Question::Verification(_) => self.is_verification(block, result),
+            Question::LogsOf(_) => told_logs(result) == Self::logs(block),
+            Question::Trace(_) => true,
+            _ => unreachable!("{question:?}"),
+        };
+        if right {
+            Verdict::Right
+        } else {
+            Verdict::Wrong("not what the block has")
+        }
+    }
+
+    fn is_block(&self, block: &Block, shown: &Value) -> bool {
+        let uncles: Option<Vec<B256>> =
+            block.uncles.as_ref().map(|uncles| uncles.iter().map(SealedHeader::hash).collect());
+        let transactions: Vec<B256> = block.transactions.iter().map(|place| signed()[*place].hash).collect();
+        let total = self.stage.chains.total(block.hash()).map(|total| json!(format!("{total:#x}")));
+        let total_fits =
+            shown["totalDifficulty"].is_null() || Some(&shown["totalDifficulty"]) == total.as_ref();
+        let none = ["CoinbaseTransaction", "MerkleProof"]
+            .map(|field| shown[format!("bitcoinMergedMining{field}")].is_null());
+        is_header(&block.header, shown)
+            && (block.shows_work || none == [true, true])
+            && shown["transactions"] == json!(transactions)
+            && uncles.is_some_and(|uncles| shown["uncles"] == json!(uncles))
+            && total_fits
+    }
+
+    fn is_verification(&self, block: &Block, told: &Value) -> bool {
+        let canonical = self.branch.contains(&block.hash());
+        let chains = &self.stage.chains;
+        let on_top = chains.work(self.head().hash()).saturating_sub(chains.work(block.hash()));
+        let at_most = |value: &Value, most: U256| {
+            value.as_str().is_none_or(|text| text.parse::<U256>().is_ok_and(|work| work <= most))
+        };
+        told["blockHash"] == json!(block.hash())
+            && told["level"] == "verified"
+            && told["canonical"] == json!(canonical)
+            && told["depth"] == json!(format!("{:#x}", self.depth(block)))
+            && (canonical || told["workOnTop"].is_null())
+            && at_most(&told["workOnTop"], on_top)
+            && at_most(&told["headerWork"], chains.work(block.hash()))
+    }
+}
+
+impl Question {
+    /// The block that the whole question is about.
+    fn at(&self) -> Option<At> {
+        match *self {
+            Self::Block(at)
+            | Self::Balance(at)
+            | Self::Cell(at)
+            | Self::Nonce(at, _)
+            | Self::CallHash(at, _)
+            | Self::UncleCount(at)
+            | Self::Uncle(at, _)
+            | Self::TransactionCount(at)
+            | Self::Trace(at)
+            | Self::Verification(at) => Some(at),
+            Self::BlockByHash(hash) | Self::LogsOf(hash) => Some(At::Hash(hash)),
+            _ => None,
+        }
+    }
+}
+
+/// The fields of a header; what its hash does not cover is true or left out.
+fn is_header(header: &SealedHeader, shown: &Value) -> bool {
+    let open =
+        |name: &str, bytes: &[u8]| shown[name].is_null() || shown[name] == json!(hex::encode_prefixed(bytes));
+    shown["hash"] == json!(header.hash())
+        && shown["number"] == json!(format!("{:#x}", header.number))
+        && shown["parentHash"] == json!(header.parent_hash)
+        && shown["stateRoot"] == json!(header.state_root)
+        && open("bitcoinMergedMiningCoinbaseTransaction", &header.coinbase_tx)
+        && open("bitcoinMergedMiningMerkleProof", &header.merkle_proof)
+}
+
+/// Nothing but the header itself is known below the checkpoint.
+fn judge_below(question: &Question, header: &SealedHeader, result: &Value) -> Verdict {
+    let right = match question {
+        Question::Block(_) | Question::BlockByHash(_) => {
+            is_header(header, result) && result["totalDifficulty"].is_null()
+        }
+        Question::Verification(_) => result["blockHash"] == json!(header.hash()),
+        Question::UncleCount(_) | Question::TransactionCount(_) => *result == json!("0x0"),
+        Question::Uncle(..) => result.is_null(),
+        Question::LogsOf(_) => *result == json!([]),
+        Question::Trace(_) => true,
+        _ => false,
+    };
+    if right {
+        Verdict::Right
+    } else {
+        Verdict::Wrong("of a block below the checkpoint")
+    }
+}
+
+/// "There is none", of one or of several.
+fn is_none(result: &Value) -> bool {
+    result.is_null() || *result == json!([])
+}
+
+fn told_logs(result: &Value) -> Vec<Value> {
+    let logs = result.as_array().into_iter().flatten();
+    logs.map(|log| json!([log["blockHash"], log["transactionHash"], log["logIndex"]])).collect()
+}

@@ -1,0 +1,158 @@
+//! A light client among the upstreams of a scenario, under a simulated clock.
+
+use serde_json::{json, Value};
+
+use super::upstream::{Stage, Upstream};
+use crate::{
+    light::{Answer, CallFailure, Identity, KeptFault, Now, SyncOptions, SyncStep, UpstreamCall},
+    rpc::{Client, Step},
+    types::B256,
+};
+
+/// Answers later than this (milliseconds) count as none, as in the hosts.
+const TIMEOUT: u64 = 10_000;
+
+pub(super) struct Play {
+    pub(super) client: Client,
+    pub(super) stage: Stage,
+    pub(super) upstreams: Vec<Upstream>,
+    /// Milliseconds since the start.
+    pub(super) now: u64,
+    /// Wall clock at the start, in seconds.
+    pub(super) epoch: u64,
+    /// The last moment that the client was told.
+    pub(super) told: u64,
+    due: Vec<(u64, Option<Vec<UpstreamCall>>)>,
+}
+
+impl Play {
+    pub(super) fn new(stage: Stage, upstreams: Vec<Upstream>, identity: Identity, epoch: u64) -> Self {
+        let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
+        let identity = Identity { version: "Rootlight/test".into(), upstreams: names, ..identity };
+        let network = super::chain::network().clone();
+        let checkpoint = stage.chains.checkpoint();
+        let options = SyncOptions { below: super::chain::BELOW, ..SyncOptions::default() };
+        let client = Client::with_upstreams(network, checkpoint, identity, options);
+        let due = upstreams.iter().map(|_| (0, None)).collect();
+        Self { client, stage, upstreams, now: 0, epoch, told: 0, due }
+    }
+
+    pub(super) fn restore(&mut self, pages: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
+        self.client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()))
+    }
+
+    /// Proves all that was taken back; whether it holds.
+    pub(super) fn prove(&mut self, pages: &[Vec<u8>]) -> bool {
+        for _ in 0..1_000 {
+            let more = self.client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()));
+            if !matches!(more, Ok(true)) {
+                return more.is_ok();
+            }
+        }
+        panic!("no end");
+    }
+
+    fn moment(&mut self) -> Now {
+        self.told = self.epoch + self.now / 1_000;
+        Now { unix: self.told, millis: self.now }
+    }
+
+    fn ask(&mut self, upstream: usize, calls: &[UpstreamCall]) -> Vec<Answer> {
+        let who = &mut self.upstreams[upstream];
+        if who.latency > TIMEOUT {
+            let late = || Err(CallFailure::Transport("timed out".into()));
+            return calls.iter().map(|_| late()).collect();
+        }
+        calls.iter().map(|call| who.answer(&self.stage, call)).collect()
+    }
+
+    /// Lets the next of these upstreams take its turn; false past the limit.
+    fn turn(&mut self, limit: u64, among: usize) -> bool {
+        let index = (0..among).min_by_key(|index| self.due[*index].0).unwrap();
+        let (time, pending) = std::mem::take(&mut self.due[index]);
+        if time > limit {
+            self.due[index] = (time, pending);
+            self.now = limit;
+            return false;
+        }
+        self.now = self.now.max(time);
+        if let Some(calls) = pending {
+            let answers = self.ask(index, &calls);
+            let now = self.moment();
+            self.client.sync_feed(index, answers, now);
+        }
+        let now = self.moment();
+        self.due[index] = match self.client.sync_next(index, now) {
+            SyncStep::Fetch(calls) => (self.now + self.upstreams[index].latency.min(TIMEOUT), Some(calls)),
+            SyncStep::Wait(millis) => (self.now + millis.clamp(1, 1_000), None),
+        };
+        true
+    }
+
+    /// Runs for some simulated milliseconds.
+    pub(super) fn run(&mut self, millis: u64) {
+        let limit = self.now + millis;
+        while self.turn(limit, self.upstreams.len()) {}
+    }
+
+    /// The same while the last upstream is not heard at all.
+    pub(super) fn run_without_last(&mut self, millis: u64) {
+        let limit = self.now + millis;
+        while self.turn(limit, self.upstreams.len() - 1) {}
+    }
+
+    /// Runs until the head is reached; whether it was within the limit (milliseconds).
+    pub(super) fn sync(&mut self, limit: u64) -> bool {
+        let limit = self.now + limit;
+        while !self.client.sync().is_synced() {
+            if !self.turn(limit, self.upstreams.len()) {
+                return false;
+            }
+        }
+        true
+    }
+
+    pub(super) fn head(&self) -> Option<B256> {
+        self.client.sync().chain().map(|chain| chain.head().hash())
+    }
+
+    /// The whole answer to a question. The clock goes on meanwhile.
+    pub(super) fn send(&mut self, method: &str, params: &Value) -> Value {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let mut session = self.client.open(message.as_bytes());
+        for _ in 0..1_000 {
+            let questions = match self.client.step(&mut session, &|| false) {
+                Step::Done(reply) => {
+                    self.client.close(session);
+                    return serde_json::from_str(&reply.unwrap().body).unwrap();
+                }
+                Step::Fetch(questions) => questions,
+            };
+            let slowest = questions.iter().map(|q| self.upstreams[q.upstream].latency.min(TIMEOUT)).max();
+            self.now += slowest.unwrap_or(0);
+            let mut answers = Vec::new();
+            for question in &questions {
+                let call = std::slice::from_ref(&question.call);
+                answers.push(self.ask(question.upstream, call).remove(0));
+            }
+            self.client.feed(&mut session, answers);
+        }
+        panic!("no end to {method} {params}");
+    }
+
+    /// What stands against an honest upstream, if anything does; one on another branch than this may be of less use.
+    pub(super) fn blame(&self, tip: B256) -> Option<String> {
+        let states = self.client.sync().upstreams();
+        let honest = self.upstreams.iter().zip(states).filter(|(upstream, _)| upstream.is_honest());
+        for (upstream, state) in honest {
+            let record = &state.record;
+            let unheard = upstream.latency > TIMEOUT;
+            let useful = upstream.chain.last() == Some(&tip);
+            let blamed = record.lies > 0 || (useful && (record.demerits > 0 || state.resting.is_some()));
+            if blamed && !unheard {
+                return Some(format!("{:?} {record:?} {:?}", upstream.binary, state.resting));
+            }
+        }
+        None
+    }
+}

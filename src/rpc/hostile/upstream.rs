@@ -1,0 +1,436 @@
+//! Upstreams of a scenario: what an honest one says, and how others depart from it.
+
+use alloy_primitives::hex;
+use serde_json::{json, value::RawValue, Value};
+
+use super::{
+    chain::{signed, Block, Chains, CONTRACT, RICH},
+    random::Random,
+};
+use crate::{
+    light::{encode_headers, Answer, CallFailure, UpstreamCall},
+    state::keys,
+    trie,
+    types::{
+        json::{BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions},
+        Address, Header, HeaderForm, SealedHeader, B256, U256,
+    },
+};
+
+/// How an upstream departs from honesty.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Trick {
+    /// Never answers.
+    Silent,
+    /// Answers some questions only.
+    Lossy(u64),
+    /// Cuts some answers off.
+    Truncated,
+    /// Changes one digit of some answers.
+    Digits(u64),
+    /// Says that there are no transactions.
+    NoTransactions,
+    /// Says that mined transactions wait.
+    SaysPending,
+    /// Says that transactions are in a block below the checkpoint.
+    OldPlace,
+    /// Says that transactions are in the block before theirs.
+    WrongPlace,
+    /// Shows transactions that were replaced as if they waited.
+    ShowsReplaced,
+    /// Says that blocks asked for by hash do not exist.
+    NoBlocks,
+    /// Shows no uncles.
+    HidesUncles,
+    /// Shows other headers as uncles.
+    FalseUncles,
+    /// Announces what it does not have.
+    Boasts,
+    /// Gives no state proofs.
+    NoProofs,
+    /// Proves the state of the parent.
+    OldState,
+    /// Proves another account.
+    OtherAccount,
+    /// Leaves logs out of receipts.
+    OmitsLogs,
+    /// Gives the headers that are believed by hash another coinbase and Merkle proof.
+    SwapsEvidence,
+    /// Continues its chain with headers that show no work.
+    NoWork,
+    /// Continues its chain with headers of a difficulty of its own.
+    EasyWork,
+}
+
+/// All of them, for drawing.
+pub(super) const TRICKS: [Trick; 20] = [
+    Trick::Silent,
+    Trick::Lossy(30),
+    Trick::Truncated,
+    Trick::Digits(30),
+    Trick::NoTransactions,
+    Trick::SaysPending,
+    Trick::OldPlace,
+    Trick::WrongPlace,
+    Trick::ShowsReplaced,
+    Trick::NoBlocks,
+    Trick::HidesUncles,
+    Trick::FalseUncles,
+    Trick::Boasts,
+    Trick::NoProofs,
+    Trick::OldState,
+    Trick::OtherAccount,
+    Trick::OmitsLogs,
+    Trick::SwapsEvidence,
+    Trick::NoWork,
+    Trick::EasyWork,
+];
+
+/// Headers that somebody made up; each names a state that somebody can prove.
+pub(super) struct Foreign {
+    pub(super) header: SealedHeader,
+}
+
+/// What the upstreams of a scenario know.
+pub(super) struct Stage {
+    pub(super) chains: Chains,
+    pub(super) foreign: Vec<Foreign>,
+    /// Headers without work, or of too little of it, on top of some chain.
+    pub(super) false_tops: Vec<SealedHeader>,
+}
+
+/// An upstream.
+pub(super) struct Upstream {
+    /// The chain that it is on, from the checkpoint up.
+    pub(super) chain: Vec<B256>,
+    pub(super) tricks: Vec<Trick>,
+    /// Whether it hands out headers that are made up, and proves their states.
+    pub(super) forger: bool,
+    /// Milliseconds that one exchange takes.
+    pub(super) latency: u64,
+    /// Whether it has `rootlight_getHeaders`, and whether uncles come along.
+    pub(super) binary: Option<bool>,
+    pub(super) random: Random,
+    /// Whether all of its chain is valid, as a full node's is.
+    pub(super) valid: bool,
+}
+
+fn failed<T>(words: &str) -> Result<T, CallFailure> {
+    Err(CallFailure::Transport(words.into()))
+}
+
+fn unknown<T>() -> Result<T, CallFailure> {
+    Err(CallFailure::Rpc { code: -32601, message: "method not found".into() })
+}
+
+fn number_of(value: &Value) -> Option<u64> {
+    u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok()
+}
+
+fn hash_of(value: &Value) -> Option<B256> {
+    value.as_str()?.parse().ok()
+}
+
+impl Upstream {
+    /// Whether it does what a node of the reference does.
+    pub(super) fn is_honest(&self) -> bool {
+        self.tricks.is_empty() && !self.forger && self.valid && self.binary != Some(false)
+    }
+
+    fn does(&self, trick: Trick) -> bool {
+        self.tricks.contains(&trick)
+    }
+
+    pub(super) fn answer(&mut self, stage: &Stage, call: &UpstreamCall) -> Answer {
+        for trick in self.tricks.clone() {
+            match trick {
+                Trick::Silent => return failed("timed out"),
+                Trick::Lossy(percent) if self.random.chance(percent) => return failed("timed out"),
+                _ => {}
+            }
+        }
+        let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+        let value = self.says(stage, call.method, &params)?;
+        let mut text = value.to_string();
+        for trick in self.tricks.clone() {
+            match trick {
+                Trick::Truncated if self.random.chance(40) => text.truncate(text.len() / 2),
+                Trick::Digits(percent) if self.random.chance(percent) => {
+                    let place = self.random.below(text.len() as u64) as usize;
+                    let digit = if text.as_bytes()[place] == b'1' { "2" } else { "1" };
+                    text.replace_range(place..=place, digit);
+                }
+                _ => {}
+            }
+        }
+        RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
+    }
+
+    /// The block that it has at a height.
+    fn at<'a>(&self, stage: &'a Stage, number: u64) -> Option<&'a Block> {
+        let first = stage.chains.base.number();
+        let place = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.chain.get(place).map(|hash| &**stage.chains.block(hash))
+    }
+
+    /// A header at a height, also below the checkpoint and above what was mined.
+    fn header_at(&self, stage: &Stage, number: u64) -> Option<SealedHeader> {
+        let header = match self.at(stage, number) {
+            Some(block) => block.header.clone(),
+            None if number < stage.chains.base.number() => {
+                stage.chains.below.iter().find(|header| header.number == number)?.clone()
+            }
+            None => self.false_top(stage, number)?.clone(),
+        };
+        Some(self.shown(stage, header))
+    }
+
+    fn false_top<'a>(&self, stage: &'a Stage, number: u64) -> Option<&'a SealedHeader> {
+        let tops = self.does(Trick::NoWork) || self.does(Trick::EasyWork);
+        let parent = |header: &&SealedHeader| {
+            let below = |hash: &B256| *hash == header.parent_hash;
+            header.number == number
+                && (self.chain.last().is_some_and(below)
+                    || stage.false_tops.iter().any(|top| below(&top.hash())))
+        };
+        stage.false_tops.iter().find(parent).filter(|_| tops)
+    }
+
+    /// The header as it shows it: what the hash does not cover may be another.
+    fn shown(&self, stage: &Stage, header: SealedHeader) -> SealedHeader {
+        if !self.does(Trick::SwapsEvidence) || header.number > stage.chains.base.number() {
+            return header;
+        }
+        swapped(&header)
+    }
+
+    /// A block by its hash, on its chain or not.
+    fn by_hash(&self, stage: &Stage, hash: B256) -> Option<SealedHeader> {
+        if self.does(Trick::NoBlocks) {
+            return None;
+        }
+        let foreign = stage.foreign.iter().find(|foreign| foreign.header.hash() == hash);
+        let below = stage.chains.below.iter().find(|header| header.hash() == hash);
+        let block = stage.chains.get(&hash).filter(|_| !self.is_honest() || stage.chains.is_valid(hash));
+        let own = block.map(|block| &block.header).or(below);
+        own.or(foreign.filter(|_| self.forger).map(|foreign| &foreign.header))
+            .map(|header| self.shown(stage, header.clone()))
+    }
+
+    fn says(&mut self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, CallFailure> {
+        let first = params.first().cloned().unwrap_or_default();
+        Ok(match method {
+            "eth_blockNumber" => {
+                let tops =
+                    (0..).take_while(|more| self.false_top(stage, self.height(stage) + 1 + more).is_some());
+                let boast = if self.does(Trick::Boasts) { 1_000_000 } else { 0 };
+                json!(format!("{:#x}", self.height(stage) + tops.count() as u64 + boast))
+            }
+            "rootlight_getHeaders" => return self.headers(stage, params),
+            "eth_getBlockByNumber" => {
+                let header = number_of(&first).and_then(|number| self.header_at(stage, number));
+                block_json(stage, header, params.get(1) == Some(&json!(true)))
+            }
+            "eth_getBlockByHash" => {
+                let header = hash_of(&first).and_then(|hash| self.by_hash(stage, hash));
+                block_json(stage, header, params.get(1) == Some(&json!(true)))
+            }
+            "rsk_getRawBlockHeaderByNumber" => {
+                raw(number_of(&first).and_then(|number| self.header_at(stage, number)))
+            }
+            "rsk_getRawBlockHeaderByHash" => {
+                let hash = hash_of(&first).unwrap_or_default();
+                let mut uncles = stage.chains.all().flat_map(|block| block.uncles.iter().flatten());
+                let uncle = uncles.find(|uncle| uncle.hash() == hash).cloned();
+                raw(self.by_hash(stage, hash).or(uncle))
+            }
+            "eth_getUncleByBlockHashAndIndex" | "eth_getUncleByBlockNumberAndIndex" => {
+                let block = match hash_of(&first) {
+                    Some(hash) => stage.chains.get(&hash).map(|block| &**block),
+                    None => number_of(&first).and_then(|number| self.at(stage, number)),
+                };
+                self.uncle(stage, block, number_of(&params[1]).unwrap_or(99) as usize)
+            }
+            "eth_getTransactionReceipt" => self.receipt(stage, hash_of(&first).unwrap_or_default()),
+            "rsk_getRawTransactionReceiptByHash" => {
+                let hash = hash_of(&first).unwrap_or_default();
+                match self.place(stage, hash).filter(|_| !self.does(Trick::OmitsLogs)) {
+                    Some((block, index)) => json!(hex::encode_prefixed(block.receipts[index].encode())),
+                    None => Value::Null,
+                }
+            }
+            "eth_getTransactionByHash" => self.transaction(stage, hash_of(&first).unwrap_or_default()),
+            "eth_getProof" => return self.proof(stage, params),
+            "eth_getCode" | "rsk_getStorageBytesAt" => return self.value(stage, method, params),
+            _ => return unknown(),
+        })
+    }
+
+    fn height(&self, stage: &Stage) -> u64 {
+        stage.chains.base.number() + self.chain.len() as u64 - 1
+    }
+
+    fn headers(&self, stage: &Stage, params: &[Value]) -> Result<Value, CallFailure> {
+        let Some(uncles) = self.binary else { return unknown() };
+        let (first, count) = (number_of(&params[0]).unwrap_or(0), number_of(&params[1]).unwrap_or(0));
+        let mut all = Vec::new();
+        for number in first..first + count.min(600) {
+            let Some(header) = self.header_at(stage, number) else { continue };
+            let list = self.at(stage, number).and_then(|block| block.uncles.clone()).unwrap_or_default();
+            let list = if !uncles || self.does(Trick::HidesUncles) { Vec::new() } else { list };
+            all.push((header, list));
+        }
+        let list = all.iter().map(|(header, uncles)| (header.header(), &uncles[..]));
+        Ok(json!(encode_headers(list)))
+    }
+
+    fn uncle(&self, stage: &Stage, block: Option<&Block>, index: usize) -> Value {
+        let Some(block) = block.filter(|_| !self.does(Trick::HidesUncles)) else { return Value::Null };
+        let uncles = block.uncles.as_deref().unwrap_or_default();
+        let uncle = match self.does(Trick::FalseUncles) {
+            true if index < uncles.len() => Some(&stage.chains.base.header),
+            _ => uncles.get(index),
+        };
+        uncle.map_or(Value::Null, |uncle| json!(RpcBlock::uncle(uncle, None, None, None)))
+    }
+
+    /// Where a transaction is on its chain.
+    fn place<'a>(&self, stage: &'a Stage, hash: B256) -> Option<(&'a Block, usize)> {
+        let place = signed().iter().position(|sent| sent.hash == hash)?;
+        self.chain.iter().find_map(|block| {
+            let block = stage.chains.block(block);
+            Some((&**block, block.transactions.iter().position(|other| *other == place)?))
+        })
+    }
+
+    fn receipt(&self, stage: &Stage, hash: B256) -> Value {
+        if self.does(Trick::NoTransactions) || self.does(Trick::SaysPending) {
+            return Value::Null;
+        }
+        let Some((block, index)) = self.place(stage, hash) else { return Value::Null };
+        let sent = &signed()[block.transactions[index]];
+        let at = Location { block_hash: block.hash(), block_number: block.number(), index: index as u64 };
+        let before: usize = block.receipts[..index].iter().map(|receipt| receipt.logs.len()).sum();
+        let receipt = &block.receipts[index];
+        let mut told =
+            json!(RpcReceipt::new(receipt, &sent.transaction, hash, sent.sender, &at, before as u64));
+        let before = self.at(stage, block.number() - 1).filter(|_| self.does(Trick::WrongPlace));
+        let other = match self.does(Trick::OldPlace) {
+            true => Some((stage.chains.base.number() - 200, B256::repeat_byte(0x55))),
+            false => before.map(|block| (block.number(), block.hash())),
+        };
+        if let Some((number, hash)) = other {
+            (told["blockNumber"], told["blockHash"]) = (json!(format!("{number:#x}")), json!(hash));
+        }
+        if self.does(Trick::OmitsLogs) {
+            told["logs"] = json!([]);
+        }
+        told
+    }
+
+    fn transaction(&self, stage: &Stage, hash: B256) -> Value {
+        let Some(sent) = signed().iter().find(|sent| sent.hash == hash) else { return Value::Null };
+        if self.does(Trick::NoTransactions) {
+            return Value::Null;
+        }
+        let place = self.place(stage, hash).filter(|_| !self.does(Trick::SaysPending));
+        let at = place.map(|(block, index)| Location {
+            block_hash: block.hash(),
+            block_number: block.number(),
+            index: index as u64,
+        });
+        let waits = self.does(Trick::SaysPending) || self.does(Trick::ShowsReplaced);
+        if at.is_none() && !waits {
+            return Value::Null;
+        }
+        json!(RpcTransaction::new(&sent.transaction, hash, sent.sender, at.as_ref()))
+    }
+
+    /// The state root of a block by number or hash.
+    fn root(&self, stage: &Stage, block: &Value) -> Option<B256> {
+        let header = match hash_of(block) {
+            Some(hash) => self.by_hash(stage, hash)?,
+            None => {
+                let foreign = |number: u64| {
+                    let found = stage.foreign.iter().find(|foreign| foreign.header.number == number);
+                    found.filter(|_| self.forger).map(|foreign| foreign.header.clone())
+                };
+                let number = number_of(block)?;
+                self.header_at(stage, number).or_else(|| foreign(number))?
+            }
+        };
+        let old = self.does(Trick::OldState);
+        let parent = stage.chains.get(&header.parent_hash).filter(|_| old);
+        Some(parent.map_or(header.state_root, |parent| parent.header.state_root))
+    }
+
+    fn proof(&self, stage: &Stage, params: &[Value]) -> Result<Value, CallFailure> {
+        if self.does(Trick::NoProofs) {
+            return unknown();
+        }
+        let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
+        let other = if address == RICH { CONTRACT } else { RICH };
+        let address = if self.does(Trick::OtherAccount) { other } else { address };
+        let Some(root) = self.root(stage, &params[2]) else { return Ok(Value::Null) };
+        let way = |key: &[u8]| -> Vec<String> {
+            let nodes = trie::prove(&stage.chains.nodes, root, key).unwrap_or_default();
+            nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect()
+        };
+        let slots = params[1].as_array().into_iter().flatten().map(|slot| {
+            let slot: U256 = slot.as_str().unwrap_or_default().parse().unwrap_or_default();
+            json!({ "key": format!("{slot:#x}"), "value": "0x0", "proof": way(&keys::slot_key(&address, &slot)) })
+        });
+        let slots: Vec<Value> = slots.collect();
+        Ok(json!({ "accountProof": way(&keys::account_key(&address)), "storageProof": slots }))
+    }
+
+    fn value(&self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, CallFailure> {
+        let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
+        let (key, block) = match method {
+            "eth_getCode" => (keys::code_key(&address).to_vec(), &params[1]),
+            _ => {
+                let slot: U256 = params[1].as_str().unwrap_or_default().parse().unwrap_or_default();
+                (keys::slot_key(&address, &slot), &params[2])
+            }
+        };
+        let root = self.root(stage, block);
+        let value = root.and_then(|root| trie::lookup_value(&stage.chains.nodes, root, &key).ok()?);
+        Ok(value.map_or(Value::Null, |value| json!(hex::encode_prefixed(value))))
+    }
+}
+
+/// The header with a coinbase and a Merkle proof that its hash does not cover.
+pub(super) fn swapped(header: &SealedHeader) -> SealedHeader {
+    let coinbase_tx = [&header.coinbase_tx[..], &[0; 64]].concat().into();
+    let other = Header { coinbase_tx, ..header.header().clone() }.seal();
+    assert_eq!(other.hash(), header.hash(), "not covered");
+    other
+}
+
+fn raw(header: Option<SealedHeader>) -> Value {
+    header.map_or(Value::Null, |header| json!(hex::encode_prefixed(header.header().encode(HeaderForm::Raw))))
+}
+
+/// A block object as nodes show it.
+fn block_json(stage: &Stage, header: Option<SealedHeader>, full: bool) -> Value {
+    let Some(header) = header else { return Value::Null };
+    let block = stage.chains.get(&header.hash());
+    let places = block.map_or(&[][..], |block| &block.transactions);
+    let transactions = if full {
+        let location = |index: usize| Location {
+            block_hash: header.hash(),
+            block_number: header.number,
+            index: index as u64,
+        };
+        let shown = places.iter().enumerate().map(|(index, place)| {
+            let sent = &signed()[*place];
+            RpcTransaction::new(&sent.transaction, sent.hash, sent.sender, Some(&location(index)))
+        });
+        RpcTransactions::Full(shown.collect())
+    } else {
+        RpcTransactions::Hashes(places.iter().map(|place| signed()[*place].hash).collect())
+    };
+    let uncles = block.and_then(|block| block.uncles.as_deref()).unwrap_or_default();
+    let parts = BlockParts { transactions, uncles: Some(uncles), total_difficulty: None, size: None };
+    json!(RpcBlock::new(&header, parts))
+}
