@@ -7,6 +7,7 @@ mod abuse;
 mod bench;
 mod checkpoint;
 mod clients;
+mod cold;
 mod fuzz;
 mod links;
 mod nodes;
@@ -35,6 +36,7 @@ cargo xtask <task>
   bench peers                  proven calls beside Lodestar's prover and Patronum
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
+  bench cold [HEADERS [FLAGS]] a cold start of the light client over 440,000 headers: time, bytes, memory
   bench light                  the light client: headers, warm starts, round trips of calls
 ";
 
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Some((&"bench", ["engines"])) => peers::engines(),
         Some((&"bench", ["nodes"])) => nodes::run(),
         Some((&"bench", ["light"])) => nodes::light(),
+        Some((&"bench", ["cold", rest @ ..])) => cold::run(rest),
         Some((&"bench", rest)) => bench::run(rest),
         Some((&"help", _)) => {
             print!("{HELP}");

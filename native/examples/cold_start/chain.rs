@@ -1,0 +1,209 @@
+//! Headers with main network rules and sizes, and cheap proofs of work.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use rootlight::consensus::bitcoin::{double_sha256, hash_pair};
+use rootlight::consensus::mining::{hash_to_commit, BitcoinWork};
+use rootlight::consensus::{difficulty, Candidate, Checkpoint, HeaderChain, Network};
+use rootlight::types::{uncles_hash, Bloom, Header, HeaderForm, SealedHeader, B256, U256};
+
+/// The block that is trusted.
+pub(crate) const START: u64 = 9_000_000;
+
+/// Headers below it: fork detection data commit to these.
+pub(crate) const BELOW: u64 = 449;
+
+/// Seconds between blocks, as on the main network in 2026.
+const SPACING: u64 = 25;
+
+/// Transactions of a Bitcoin block are some 4,096: a Merkle branch of twelve hashes.
+const BRANCH: u8 = 12;
+
+/// The main network's rules, at a difficulty that is mined in no time; a start by work is told of it.
+pub(crate) const NETWORK: &str = r#"{
+    "name": "cold", "base": "mainnet", "chainId": 30, "params": { "minimumDifficulty": 4 },
+    "workStart": { "difficulty": 4, "from": 9000000, "headers": 5760 }
+}"#;
+
+/// A header with its uncles.
+pub(crate) type Block = (Candidate, Vec<SealedHeader>);
+
+/// The blocks of a file, one after the other, each after its length: the header and its uncles, after their own.
+pub(crate) struct Chain {
+    file: File,
+    pub(crate) network: Network,
+    /// Where each block begins, and the end.
+    places: Vec<u64>,
+}
+
+impl Chain {
+    /// The chain of an earlier run, or a new one.
+    pub(crate) fn open_or_make(headers: u64) -> Self {
+        let path = std::env::temp_dir().join(format!("rootlight-cold-{headers}.blocks"));
+        if !path.exists() {
+            let (began, part) = (Instant::now(), path.with_extension("part"));
+            make(headers, &part);
+            std::fs::rename(&part, &path).expect("the file is named");
+            println!("made {headers} blocks in {:.1} s: {}", began.elapsed().as_secs_f64(), path.display());
+        }
+        Self::open(path)
+    }
+
+    fn open(path: PathBuf) -> Self {
+        let file = File::open(path).expect("the blocks are read");
+        let end = file.metadata().expect("the file's length").len();
+        let (mut places, mut at) = (vec![0], 0);
+        while at < end {
+            let mut length = [0; 4];
+            file.read_exact_at(&mut length, at).expect("a length");
+            at += 4 + u64::from(u32::from_le_bytes(length));
+            places.push(at);
+        }
+        Self { file, network: network(), places }
+    }
+
+    pub(crate) fn head(&self) -> u64 {
+        START - BELOW + self.places.len() as u64 - 2
+    }
+
+    pub(crate) fn bytes_per_block(&self) -> u64 {
+        self.places.last().unwrap_or(&0) / (self.places.len() as u64 - 1)
+    }
+
+    pub(crate) fn hash(&self, number: u64) -> B256 {
+        self.block(number).expect("a block of the chain").0.header().hash()
+    }
+
+    /// A block by its number.
+    pub(crate) fn block(&self, number: u64) -> Option<Block> {
+        let index = usize::try_from(number.checked_sub(START - BELOW)?).ok()?;
+        let (from, to) = (*self.places.get(index)?, *self.places.get(index + 1)?);
+        let mut bytes = vec![0; (to - from - 4) as usize];
+        self.file.read_exact_at(&mut bytes, from + 4).ok()?;
+        let mut rest = &bytes[..];
+        let mut headers = Vec::new();
+        while let Some((length, more)) = rest.split_first_chunk::<4>() {
+            let (header, more) = more.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            headers.push(Candidate::decode(header, &self.network).ok()?);
+            rest = more;
+        }
+        let mut headers = headers.into_iter();
+        Some((headers.next()?, headers.map(Candidate::into_header).collect()))
+    }
+}
+
+fn network() -> Network {
+    Network::from_json(NETWORK).expect("a network")
+}
+
+/// Mines the chain, ending now, and checks its headers on the way.
+fn make(headers: u64, path: &Path) {
+    let network = Arc::new(network());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
+    let first = START - BELOW;
+    let mut out = BufWriter::new(File::create(path).expect("the file is made"));
+    let mut keep = |header: &SealedHeader, uncles: &[SealedHeader]| {
+        let mut bytes = Vec::new();
+        for header in core::iter::once(header).chain(uncles) {
+            let encoded = header.header().encode(HeaderForm::Full);
+            bytes.extend((encoded.len() as u32).to_le_bytes());
+            bytes.extend(encoded);
+        }
+        out.write_all(&(bytes.len() as u32).to_le_bytes()).expect("room");
+        out.write_all(&bytes).expect("room");
+    };
+    let time = now - (headers + BELOW) * SPACING;
+    let base = mine(header(&network, first, None, time), &[0; 12], &network);
+    let checkpoint = Checkpoint { number: first, hash: base.hash(), total_difficulty: None };
+    keep(&base, &[]);
+    let mut chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, base).expect("a chain");
+    // What the next block names: as old as its parent.
+    let mut uncles: Vec<SealedHeader> = Vec::new();
+    for _ in 0..headers + BELOW {
+        let parent = chain.head().sealed().clone();
+        let data = chain.view().fork_detection_after(&parent.hash()).expect("the head is known");
+        let mut next = header(&network, parent.number + 1, Some(&parent), parent.timestamp + SPACING);
+        let siblings = (0..uncles_of(next.number)).map(|index| {
+            let gas_used = 500_000 + u64::from(index);
+            mine(Header { gas_used, timestamp: next.timestamp + 1, ..next.clone() }, &data, &network)
+        });
+        let siblings: Vec<SealedHeader> = siblings.collect();
+        let list: Vec<Header> = uncles.iter().map(|uncle| uncle.header().clone()).collect();
+        (next.uncle_count, next.uncles_hash) = (list.len() as u32, uncles_hash(&list));
+        next.difficulty = difficulty::expected(&next, &parent, &network).into();
+        let next = mine(next, &data, &network);
+        keep(&next, &uncles);
+        chain.insert(Candidate::from(next), None).expect("a header by all rules");
+        uncles = siblings;
+    }
+    out.flush().expect("room");
+}
+
+/// How many blocks of this height end as uncles: 5 of 4 blocks, as on the main network.
+const fn uncles_of(number: u64) -> u32 {
+    if number.is_multiple_of(4) {
+        2
+    } else {
+        1
+    }
+}
+
+/// What a hash of text and number gives; bytes that do not compress.
+fn noise(name: &[u8], number: u64) -> B256 {
+    double_sha256(&[name, &number.to_be_bytes()].concat())
+}
+
+fn header(network: &Network, number: u64, parent: Option<&SealedHeader>, timestamp: u64) -> Header {
+    let mut bloom = Bloom::ZERO;
+    // Some transactions with logs.
+    for index in 0..8 {
+        bloom.accrue(alloy_primitives::BloomInput::Raw(noise(b"bloom", number * 8 + index).as_slice()));
+    }
+    let mut header = Header {
+        shape: network.header_shape(number),
+        parent_hash: parent.map_or(B256::ZERO, SealedHeader::hash),
+        uncles_hash: uncles_hash(&[]),
+        coinbase: Some(alloy_primitives::Address::from_word(noise(b"miner", number % 5))),
+        state_root: noise(b"state", number),
+        transactions_root: noise(b"transactions", number),
+        receipts_root: noise(b"receipts", number),
+        logs_bloom: bloom,
+        difficulty: U256::from(4).into(),
+        number,
+        gas_limit: 6_800_000u64.into(),
+        gas_used: 1_000_000 + number % 100_000,
+        timestamp,
+        extra_data: b"\xce\x01\x8cVETIVER-0000".to_vec().into(),
+        paid_fees: U256::from(number) * U256::from(1_000_000),
+        minimum_gas_price: 23_000_000u64.into(),
+        uncle_count: 0,
+        umm_root: Default::default(),
+        edges: Vec::new(),
+        base_event: Default::default(),
+        bitcoin_header: Default::default(),
+        merkle_proof: Default::default(),
+        coinbase_tx: Default::default(),
+    };
+    if let Some(parent) = parent {
+        header.difficulty = difficulty::expected(&header, parent, network).into();
+    }
+    header
+}
+
+fn mine(header: Header, fork_detection: &[u8; 12], network: &Network) -> SealedHeader {
+    let hash = hash_to_commit(&header, fork_detection);
+    let mut work = BitcoinWork::new(&hash, header.timestamp as u32);
+    work.branch = (0..BRANCH).map(|level| noise(b"branch", header.number * 16 + u64::from(level))).collect();
+    work.transactions = 1 << BRANCH;
+    let leaf = double_sha256(&work.coinbase);
+    let root = work.branch.iter().fold(leaf, |node, sibling| hash_pair(&node, sibling));
+    work.header[36..68].copy_from_slice(root.as_slice());
+    let rules = network.rules(header.number);
+    let solved = work.solved(header.difficulty.value(), u32::MAX).expect("a nonce");
+    solved.seal(header, rules).expect("a coinbase with a tag")
+}
