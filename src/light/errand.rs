@@ -87,9 +87,11 @@ impl Errand {
                 Outcome::Proven(facts, self.others.into())
             }
             Err(cause) => {
+                let cause = self.task.blame(cause);
                 match observation(Err(cause.clone())) {
                     _ if self.excuses(&cause, pin) => {}
-                    doubt if self.pardons(&cause) => self.doubt = self.doubt.or(doubt),
+                    // JSON hides part of some headers. Another way to ask tells.
+                    doubt if matches!(cause, Cause::Hidden(_)) => self.doubt = self.doubt.or(doubt),
                     observed => seen.extend(observed),
                 }
                 let mut parts = plan::transactions(&self.task.wanted, known);
@@ -114,22 +116,9 @@ impl Errand {
             return self.absent.map_or(Outcome::Failed(failure), |facts| Outcome::Proven(facts, Vec::new()));
         };
         let transactions = plan::transactions(&self.task.wanted, known);
-        self.task = Task::new(self.task.wanted, &transactions);
-        self.task.upstream = upstream;
+        self.task = self.task.for_upstream(upstream, &transactions);
         self.doubt = None;
         Outcome::Again(Box::new(self))
-    }
-
-    /// Whether an answer that does not prove the fact may be an honest one: by number an upstream answers of its own
-    /// branch, and JSON hides part of some headers. Another way to ask tells.
-    fn pardons(&self, cause: &Cause) -> bool {
-        let by_number = match &self.task.wanted {
-            Wanted::Proof { .. } => 2,
-            Wanted::One(Fact::Body(_)) => 1,
-            _ => 0,
-        };
-        let other = matches!(cause, Cause::Refuted(_)) && self.task.attempt() < by_number;
-        other || matches!(cause, Cause::Hidden(_))
     }
 
     /// Whether the fact is of a block off the chain: who has the chain answers of that one, and has no other uncles.

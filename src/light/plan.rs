@@ -6,6 +6,7 @@ use alloy_primitives::{Address, B256, U256};
 
 use super::{
     fact::{BlockRef, Fact, Facts},
+    pin::Pin,
     store::Known,
     task::{Task, Wanted},
 };
@@ -14,8 +15,9 @@ use crate::state::StateKey;
 /// The most storage slots of one proof request; larger sets are split, since upstreams limit them.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
-/// Tasks that fetch all of `lacking`.
-pub fn tasks(lacking: &Facts, known: &Known<'_>) -> Vec<Task> {
+/// Tasks that fetch all of `lacking`; what is about blocks off the pinned chain is asked for by their hashes first.
+pub fn tasks(lacking: &Facts, known: &Known<'_>, pin: &Pin) -> Vec<Task> {
+    let aside = |block: &BlockRef| pin.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
     let mut proofs = Proofs::new();
     let mut wanted = Vec::new();
     for fact in lacking {
@@ -42,7 +44,8 @@ pub fn tasks(lacking: &Facts, known: &Known<'_>) -> Vec<Task> {
         .into_iter()
         .map(|wanted| {
             let transactions = transactions(&wanted, known);
-            Task::new(wanted, &transactions)
+            let by_hash = wanted.block().is_some_and(aside);
+            Task::ordered(wanted, &transactions, by_hash)
         })
         .collect()
 }

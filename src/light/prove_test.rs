@@ -6,11 +6,12 @@ use alloy_primitives::{Address, B256, U256};
 use serde_json::value::RawValue;
 
 use super::{
-    fact::Fact,
+    fact::{BlockRef, Fact},
     prove::{account_proof, location},
     task::{Cause, Task, Wanted},
     upstream::{Answer, CallFailure},
 };
+use crate::state::StateKey;
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_string()).unwrap()
@@ -39,6 +40,50 @@ fn an_empty_proof_is_not_a_wrong_one() {
         assert!(matches!(prove(wrong), Cause::Refuted(_)), "{wrong}");
     }
     assert_eq!(prove("null"), Cause::Withheld);
+}
+
+/// A block off the chain is asked for by its hash first. Only where it was named by its hash is a wrong proof a fault.
+#[test]
+fn a_wrong_proof_is_a_fault_where_the_block_was_named_by_its_hash() {
+    let block = BlockRef { number: 7, hash: B256::repeat_byte(9) };
+    // A slot whose number looks like the hash does not name the block.
+    let proof = Wanted::Proof {
+        block,
+        address: Address::ZERO,
+        slots: alloc::vec![U256::from_be_bytes(block.hash.0)],
+    };
+    let code = Wanted::One(Fact::State(block, StateKey::Code(Address::ZERO)));
+    let body = Wanted::One(Fact::Body(block));
+    for (wanted, by_hash) in [
+        (proof.clone(), false),
+        (proof, true),
+        (code.clone(), false),
+        (code, true),
+        (body.clone(), false),
+        (body, true),
+    ] {
+        let mut task = Task::ordered(wanted.clone(), &[], by_hash);
+        let mut ways = alloc::vec![];
+        loop {
+            let [call] = task.calls() else { panic!("{:?}", task.calls()) };
+            let fault = task.blame(Cause::Refuted("wrong".into())) == Cause::Refuted("wrong".into());
+            ways.push((call.method, fault));
+            let hash = alloc::format!("{}", block.hash);
+            let named = call.params.trim_end_matches(['"', '}', ']']).ends_with(&hash)
+                || call.params.starts_with(&alloc::format!("[\"{hash}"));
+            assert_eq!(fault, named, "{call:?}");
+            if task.next_attempt(Cause::Withheld, &[]).is_err() {
+                break;
+            }
+        }
+        let faults = ways.iter().filter(|(_, fault)| *fault).count();
+        let first = ways.first().is_some_and(|(_, fault)| *fault);
+        assert_eq!((faults, first), (1, by_hash), "{wanted:?} {ways:?}");
+        assert_eq!(ways.len(), if matches!(wanted, Wanted::Proof { .. }) { 3 } else { 2 });
+    }
+    // A transaction may be in another block of another branch.
+    let receipts = Task::new(Wanted::One(Fact::Receipts(block)), &[block.hash]);
+    assert!(matches!(receipts.blame(Cause::Refuted("wrong".into())), Cause::OtherBranch(_)));
 }
 
 /// "Nowhere" is only believed of an upstream that says so in both ways of asking.

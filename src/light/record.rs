@@ -13,7 +13,7 @@ const REDEMPTION: u32 = 64;
 /// Demerits of an answer that did not come.
 pub(super) const SILENT: u32 = 1;
 
-/// Demerits of an answer that does not verify, as one that is late or on another branch may not.
+/// Demerits of an answer that does not verify, though the question left no room for another branch.
 pub(super) const REFUTED: u32 = 8;
 
 /// Demerits of an answer that no honest upstream gives.
@@ -51,6 +51,8 @@ pub struct Record {
     /// The newest evidence, oldest first.
     pub evidence: VecDeque<Evidence>,
     good: u32,
+    /// The part of the demerits that came of answers which do not verify.
+    wrong: u32,
 }
 
 impl Record {
@@ -65,7 +67,14 @@ impl Record {
         self.good = self.good.saturating_add(1);
         if self.good >= REDEMPTION {
             (self.good, self.demerits) = (0, self.demerits.saturating_sub(1));
+            self.wrong = self.wrong.saturating_sub(1);
         }
+    }
+
+    /// Whether so many answers did not verify that the next ones are not worth asking for. What was missing, late or
+    /// about another branch does not count, however often: honest upstreams give such answers.
+    pub(super) fn is_dishonest(&self) -> bool {
+        self.wrong >= LIE.saturating_mul(2)
     }
 
     /// An answer was missing, late or wrong.
@@ -74,6 +83,9 @@ impl Record {
         self.in_row = self.in_row.saturating_add(1);
         self.lies = self.lies.saturating_add(u32::from(lie));
         self.demerits = self.demerits.saturating_add(weight).min(MAX_DEMERITS);
+        if weight >= REFUTED {
+            self.wrong = self.wrong.saturating_add(weight).min(MAX_DEMERITS);
+        }
         if self.evidence.back().is_some_and(|last| last.call == call && last.rule == rule) {
             return;
         }

@@ -114,6 +114,10 @@ pub enum Cause {
     /// The answer does not prove the fact: the rule that failed, in words.
     #[error("{0}")]
     Refuted(String),
+    /// The answer does not prove the fact, but the question did not name the block by its hash: an honest upstream on
+    /// another branch answers about its own block.
+    #[error("{0} (asked without a block hash, the upstream may have answered about another branch)")]
+    OtherBranch(String),
     /// The upstream proves presence only, and this may be absent.
     #[error("{0} (the upstream gives no proofs of absence)")]
     NoAbsence(String),
@@ -136,7 +140,7 @@ impl Wanted {
                     0 => ("eth_getProof", number),
                     1 => ("rsk_getProof", number),
                     // The upstream may have another block at that height.
-                    2 => ("eth_getProof", block.hash.to_string()),
+                    BY_HASH_PROOF => ("eth_getProof", block.hash.to_string()),
                     _ => return None,
                 };
                 let keys: Vec<String> = slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
@@ -146,6 +150,27 @@ impl Wanted {
             Self::Witness { method, params, .. } => {
                 (attempt == 0).then(|| vec![UpstreamCall::new(method, params.clone())])
             }
+        }
+    }
+
+    /// The block that is asked about, if it is known.
+    pub(super) fn block(&self) -> Option<&BlockRef> {
+        match self {
+            Self::One(Fact::Header(_) | Fact::Location(_)) => None,
+            Self::One(
+                Fact::Body(block) | Fact::Uncles(block, _) | Fact::Receipts(block) | Fact::State(block, _),
+            )
+            | Self::Proof { block, .. }
+            | Self::Witness { block, .. } => Some(block),
+        }
+    }
+
+    /// The way of asking that names the block by its hash, which is the last one, where there are others.
+    fn by_hash(&self) -> Option<usize> {
+        match self {
+            Self::Proof { .. } => Some(BY_HASH_PROOF),
+            Self::One(Fact::Body(_) | Fact::State(..)) => Some(BY_HASH),
+            _ => None,
         }
     }
 }
@@ -161,6 +186,12 @@ impl fmt::Display for Wanted {
         }
     }
 }
+
+/// The way to ask for a proof that names the block by its hash.
+const BY_HASH_PROOF: usize = 2;
+
+/// The way to ask for a body, or for bytes of state, that names the block by its hash.
+const BY_HASH: usize = 1;
 
 /// The last way to ask for uncles: raw, since JSON hides how many uncles an uncle states.
 pub(super) const RAW_UNCLES: usize = 3;
@@ -182,7 +213,7 @@ fn fact_questions(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<Ups
             Some(vec![raw_by_hash(hash), block])
         }
         (Fact::Body(block), 0) => one("eth_getBlockByNumber", format!(r#"["{:#x}",true]"#, block.number)),
-        (Fact::Body(block), 1) => one("eth_getBlockByHash", format!(r#"["{}",true]"#, block.hash)),
+        (Fact::Body(block), BY_HASH) => one("eth_getBlockByHash", format!(r#"["{}",true]"#, block.hash)),
         (Fact::Location(hash), 0) => one("eth_getTransactionReceipt", format!(r#"["{hash}"]"#)),
         (Fact::Location(hash), 1) => one("eth_getTransactionByHash", format!(r#"["{hash}"]"#)),
         (Fact::Uncles(block, count), attempt) => uncle_questions(block, *count, attempt, parts),
@@ -223,17 +254,19 @@ fn uncle_questions(
 
 /// Single pieces of state that no proof carries: the bytes behind a hash.
 fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Vec<UpstreamCall>> {
-    let number = block.number;
-    match (key, attempt) {
-        (StateKey::Code(address), 0) => {
-            Some(vec![UpstreamCall::new("eth_getCode", format!(r#"["{address:#x}","{number:#x}"]"#))])
+    let at = match attempt {
+        0 => format!(r#""{:#x}""#, block.number),
+        BY_HASH => format!(r#"{{"blockHash":"{}"}}"#, block.hash),
+        _ => return None,
+    };
+    let (method, params) = match key {
+        StateKey::Code(address) => ("eth_getCode", format!(r#"["{address:#x}",{at}]"#)),
+        StateKey::StorageBytes(address, slot) => {
+            ("rsk_getStorageBytesAt", format!(r#"["{address:#x}","{slot:#x}",{at}]"#))
         }
-        (StateKey::StorageBytes(address, slot), 0) => {
-            let params = format!(r#"["{address:#x}","{slot:#x}","{number:#x}"]"#);
-            Some(vec![UpstreamCall::new("rsk_getStorageBytesAt", params)])
-        }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(vec![UpstreamCall::new(method, params)])
 }
 
 /// A task under way.
@@ -244,6 +277,8 @@ pub struct Task {
     /// Which upstream is asked, by number.
     pub upstream: usize,
     attempt: usize,
+    /// Ask by the block's hash first: by its number most upstreams answer about another block.
+    by_hash: bool,
     calls: Vec<UpstreamCall>,
     answers: Vec<Option<Answer>>,
     failures: Vec<AttemptFailure>,
@@ -252,9 +287,51 @@ pub struct Task {
 impl Task {
     /// A task at its first attempt.
     pub fn new(wanted: Wanted, parts: &[B256]) -> Self {
-        let calls = wanted.questions(0, parts).unwrap_or_default();
-        let answers = calls.iter().map(|_| None).collect();
-        Self { wanted, upstream: 0, attempt: 0, calls, answers, failures: Vec::new() }
+        Self::ordered(wanted, parts, false)
+    }
+
+    /// The same; `by_hash` is for a block off the chain, which is asked for by its hash before its number.
+    pub(super) fn ordered(wanted: Wanted, parts: &[B256], by_hash: bool) -> Self {
+        let (answers, failures) = (Vec::new(), Vec::new());
+        let mut task =
+            Self { wanted, upstream: 0, attempt: 0, by_hash, calls: Vec::new(), answers, failures };
+        task.ask(parts);
+        task
+    }
+
+    /// The same task from its first attempt on, for another upstream.
+    pub(super) fn for_upstream(self, upstream: usize, parts: &[B256]) -> Self {
+        Self { upstream, ..Self::ordered(self.wanted, parts, self.by_hash) }
+    }
+
+    /// Takes up the questions of the present attempt; whether there are any.
+    fn ask(&mut self, parts: &[B256]) -> bool {
+        let Some(calls) = self.wanted.questions(self.way(), parts) else { return false };
+        self.answers = calls.iter().map(|_| None).collect();
+        self.calls = calls;
+        true
+    }
+
+    /// Which way of asking the present attempt is.
+    fn way(&self) -> usize {
+        match (self.by_hash, self.wanted.by_hash(), self.attempt) {
+            (true, Some(last), 0) => last,
+            (true, Some(last), attempt) if attempt <= last => attempt.saturating_sub(1),
+            (_, _, attempt) => attempt,
+        }
+    }
+
+    /// What is wrong with the answers, seen from who gave them: where the block was not named by its hash, an answer
+    /// about another branch is no fault.
+    pub(super) fn blame(&self, cause: Cause) -> Cause {
+        let by_number = self.wanted.by_hash().is_some_and(|way| way != self.way());
+        match cause {
+            // A transaction may be in another block of another branch.
+            Cause::Refuted(rule) if by_number || matches!(self.wanted, Wanted::One(Fact::Receipts(_))) => {
+                Cause::OtherBranch(rule)
+            }
+            cause => cause,
+        }
     }
 
     /// The questions of the present attempt.
@@ -307,16 +384,9 @@ impl Task {
         let silent = self.silence().is_some();
         self.failures.push(AttemptFailure { upstream: self.upstream, method, cause });
         self.attempt = self.attempt.saturating_add(1);
-        match self.wanted.questions(self.attempt, parts) {
-            Some(calls) if !silent => {
-                self.answers = calls.iter().map(|_| None).collect();
-                self.calls = calls;
-                Ok(())
-            }
-            _ => Err(FactFailure {
-                wanted: format!("{}", self.wanted),
-                attempts: core::mem::take(&mut self.failures),
-            }),
+        if !silent && self.ask(parts) {
+            return Ok(());
         }
+        Err(FactFailure { wanted: format!("{}", self.wanted), attempts: core::mem::take(&mut self.failures) })
     }
 }

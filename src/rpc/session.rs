@@ -312,7 +312,7 @@ impl Session {
         let ahead = core::mem::take(&mut self.ahead);
         self.guessed.extend(ahead.iter().filter(|fact| !lacking.contains(fact)).copied());
         wanted.extend(ahead);
-        for task in plan::tasks(&wanted, &Known::new(&self.own, cache)) {
+        for task in plan::tasks(&wanted, &Known::new(&self.own, cache), &self.pin) {
             let errand = Errand::new(task, &self.pin.roster);
             // A task without a question (receipts of a block without transactions) is complete as it is.
             if errand.task.calls().is_empty() {

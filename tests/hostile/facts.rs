@@ -1,10 +1,11 @@
 //! Lies about transactions, receipts, logs and state.
 
+use rootlight::light::UpstreamCall;
 use serde_json::{json, Value};
 
 use crate::{
     actor::{Actor, Trick},
-    chains::side_block,
+    chains::{side_block, side_branch},
     recording,
     support::upstream::Recording,
     world::World,
@@ -306,7 +307,49 @@ fn wrong_proofs_are_written_down() {
         assert!(world.sync(LIMIT));
         world.call("eth_getBalance", &json!([COW, "0x7a"])).unwrap_err();
         let state = world.client.sync().upstreams().remove(0);
-        assert!(state.record.demerits >= 8 && state.can.absence.is_none(), "{trick:?} {state:?}");
+        assert!(state.record.demerits > 0 && state.can.absence.is_none(), "{trick:?} {state:?}");
+        let told = |rule: &str| rule.contains("about another branch");
+        assert!(state.record.evidence.iter().any(|evidence| told(&evidence.rule)), "{trick:?} {state:?}");
         assert!(state.record.evidence.iter().all(|evidence| !evidence.lie), "it may be on another branch");
     }
+}
+
+/// An honest upstream whose branch has another block at a height proves the state of its own block where it is asked by
+/// number. However often it does, it is not taken for a liar: it is still asked for what another one withholds.
+#[test]
+fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
+    let (Some(main), Some(mut side)) = (recording(160), side_branch()) else { return };
+    // For the state of its own block.
+    let proof = |number: &str| UpstreamCall::new("eth_getProof", json!([COW, [], number]).to_string());
+    let own: Value = serde_json::from_str(&main.answer(&proof("0x7a")).unwrap()).unwrap();
+    side.replace("eth_getProof", &json!([COW, [], "0x9b"]), &own);
+    let withhold =
+        Trick::Withhold(&["eth_getProof", "eth_getTransactionReceipt", "eth_getTransactionByHash"]);
+    let mut world = World::regtest(vec![Actor::new(&main, withhold), Actor::new(&side, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    world.run(10_000);
+    for _ in 0..10 {
+        world.call("eth_getBalance", &json!([COW, "0x9b"])).unwrap_err();
+    }
+    assert!(world.actors[1].asked.contains(&proof("0x9b")), "it was asked by number");
+    assert!(world.lies(1).is_empty() && !world.is_resting(1), "{:?}", world.lies(1));
+    let found = world.call("eth_getTransactionReceipt", &json!([TRANSACTION])).unwrap();
+    assert!(found["blockHash"].is_string(), "{found}");
+}
+
+/// What is about a block off the chain is asked for by the block's hash first.
+#[test]
+fn blocks_off_the_chain_are_asked_for_by_their_hashes() {
+    let (Some(main), Some(side)) = (recording(160), side_block()) else { return };
+    let hash = side["hash"].as_str().unwrap();
+    let mut world = World::regtest(vec![Actor::new(&main, Trick::Honest)]);
+    assert!(world.sync(LIMIT));
+    world.run(10_000);
+    let block = world.call("eth_getBlockByHash", &json!([hash, true])).unwrap();
+    assert_eq!(block["transactions"], side["transactions"]);
+    assert_eq!(world.client.sync().upstreams().remove(0).record.demerits, 0);
+    world.call("eth_getBalance", &json!([COW, { "blockHash": hash }])).ok();
+    let proofs = world.actors[0].asked.iter().filter(|call| call.method == "eth_getProof");
+    let params: Vec<&str> = proofs.map(|call| call.params.as_str()).collect();
+    assert!(params.first().is_some_and(|first| first.contains(hash)), "{params:?}");
 }

@@ -216,15 +216,18 @@ impl Sync {
                     continue;
                 }
                 Err(cause @ Cause::Refuted(_)) => {
-                    // By hash there is one true answer; by number it may be that of another branch.
+                    // A block's hash has one block behind it. An object of a transaction may hide part of it.
                     let by_hash = call.method.contains("ByHash") && !call.method.contains("Transaction");
                     (format!("{cause}"), if by_hash { LIE } else { REFUTED })
                 }
                 Err(cause) => (format!("{cause}"), SILENT),
             };
             peer.record.bad(self.now, call, rule.clone(), weight);
-            let dishonest = weight >= REFUTED && peer.record.demerits >= LIE.saturating_mul(2);
-            if dishonest && !peer.is_resting() && self.healthy().len() > 1 {
+            if weight >= REFUTED
+                && peer.record.is_dishonest()
+                && !peer.is_resting()
+                && self.healthy().len() > 1
+            {
                 let fault = SyncFault { number: self.head_number(), cause: SyncCause::Dishonest(rule) };
                 self.rest(upstream, fault);
             }

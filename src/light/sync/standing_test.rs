@@ -154,7 +154,8 @@ fn what_an_upstream_can_do_is_found_out() {
     assert_eq!(can(&one).witness, Some(true), "only not of this");
 }
 
-/// By hash there is one true answer; by number, or of where a transaction is, there may be several.
+/// A block's hash has one block behind it. Other refuted answers are faults too, but no proof of a lie; answers about
+/// another branch are neither.
 #[test]
 fn a_lie_is_what_no_honest_upstream_says() {
     for (method, lies, demerits) in [
@@ -169,9 +170,11 @@ fn a_lie_is_what_no_honest_upstream_says() {
         let record = &one.peers[0].record;
         assert_eq!((record.lies, record.demerits), (lies, demerits), "{method}");
     }
-    let mut one = sync(1);
-    observe(&mut one, "eth_getProof", Err(Cause::Withheld));
-    assert_eq!((one.peers[0].record.lies, one.peers[0].record.demerits), (0, 1));
+    for cause in [Cause::Withheld, Cause::OtherBranch("wrong".into())] {
+        let mut one = sync(1);
+        observe(&mut one, "eth_getProof", Err(cause));
+        assert_eq!((one.peers[0].record.lies, one.peers[0].record.demerits), (0, 1));
+    }
 }
 
 #[test]
@@ -187,10 +190,16 @@ fn whoever_is_refuted_again_and_again_is_left_alone() {
     three.now.millis += 1_000;
     observe(&mut three, "eth_getProof", Err(refuted()));
     assert!(matches!(three.peers[0].phase, Phase::Resting(same, _) if same == until));
-    // Silence alone is never that; and without another one there is nobody else to ask.
-    let mut two = sync(2);
-    (0..200).for_each(|_| observe(&mut two, "eth_getProof", Err(Cause::Withheld)));
-    assert!(!two.peers[0].is_resting());
+    // Silence, or answers about another branch, are never that, nor do they add to what is; and without another one
+    // there is nobody else to ask.
+    for cause in [Cause::Withheld, Cause::OtherBranch("wrong".into())] {
+        let mut two = sync(2);
+        (0..200).for_each(|_| observe(&mut two, "eth_getProof", Err(cause.clone())));
+        (0..3).for_each(|_| observe(&mut two, "eth_getProof", Err(refuted())));
+        assert!(!two.peers[0].is_resting());
+        observe(&mut two, "eth_getProof", Err(refuted()));
+        assert!(two.peers[0].is_resting());
+    }
     let mut one = sync(1);
     (0..20).for_each(|_| observe(&mut one, "eth_getProof", Err(refuted())));
     assert!(!one.peers[0].is_resting());
