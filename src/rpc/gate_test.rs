@@ -331,6 +331,26 @@ fn a_call_on_a_side_block_reads_its_own_ancestors() {
     assert_ne!(answer["result"], json!(canonical.0.hash()));
 }
 
+/// An upstream that shows all it has at one turn gains nothing for the height that it announces at the next one.
+#[test]
+fn a_height_counts_as_far_as_headers_were_shown() {
+    let (mut mined, mut client, _) = world(Identity::default());
+    for round in 1..5_u64 {
+        mined.boast = 0;
+        mined.follow_at(&mut client, round * 1_000_000);
+        mined.follow_at(&mut client, round * 1_000_000 + 500_000);
+        mined.boast = 1 << 62;
+        let now = Now { millis: round * 1_000_000 + 900_000, ..mined.now() };
+        let crate::light::SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("due") };
+        assert_eq!(calls[0].method, "eth_blockNumber");
+        let answers = calls.iter().map(|call| mined.answer(call)).collect();
+        client.sync_feed(0, answers, now);
+        // The headers are kept back until the time limit.
+        assert_eq!(client.sync().announced(), START + 20, "round {round}");
+        assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false, "round {round}");
+    }
+}
+
 /// Nobody is asked what is not there to be asked.
 #[test]
 fn a_height_that_is_only_announced_counts_for_little() {

@@ -179,7 +179,6 @@ impl Sync {
         if let Some(peer) = self.peers.get_mut(upstream) {
             peer.rewind = FIRST_REWIND;
             peer.at_end |= ended;
-            peer.boasts &= !ended;
         }
         if ended {
             self.drop_lease(upstream);

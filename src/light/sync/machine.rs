@@ -157,12 +157,18 @@ impl Sync {
         self.checkpoint.number
     }
 
-    /// The highest block that an upstream in good standing announces. Once the head was reached, only those count that
-    /// have shown all they announced at their last turn.
+    /// The highest block that an upstream in good standing announces. A height alone costs nothing: once the head was
+    /// reached, it counts only up to the newest verified header that came from the same upstream.
     pub fn announced(&self) -> u64 {
-        let counts = |peer: &&Peer| !(peer.is_resting() || self.synced_once && peer.boasts);
-        let healthy = self.peers.iter().filter(counts);
-        healthy.filter_map(|peer| peer.announced).max().unwrap_or(0)
+        let most = |peer: &Peer| if self.synced_once { self.shown(peer) } else { u64::MAX };
+        let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
+        healthy.filter_map(|peer| Some(peer.announced?.min(most(peer)))).max().unwrap_or(0)
+    }
+
+    /// The height of the newest header that was taken from an upstream; 0 where there is none.
+    fn shown(&self, peer: &Peer) -> u64 {
+        let newest = peer.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
+        newest.map_or(0, |header| header.number)
     }
 
     /// Whether the head has been reached at least once.

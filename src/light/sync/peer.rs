@@ -22,8 +22,6 @@ pub(super) struct Peer {
     pub(super) no_uncles: bool,
     /// The height it announced last.
     pub(super) announced: Option<u64>,
-    /// It has not shown all that it announced: a height alone costs nothing.
-    pub(super) boasts: bool,
     /// Whether all it has was seen at its last turn.
     pub(super) at_end: bool,
     /// The newest header taken from it, on whichever branch.
@@ -84,7 +82,6 @@ impl Peer {
             can: Capabilities::default(),
             no_uncles: false,
             announced: None,
-            boasts: true,
             at_end: false,
             cursor: 0,
             at: None,

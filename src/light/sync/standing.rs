@@ -95,7 +95,7 @@ impl Sync {
             self.peers.get(*index).map(|peer| {
                 let behind = peer.announced.is_none_or(|own| own.saturating_add(LAG) < best);
                 let unable = peer.can.proofs == Some(false);
-                (behind, peer.record.lies, unable, peer.record.demerits / 4, peer.record.latency / 64)
+                (peer.record.lies, behind, unable, peer.record.demerits / 4, peer.record.latency / 64)
             })
         };
         let mut order: Vec<usize> = (0..self.peers.len()).collect();
@@ -143,7 +143,7 @@ impl Sync {
         };
         let by_work = self.is_by_work();
         let Some(peer) = self.peers.get_mut(upstream) else { return };
-        (peer.at_end, peer.boasts) = (false, true);
+        peer.at_end = false;
         let doublings = peer.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
         // Others can do without a liar for long; one that is needed is tried again soon.

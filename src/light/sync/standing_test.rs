@@ -100,6 +100,8 @@ fn the_best_are_asked_first() {
     assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 3)), [2, 0, 1]);
     assert_eq!(first(&|sync| sync.peers[0].announced = None), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].record.lies = 1), [1, 2, 0]);
+    let boast = |sync: &mut Sync| (sync.peers[0].record.lies, sync.peers[0].announced) = (1, Some(1 << 63));
+    assert_eq!(first(&boast), [1, 2, 0], "no height makes up for a lie");
     assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(false)), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(true)), [0, 1, 2]);
     assert_eq!(first(&|sync| sync.peers[0].record.demerits = 4), [1, 2, 0]);
