@@ -9,6 +9,7 @@ use super::{
 use crate::{
     consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
     light::{
+        fact::BlockRef,
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
         header_window::{Found, HeaderWindow, WindowError},
@@ -215,8 +216,9 @@ impl Sync {
                     Change::Reorganised(change) => self.touch(change.ancestor.number.saturating_add(1)),
                     Change::Known | Change::Side => {}
                 }
-                if inserted.change != Change::Known && inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
-                    self.expect_uncles(upstream, &inserted.header, found.uncles);
+                if inserted.header.uncles_hash != EMPTY_UNCLES_HASH {
+                    let known = inserted.change == Change::Known;
+                    self.expect_uncles(upstream, &inserted.header, found.uncles, known);
                 }
                 Ok(())
             }
@@ -225,9 +227,21 @@ impl Sync {
         }
     }
 
-    fn expect_uncles(&mut self, upstream: usize, header: &VerifiedHeader, uncles: Option<Vec<Header>>) {
-        self.backlog.add(header);
-        if let Some(uncles) = uncles {
+    /// Takes the uncles that came with a header, or has them asked for. With a header that others have shown before, they
+    /// may be what those left out.
+    fn expect_uncles(
+        &mut self,
+        upstream: usize,
+        header: &VerifiedHeader,
+        uncles: Option<Vec<Header>>,
+        known: bool,
+    ) {
+        if !known {
+            self.backlog.add(header);
+        }
+        let block = BlockRef { number: header.number, hash: header.hash() };
+        let wanted = |uncles: &Vec<Header>| !known || !uncles.is_empty() && self.backlog.wants(&block);
+        if let Some(uncles) = uncles.filter(wanted) {
             self.offer_uncles(upstream, header, uncles);
         }
     }

@@ -4,11 +4,11 @@ use alloc::{format, vec::Vec};
 
 use super::{
     machine::Sync,
-    peer::{Phase, Work},
+    peer::{Peer, Phase, Work},
     standing::LEASE_POLL,
 };
 use crate::{
-    consensus::{ChainError, UncleError, VerifiedHeader, VerifiedUncles},
+    consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedHeader, VerifiedUncles},
     light::{
         fact::{BlockRef, Fact},
         fault::{SyncCause, SyncFault},
@@ -26,11 +26,12 @@ const MOST_BLOCKS: usize = 64;
 impl Sync {
     /// Open uncles for this upstream to fetch; it is not asked again for what it has no method for.
     pub(super) fn uncle_tasks(&mut self, upstream: usize) -> Vec<Task> {
+        let shown = newest_shown(&self.peers, self.chain.as_ref());
         if self.peers.get(upstream).is_some_and(|peer| peer.no_uncles) {
-            self.backlog.refuse_all(upstream);
+            self.backlog.refuse_all(upstream, &shown);
         }
         let height = self.peers.get(upstream).and_then(|peer| peer.announced).unwrap_or(u64::MAX);
-        let blocks = self.backlog.take(upstream, height, MOST_BLOCKS);
+        let blocks = self.backlog.take(upstream, height, MOST_BLOCKS, &shown);
         let wanted = blocks.into_iter().map(|(block, count)| Wanted::One(Fact::Uncles(block, count)));
         wanted.map(|wanted| Task::new(wanted, &[])).collect()
     }
@@ -73,7 +74,7 @@ impl Sync {
                 Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
                 Err(cause) if is_unknown(&cause) && task.last_cause().is_some_and(is_unknown) => {
                     // Neither by hash nor by number: the last attempt would only repeat that.
-                    self.backlog.refuse(&block, upstream);
+                    self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
                     if let Some(peer) = self.peers.get_mut(upstream) {
                         peer.no_uncles = true;
                     }
@@ -94,7 +95,7 @@ impl Sync {
         block: &BlockRef,
         failure: &FactFailure,
     ) -> Result<(), SyncFault> {
-        self.backlog.refuse(block, upstream);
+        self.backlog.refuse(block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
         if !failure.attempts.iter().any(|attempt| matches!(attempt.cause, Cause::Refuted(_))) {
             return Ok(());
         }
@@ -130,7 +131,13 @@ impl Sync {
         let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.announced);
         let healthy = self.healthy().into_iter().map(|peer| (peer, height(peer).unwrap_or(u64::MAX)));
         let healthy: Vec<(usize, u64)> = healthy.collect();
-        while let Some((block, upstream, uncles)) = self.backlog.next_ready(&healthy) {
+        self.backlog.tick(self.now.unix);
+        loop {
+            let next = {
+                let shown = newest_shown(&self.peers, self.chain.as_ref());
+                self.backlog.next_ready(&healthy, &shown)
+            };
+            let Some((block, upstream, uncles)) = next else { return };
             let Some(chain) = &mut self.chain else { return };
             // Not countable (too close to the checkpoint) or against the rules, their work does not count. Whoever showed
             // them showed what the header commits to: a rule that they break is its miner's fault.
@@ -141,12 +148,29 @@ impl Sync {
                         block.number.min(change.ancestor.number.saturating_add(1))
                     }));
                 }
-                Err(ChainError::Uncles { error: UncleError::EarlierUncles { .. }, .. }) => {
-                    self.backlog.wait(block, upstream, uncles);
-                }
+                Err(ChainError::Uncles { error, .. }) => match error {
+                    UncleError::EarlierUncles { .. } => self.backlog.wait(block, upstream, uncles, None),
+                    // Ahead of our clock: as a header would, it waits, and so do the lists that rest on it.
+                    UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
+                        self.backlog.wait(block, upstream, uncles, Some(time.saturating_sub(bound)));
+                    }
+                    _ => {}
+                },
                 Err(_) => {}
             }
         }
+    }
+}
+
+/// What upstreams have shown, as the backlog asks for it.
+fn newest_shown<'a>(
+    peers: &'a [Peer],
+    chain: Option<&'a HeaderChain>,
+) -> impl Fn(usize, &BlockRef) -> Option<u64> + 'a {
+    move |upstream, block| {
+        let (at, view) = (peers.get(upstream)?.at?, chain?.view());
+        let holds = view.ancestor(&at, block.number)?.hash() == block.hash;
+        view.by_hash(&at).filter(|_| holds).map(|newest| newest.number)
     }
 }
 
