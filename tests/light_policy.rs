@@ -102,9 +102,56 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
         // What is proven needs no vote and no mark.
         let block = light.send("eth_getBlockByNumber", &json!(["0x5", true]));
         assert!(block["result"].is_object() && block.get("level").is_none(), "{block}");
-        // All are asked about the same block, whatever their heads are.
+        // All are asked about the same block, whatever their heads and branches are.
         let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance");
-        assert!(asked.is_none_or(|call| call.params.contains("\"0xf\"")), "{asked:?}");
+        let head = light.client.sync().chain().unwrap().head().hash().to_string();
+        assert!(asked.is_none_or(|call| call.params.contains(&head)), "{asked:?}");
+    }
+}
+
+/// What upstreams are asked in the same words names no block that each would take for another one.
+#[test]
+fn a_poll_names_the_pinned_block() {
+    let mut dev = dev();
+    // A contract whose constructor writes a log, in block 16.
+    dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": "0x60006000a0", "gas": "0x30d40"}]));
+    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    light.upstream.without.extend(["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]);
+    let chain = light.client.sync().chain().unwrap();
+    let hash = |number: u64| json!(chain.view().by_number(number).unwrap().hash());
+    let (fourth, fifth, head) = (hash(4), hash(5), hash(16));
+    let by_hash = |hash: &Value| json!({ "blockHash": hash, "requireCanonical": "true" });
+    let call = json!({ "to": BOB, "data": "0x" });
+    let cases = [
+        ("eth_getBalance", json!([BOB, "latest"]), json!([BOB, by_hash(&head)])),
+        ("eth_getBalance", json!([BOB, "0x5"]), json!([BOB, by_hash(&fifth)])),
+        ("eth_getBalance", json!([BOB, fifth]), json!([BOB, by_hash(&fifth)])),
+        ("eth_getTransactionCount", json!([BOB]), json!([BOB, by_hash(&head)])),
+        ("eth_getStorageAt", json!([BOB, "0x0", "safe"]), json!([BOB, "0x0", by_hash(&fourth)])),
+        ("eth_call", json!([call, "5"]), json!([call, by_hash(&fifth)])),
+        ("eth_getBlockReceipts", json!(["latest"]), json!(["0x10"])),
+        ("eth_getLogs", json!([{}]), json!([{ "fromBlock": "0x10", "toBlock": "0x10" }])),
+        (
+            "eth_getLogs",
+            json!([{ "toBlock": "0x11", "topics": [] }]),
+            json!([{ "fromBlock": "0x10", "toBlock": "0x11", "topics": [] }]),
+        ),
+        (
+            "eth_getLogs",
+            json!([{ "fromBlock": "SAFE", "toBlock": "latest" }]),
+            json!([{ "fromBlock": "0x4", "toBlock": "0x10" }]),
+        ),
+        ("eth_getLogs", json!([{ "blockHash": head }]), json!([{ "blockHash": head }])),
+    ];
+    for (method, params, expected) in cases {
+        light.upstream.asked.clear();
+        let answer = light.send(method, &params);
+        let asked = light.upstream.asked.iter().find(|call| call.method == method);
+        let asked = asked.map(|call| serde_json::from_str::<Value>(&call.params).unwrap());
+        assert_eq!(asked, Some(expected), "{method} {params} {answer}");
+        // An upstream without receipts has no logs either.
+        let told = answer["level"] == "unproven" || method == "eth_getLogs";
+        assert!(told, "{method} {params} {answer}");
     }
 }
 

@@ -396,7 +396,7 @@ fn runs_end_when_their_time_is_up() {
     ] {
         let mut light = stage.light(&[]);
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let mut session = light.client.open(message.as_bytes());
+        let mut session = light.client.open(message.as_bytes(), Now::default());
         let answer: Value = loop {
             match light.client.step(&mut session, &|| true) {
                 Step::Done(reply) => break serde_json::from_str(&reply.unwrap().body).unwrap(),

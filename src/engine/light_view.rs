@@ -268,7 +268,7 @@ impl View for LightView<'_> {
                 return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));
             }
             Err(other) => return Err(other),
-            Ok(_) => return Err(Stop::Refused(Refusal::Abandoned(block))),
+            Ok(_) => return Err(Stop::Refused(Refusal::Abandoned { transaction, block })),
         };
         let body = self.body(&header)?;
         match body.position(&transaction) {

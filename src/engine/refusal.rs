@@ -80,9 +80,17 @@ pub enum Refusal {
         /// Height of the oldest header held.
         lowest: u64,
     },
-    /// The block left the chain while the question was being answered.
-    #[error("Resource unavailable: {0} left the chain while it was read; ask again")]
-    Abandoned(BlockRef),
+    /// An upstream names a block that is not on the verified chain.
+    #[error(
+        "Resource unavailable: transaction {transaction} is said to be in {block}, which is not on the verified \
+         chain; ask again"
+    )]
+    Abandoned {
+        /// The transaction asked for.
+        transaction: B256,
+        /// The block named.
+        block: BlockRef,
+    },
     /// A run asked for more rounds of facts than one question may have.
     #[error("Limit exceeded: the answer needs more than {rounds} rounds of proofs")]
     TooManyRounds {

@@ -8,8 +8,8 @@ use alloc::{format, vec::Vec};
 use super::{pin::Pin, store::Known, task::Cause};
 use crate::types::{SealedHeader, B256};
 
-/// Most headers between a block that is asked for by hash and the held chain. Each costs a question; real forks are a few
-/// blocks long, and uncles reach 7 generations back.
+/// Most headers that lead from the held chain to a block asked for by hash, its own included. Each costs a question;
+/// real forks are a few blocks long, and uncles reach 7 generations back.
 pub const MAX_BRANCH: usize = 16;
 
 /// How far a block is from the held chain.

@@ -6,6 +6,7 @@ use super::{
     fault::SyncCause,
     header_batch::decode_headers,
     prove,
+    task::Cause,
     upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
@@ -231,6 +232,7 @@ impl Slot {
             Some(Err(failure)) => Err(SyncCause::Call(failure.clone())),
             None => Err(SyncCause::Missing),
         };
+        let object = usize::from(self.form >= 2);
         let header = if self.form < 2 {
             prove::header(text(0)?, None, network).map_err(|error| match error {
                 JsonError::Hash { .. } => SyncCause::Hidden(error.to_string()),
@@ -242,6 +244,12 @@ impl Slot {
         };
         if header.number != self.number {
             return Err(SyncCause::OtherBlock { asked: self.number, got: header.number });
+        }
+        // A light client shows no proof of work that it has not checked, and says so. That is no lie.
+        if header.coinbase_tx.is_empty() && header.number > 0 {
+            if let Err(Cause::Hidden(rule)) = prove::work(&header, text(object)?, network) {
+                return Err(SyncCause::Hidden(rule));
+            }
         }
         Ok(header)
     }

@@ -6,6 +6,7 @@ use core::str::FromStr;
 use thiserror::Error;
 
 use super::{
+    clock::Now,
     fault::SyncFault,
     floor::LowWork,
     meter::Progress,
@@ -66,9 +67,9 @@ impl FromStr for Unproven {
 }
 
 /// Age of the head in seconds. Networks without rules for times have no age of blocks either.
-fn age(sync: &Sync) -> Option<u64> {
+fn age(sync: &Sync, now: Now) -> Option<u64> {
     let head = sync.chain()?.head();
-    let age = sync.now().unix.checked_sub(head.timestamp);
+    let age = now.unix.checked_sub(head.timestamp);
     age.filter(|_| sync.network().params.future_bound > 0)
 }
 
@@ -105,8 +106,9 @@ const STALE: u64 = 300;
 pub const MAX_AGE: u64 = 3_600;
 
 impl Pin {
-    /// Pins the present head of a synchronization machine.
-    pub fn new(sync: &Sync, identity: Arc<Identity>) -> Self {
+    /// Pins the present head of a synchronization machine for a question that comes now. The moment is the question's
+    /// own: synchronization may have waited for an upstream, or the machine slept, since it was told one.
+    pub fn new(sync: &Sync, identity: Arc<Identity>, now: Now) -> Self {
         Self {
             network: sync.network().clone(),
             identity,
@@ -117,13 +119,13 @@ impl Pin {
             start: sync.start(),
             by_work: sync.is_by_work(),
             announced: sync.announced(),
-            now: sync.now().unix,
+            now: now.unix,
             roster: sync.roster(),
             checkpoint: *sync.checkpoint(),
             progress: sync.progress(),
             low_work: sync.low_work().copied(),
             states: sync.upstreams(),
-            age: age(sync),
+            age: age(sync, now),
             to_prove: sync.unproven().map_or(0, |number| number.saturating_sub(sync.start())),
         }
     }

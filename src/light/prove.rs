@@ -15,7 +15,7 @@ use super::{
     upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
-    consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     state::{keys, StateKey},
     trie::{self, verify_multiproof},
     types::{json, Header, HeaderError, Receipt, SealedHeader},
@@ -29,7 +29,7 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
     let mut facts = FactStore::default();
     match &task.wanted {
         Wanted::One(Fact::Header(hash)) => {
-            let header = unheld_header(task, *hash, pin.network())?;
+            let header = unheld_header(task, *hash, pin)?;
             facts.headers.insert(*hash, header.map(Arc::new));
         }
         Wanted::One(Fact::Body(block)) => {
@@ -45,7 +45,8 @@ pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Caus
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
         Wanted::One(Fact::Location(hash)) => {
-            let place = location(task, *hash, pin.network().chain_id)?;
+            let head = pin.chain().map_or(0, |chain| chain.head().number);
+            let place = location(task, *hash, head, pin.network().chain_id)?;
             facts.locations.insert(*hash, Arc::new(place));
         }
         Wanted::One(Fact::State(block, key)) => {
@@ -135,29 +136,55 @@ pub fn raw_header(raw: &str, block: &str, network: &Network) -> Result<SealedHea
     let raw = hex_text(raw)?;
     let block: MergedMiningFields = serde_json::from_str(block)?;
     let mut header = Header::decode(&raw, &|number| network.header_shape(number))?;
-    header.merkle_proof = decode_hex(&block.bitcoin_merged_mining_merkle_proof)?;
-    header.coinbase_tx = decode_hex(&block.bitcoin_merged_mining_coinbase_transaction)?;
+    let shown = |field: Option<String>| field.map_or(Ok(Bytes::new()), |text| decode_hex(&text));
+    header.merkle_proof = shown(block.bitcoin_merged_mining_merkle_proof)?;
+    header.coinbase_tx = shown(block.bitcoin_merged_mining_coinbase_transaction)?;
     Ok(header.seal())
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MergedMiningFields {
-    bitcoin_merged_mining_merkle_proof: String,
-    bitcoin_merged_mining_coinbase_transaction: String,
+    bitcoin_merged_mining_merkle_proof: Option<String>,
+    bitcoin_merged_mining_coinbase_transaction: Option<String>,
 }
 
-/// A header that the chain does not hold: the preimage of the hash. What it is worth is seen when it is connected to the
-/// chain.
-fn unheld_header(task: &Task, hash: B256, network: &Network) -> Result<Option<SealedHeader>, Cause> {
-    if let (RAW_HEADER, [call, ..], Some(object)) = (task.attempt(), task.calls(), task.answers().nth(1)) {
-        return raw_of(call, first_answer(task)?, object, network).map(Some);
+/// Whether a header shown as this block object has its proof of work. The block's hash covers neither Merkle proof nor
+/// coinbase (RSKIP-92), so that anybody can show a header of the right hash without its work.
+///
+/// # Errors
+/// [`Cause::Hidden`] where the object shows `null` for them, as a light client does that has not checked them (yet), and
+/// [`Cause::Refuted`] where what it shows is wrong.
+pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<(), Cause> {
+    let Err(error) = VerifiedHeader::alone(Candidate::from(header.clone()), network) else { return Ok(()) };
+    let shown = serde_json::from_str::<MergedMiningFields>(object);
+    match shown.is_ok_and(|shown| shown.bitcoin_merged_mining_merkle_proof.is_none()) {
+        true => Err(Cause::Hidden(error.to_string())),
+        false => Err(refuted(error)),
     }
-    let raw = first(task)?;
-    if is_null(raw) {
-        return Ok(None);
+}
+
+/// A header that the chain does not hold, with its proof of work: the difficulty, which it states itself, is looked at
+/// when it is connected to the chain. Below the chain only its ancestors can be connected, and they need none: the
+/// chain's own hashes lead to them.
+fn unheld_header(task: &Task, hash: B256, pin: &Pin) -> Result<Option<SealedHeader>, Cause> {
+    let network = pin.network();
+    let (found, object) = match (task.attempt(), task.calls(), task.answers().nth(1)) {
+        (RAW_HEADER, [call, ..], Some(object)) => {
+            (raw_of(call, first_answer(task)?, object, network)?, text(object)?)
+        }
+        _ => {
+            let raw = first(task)?;
+            if is_null(raw) {
+                return Ok(None);
+            }
+            (header(raw.get(), Some(hash), network).map_err(hidden)?, raw.get())
+        }
+    };
+    if pin.chain().is_some_and(|chain| found.number > chain.lowest()) {
+        work(&found, object, network)?;
     }
-    header(raw.get(), Some(hash), network).map(Some).map_err(hidden)
+    Ok(Some(found))
 }
 
 #[derive(Deserialize)]
@@ -306,8 +333,11 @@ fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
     decode_hex(&text).map_err(refuted)
 }
 
-/// Where a transaction is said to be. "Nowhere" needs both ways of asking to say so.
-pub(super) fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Location, Cause> {
+/// Where a transaction is said to be, up to the pinned head. "Nowhere" needs both ways of asking to say so.
+///
+/// An upstream that is ahead of this client may say that the transaction is in a block above the head: up to the head it
+/// is not mined, so it waits. Like every absence that counts once all upstreams say it.
+pub(super) fn location(task: &Task, hash: B256, head: u64, chain_id: u64) -> Result<Location, Cause> {
     let absent_before = matches!(task.last_cause(), Some(Cause::Denied));
     let raw = match first(task) {
         Err(Cause::Call(CallFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
@@ -316,13 +346,19 @@ pub(super) fn location(task: &Task, hash: B256, chain_id: u64) -> Result<Locatio
     if is_null(raw) {
         return if absent_before { Ok(Location::Unknown) } else { Err(Cause::Denied) };
     }
-    if let Some(place) = json::location_from_json(raw.get()).map_err(refuted)? {
+    let place = json::location_from_json(raw.get()).map_err(refuted)?;
+    let above = place.as_ref().is_some_and(|place| place.block_number > head);
+    if let Some(place) = place.filter(|_| !above) {
         return Ok(Location::Mined(BlockRef { number: place.block_number, hash: place.block_hash }));
     }
     if task.attempt() == 0 {
-        return Err(Cause::Refuted("a receipt without block".into()));
+        return Err(if above { Cause::Denied } else { Cause::Refuted("a receipt without block".into()) });
     }
     let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
+    // REMASC has no signature and never waits: its block makes it.
+    if above && transaction.recover_sender(chain_id).is_err() {
+        return Ok(Location::Unknown);
+    }
     Ok(Location::Pending(Arc::new(transaction)))
 }
 

@@ -96,12 +96,12 @@ fn a_transaction_is_nowhere_when_both_ways_of_asking_say_so() {
         for second in [null, unrecorded] {
             let mut task = Task::new(Wanted::One(Fact::Location(hash)), &[]);
             task.answer(0, first());
-            let cause = location(&task, hash, 33).unwrap_err();
+            let cause = location(&task, hash, 9, 33).unwrap_err();
             let denied = cause == Cause::Denied;
             assert_eq!(denied, first().is_ok(), "one way of asking never decides");
             task.next_attempt(cause, &[]).unwrap();
             task.answer(0, second());
-            assert_eq!(location(&task, hash, 33).is_ok(), denied, "{:?}", location(&task, hash, 33));
+            assert_eq!(location(&task, hash, 9, 33).is_ok(), denied, "{:?}", location(&task, hash, 9, 33));
         }
     }
 }

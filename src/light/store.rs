@@ -261,14 +261,6 @@ impl<'a> Known<'a> {
         next
     }
 
-    /// A transaction that is said to be in this block.
-    pub fn placed_in(&self, block: &BlockRef) -> Option<B256> {
-        let mut places = self.stores().into_iter().flat_map(|s| s.locations.iter());
-        places
-            .find(|(_, place)| matches!(&***place, Location::Mined(at) if at == block))
-            .map(|(hash, _)| *hash)
-    }
-
     /// The place of a transaction.
     pub fn location(&self, transaction: &B256) -> Option<&'a Location> {
         self.stores().into_iter().find_map(|s| s.locations.get(transaction)).map(|place| &**place)
@@ -333,8 +325,7 @@ mod tests {
         assert!(known.location(&hash(0)).is_none());
         assert!(known.location(&hash(1)).is_none() && known.location(&hash(2)).is_some());
         assert!(known.location(&hash(3)).is_none(), "a place that was not proven");
-        assert_eq!(known.placed_in(&block), Some(hash(2)));
-        assert_eq!(known.placed_in(&BlockRef { number: 1, hash: hash(8) }), None);
+        assert_eq!(known.location(&hash(2)), Some(&Location::Mined(block)));
     }
 
     #[test]

@@ -127,9 +127,9 @@ impl Client {
         self.sync.export()
     }
 
-    /// Starts answering a message; it will see the present head until it is done.
-    pub fn open(&self, message: &[u8]) -> Session {
-        Session::new(self.dispatcher.clone(), Pin::new(&self.sync, self.identity.clone()), message)
+    /// Starts answering a message that comes now; it will see the present head until it is done.
+    pub fn open(&self, message: &[u8], now: Now) -> Session {
+        Session::new(self.dispatcher.clone(), Pin::new(&self.sync, self.identity.clone(), now), message)
     }
 
     /// Goes on with a message; `interrupt` ends long runs.

@@ -116,6 +116,7 @@ impl Exchange {
     pub(super) fn finish(&mut self, place: usize, outcome: Outcome) {
         let held = self.held.saturating_add(weight(&outcome));
         let outcome = if held > MAX_RESPONSE {
+            self.unmark(place);
             Err(RpcError::ResponseSize(MAX_RESPONSE))
         } else {
             self.held = held;
@@ -123,6 +124,13 @@ impl Exchange {
         };
         if let Some(member) = self.members.get_mut(place) {
             member.state = State::Finished(outcome);
+        }
+    }
+
+    /// An error of this client's own rests on nothing that an upstream says.
+    fn unmark(&mut self, place: usize) {
+        if let Some(member) = self.members.get_mut(place) {
+            (member.level, member.by_work) = (None, false);
         }
     }
 
@@ -137,11 +145,9 @@ impl Exchange {
         for member in core::mem::take(&mut self.members) {
             let State::Finished(outcome) = member.state else { continue };
             let Some(mut answer) = write_answer(&member.id, &outcome) else { continue };
-            if outcome.is_ok() {
-                let start = member.by_work.then_some("work");
-                for (name, text) in [("level", member.level), ("start", start)] {
-                    answer = marked(answer, name, text);
-                }
+            let start = member.by_work.then_some("work");
+            for (name, text) in [("level", member.level), ("start", start)] {
+                answer = marked(answer, name, text);
             }
             drop(outcome);
             if !batch {
@@ -176,7 +182,7 @@ pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
 }
 
-/// Says something beside the result: that nothing proves it, or that no trusted block leads to it.
+/// Says something beside the result or error: that nothing proves it, or that no trusted block leads to it.
 fn marked(mut answer: String, name: &str, text: Option<&str>) -> String {
     let Some(text) = text else { return answer };
     answer.pop();

@@ -16,7 +16,6 @@ use crate::{
         difficulty,
         testing::{child, mine},
     },
-    engine::Level,
     light::{Identity, Now, MAX_BRANCH},
     trie,
     types::{uncles_hash, Header, SealedHeader, U256},
@@ -44,6 +43,7 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         ("transactionHash", "HASH") => vec![json!(B256::repeat_byte(8))],
         (_, "ADDRESS") => vec![json!("0x0000000000000000000000000000000000000001")],
         ("filterId", _) => filters.to_vec(),
+        ("data" | "subscriptionId", "DATA") => vec![json!("0xdead")],
         ("first" | "number", _) => vec![json!(number)],
         ("call", _) => vec![json!({ "to": "0x0000000000000000000000000000000000000009" })],
         ("filter", "LOG_FILTER") => [
@@ -71,6 +71,9 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
 /// Every question that a method can be asked about a block: each of its parameters through all values, and where the
 /// block may be left out, without it.
 fn questions(mined: &Mined, filters: &[Value], method: &Method) -> Vec<Value> {
+    // Nobody's: the other methods need theirs.
+    let nobody_s = [json!("0xdead")];
+    let filters = if method.name == "eth_uninstallFilter" { &nobody_s } else { filters };
     let given = method.params.iter().filter(|param| param.required || param.kind == "BLOCK");
     let mut all = vec![Vec::new()];
     for param in given {
@@ -99,8 +102,40 @@ fn world(identity: Identity) -> (Mined, Client, Vec<Value>) {
     (mined, client, filters)
 }
 
+/// The methods that read no header: constants, computations, and what the client knows of itself and its upstreams.
+/// Whatever a row declares, only these may answer while the chain is not to be shown.
+const WITHOUT_HEADERS: [&str; 27] = [
+    "debug_accountTransactionQuota",
+    "debug_wireProtocolQueueSize",
+    "eth_accounts",
+    "eth_chainId",
+    "eth_coinbase",
+    "eth_hashrate",
+    "eth_mining",
+    "eth_newPendingTransactionFilter",
+    "eth_pendingTransactions",
+    "eth_protocolVersion",
+    "eth_syncing",
+    "eth_uninstallFilter",
+    "eth_unsubscribe",
+    "ext_protocolVersion",
+    "net_listening",
+    "net_peerCount",
+    "net_peerList",
+    "net_version",
+    "rootlight_checkpoint",
+    "rootlight_syncStatus",
+    "rootlight_upstreams",
+    "rpc_modules",
+    "txpool_content",
+    "txpool_inspect",
+    "txpool_status",
+    "web3_clientVersion",
+    "web3_sha3",
+];
+
 /// Asks every method about every block; gives the methods that have answered something else than a refusal in these
-/// words.
+/// words, but for those that read no header.
 fn escapes(
     mined: &mut Mined,
     client: &mut Client,
@@ -108,9 +143,7 @@ fn escapes(
     words: &[&str],
 ) -> BTreeSet<&'static str> {
     let mut escaped = BTreeSet::new();
-    // Those at level `local` read no header, but for a rate.
-    let read = |method: &&Method| method.level == Level::Verified || method.name == "eth_netHashrate";
-    for method in methods().filter(|method| !method.writes()).filter(read) {
+    for method in methods().filter(|method| !method.writes()) {
         for params in questions(mined, filters, method) {
             let answer = mined.ask(client, method.name, params.clone());
             let text = answer["error"]["message"].as_str().unwrap_or_default();
@@ -118,7 +151,7 @@ fn escapes(
             // Nobody polled it for hours, or it never was.
             let gone = method.params.first().is_some_and(|param| param.name == "filterId")
                 && text == "filter not found";
-            if !refused && !gone {
+            if !refused && !gone && !WITHOUT_HEADERS.contains(&method.name) {
                 println!("{} {params}: {answer}", method.name);
                 escaped.insert(method.name);
             }
@@ -164,13 +197,14 @@ fn no_method_answers_before_synchronization() {
 fn no_method_answers_from_a_stale_chain() {
     let (mut mined, mut client, filters) = world(Identity { max_age: 200, ..Identity::default() });
     let Now { unix, .. } = mined.now();
+    // Synchronization is told nothing of the time: it waits for an upstream, or the machine slept.
     let mut later = |client: &mut Client, seconds: u64| {
-        let now = Now { unix: unix + seconds, millis: 1 };
-        client.sync_next(0, now);
-        mined.ask(client, "eth_getBlockTransactionCountByNumber", json!(["latest"]))["error"].to_string()
+        let (now, params) = (Now { unix: unix + seconds, millis: 1 }, json!(["latest"]));
+        mined.ask_at(client, "eth_getBlockTransactionCountByNumber", params, now)["error"].to_string()
     };
     assert!(!later(&mut client, 200).contains("s old"));
     assert!(later(&mut client, 201).contains("201 s old, at most 200 s are accepted (--max-age)"));
+    client.sync_next(0, Now { unix: unix + 201, millis: 1 });
     assert_eq!(escapes(&mut mined, &mut client, &filters, &["s old"]), BTreeSet::new());
 }
 
@@ -294,6 +328,37 @@ fn a_side_block_that_lists_one_uncle_twice_has_no_total_difficulty() {
         let told = mined.ask(&mut client, "eth_getBlockByHash", json!([block.hash(), false]));
         assert_eq!(told["result"]["uncles"], json!(vec![uncle.hash(); times]), "{told}");
         assert_eq!(told["result"]["totalDifficulty"].is_string(), counts, "{told}");
+    }
+}
+
+/// The block's hash covers neither its Merkle proof nor its coinbase: whoever shows false ones hides no block that
+/// another upstream shows whole.
+#[test]
+fn a_side_block_without_its_work_comes_from_another_upstream() {
+    let wrong = |block: &mut Value| block["bitcoinMergedMiningCoinbaseTransaction"] = json!("0x1234");
+    let left_out = |block: &mut Value| {
+        for field in ["MerkleProof", "CoinbaseTransaction"] {
+            block[format!("bitcoinMergedMining{field}")] = Value::Null;
+        }
+    };
+    let disguises: [(fn(&mut Value), bool); 2] = [(wrong, true), (left_out, false)];
+    for (disguise, lies) in disguises {
+        let mut mined = Mined::new();
+        mined.grow(20, 30);
+        let branch = mined.fork(3);
+        mined.disguise = Some(disguise);
+        let mut client = mined.start_with(2);
+        (0..2).for_each(|upstream| mined.follow_of(&mut client, upstream, 0));
+        let tip = branch.last().unwrap();
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "rootlight_verification",
+            "params": [tip.hash()] });
+        let mut session = client.open(message.to_string().as_bytes(), mined.now());
+        let told = mined.answers(&mut client, &mut session);
+        client.close(session);
+        assert_eq!(told["result"]["canonical"], json!(false), "{told}");
+        assert_eq!(told["result"]["origin"], json!("mined"), "{told}");
+        let record = client.sync().upstreams().remove(0).record;
+        assert_eq!(record.lies > 0, lies, "{record:?}");
     }
 }
 

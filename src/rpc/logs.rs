@@ -89,6 +89,25 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
     Ok(Watch::Logs { filter, from, to })
 }
 
+/// A filter with both ends of its range as numbers, which `number` gives as JSON; a filter of one block by hash stays as it
+/// is. `None` where the filter or an end of its range cannot be read.
+pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let given: FilterObject<'_> = serde_json::from_str(filter).ok()?;
+    if given.block_hash.is_some() {
+        return Some(filter.into());
+    }
+    let end = |raw: Option<&RawValue>| number(raw.map_or("null", RawValue::get));
+    let (from, to) = (end(given.from_block)?, end(given.to_block)?);
+    let mut range = alloc::format!(r#"{{"fromBlock":{from},"toBlock":{to}"#);
+    for (name, value) in [("address", given.address), ("topics", given.topics)] {
+        if let Some(value) = value {
+            range.push_str(&alloc::format!(r#","{name}":{}"#, value.get()));
+        }
+    }
+    range.push('}');
+    Some(range)
+}
+
 fn selector(raw: &RawValue) -> Result<BlockSelector, ParamError> {
     tag_in_any_case(block_selector(raw, false))
 }

@@ -3,7 +3,7 @@
 use serde_json::{json, value::RawValue, Value};
 
 use super::{
-    mined_chain::{ask, family, first_step, Habit, Mined, START},
+    mined_chain::{ask, block_json, family, first_step, Habit, Mined, START},
     Client, Step,
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
         testing::{child, easy_network, mine, Bitcoin},
         Rule,
     },
-    light::{CallFailure, KeptFault, Now, Page, SyncStep, UpstreamCall},
+    light::{Answer, CallFailure, KeptFault, Now, Page, SyncStep, UpstreamCall},
     types::{uncles_hash, Header},
 };
 
@@ -546,4 +546,46 @@ fn one_question_traces_so_many_blocks() {
     assert!(error["code"] == -32005 && error["message"].as_str().unwrap().contains("128"), "{error}");
     // Empty blocks, but what they hold is asked for.
     assert!(matches!(first_step(&mut client, "trace_filter", range(128)), Step::Fetch(_)));
+}
+
+/// A light client upstream shows `null` where it has not checked a proof of work itself. It has told no lie, and is asked
+/// again; one that shows a wrong proof has.
+#[test]
+fn a_header_without_its_proof_is_no_lie() {
+    for (proof, lies) in [(Value::Null, 0), (json!("0x"), 1)] {
+        let mut mined = Mined::new();
+        mined.grow(3, 30);
+        let (mut client, now) = (mined.start_with(2), mined.now());
+        for _ in 0..100 {
+            let SyncStep::Fetch(calls) = client.sync_next(0, now) else { break };
+            let answers = calls.iter().map(|call| shown_in_json(&mut mined, call, &proof)).collect();
+            client.sync_feed(0, answers, now);
+        }
+        let state = client.sync().upstreams().remove(0);
+        assert_eq!(state.record.lies, lies, "{state:?}");
+        assert!(state.resting.is_some(), "{state:?}");
+        assert_eq!(client.sync().chain().map(|chain| chain.head().number), Some(START));
+    }
+}
+
+/// The answer of an upstream that shows headers in JSON only, those above the checkpoint with this for a proof.
+fn shown_in_json(mined: &mut Mined, call: &UpstreamCall, proof: &Value) -> Answer {
+    if call.method == "eth_blockNumber" {
+        return mined.answer(call);
+    }
+    let missing = Err(CallFailure::Rpc { code: -32601, message: "method not found".into() });
+    if call.method != "eth_getBlockByNumber" {
+        return missing;
+    }
+    let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+    let number = u64::from_str_radix(&params[0].as_str().unwrap()[2..], 16).unwrap();
+    let header = mined.blocks.iter().map(|(header, _)| header).find(|header| header.number == number);
+    let mut block: Value =
+        header.map_or(Value::Null, |header| serde_json::from_str(&block_json(header)).unwrap());
+    if number > START && block.is_object() {
+        for field in ["MerkleProof", "CoinbaseTransaction"] {
+            block[format!("bitcoinMergedMining{field}")] = proof.clone();
+        }
+    }
+    Ok(RawValue::from_string(block.to_string()).unwrap())
 }

@@ -9,12 +9,14 @@ use serde_json::{from_str, value::RawValue};
 use super::{
     envelope::{Call, Outcome},
     error::RpcError,
+    logs::pinned_range,
     method::{Handler, Method},
-    params::Params,
+    params::{block_selector, tag_in_any_case, BlockSelector, Params},
     raw_transaction,
 };
 use crate::{
-    engine::{Level, Refusal},
+    consensus::ChainView,
+    engine::{Depths, Level, Refusal},
     light::{Answer, CallFailure, Cause, Observation, Pin, Question, Sent, Unproven, UpstreamCall},
 };
 
@@ -140,25 +142,54 @@ fn questions(call: &UpstreamCall, upstreams: impl Iterator<Item = usize>) -> Vec
     upstreams.map(|upstream| Question { upstream, call: call.clone() }).collect()
 }
 
-/// Parameters with the pinned block's number in place of a word for it: upstreams' heads differ.
+/// Methods whose block the reference takes by its hash (EIP-1898). Their answers are about that block or errors.
+const BY_HASH: [&str; 5] =
+    ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt", "eth_call"];
+
+/// Parameters with the pinned chain's block in place of a word or number for it: upstreams' heads and branches differ.
+/// `None` where they cannot be given so.
 fn pinned(row: &Method, call: &Call, pin: &Pin) -> Option<String> {
     let mut params: Vec<String> = call.params.iter().map(|value| value.get().into()).collect();
-    for (place, _) in row.params.iter().enumerate().filter(|(_, param)| param.kind == "BLOCK") {
-        let below = match params.get(place).map_or("\"latest\"", String::as_str) {
-            "\"latest\"" | "\"pending\"" | "null" => 0,
-            "\"safe\"" => crate::engine::Depths::default().safe,
-            "\"finalized\"" => crate::engine::Depths::default().finalized,
+    for (place, param) in row.params.iter().enumerate() {
+        let given = params.get(place).map_or("null", String::as_str);
+        let about = match param.kind {
+            "BLOCK" => pinned_block(given, BY_HASH.contains(&row.name), pin.chain()?)?,
+            "LOG_FILTER" => {
+                let chain = pin.chain()?;
+                pinned_range(given, |bound| pinned_block(bound, false, chain))?
+            }
             _ => continue,
         };
-        let number = format!("\"{:#x}\"", pin.chain()?.head().number.saturating_sub(below));
-        let given = params.len();
+        let count = params.len();
         match params.get_mut(place) {
-            Some(param) => *param = number,
-            None if place == given => params.push(number),
+            Some(param) => *param = about,
+            None if place == count => params.push(about),
             None => return None,
         }
     }
     Some(format!("[{}]", params.join(",")))
+}
+
+/// A block as the pinned chain has it: by hash where the method takes one and the block is known, else by number.
+fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String> {
+    let head = chain.head().number;
+    let below = |blocks: u64| head.saturating_sub(blocks);
+    let selector = match given {
+        "null" => BlockSelector::Latest,
+        given => tag_in_any_case(block_selector(from_str(given).ok()?, true)).ok()?,
+    };
+    let hash = |hash: &B256| format!(r#"{{"blockHash":"{hash}","requireCanonical":"true"}}"#);
+    let number = match selector {
+        BlockSelector::Latest | BlockSelector::Pending => head,
+        BlockSelector::Safe => below(Depths::default().safe),
+        BlockSelector::Finalized => below(Depths::default().finalized),
+        BlockSelector::Earliest => 0,
+        BlockSelector::Number(number, _) => number?,
+        BlockSelector::Hash { hash: asked, .. } if by_hash => return Some(hash(&asked)),
+        BlockSelector::Hash { .. } => return Some(given.into()),
+    };
+    let known = chain.by_number(number).filter(|_| by_hash);
+    Some(known.map_or_else(|| format!("\"{number:#x}\""), |header| hash(&header.hash())))
 }
 
 /// The hash, once anybody has taken the transaction; else what the best upstream has against it.
@@ -283,7 +314,8 @@ mod tests {
             let silent = || Err(CallFailure::Transport("gone".into()));
             sync.feed(*upstream, calls.iter().map(|_| silent()).collect(), Now::default());
         }
-        Pin::new(&sync, Arc::new(Identity { unproven: Unproven::Trust, ..Identity::default() }))
+        let identity = Identity { unproven: Unproven::Trust, ..Identity::default() };
+        Pin::new(&sync, Arc::new(identity), Now::default())
     }
 
     #[test]
@@ -297,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_poll_of_nobody_is_the_refusal() {
-        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x01","0x5"]}"#;
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
         let (exchange, dispatcher) = (Exchange::new(message), Dispatcher::new());
         let call = exchange.calls().next().unwrap();
         let poll = |pin: &Pin| {

@@ -255,10 +255,16 @@ impl Session {
                     member.by_work = self.pin.is_by_work() && done.level != Level::Local;
                     Ok(done.value)
                 }
-                Err(Failure::Error(error)) => Err(error),
+                Err(Failure::Error(error)) => {
+                    // "Block not found" may rest on such an absence too.
+                    member.level = view.take_unproven().then_some("unproven-absence");
+                    Err(error)
+                }
                 Err(Failure::Stop(Stop::Refused(refusal))) => {
-                    let known = Known::new(&self.own, cache);
-                    match misled(&refusal, &known, &mut self.hints, &self.pin, &mut self.observations) {
+                    if self.tasks.iter().any(|errand| is_about(errand, &refusal)) {
+                        continue;
+                    }
+                    match misled(&refusal, &mut self.hints, &self.pin, &mut self.observations) {
                         Some(errand) => {
                             self.tasks.push(errand);
                             continue;
@@ -393,19 +399,25 @@ fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Opt
     hints.iter_mut().find(|(hash, _)| *hash == transaction).map(|(_, hint)| hint)
 }
 
+/// The transaction that is not where an upstream says, if that is what a refusal rests on.
+fn misplaced(refusal: &Refusal) -> Option<B256> {
+    match refusal {
+        Refusal::Misplaced { transaction, .. }
+        | Refusal::PlacedTooOld { transaction, .. }
+        | Refusal::Abandoned { transaction, .. } => Some(*transaction),
+        _ => None,
+    }
+}
+
+/// Whether an errand looks for the transaction that a refusal says is misplaced: another call of the same message asked
+/// for it, and both wait for what comes of it.
+fn is_about(errand: &Errand, refusal: &Refusal) -> bool {
+    matches!(errand.task.wanted, Wanted::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
+}
+
 /// A refusal that rests on a false hint: the transaction is not where an upstream says. Then others are asked.
-fn misled(
-    refusal: &Refusal,
-    known: &Known<'_>,
-    hints: &mut Hints,
-    pin: &Pin,
-    seen: &mut Vec<Observation>,
-) -> Option<Errand> {
-    let transaction = match refusal {
-        Refusal::Misplaced { transaction, .. } | Refusal::PlacedTooOld { transaction, .. } => *transaction,
-        Refusal::Abandoned(block) => known.placed_in(block)?,
-        _ => return None,
-    };
+fn misled(refusal: &Refusal, hints: &mut Hints, pin: &Pin, seen: &mut Vec<Observation>) -> Option<Errand> {
+    let transaction = misplaced(refusal)?;
     // What is not known here is remembered from an earlier message. Nobody is asked twice: where the others know
     // nothing either, the refusal stands.
     let others = || Hint { others: pin.roster().to_vec(), ..Hint::default() };
@@ -453,7 +465,7 @@ mod tests {
     use crate::{
         consensus::{Checkpoint, Network},
         dev::PrivateKey,
-        light::{Identity, Sync, Unproven},
+        light::{Identity, Now, Sync, Unproven},
         types::Transaction,
     };
 
@@ -461,7 +473,7 @@ mod tests {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let identity = Identity { unproven: Unproven::Trust, ..Identity::default() };
-        Pin::new(&Sync::new(network, checkpoint), Arc::new(identity))
+        Pin::new(&Sync::new(network, checkpoint), Arc::new(identity), Now::default())
     }
 
     /// The answer where nobody is there to be asked.

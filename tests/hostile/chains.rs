@@ -234,7 +234,7 @@ fn a_reorganisation_between_rounds() {
     // The branch changes while a question is under way: its answer is of the pinned block, or an error.
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": ["latest", true]});
-    let mut session = world.client.open(message.to_string().as_bytes());
+    let mut session = world.client.open(message.to_string().as_bytes(), world.client.sync().now());
     let first = world.client.step(&mut session, &|| false);
     world.actors[0].trunk = &main;
     world.run(30_000);

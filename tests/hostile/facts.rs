@@ -245,6 +245,18 @@ fn an_absence_that_nobody_proves_is_marked() {
         let answer = world.send(method, &params);
         assert_eq!((&answer["result"], &answer["level"]), (&Value::Null, &level), "{method} {answer}");
     }
+    // Where such an absence ends in an error, the error is marked.
+    let missing = json!({ "blockHash": unknown[0] });
+    for (method, params, level) in [
+        ("eth_getUncleCountByBlockHash", unknown.clone(), json!("unproven-absence")),
+        ("eth_getBalance", json!([COW, missing]), json!("unproven-absence")),
+        ("eth_call", json!([{ "to": TOKEN }, missing]), json!("unproven-absence")),
+        ("eth_getBalance", json!([COW, "0xffff"]), Value::Null),
+    ] {
+        let answer = world.send(method, &params);
+        assert!(answer["error"]["code"].is_i64(), "{method} {answer}");
+        assert_eq!(answer["level"], level, "{method} {answer}");
+    }
     // Asking for what is not there, again and again, costs an honest upstream nothing.
     for _ in 0..60 {
         assert_eq!(world.call("eth_getTransactionReceipt", &unknown), Ok(Value::Null));

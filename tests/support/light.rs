@@ -168,8 +168,12 @@ impl Light {
 
     /// The whole answer to a call.
     pub fn send(&mut self, method: &str, params: &Value) -> Value {
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let mut session = self.client.open(message.as_bytes());
+        self.message(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+    }
+
+    /// The answer to a message: a call or a batch.
+    pub fn message(&mut self, message: &Value) -> Value {
+        let mut session = self.client.open(message.to_string().as_bytes(), Now { unix: 0, millis: self.now });
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
@@ -184,7 +188,7 @@ impl Light {
                 }
             }
         }
-        panic!("no end to {method} {params}");
+        panic!("no end to {message}");
     }
 
     /// The answer to a call; the `error` object comes back as it is.

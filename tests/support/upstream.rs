@@ -243,7 +243,7 @@ impl<'a> Harness<'a> {
 
     /// The answer to a message, `None` for a notification.
     pub fn send(&mut self, message: &str) -> Option<Value> {
-        let mut session = self.client.open(message.as_bytes());
+        let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {

@@ -254,7 +254,7 @@ impl LightService {
             let _turn = (permit, place);
             let mut session = match next {
                 Next::Start(message, notified) => {
-                    let session = Box::new(client.open(&message, notified));
+                    let session = Box::new(client.open(&message, notified, sync::now()));
                     if !session.is_brief() {
                         return (session, None);
                     }
@@ -303,7 +303,7 @@ impl Service for LightService {
 
     fn health(&self) -> Health {
         // As a question that came now would find it.
-        let pin = self.client.pin();
+        let pin = self.client.pin(sync::now());
         let block_number = pin.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pin).err();
         let stopped = pin.fault().map(|fault| format!("synchronization stopped at {fault}"));

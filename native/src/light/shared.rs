@@ -154,13 +154,13 @@ impl Shared {
     }
 
     /// The present state, as a message that came now would see it.
-    pub(super) fn pin(&self) -> Pin {
-        Pin::new(&self.sync(), self.identity.clone())
+    pub(super) fn pin(&self, now: Now) -> Pin {
+        Pin::new(&self.sync(), self.identity.clone(), now)
     }
 
     /// Starts a message; it sees the present head until it is done. `notified`: whether its sender can be.
-    pub(super) fn open(&self, message: &[u8], notified: bool) -> Session {
-        let pin = self.pin();
+    pub(super) fn open(&self, message: &[u8], notified: bool, now: Now) -> Session {
+        let pin = self.pin(now);
         let dispatcher = if notified { &self.notifying } else { &self.dispatcher };
         Session::new(dispatcher.clone(), pin, message)
     }
@@ -222,7 +222,8 @@ mod tests {
     }
 
     fn finish(shared: &Shared) {
-        let mut session = shared.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, false);
+        let mut session =
+            shared.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, false, Now::default());
         assert!(matches!(shared.step(&mut session, 0, &|| false), Step::Done(Some(_))));
         shared.close(session);
     }

@@ -80,7 +80,7 @@ pub(super) async fn prove_kept(client: Arc<Shared>) {
 }
 
 /// Both clocks.
-fn now() -> Now {
+pub(super) fn now() -> Now {
     static START: OnceLock<Instant> = OnceLock::new();
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     let elapsed = START.get_or_init(Instant::now).elapsed();

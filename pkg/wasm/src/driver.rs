@@ -212,7 +212,7 @@ impl Driver {
 
     /// Answers one message.
     pub(crate) async fn answer(&self, message: &[u8]) -> Option<String> {
-        let mut session = self.client.borrow().open(message);
+        let mut session = self.client.borrow().open(message, moment());
         let share = self.budget.share();
         loop {
             let deadline = Deadline::start();

@@ -373,7 +373,7 @@ fn who_has_shown_to_have_no_binary_headers_is_not_asked_for_them() {
 /// Who gives witnesses is asked for them, unless it rests.
 #[test]
 fn whom_to_ask_for_a_witness() {
-    let asked = |sync: &Sync| Pin::new(sync, Arc::new(Identity::default())).witness_from();
+    let asked = |sync: &Sync| Pin::new(sync, Arc::new(Identity::default()), sync.now()).witness_from();
     let mut two = sync(2);
     assert_eq!(asked(&two), Some((0, false)), "nobody knows yet");
     two.peers[0].can.witness = Some(false);
