@@ -119,7 +119,7 @@ impl Play {
     /// The whole answer to a question. The clock goes on meanwhile.
     pub(super) fn send(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let mut session = self.client.open(message.as_bytes());
+        let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
         for _ in 0..1_000 {
             let questions = match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
