@@ -110,3 +110,13 @@ async fn a_block_that_is_not_what_it_says_is_refused() {
     let error = ask(&[Changed::source("a", &[]), liar], 50).await.unwrap_err();
     assert!(error.starts_with("liar: "), "{error}");
 }
+
+/// The block alone is shown rightly, and the chain above it is not: it leads nowhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_cannot_show_the_headers_above_is_refused() {
+    let next = hash_of(51);
+    // In raw headers, too.
+    let liar = Changed::source("liar", &[(&next[2..], &"12".repeat(32))]);
+    let error = ask(&[Changed::source("a", &[]), liar], 50).await.unwrap_err();
+    assert!(error.starts_with("liar: "), "{error}");
+}
