@@ -4,7 +4,7 @@ mod support;
 
 use alloy_primitives::{hex, keccak256, Address, B256, U256};
 use rootlight::consensus::Network;
-use rootlight::light::{Answer, CallFailure, UpstreamCall};
+use rootlight::light::{Answer, CallFailure, Now, UpstreamCall};
 use rootlight::rpc::Step;
 use serde_json::{json, value::RawValue, Value};
 use support::{
