@@ -351,7 +351,7 @@ fn so_many_upstreams_are_asked_at_once() {
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
 }
 
-/// Words for a block become the number of the pinned block before anybody is asked.
+/// Words and numbers for a block become the hash of the pinned chain's block before anybody is asked.
 #[test]
 fn what_is_asked_unproven_is_about_the_pinned_block() {
     let dev = dev();
@@ -369,12 +369,22 @@ fn what_is_asked_unproven_is_about_the_pinned_block() {
         let answer = light.send("eth_getBalance", &params);
         assert_eq!((&answer["result"], &answer["level"]), (&theirs, &json!("unproven")), "{params}");
         let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance").unwrap();
-        assert_eq!(asked.params, format!(r#"["{BOB}","{number}"]"#), "{params}");
+        let asked: Value = serde_json::from_str(&asked.params).unwrap();
+        let block = by_hash(&mut light.upstream, number);
+        assert_eq!(asked, json!([BOB, block]), "{params}");
     }
     let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
     assert_eq!(light.send("eth_call", &json!([{"to": BOB}, "latest", null]))["level"], "unproven");
     let asked = light.upstream.asked.iter().find(|call| call.method == "eth_call").unwrap();
-    assert_eq!(asked.params, format!(r#"[{{"to":"{BOB}"}},"0xf",null]"#), "nothing else is replaced");
+    let (asked, block) = (asked.params.clone(), by_hash(&mut light.upstream, "0xf"));
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked, json!([{ "to": BOB }, block, null]), "nothing else is replaced");
+}
+
+/// How the block of this number is named by its hash.
+fn by_hash(upstream: &mut Upstream, number: &str) -> Value {
+    let block = upstream.call("eth_getBlockByNumber", &json!([number, false])).unwrap();
+    json!({ "blockHash": block["hash"], "requireCanonical": "true" })
 }
 
 /// Filters are kept here, and what this client says of itself nobody else knows: no vote on either.

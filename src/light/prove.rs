@@ -355,8 +355,8 @@ pub(super) fn location(task: &Task, hash: B256, head: u64, chain_id: u64) -> Res
         return Err(if above { Cause::Denied } else { Cause::Refuted("a receipt without block".into()) });
     }
     let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
-    // REMASC has no signature and never waits: its block makes it.
-    if above && transaction.recover_sender(chain_id).is_err() {
+    // REMASC has no sender and never waits: its block makes it.
+    if above && transaction.recover_sender(chain_id).unwrap_or_default().is_zero() {
         return Ok(Location::Unknown);
     }
     Ok(Location::Pending(Arc::new(transaction)))
