@@ -140,14 +140,15 @@ impl Play {
         panic!("no end to {method} {params}");
     }
 
-    /// What stands against an honest upstream, if anything does; one on another branch than this may be of less use.
+    /// What stands against an honest upstream, if anything does. One on another branch than the client's does not have
+    /// some of what it is asked for.
     pub(super) fn blame(&self, tip: B256) -> Option<String> {
         let states = self.client.sync().upstreams();
         let honest = self.upstreams.iter().zip(states).filter(|(upstream, _)| upstream.is_honest());
         for (upstream, state) in honest {
             let record = &state.record;
             let unheard = upstream.latency > TIMEOUT;
-            let useful = upstream.chain.last() == Some(&tip);
+            let useful = upstream.chain.last() == Some(&tip) && self.head() == Some(tip);
             let blamed = record.lies > 0 || (useful && (record.demerits > 0 || state.resting.is_some()));
             if blamed && !unheard {
                 return Some(format!("{:?} {record:?} {:?}", upstream.binary, state.resting));
