@@ -341,7 +341,8 @@ fn a_side_block_without_its_work_comes_from_another_upstream() {
             block[format!("bitcoinMergedMining{field}")] = Value::Null;
         }
     };
-    let disguises: [(fn(&mut Value), bool); 2] = [(wrong, true), (left_out, false)];
+    type Disguise = fn(&mut Value);
+    let disguises: [(Disguise, bool); 2] = [(wrong, true), (left_out, false)];
     for (disguise, lies) in disguises {
         let mut mined = Mined::new();
         mined.grow(20, 30);

@@ -322,7 +322,7 @@ fn at(random: &mut Random, stage: &Stage, drawn: &Drawn) -> At {
     let number = START - 4 + random.below(head + 7 - START);
     match random.below(20) {
         0..4 => At::Tag("latest"),
-        4 => At::Tag(*random.pick(&["pending", "safe", "finalized"])),
+        4 => At::Tag(random.pick::<&str>(&["pending", "safe", "finalized"])),
         5..8 => At::Number(number),
         8 => At::NumberMap(number),
         9..15 => At::Hash(hash(random)),
