@@ -1,0 +1,219 @@
+//! Following a recorded chain: blocks from an upstream, executed, kept on disk, brought back.
+
+use crate::common;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rootlight::consensus::Network;
+use rootlight::exec::GenesisBlock;
+use rootlight::local::LocalChain;
+use rootlight::types::{Block, BlockBody, B256};
+use rootlight_native::follow::{
+    fetch_blocks, fetch_uncles, follow, Fetched, FollowError, FollowOptions, Target,
+};
+use rootlight_native::replay::Replay;
+use rootlight_native::store::{Persist, Store};
+use rootlight_native::upstream::{Call, CallResult, Upstream};
+use serde_json::value::RawValue;
+use serde_json::Value;
+
+fn recording() -> Option<Replay> {
+    let folder = common::shared("vectors/chain")?;
+    Some(Replay::open(folder.to_str().unwrap()).unwrap())
+}
+
+/// The recording with questions answered that were not asked then: for uncles of uncles, whose headers are recorded under
+/// their own hashes.
+struct Complete(Replay);
+
+impl Complete {
+    async fn block(&self, hash: &Value) -> Option<Value> {
+        let call = Call::new("eth_getBlockByHash", vec![hash.clone(), true.into()]);
+        let answer = self.0.request(vec![call]).await.remove(0).ok()?;
+        serde_json::from_str(answer.get()).ok()
+    }
+}
+
+impl Upstream for Complete {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            let mut answers = self.0.request(calls.clone()).await;
+            for (call, answer) in calls.iter().zip(&mut answers) {
+                if answer.is_ok() || call.method != "eth_getUncleByBlockHashAndIndex" {
+                    continue;
+                }
+                let Some(block) = self.block(&call.params[0]).await else { continue };
+                let index = usize::from(call.params[1] == "0x1");
+                if let Some(uncle) = self.block(&block["uncles"][index]).await {
+                    *answer = Ok(RawValue::from_string(uncle.to_string()).unwrap());
+                }
+            }
+            answers
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+}
+
+fn genesis(history: Option<u64>) -> LocalChain {
+    let GenesisBlock { header, state } = GenesisBlock::regtest();
+    LocalChain::new(Arc::new(Network::regtest()), header, state, history).unwrap()
+}
+
+struct Kept {
+    chain: Mutex<LocalChain>,
+    persist: Mutex<Persist>,
+}
+
+impl Target for Kept {
+    fn head(&self) -> u64 {
+        self.chain.lock().unwrap().head().number
+    }
+
+    fn knows(&self, block: &B256) -> bool {
+        self.chain.lock().unwrap().view().block(block).is_some()
+    }
+
+    fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError> {
+        let mut chain = self.chain.lock().unwrap();
+        for Fetched { block, uncles } in blocks {
+            chain.import(block, None)?;
+            uncles.into_iter().for_each(|uncle| drop(chain.import(uncle, None)));
+        }
+        let settled = chain.take_settled();
+        Ok(self.persist.lock().unwrap().save(chain.view(), settled)?)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_followed_chain_comes_back_from_disk() {
+    let Some(recording) = recording() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let network = Arc::new(Network::regtest());
+    let mut chain = genesis(None);
+    let open = || Store::opener(folder.path(), Network::regtest().genesis_hash);
+    let persist = Persist::restore(open(), &mut chain, None, false).unwrap();
+    let target = Arc::new(Kept { chain: Mutex::new(chain), persist: Mutex::new(persist) });
+
+    let (reached, done) = tokio::sync::oneshot::channel();
+    let mut reached = Some(reached);
+    let following = follow(
+        target.clone(),
+        Arc::new(Complete(recording)),
+        network,
+        FollowOptions::default(),
+        move |head| {
+            reached.take().map(|reached| reached.send(head));
+        },
+    );
+    let head = tokio::select! {
+        error = following => panic!("{error}"),
+        head = done => head.unwrap(),
+    };
+    assert_eq!(head, 676);
+    let end = target.chain.lock().unwrap().snapshot();
+    drop(target);
+    // Blocks of uncles are executed too, and stand beside the chain with their state.
+    let (mut named, mut beside) = (0, 0);
+    for number in 1..=676 {
+        let block = end.headers().hash_at(number).unwrap();
+        for uncle in end.uncles(&block).unwrap().headers() {
+            named += 1;
+            beside += usize::from(end.block(&uncle.hash()).is_some() && end.state(&uncle.hash()).is_some());
+        }
+    }
+    assert_eq!((named, beside), (27, 27));
+
+    for history in [None, Some(20)] {
+        let mut again = genesis(history);
+        let persist = Persist::restore(open(), &mut again, history, false).unwrap();
+        drop(persist);
+        assert_eq!(again.head().hash(), end.head().hash());
+        assert_eq!(again.view().head_state().root(), end.head_state().root());
+        let old = again.view().headers().hash_at(600).unwrap();
+        assert_eq!(again.view().state(&old).is_some(), history.is_none());
+        let locate = |chain: &rootlight::local::ChainSnapshot| {
+            chain.block(&old).unwrap().body.hashes().iter().map(|hash| chain.locate(hash)).collect::<Vec<_>>()
+        };
+        assert_eq!(locate(again.view()), locate(&end));
+    }
+}
+
+#[tokio::test]
+async fn windows_end_where_the_chain_ends() {
+    let Some(recording) = recording() else { return };
+    let network = Network::regtest();
+    let blocks = fetch_blocks(&recording, &network, 670, u64::MAX).await.unwrap();
+    let numbers: Vec<u64> = blocks.iter().map(|block| block.header.number).collect();
+    assert_eq!(numbers, (670..=676).collect::<Vec<_>>());
+    assert!(fetch_blocks(&recording, &network, 677, 700).await.unwrap().is_empty());
+    let with_uncles = fetch_blocks(&recording, &network, 73, 73).await.unwrap();
+    assert_eq!(with_uncles[0].uncles.len(), with_uncles[0].header.uncle_count as usize);
+    assert_ne!(with_uncles[0].uncles.len(), 0);
+}
+
+/// Only headers of uncles have to be valid: bodies that do not execute, are another block's, or are not to be had end
+/// nothing.
+#[tokio::test]
+async fn blocks_of_uncles_are_taken_as_far_as_they_are_good() {
+    let Some(recording) = recording() else { return };
+    let network = Network::regtest();
+    let mut blocks = Vec::new();
+    for first in [1, 65, 129] {
+        blocks.extend(fetch_blocks(&recording, &network, first, u64::MAX).await.unwrap());
+    }
+    let nobody = fetch_uncles(&recording, &network, blocks.clone(), |_| false).await;
+    assert!(nobody.iter().all(|fetched| fetched.uncles.is_empty()));
+    // The recording lacks the uncles of some.
+    let some = fetch_uncles(&recording, &network, blocks.clone(), |_| true).await;
+    let all = fetch_uncles(&Complete(recording), &network, blocks, |_| true).await;
+    let count = |all: &[Fetched]| all.iter().map(|fetched| fetched.uncles.len()).sum::<usize>();
+    let named: usize = all.iter().map(|fetched| fetched.block.uncles.len()).sum();
+    assert!(count(&all) == named && (1..named).contains(&count(&some)), "{} of {named}", count(&some));
+    let mut chain = genesis(None);
+    let mut refused = 0;
+    for Fetched { block, uncles } in all {
+        chain.import(block, None).unwrap();
+        for uncle in uncles {
+            let empty = Block { body: BlockBody { transactions: Vec::new() }, ..uncle.clone() };
+            refused += usize::from(chain.import(empty, None).is_err());
+            chain.import(uncle, None).unwrap();
+        }
+    }
+    assert_eq!((chain.head().number, refused), (192, named));
+}
+
+/// The driver gives up at the block that is refused, and tells why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_does_not_execute_to_its_roots_ends_it() {
+    struct Strict(Mutex<LocalChain>);
+    impl Target for Strict {
+        fn head(&self) -> u64 {
+            self.0.lock().unwrap().head().number
+        }
+        fn knows(&self, _: &B256) -> bool {
+            false
+        }
+        fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError> {
+            for fetched in blocks {
+                self.0.lock().unwrap().import(fetched.block, None)?;
+            }
+            Ok(())
+        }
+    }
+    let Some(recording) = recording() else { return };
+    // Another allocation: block 1 cannot have the recorded root.
+    let GenesisBlock { header, mut state } = GenesisBlock::regtest();
+    state.put(&[0; 31], vec![0xc2, 0x80, 0x01]);
+    let network = Arc::new(Network::regtest());
+    let chain = LocalChain::new(network.clone(), header, state, None).unwrap();
+    let target = Arc::new(Strict(Mutex::new(chain)));
+    let following = follow(target.clone(), Arc::new(recording), network, FollowOptions::default(), |_| {});
+    let error = tokio::time::timeout(Duration::from_secs(60), following).await.unwrap();
+    assert!(error.to_string().contains("stateRoot"), "{error}");
+    assert_eq!(target.head(), 0);
+}

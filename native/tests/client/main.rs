@@ -1,0 +1,14 @@
+//! Tests of upstreams, of the light client on top of them, and of following a chain.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod follow;
+mod proofs;
+mod propose;
+mod replay;
+mod service;
+mod store;
+mod upstream_http;
+mod upstream_ws;
+mod warm_start;

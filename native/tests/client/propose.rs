@@ -1,0 +1,120 @@
+//! A checkpoint that several sources confirm.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use rootlight::consensus::Network;
+use rootlight_native::light::propose::{propose, ProposeError, ProposeOptions};
+use rootlight_native::replay::Replay;
+use rootlight_native::upstream::{Call, CallResult, SharedUpstream, Upstream};
+use serde_json::value::RawValue;
+
+/// The recording that is built in: blocks 0 to 75 of a development network.
+fn recording() -> Arc<Replay> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
+    Arc::new(Replay::open(&folder).unwrap())
+}
+
+/// A source that replaces pieces of the true answers.
+struct Changed {
+    name: &'static str,
+    true_one: Arc<Replay>,
+    changes: BTreeMap<String, String>,
+}
+
+impl Changed {
+    fn source(name: &'static str, changes: &[(&str, &str)]) -> SharedUpstream {
+        let changes = changes.iter().map(|(from, to)| ((*from).to_owned(), (*to).to_owned())).collect();
+        Arc::new(Self { name, true_one: recording(), changes })
+    }
+}
+
+impl Upstream for Changed {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            let answers = self.true_one.request(calls).await;
+            let change = |answer: Box<RawValue>| {
+                let mut text = answer.get().to_owned();
+                for (from, to) in &self.changes {
+                    text = text.replace(from, to);
+                }
+                RawValue::from_string(text).unwrap()
+            };
+            answers.into_iter().map(|answer| answer.map(change)).collect()
+        })
+    }
+}
+
+async fn ask(sources: &[SharedUpstream], number: u64) -> Result<String, String> {
+    let options = ProposeOptions { number: Some(number), depth: 20 };
+    let proposal = propose(&Network::regtest(), sources, options).await;
+    proposal.map(|proposal| proposal.to_string()).map_err(|error| error.to_string())
+}
+
+/// A block's hash, as recorded.
+fn hash_of(number: u64) -> String {
+    recording().block(number).unwrap().0.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_all_sources_show_is_proposed() {
+    let sources = [Changed::source("a", &[]), Changed::source("b", &[])];
+    let text = ask(&sources, 50).await.unwrap();
+    let hash = hash_of(50);
+    assert!(text.starts_with("// 2 sources; headers 50 to 75 verified; difficulty 0x"), "{text}");
+    assert!(text.contains(&format!("checkpoint(50, b256!(\"{}\"), total(0x0, 0x", &hash[2..])), "{text}");
+    assert!(text.contains("// newest_time: "), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_source_is_not_enough() {
+    let error = ask(&[Changed::source("a", &[])], 50).await.unwrap_err();
+    assert_eq!(error, "a checkpoint takes at least two sources of different names, 1 given");
+    let error = ask(&[Changed::source("a", &[]), Changed::source("a", &[])], 50).await.unwrap_err();
+    assert!(error.ends_with("1 given"), "it only agrees with itself: {error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_young_block_is_not_proposed() {
+    let sources = [Changed::source("a", &[]), Changed::source("b", &[])];
+    assert!(ask(&sources, 56).await.unwrap_err().contains("the lowest head is block 75"));
+    // Nor is genesis, when nothing else is deep enough.
+    let network = Network::regtest();
+    let error = propose(&network, &sources, ProposeOptions::default()).await.unwrap_err();
+    assert!(matches!(error, ProposeError::TooLow { head: 75, .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sources_that_disagree_are_all_quoted() {
+    // Another total difficulty, which no hash covers.
+    let total = "\"totalDifficulty\":\"0x";
+    let other = Changed::source("b", &[(total, "\"totalDifficulty\":\"0x1")]);
+    let error = ask(&[Changed::source("a", &[]), other], 50).await.unwrap_err();
+    assert!(error.starts_with("the sources do not agree about block 50: a says hash 0x"), "{error}");
+    assert!(error.contains("; b says hash 0x"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_block_that_is_not_what_it_says_is_refused() {
+    let hash = hash_of(50);
+    let forged = format!("0x{}", "12".repeat(32));
+    let liar = Changed::source("liar", &[(&hash, &forged)]);
+    let error = ask(&[Changed::source("a", &[]), liar], 50).await.unwrap_err();
+    assert!(error.starts_with("liar: "), "{error}");
+}
+
+/// The block alone is shown rightly, and the chain above it is not: it leads nowhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_cannot_show_the_headers_above_is_refused() {
+    let next = hash_of(51);
+    // In raw headers, too.
+    let liar = Changed::source("liar", &[(&next[2..], &"12".repeat(32))]);
+    let error = ask(&[Changed::source("a", &[]), liar], 50).await.unwrap_err();
+    assert!(error.starts_with("liar: "), "{error}");
+}

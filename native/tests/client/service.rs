@@ -1,0 +1,240 @@
+//! The light service between the core and upstreams that are slow, broken or changing.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rootlight::consensus::Network;
+use rootlight::light::SyncOptions;
+use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
+use rootlight_native::replay::Replay;
+use rootlight_native::service::{Outcome, Service};
+use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
+use serde_json::{json, Value};
+use tokio::sync::Notify;
+
+/// The built-in recording behind a switch.
+struct Moody {
+    replay: Replay,
+    down: AtomicBool,
+    hanging: AtomicBool,
+    asked: AtomicUsize,
+    heads: Option<Arc<Notify>>,
+}
+
+impl Upstream for Moody {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            self.asked.fetch_add(calls.len(), Ordering::SeqCst);
+            if self.hanging.load(Ordering::SeqCst) {
+                std::future::pending::<()>().await;
+            }
+            if self.down.load(Ordering::SeqCst) {
+                return calls.iter().map(|_| Err(UpstreamError::Transport("gone".into()))).collect();
+            }
+            self.replay.request(calls).await
+        })
+    }
+
+    fn name(&self) -> &str {
+        "moody"
+    }
+
+    fn heads(&self) -> Option<Arc<Notify>> {
+        self.heads.clone()
+    }
+}
+
+fn moody() -> Arc<Moody> {
+    announcing(None)
+}
+
+fn announcing(heads: Option<Arc<Notify>>) -> Arc<Moody> {
+    let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
+    let replay = Replay::from_gzip("embedded", &bytes).unwrap();
+    Arc::new(Moody { replay, down: false.into(), hanging: false.into(), asked: 0.into(), heads })
+}
+
+fn options() -> LightOptions {
+    LightOptions {
+        sync: SyncOptions { poll: 50, retry: 50, longest_retry: 100, ..SyncOptions::default() },
+        message_timeout: Duration::from_secs(20),
+        ..LightOptions::default()
+    }
+}
+
+fn start(upstream: &Arc<Moody>, options: LightOptions) -> LightService {
+    let (genesis, _) = upstream.replay.block(0).unwrap();
+    let network = Network::regtest();
+    let checkpoint = start_checkpoint(Some(&format!("0:{genesis}")), &network).unwrap();
+    LightService::start(network, checkpoint, vec![upstream.clone()], options)
+}
+
+async fn ask(service: &LightService, method: &str, params: Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
+    let answer = service.answer(message.to_string().into_bytes()).await;
+    assert_eq!(answer.outcome, Outcome::Served);
+    let value: Value = serde_json::from_slice(&answer.body.unwrap()).unwrap();
+    assert_eq!(value["id"], "q");
+    value
+}
+
+/// Waits for the head, whatever went wrong before.
+async fn synced(service: &LightService) {
+    let reached = async {
+        while !service.is_synced() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reached).await.expect("not synchronized in a minute");
+}
+
+const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_survives_an_upstream_that_comes_and_goes() {
+    let upstream = moody();
+    upstream.down.store(true, Ordering::SeqCst);
+    let service = start(&upstream, options());
+    service.settled(Duration::from_secs(20)).await;
+    assert!(!service.health().ready && service.health().reason.unwrap().contains("gone"));
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["error"]["code"], -32002);
+    assert_eq!(ask(&service, "eth_chainId", json!([])).await["result"], "0x21", "constants need no chain");
+
+    upstream.down.store(false, Ordering::SeqCst);
+    synced(&service).await;
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
+    assert!(ask(&service, "eth_getBalance", json!([COW, "latest"])).await["result"].is_string());
+
+    upstream.down.store(true, Ordering::SeqCst);
+    let refused = ask(&service, "eth_getBalance", json!([COW, "0x5"])).await;
+    assert_eq!(refused["error"]["code"], -32002, "{refused}");
+    assert_eq!(
+        ask(&service, "eth_blockNumber", json!([])).await["result"],
+        "0x4b",
+        "the verified head stays"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_proven_is_not_asked_again() {
+    let upstream = moody();
+    let service = start(
+        &upstream,
+        LightOptions { sync: SyncOptions { poll: 600_000, ..SyncOptions::default() }, ..options() },
+    );
+    service.settled(Duration::from_secs(60)).await;
+    let first = ask(&service, "eth_getBalance", json!([COW, "0x4b"])).await;
+    let asked = upstream.asked.load(Ordering::SeqCst);
+    assert_eq!(ask(&service, "eth_getBalance", json!([COW, "0x4b"])).await, first);
+    assert_eq!(upstream.asked.load(Ordering::SeqCst), asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upstream_that_hangs_ends_in_a_timeout_with_the_id() {
+    let upstream = moody();
+    let service = start(&upstream, LightOptions { message_timeout: Duration::from_millis(300), ..options() });
+    synced(&service).await;
+    upstream.hanging.store(true, Ordering::SeqCst);
+    let answer = ask(&service, "eth_getBalance", json!([COW, "0x7"])).await;
+    assert_eq!(answer["error"]["code"], -32011, "{answer}");
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b", "others go on");
+}
+
+/// Neither the head reached nor a fault known: not ready, and it says why.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_not_ready_before_it_is_synchronized() {
+    let upstream = moody();
+    upstream.hanging.store(true, Ordering::SeqCst);
+    let service = start(&upstream, options());
+    service.settled(Duration::from_millis(100)).await;
+    let health = service.health();
+    let reason = health.reason.unwrap_or_default();
+    assert!(!health.ready && reason.contains("still synchronizing"), "{reason}");
+}
+
+/// A run that takes too long ends, and the answer says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_have_a_time_limit() {
+    let upstream = moody();
+    let limited = start(&upstream, LightOptions { run_timeout: Duration::ZERO, ..options() });
+    let free = start(&upstream, options());
+    let range = json!([{ "fromBlock": "0x1", "toBlock": "0x4b", "address": COW }]);
+    for (service, code) in [(&free, Value::Null), (&limited, json!(-32011))] {
+        service.settled(Duration::from_secs(60)).await;
+        let answer = ask(service, "eth_getLogs", range.clone()).await;
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unusable_messages_and_notifications() {
+    let upstream = moody();
+    let service = start(&upstream, options());
+    for message in ["", "{", "5", "\"x\"", "null", "{}x"] {
+        assert_eq!(service.answer(message.into()).await.outcome, Outcome::Unusable, "{message}");
+    }
+    let notification = r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#;
+    assert_eq!(service.answer(notification.into()).await.body, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_messages_at_once() {
+    let upstream = moody();
+    let service = Arc::new(start(&upstream, options()));
+    service.settled(Duration::from_secs(60)).await;
+    let asks = (0..200_u64).map(|n| {
+        let service = service.clone();
+        tokio::spawn(async move {
+            let block = format!("{:#x}", n % 76);
+            ask(&service, "eth_getBlockByNumber", json!([block, n % 2 == 0])).await["result"]["number"]
+                .clone()
+        })
+    });
+    for (answer, n) in futures::future::join_all(asks).await.into_iter().zip(0_u64..) {
+        assert_eq!(answer.unwrap(), json!(format!("{:#x}", n % 76)));
+    }
+}
+
+/// One upstream never answers: the other's chain and facts are enough, and every question gets its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_upstreams_may_fail() {
+    let (dead, alive) = (moody(), moody());
+    dead.down.store(true, Ordering::SeqCst);
+    let (genesis, _) = alive.replay.block(0).unwrap();
+    let network = Network::regtest();
+    let checkpoint = start_checkpoint(Some(&format!("0:{genesis}")), &network).unwrap();
+    let service = LightService::start(network, checkpoint, vec![dead.clone(), alive.clone()], options());
+    service.settled(Duration::from_secs(60)).await;
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
+
+    // They change places: a question that the first cannot answer goes to the second.
+    dead.down.store(false, Ordering::SeqCst);
+    alive.down.store(true, Ordering::SeqCst);
+    let answer = ask(&service, "eth_getBalance", json!([COW, "0x4b"])).await;
+    assert!(answer["result"].is_string(), "{answer}");
+    let listed = ask(&service, "rootlight_upstreams", json!([])).await;
+    assert_eq!(listed["result"].as_array().unwrap().len(), 2);
+}
+
+/// Blocks that are announced without end, and are none: a look now and then, and nothing else changes.
+#[tokio::test(flavor = "multi_thread")]
+async fn announcements_of_nothing_cost_little() {
+    let heads = Arc::new(Notify::new());
+    let upstream = announcing(Some(heads.clone()));
+    let seldom = SyncOptions { poll: 600_000, ..options().sync };
+    let service = start(&upstream, LightOptions { sync: seldom, ..options() });
+    service.settled(Duration::from_secs(20)).await;
+    let (before, began) = (upstream.asked.load(Ordering::SeqCst), std::time::Instant::now());
+    for _ in 0..1_000 {
+        heads.notify_one();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // Five looks a second: the height, the newest header, and the one that is not there; of a recording, which may hold
+    // them in other forms, in each of these.
+    let looks = began.elapsed().as_millis() as usize / 200 + 2;
+    let asked = upstream.asked.load(Ordering::SeqCst) - before;
+    assert!((3..=looks * 7).contains(&asked), "{asked} questions in {looks} looks");
+    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
+}

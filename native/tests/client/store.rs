@@ -1,0 +1,441 @@
+//! The light client's store: warm starts, other folders, and what is left after crashes and damage.
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use rootlight::consensus::{Candidate, Checkpoint, Network, WorkStart};
+use rootlight::light::{encode_headers, SyncOptions};
+use rootlight::types::HeaderForm;
+use rootlight_native::light::{LightOptions, LightService, Start, FILE, SET_ASIDE};
+use rootlight_native::service::{Answer, Caller, Service};
+use rootlight_native::store::StoreError;
+use rootlight_native::upstream::{self, Call, CallResult, Upstream};
+use serde_json::value::RawValue;
+use serde_json::{json, Value};
+
+/// Where the checkpoint lies in the headers; those below it are its fork window.
+const START: usize = 449;
+
+/// The 1,200 consecutive mainnet headers from 4,479,841 on.
+fn headers() -> Option<Vec<Candidate>> {
+    let path = common::shared("realdata/headers/mainnet_4479841_iris_run1200.json")?;
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let network = Network::mainnet();
+    let decode = |value: &Value| {
+        let rlp = alloy_primitives::hex::decode(value["rlp"].as_str().unwrap()).unwrap();
+        Candidate::decode(&rlp, &network).unwrap()
+    };
+    Some(file["headers"].as_array().unwrap().iter().map(decode).collect())
+}
+
+fn checkpoint(headers: &[Candidate]) -> Checkpoint {
+    checkpoint_at(headers, START)
+}
+
+fn checkpoint_at(headers: &[Candidate], place: usize) -> Checkpoint {
+    let header = headers[place].header();
+    Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None }
+}
+
+/// A node that has these headers up to a height that may grow, and nothing else.
+struct Node {
+    headers: Vec<Candidate>,
+    head: AtomicUsize,
+    /// Grow by so many headers with each question for the height.
+    growth: usize,
+    asked: Mutex<Vec<Call>>,
+}
+
+impl Node {
+    fn new(headers: Vec<Candidate>, head: usize, growth: usize) -> Arc<Self> {
+        Arc::new(Self { headers, head: head.into(), growth, asked: Mutex::default() })
+    }
+
+    fn number(&self, index: usize) -> u64 {
+        self.headers[index].header().number
+    }
+
+    fn answer(&self, method: &str, params: &[Value]) -> Result<String, Value> {
+        let last = self.headers.len() - 1;
+        match method {
+            "eth_blockNumber" => {
+                let head = self.head.fetch_add(self.growth, Ordering::SeqCst).min(last);
+                Ok(format!("\"{:#x}\"", self.number(head)))
+            }
+            "rootlight_getHeaders" => {
+                let quantity = |index: usize| {
+                    let text = params[index].as_str().unwrap().trim_start_matches("0x");
+                    u64::from_str_radix(text, 16).unwrap()
+                };
+                let (first, count) = (quantity(0), quantity(1));
+                let top = self.number(self.head.load(Ordering::SeqCst).min(last));
+                let wanted = self.headers.iter().map(Candidate::header).filter(|header| {
+                    header.number >= first && header.number < first + count && header.number <= top
+                });
+                Ok(format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), &[][..])))))
+            }
+            _ => Err(json!({"code": -32601, "message": "method not found"})),
+        }
+    }
+
+    /// How many headers were asked for, and the lowest of them.
+    fn asked_headers(&self) -> (u64, Option<u64>) {
+        let asked = self.asked.lock().unwrap();
+        let calls = asked.iter().filter(|call| call.method == "rootlight_getHeaders");
+        let number = |value: &Value| {
+            u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+        };
+        let pairs: Vec<(u64, u64)> =
+            calls.map(|call| (number(&call.params[0]), number(&call.params[1]))).collect();
+        (pairs.iter().map(|(_, count)| count).sum(), pairs.iter().map(|(first, _)| *first).min())
+    }
+}
+
+impl Upstream for Node {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            self.asked.lock().unwrap().extend(calls.iter().cloned());
+            let answer = |call: &Call| match self.answer(&call.method, &call.params) {
+                Ok(text) => Ok(RawValue::from_string(text).unwrap()),
+                Err(_) => Err(upstream::UpstreamError::Rpc {
+                    code: -32601,
+                    message: "method not found".into(),
+                    data: None,
+                }),
+            };
+            calls.iter().map(answer).collect()
+        })
+    }
+
+    fn name(&self) -> &str {
+        "headers"
+    }
+}
+
+/// The same behind a server on loopback.
+struct Served(Arc<Node>);
+
+impl Service for Served {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let message: Value = serde_json::from_slice(&message).unwrap();
+            let one = |call: &Value| {
+                let params = call["params"].as_array().cloned().unwrap_or_default();
+                match self.0.answer(call["method"].as_str().unwrap(), &params) {
+                    Ok(text) => format!(r#"{{"jsonrpc":"2.0","id":{},"result":{text}}}"#, call["id"]),
+                    Err(error) => format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, call["id"]),
+                }
+            };
+            let text = match message.as_array() {
+                Some(calls) => format!("[{}]", calls.iter().map(one).collect::<Vec<_>>().join(",")),
+                None => one(&message),
+            };
+            Answer::served(Some(text.into_bytes()))
+        })
+    }
+}
+
+fn options() -> LightOptions {
+    let sync = SyncOptions { poll: 3, retry: 20, longest_retry: 50, ..SyncOptions::default() };
+    // Recorded headers are old ones.
+    LightOptions { sync, max_age: 0, ..LightOptions::default() }
+}
+
+fn resume(node: &Arc<Node>, folder: &Path) -> Result<LightService, StoreError> {
+    let start = checkpoint(&node.headers);
+    LightService::resume(Network::mainnet(), start, vec![node.clone()], options(), folder)
+}
+
+async fn ask(service: &LightService, method: &str, params: Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let answer = service.answer(message.to_string().into_bytes()).await;
+    serde_json::from_slice(&answer.body.unwrap()).unwrap()
+}
+
+/// The head's number once it is reached, and its header.
+async fn head(service: &LightService) -> (u64, String) {
+    service.settled(Duration::from_secs(60)).await;
+    let number = ask(service, "eth_blockNumber", json!([])).await["result"].clone();
+    let text = number.as_str().unwrap_or_else(|| panic!("{number}"));
+    let number = u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    (number, header(service, number).await)
+}
+
+/// A header as it is served.
+async fn header(service: &LightService, number: u64) -> String {
+    let answer = ask(service, "rsk_getRawBlockHeaderByNumber", json!([format!("{number:#x}")])).await;
+    answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+/// A header as it must be served.
+fn raw(header: &Candidate) -> String {
+    alloy_primitives::hex::encode_prefixed(header.header().encode(HeaderForm::Raw))
+}
+
+/// Ends a service and waits until its file can be opened again: work under way on other threads comes to its end first.
+async fn close(service: LightService, folder: &Path) {
+    drop(service);
+    let since = Instant::now();
+    while matches!(redb::Database::create(folder.join(FILE)), Err(redb::DatabaseError::DatabaseAlreadyOpen)) {
+        assert!(since.elapsed() < Duration::from_secs(30), "still open");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// A restart by work believes nothing that an earlier run has kept, and leaves it as it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_by_work_reads_and_writes_no_store() {
+    let Some(headers) = headers() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::new(headers.clone(), 1_199, 0);
+    let trusting = resume(&node, folder.path()).unwrap();
+    assert_eq!(head(&trusting).await.0, node.number(1_199));
+    close(trusting, folder.path()).await;
+    let kept = std::fs::read(folder.path().join(FILE)).unwrap();
+    let mut network = Network::mainnet();
+    let difficulty = "1000000000000000000000".parse().unwrap();
+    network.work_start = Some(WorkStart { difficulty, from: node.number(0), headers: 1_000 });
+    let start = Start::Work(network.work_start.unwrap());
+    let upstreams: Vec<Arc<dyn Upstream>> = vec![node.clone()];
+    let service = LightService::resume(network, start, upstreams, options(), folder.path()).unwrap();
+    service.settled(Duration::from_secs(60)).await;
+    // The same headers, of eleven hours of 2022, are no start by work.
+    assert!(!service.is_synced());
+    let error = ask(&service, "eth_blockNumber", json!([])).await["error"].clone();
+    let words = error["message"].as_str().unwrap_or_else(|| panic!("{error}"));
+    assert!(words.contains("no block for") || words.contains(" s old"), "{words}");
+    let status = ask(&service, "rootlight_syncStatus", json!([])).await["result"].clone();
+    assert_eq!((&status["start"], &status["synced"]), (&json!("work"), &json!(false)));
+    drop(service);
+    assert_eq!(std::fs::read(folder.path().join(FILE)).unwrap(), kept);
+    // The store serves the checkpoint that it is about as before.
+    let trusting = resume(&node, folder.path()).unwrap();
+    assert_eq!(head(&trusting).await.0, node.number(1_199));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warm_start_fetches_no_header_twice() {
+    let Some(headers) = headers() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::new(headers.clone(), 1_099, 0);
+    let cold = Instant::now();
+    let service = resume(&node, folder.path()).unwrap();
+    let (number, hash) = head(&service).await;
+    let cold = cold.elapsed();
+    assert_eq!((number, hash), (node.number(1_099), raw(&headers[1_099])));
+    let (asked, _) = node.asked_headers();
+    assert!(asked >= 1_099, "{asked}");
+    close(service, folder.path()).await;
+
+    let node = Node::new(headers.clone(), 1_199, 0);
+    let warm = Instant::now();
+    let service = resume(&node, folder.path()).unwrap();
+    assert_eq!(head(&service).await, (node.number(1_199), raw(&headers[1_199])));
+    println!("cold start {cold:?}, warm start to the first proven answer {:?}", warm.elapsed());
+    // From the stored head on, which is shown again: the upstream may be on another branch.
+    let (asked, lowest) = node.asked_headers();
+    assert_eq!(lowest, Some(node.number(1_099)));
+    assert!(asked <= 105, "{asked} headers");
+    assert_eq!(header(&service, node.number(500)).await, raw(&headers[500]));
+}
+
+/// All 1,200, from the first on; what is older is not to be had. Prints times.
+#[tokio::test(flavor = "multi_thread")]
+async fn real_headers_cold_and_warm() {
+    let Some(headers) = headers() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let start = checkpoint_at(&headers, 0);
+    for name in ["cold", "warm"] {
+        let node = Node::new(headers.clone(), 1_199, 0);
+        let began = Instant::now();
+        let opened =
+            LightService::resume(Network::mainnet(), start, vec![node.clone()], options(), folder.path());
+        let service = opened.unwrap();
+        let opened = began.elapsed();
+        assert_eq!(head(&service).await, (node.number(1_199), raw(&headers[1_199])));
+        let (elapsed, size) = (began.elapsed(), std::fs::metadata(folder.path().join(FILE)).unwrap().len());
+        println!(
+            "{name} start: store opened after {opened:?}, proven answer after {elapsed:?}; {size} bytes"
+        );
+        close(service, folder.path()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_checkpoint_or_network_sets_the_file_aside() {
+    let Some(headers) = headers() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::new(headers.clone(), 700, 0);
+    let service = resume(&node, folder.path()).unwrap();
+    head(&service).await;
+    assert!(
+        matches!(resume(&node, folder.path()), Err(StoreError::Database(_))),
+        "in use: that is no fault of the file"
+    );
+    close(service, folder.path()).await;
+    assert!(!folder.path().join(SET_ASIDE).exists());
+
+    let other =
+        Checkpoint { number: node.number(450), hash: headers[450].header().hash(), total_difficulty: None };
+    let upstreams: Vec<upstream::SharedUpstream> = vec![node.clone()];
+    let service =
+        LightService::resume(Network::mainnet(), other, upstreams.clone(), options(), folder.path()).unwrap();
+    assert!(folder.path().join(SET_ASIDE).exists());
+    assert_eq!(head(&service).await.0, node.number(700));
+    close(service, folder.path()).await;
+
+    std::fs::remove_file(folder.path().join(SET_ASIDE)).unwrap();
+    let regtest = Network::regtest();
+    let genesis = Checkpoint { number: 0, hash: regtest.genesis_hash, total_difficulty: None };
+    let service = LightService::resume(regtest, genesis, upstreams, options(), folder.path()).unwrap();
+    assert!(folder.path().join(SET_ASIDE).exists());
+    assert_eq!(ask(&service, "eth_chainId", json!([])).await["result"], "0x21");
+}
+
+/// How often a test tries: `ROOTLIGHT_STORE_ROUNDS`.
+fn rounds() -> u64 {
+    std::env::var("ROOTLIGHT_STORE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
+/// A generator of numbers from a seed (xorshift), so that a failure can be repeated.
+struct Seeded(u64);
+
+impl Seeded {
+    fn new() -> Self {
+        let seed = std::env::var("ROOTLIGHT_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+        println!("ROOTLIGHT_SEED={seed}");
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+/// Every header that a client serves must be the true one.
+async fn serves_only_truth(service: &LightService, headers: &[Candidate]) -> u64 {
+    let (number, served) = head(service).await;
+    let first = headers[0].header().number;
+    assert_eq!(served, raw(&headers[(number - first) as usize]));
+    for place in (START as u64..=number - first).step_by(7) {
+        assert_eq!(header(service, first + place).await, raw(&headers[place as usize]));
+    }
+    number
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_is_found_and_the_store_begun_again() {
+    let Some(headers) = headers() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::new(headers.clone(), 1_199, 0);
+    let service = resume(&node, folder.path()).unwrap();
+    head(&service).await;
+    close(service, folder.path()).await;
+    let good = std::fs::read(folder.path().join(FILE)).unwrap();
+    let (mut seeded, mut set_aside) = (Seeded::new(), 0);
+    for round in 0..rounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = good.clone();
+        let size = bytes.len() as u64;
+        if round % 4 == 0 {
+            bytes.truncate(seeded.below(size) as usize);
+        } else {
+            for _ in 0..=seeded.below(8) {
+                let place = seeded.below(size) as usize;
+                bytes[place] ^= 1 << seeded.below(8);
+            }
+        }
+        std::fs::write(folder.path().join(FILE), &bytes).unwrap();
+        let service = resume(&node, folder.path()).unwrap();
+        set_aside += u64::from(folder.path().join(SET_ASIDE).exists());
+        assert_eq!(serves_only_truth(&service, &headers).await, node.number(1_199));
+        close(service, folder.path()).await;
+        // What it left is good.
+        let again = resume(&node, folder.path()).unwrap();
+        assert_eq!(head(&again).await.0, node.number(1_199));
+        drop(again);
+    }
+    println!("{} damaged stores opened, {set_aside} of them set aside", rounds());
+    assert!(set_aside * 10 > rounds(), "damage to what is read is noticed");
+}
+
+const WORKER: &str = "ROOTLIGHT_TEST_WORKER";
+
+/// The process that is killed: a light client that writes as much as it can.
+#[test]
+fn worker() {
+    let Ok(job) = std::env::var(WORKER) else { return };
+    let (url, folder) = job.split_once(' ').unwrap();
+    let headers = headers().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let upstreams = vec![upstream::open(url).unwrap()];
+        let start = checkpoint(&headers);
+        let folder = PathBuf::from(folder);
+        let opened = LightService::resume(Network::mainnet(), start, upstreams, options(), &folder);
+        let _service = opened.expect("the store opens");
+        // Tells how it stands; whoever reads it kills this process.
+        std::fs::write(folder.join("opened"), "").unwrap();
+        std::future::pending::<()>().await;
+    });
+}
+
+fn start_worker(url: &str, folder: &Path) -> Child {
+    let _ = std::fs::remove_file(folder.join("opened"));
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "store::worker", "--nocapture"])
+        .env(WORKER, format!("{url} {}", folder.display()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_leaves_a_store_that_opens() {
+    let Some(headers) = headers() else { return };
+    let mut seeded = Seeded::new();
+    let (mut kept, mut folder) = (0, tempfile::tempdir().unwrap());
+    for round in 0..rounds() {
+        // Now and then from nothing; else on top of what the last one has left.
+        if round % 8 == 0 {
+            folder = tempfile::tempdir().unwrap();
+        }
+        let reached = 460 + (round % 8) as usize * 85;
+        let node = Node::new(headers.clone(), reached, 1);
+        let server = common::start_service(common::config(), Arc::new(Served(node))).await;
+        let mut child = start_worker(&server.url("/"), folder.path());
+        let began = Instant::now();
+        while !folder.path().join("opened").exists() {
+            if let Some(status) = child.try_wait().unwrap() {
+                let mut text = String::new();
+                std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut text).unwrap();
+                panic!("round {round}: {status}: {text}");
+            }
+            assert!(began.elapsed() < Duration::from_secs(60));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(Duration::from_micros(seeded.below(400_000))).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let whole = Node::new(headers.clone(), 1_199, 0);
+        let copy = tempfile::tempdir().unwrap();
+        std::fs::copy(folder.path().join(FILE), copy.path().join(FILE)).unwrap();
+        let service = resume(&whole, copy.path()).unwrap();
+        assert!(!copy.path().join(SET_ASIDE).exists(), "round {round}: a crash damages nothing");
+        assert_eq!(serves_only_truth(&service, &headers).await, whole.number(1_199));
+        kept += u64::from(whole.asked_headers().1.is_some_and(|lowest| lowest > whole.number(START) + 1));
+    }
+    println!("{} kills; after {kept} of them work was kept", rounds());
+    assert!(kept * 8 > rounds(), "what was written before the kill is there");
+}

@@ -1,0 +1,263 @@
+//! The command line as scripts see it.
+
+use crate::common;
+
+use std::process::Command;
+
+use common::run;
+use serde_json::{json, Value};
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn help_and_version_are_0_on_stdout() {
+    for arguments in [&["--help"][..], &["record", "--help"], &["--version"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(output.stderr.is_empty());
+    }
+    let help = text(&run(&["--help"]).stdout);
+    assert!(help.contains("Examples:") && help.contains("Exit codes"), "{help}");
+}
+
+#[test]
+fn mistakes_are_2_on_stderr() {
+    for arguments in [
+        &["nonsense"][..],
+        &["record"],
+        &["record", "--upstream", "ftp://x", "--out", "/tmp/x"],
+        &["record", "--upstream", "http://x", "--out", "/tmp/x", "--from", "5", "--to", "4"],
+        &["--config", "/nowhere.toml", "record", "--upstream", "http://x", "--out", "/tmp/x"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output.stderr));
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_start_by_work_is_refused_where_it_proves_nothing() {
+    let light = ["light", "--upstream", "http://127.0.0.1:9", "--checkpoint", "work"];
+    for (more, words) in [
+        (&["--network", "testnet"][..], "work is nearly free; give a checkpoint, NUMBER:HASH"),
+        (&["--network", "regtest"], "its blocks may have any time"),
+        (&["--min-work", "0"], "--checkpoint work needs a floor of work: --min-work above 0"),
+    ] {
+        let output = run(&[&light[..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn failures_are_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = run(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: recording /nowhere"), "{}", text(&output.stderr));
+}
+
+fn recording(folder: &std::path::Path) {
+    let word = |byte: &str| format!("0x{}", byte.repeat(32));
+    let block = |n: u64| {
+        json!({"number": format!("{n:#x}"), "hash": word(&format!("1{n}")), "stateRoot": word("00"), "uncles": [word("77")],
+               "transactions": [{"hash": word(&format!("2{n}"))}]})
+    };
+    let mut lines = vec![];
+    let mut add = |method: &str, params: Value, result: Value| {
+        lines.push(json!({"request": {"id": 1, "method": method, "params": params}, "response": {"id": 1, "result": result}}).to_string());
+    };
+    for n in 0..3 {
+        add("eth_getBlockByNumber", json!([format!("{n:#x}"), true]), block(n));
+        add("rsk_getRawBlockHeaderByNumber", json!([format!("{n:#x}")]), json!("0xf8"));
+        add("eth_getTransactionReceipt", json!([word(&format!("2{n}"))]), json!({"n": n}));
+    }
+    std::fs::write(folder.join("in.jsonl"), lines.join("\n")).unwrap();
+}
+
+#[test]
+fn record_cuts_a_piece_out_of_a_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (from, out) = (format!("replay:{}", folder.path().display()), folder.path().join("out"));
+    for gzip in [false, true] {
+        let mut arguments =
+            vec!["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--from", "1", "--to", "2"];
+        if gzip {
+            arguments.push("--gzip");
+        }
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stdout).starts_with("recorded blocks 1 to 2: 6 answers"),
+            "{}",
+            text(&output.stdout)
+        );
+        assert!(text(&output.stderr).contains("blocks 2/2"));
+        let mut names: Vec<String> = out
+            .read_dir()
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        let end = if gzip { ".jsonl.gz" } else { ".jsonl" };
+        assert_eq!(names, ["blocks", "headers", "receipts"].map(|name| format!("{name}{end}")));
+        let replay = rootlight_native::replay::Replay::open(&out).unwrap();
+        assert_eq!((replay.head(), replay.len()), (Some(2), 6));
+        std::fs::remove_dir_all(&out).unwrap();
+    }
+}
+
+#[test]
+fn record_leaves_no_complete_file_when_it_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (from, out) = (format!("replay:{}", folder.path().display()), folder.path().join("out"));
+    let output = run(&["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--to", "3"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("blocks 0 to 3 are not a range up to the head, 2"),
+        "{}",
+        text(&output.stderr)
+    );
+    assert!(out
+        .read_dir()
+        .map_or(true, |mut entries| entries.all(|e| !e.unwrap().path().ends_with(".jsonl"))));
+}
+
+#[test]
+fn configuration_files_hold_defaults() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (config, out) = (folder.path().join("rootlight.toml"), folder.path().join("out"));
+    let run = |toml: String, more: &[&str]| {
+        std::fs::write(&config, toml).unwrap();
+        let mut arguments = vec!["record", "--config", config.to_str().unwrap()];
+        arguments.extend(more);
+        run(&arguments)
+    };
+    let upstream = format!("upstream = \"replay:{}\"\n", folder.path().display());
+    let base = format!("silent = true\n{upstream}[record]\nout = \"{}\"\nto = 1\n", out.display());
+    let output = run(base.clone(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(output.stdout.is_empty(), "silent");
+    assert_eq!(rootlight_native::replay::Replay::open(&out).unwrap().head(), Some(1));
+    assert_eq!(run(base.clone(), &["--to", "2"]).status.code(), Some(0));
+    assert_eq!(rootlight_native::replay::Replay::open(&out).unwrap().head(), Some(2), "flags win");
+    for (broken, reason) in
+        [("nokey = 1\n", "unknown key"), ("[nocommand]\n", "no command"), ("a = [[]]\n", "a:"), ("=", "TOML")]
+    {
+        let output = run(format!("{broken}{base}"), &[]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(reason), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn flags_come_from_the_environment_too() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let (config, out) = (folder.path().join("rootlight.toml"), folder.path().join("out"));
+    std::fs::write(&config, "to = 0\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+        .args(["record", "--from", "0"])
+        .env("ROOTLIGHT_UPSTREAM", format!("replay:{}", folder.path().display()))
+        .env("ROOTLIGHT_OUT", &out)
+        .env("ROOTLIGHT_TO", "1")
+        .env("ROOTLIGHT_GZIP", "true")
+        .env("ROOTLIGHT_CONFIG", &config)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stdout).starts_with("recorded blocks 0 to 1:"),
+        "the environment wins over the file"
+    );
+    assert!(out.join("blocks.jsonl.gz").exists());
+}
+
+/// What a mistyped URL holds besides its host is nobody's business, logs included.
+#[test]
+fn errors_do_not_repeat_what_an_url_keeps_secret() {
+    for url in [
+        "htps://user:hunter22@node.example/v3/0123456789abcdef",
+        "user:hunter22@node.example/0123456789abcdef",
+        "https://user:hunter22@:bad:/0123456789abcdef",
+    ] {
+        for command in ["light", "follow", "record"] {
+            let mut arguments = vec![command, "--upstream", url];
+            if command == "record" {
+                arguments.extend(["--out", "/tmp/nowhere"]);
+            }
+            let output = run(&arguments);
+            let said = text(&output.stdout) + &text(&output.stderr);
+            assert!(output.status.code().is_some_and(|code| code > 0), "{arguments:?}");
+            assert!(!said.contains("hunter22") && !said.contains("0123456789abcdef"), "{said}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_without_end_is_refused() {
+    let output = run(&["--config", "/dev/zero", "methods"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("longer than 1048576 bytes"), "{}", text(&output.stderr));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_recording_that_is_no_file_is_refused() {
+    let output = run(&["light", "--network", "regtest", "--upstream", "replay:/dev/zero"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("neither a regular file nor a folder"), "{}", text(&output.stderr));
+}
+
+/// Each of three is below what one may take, all together are not.
+#[test]
+fn recordings_have_a_limit_for_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.jsonl.gz", "b.jsonl.gz", "c.jsonl.gz"] {
+        let file = std::fs::File::create(folder.path().join(name)).unwrap();
+        let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+        let line = vec![b'\n'; 1 << 20];
+        for _ in 0..80 {
+            std::io::Write::write_all(&mut encoder, &line).unwrap();
+        }
+        encoder.finish().unwrap();
+    }
+    let recording = format!("replay:{}", folder.path().display());
+    let output = run(&["light", "--network", "regtest", "--upstream", &recording]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("c.jsonl.gz") && said.contains("201326592 bytes"), "{said}");
+}
+
+/// Whoever binds more than loopback reads what that means.
+#[test]
+fn other_addresses_than_loopback_are_announced_loudly() {
+    use std::io::{BufRead as _, Read as _};
+    for (host, loud) in [("0.0.0.0", true), ("127.0.0.1", false)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+            .args(["dev", "--http-port", "0", "--host", host])
+            .env_remove("RUST_LOG")
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _watch = common::Watch::of(&child);
+        let lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+        let ready = lines.map_while(Result::ok).any(|line| line.starts_with("listening "));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(ready, "{said}");
+        assert_eq!(said.contains("LISTENING ON"), loud, "{said}");
+        assert_eq!(said.contains("--allow-host"), loud, "{said}");
+    }
+}

@@ -1,0 +1,230 @@
+//! The binary as a development chain: banner, mining, disk, time limits.
+
+use crate::common;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use common::{client, run, shared, Watch};
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{json, Value};
+
+struct Dev {
+    child: Child,
+    url: String,
+    /// Everything printed before the ready line.
+    banner: String,
+}
+
+impl Dev {
+    fn start(arguments: &[&str]) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+            .args(arguments)
+            .args(["--http-port", "0"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Dropping it ends the process, whatever happens from here on.
+        let mut dev = Self { child, url: String::new(), banner: String::new() };
+        let _watch = Watch::of(&dev.child);
+        for line in BufReader::new(dev.child.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            if let Some(rest) = line.strip_prefix("listening ") {
+                dev.url = rest.split(' ').next().unwrap().to_owned();
+                return dev;
+            }
+            dev.banner += &line;
+            dev.banner.push('\n');
+        }
+        panic!("no ready line after:\n{}", dev.banner);
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Result<Value, Value> {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let request = client().post(&self.url).header(CONTENT_TYPE, "application/json").body(message);
+        let text = request.send().await.unwrap().text().await.unwrap();
+        let mut answer: Value = serde_json::from_str(&text).unwrap();
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    async fn send(&self, to: &str) -> Value {
+        let from = self.call("eth_accounts", json!([])).await.unwrap()[0].clone();
+        let transaction =
+            json!([{ "from": from, "to": to, "value": "0x5", "gas": "0x5208", "gasPrice": "0x1" }]);
+        self.call("eth_sendTransaction", transaction).await.unwrap()
+    }
+
+    async fn height(&self) -> Value {
+        self.call("eth_blockNumber", json!([])).await.unwrap()
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+const TO: &str = "0x00000000000000000000000000000000000000aa";
+
+#[tokio::test]
+async fn without_a_command_a_chain_with_funded_accounts_runs() {
+    let dev = Dev::start(&[]);
+    assert!(dev.banner.contains("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266"), "{}", dev.banner);
+    assert!(dev.banner.contains(&dev.url) && dev.banner.contains("Chain id 33"), "{}", dev.banner);
+    assert_eq!(dev.call("eth_chainId", json!([])).await.unwrap(), "0x21");
+    let hash = dev.send(TO).await;
+    let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
+    assert_eq!((&receipt["status"], &receipt["blockNumber"]), (&json!("0x1"), &json!("0x1")));
+    assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0x5");
+    let health = client().get(format!("{}/health", dev.url)).send().await.unwrap();
+    assert_eq!(health.text().await.unwrap(), r#"{"ready":true,"blockNumber":1}"#);
+}
+
+#[tokio::test]
+async fn the_references_genesis_and_silence() {
+    let dev = Dev::start(&["dev", "--genesis", "regtest", "--silent"]);
+    assert_eq!(dev.banner, "");
+    let block = dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap();
+    assert_eq!(block["hash"], rootlight::consensus::Network::regtest().genesis_hash.to_string());
+}
+
+#[tokio::test]
+async fn the_banner_shows_the_accounts_of_the_references_genesis() {
+    let dev = Dev::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
+    let accounts = dev.call("eth_accounts", json!([])).await.unwrap();
+    for account in accounts.as_array().unwrap() {
+        assert!(dev.banner.contains(account.as_str().unwrap()), "{account}: {}", dev.banner);
+        let balance = dev.call("eth_getBalance", json!([account, "latest"])).await.unwrap();
+        assert_eq!(balance, "0xc9f2c9cd04674edea40000000", "10^12 RBTC");
+    }
+    assert!(
+        dev.banner.contains("1000000000000.000000000000000000 RBTC each, keys are keccak-256"),
+        "{}",
+        dev.banner
+    );
+    assert!(!dev.banner.contains("m/44'"), "{}", dev.banner);
+    assert!(dev.banner.contains("0x34c690850bc250af"), "{}", dev.banner);
+    for limit in [9_990_235, 9_980_479, 9_970_733] {
+        dev.call("evm_mine", json!([])).await.unwrap();
+        let block = dev.call("eth_getBlockByNumber", json!(["latest", false])).await.unwrap();
+        assert_eq!(block["gasLimit"], format!("{limit:#x}"), "moves to 7,500,000 as the reference's does");
+    }
+}
+
+#[tokio::test]
+async fn blocks_come_by_the_clock_or_on_demand() {
+    let dev = Dev::start(&["dev", "--block-time", "1"]);
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        if dev.height().await != "0x0" {
+            break;
+        }
+    }
+    assert_ne!(dev.height().await, "0x0");
+
+    let dev = Dev::start(&["dev", "--block-time", "manual"]);
+    let hash = dev.send(TO).await;
+    assert_eq!(dev.height().await, "0x0");
+    dev.call("evm_mine", json!([])).await.unwrap();
+    let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
+    assert_eq!(receipt["blockNumber"], "0x1");
+}
+
+/// Killed without warning after a transaction was answered: its block is there again.
+#[tokio::test]
+async fn a_killed_chain_opens_at_its_last_block() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("chain");
+    let arguments = ["dev", "--data-dir", data.to_str().unwrap()];
+    let mut hashes = Vec::new();
+    for round in 1..=3 {
+        let dev = Dev::start(&arguments);
+        for earlier in &hashes {
+            assert!(dev.call("eth_getTransactionReceipt", json!([earlier])).await.unwrap().is_object());
+        }
+        hashes.push(dev.send(TO).await);
+        assert_eq!(dev.height().await, format!("{round:#x}"));
+        // Dropping it sends SIGKILL.
+    }
+    let dev = Dev::start(&arguments);
+    assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
+    assert_eq!(dev.call("eth_getBalance", json!([TO, "0x1"])).await.unwrap(), "0x5");
+    other_genesis(&data);
+}
+
+fn other_genesis(data: &Path) {
+    let other = ["dev", "--genesis", "regtest", "--data-dir", data.to_str().unwrap()];
+    let output = run(&other);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stderr.is_empty());
+}
+
+/// A loop without end stops at the gas cap or the time limit, and others are answered meanwhile.
+#[tokio::test]
+async fn endless_calls_hold_nobody_up() {
+    let dev = Dev::start(&["dev", "--call-gas-cap", "9000000000000000000"]);
+    // JUMPDEST, PUSH1 0, JUMP
+    let call = json!([{ "to": TO, "gas": "0x7000000000000000" }, "latest", { TO: { "code": "0x5b600056" } }]);
+    let endless: Vec<_> = (0..4).map(|_| dev.call("eth_call", call.clone())).collect();
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(dev.height().await, "0x0");
+        }
+    };
+    let (ended, ()) = tokio::join!(futures::future::join_all(endless), others);
+    for error in ended {
+        let error = error.unwrap_err();
+        assert!(error["message"].as_str().unwrap().contains("timeout"), "{error}");
+    }
+}
+
+#[test]
+fn usage_errors() {
+    for arguments in [
+        &["dev", "--block-time", "soon"][..],
+        &["dev", "--balance", "much"],
+        &["dev", "--hardfork", "london"],
+        &["dev", "--genesis", "/nowhere.json"],
+        &["follow", "--upstream", "http://127.0.0.1:1", "--network", "mainnet"],
+        &["follow", "--upstream", "http://127.0.0.1:1", "--network", "testnet"],
+        &["follow"],
+    ] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+/// A follower of a recording serves what needs execution.
+#[tokio::test]
+async fn a_follower_serves_proofs_and_witnesses() {
+    let Some(folder) = shared("vectors/chain") else { return };
+    let upstream = format!("replay:{}", folder.display());
+    let dev = Dev::start(&["follow", "--upstream", &upstream]);
+    for _ in 0..600 {
+        if dev.call("eth_syncing", json!([])).await.unwrap() == false && dev.height().await == "0x2a4" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(dev.height().await, "0x2a4");
+    let bridge = "0x0000000000000000000000000000000001000006";
+    let proof = dev.call("eth_getProof", json!([bridge, ["0x0"], "0x80"])).await.unwrap();
+    assert!(!proof["accountProof"].as_array().unwrap().is_empty());
+    let call = json!({ "to": bridge, "data": "0x2bd1bd75" });
+    let witness = dev.call("rootlight_getWitness", json!([call, "latest"])).await.unwrap();
+    assert!(witness["stateRoot"].is_string());
+    let block = dev.call("eth_getBlockByNumber", json!(["0x19", false])).await.unwrap();
+    let witness = dev.call("rootlight_getBlockWitness", json!([block["hash"]])).await.unwrap();
+    assert_eq!(witness["blockNumber"], "0x18");
+    assert!(witness["nodes"].as_array().unwrap().len() > 3, "{witness}");
+    assert_eq!(dev.call("evm_mine", json!([])).await.unwrap_err()["code"], -32601);
+}

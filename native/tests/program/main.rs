@@ -1,0 +1,9 @@
+//! Tests that start the program `rootlight`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod cli;
+mod dev;
+mod light;
+mod verify;

@@ -1,0 +1,10 @@
+//! Tests of the HTTP and WebSocket server over real sockets.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod fair;
+mod http;
+mod pages;
+mod subscriptions;
+mod ws;

@@ -1,0 +1,147 @@
+//! What web pages may ask of a development chain, by their origin; programs may ask everything.
+
+use crate::common;
+
+use std::sync::Arc;
+
+use common::{client, config, start_service, Running};
+use futures::{SinkExt, StreamExt};
+use reqwest::header::{CONTENT_TYPE, HOST, ORIGIN};
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::engine::DevNode;
+use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
+use rootlight_native::server::{Origins, ServerConfig};
+use serde_json::{json, Value};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::Message;
+
+/// An account with a public key, and its key.
+const ACCOUNT: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
+
+async fn dev(config: ServerConfig) -> Running {
+    let entropy = Entropy::from_system().unwrap();
+    let chain = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
+    let node = DevNode::new(chain, moment(&entropy)).unwrap();
+    let service = LocalService::new(Box::new(node), LocalOptions::default(), entropy, None);
+    start_service(config, Arc::new(service)).await
+}
+
+fn call(id: u64, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+async fn ask(server: &Running, origin: Option<&str>, message: &Value) -> (u16, Value) {
+    let request = client().post(server.url("/")).header(CONTENT_TYPE, "application/json");
+    let request = match origin {
+        Some(origin) => request.header(ORIGIN, origin),
+        None => request,
+    };
+    let response = request.body(message.to_string()).send().await.unwrap();
+    let status = response.status().as_u16();
+    (status, serde_json::from_str(&response.text().await.unwrap()).unwrap())
+}
+
+fn dump() -> Value {
+    call(1, "personal_dumpRawKey", json!([ACCOUNT]))
+}
+
+#[tokio::test]
+async fn a_foreign_page_does_not_get_a_key() {
+    let server = dev(config()).await;
+    for foreign in ["https://evil.example", "null", "http://localhost.evil.example", "chrome-extension://abc"]
+    {
+        let (status, answer) = ask(&server, Some(foreign), &dump()).await;
+        assert_eq!((status, answer["error"]["code"].as_i64()), (200, Some(4100)), "{foreign}: {answer}");
+        assert!(!answer.to_string().contains(&KEY[2..]), "{answer}");
+        let text = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            text.contains(&format!("--cors {foreign}")) && text.contains("personal_dumpRawKey"),
+            "{text}"
+        );
+    }
+    for own in [None, Some("http://localhost:3000"), Some("http://127.0.0.1"), Some("https://[::1]:8443")] {
+        let (_, answer) = ask(&server, own, &dump()).await;
+        assert_eq!(answer["result"], KEY, "{own:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_foreign_page_changes_nothing_by_hand_but_reads_and_sends_what_is_signed() {
+    let server = dev(config()).await;
+    let page = Some("https://evil.example");
+    let transaction = json!({"from": ACCOUNT, "to": ACCOUNT, "value": "0x1"});
+    let refused = [
+        call(1, "eth_sendTransaction", json!([transaction])),
+        call(2, "eth_sign", json!([ACCOUNT, "0x00"])),
+        call(3, "anvil_setBalance", json!([ACCOUNT, "0x0"])),
+        call(4, "evm_mine", json!([])),
+        call(5, "personal_listAccounts", json!([])),
+        call(6, "hardhat_reset", json!([])),
+    ];
+    for message in &refused[..5] {
+        let (_, answer) = ask(&server, page, message).await;
+        assert_eq!(answer["error"]["code"], 4100, "{answer}");
+    }
+    // In a batch each call is judged by itself.
+    let mut batch = refused[..5].to_vec();
+    batch.push(call(7, "eth_blockNumber", json!([])));
+    let (_, answers) = ask(&server, page, &Value::from(batch)).await;
+    let answers = answers.as_array().unwrap();
+    assert!(answers[..5].iter().all(|answer| answer["error"]["code"] == 4100), "{answers:?}");
+    assert_eq!(answers[5]["result"], "0x0", "nothing was mined");
+    let raw =
+        ask(&server, None, &call(8, "eth_signTransaction", json!([transaction]))).await.1["result"].take();
+    let (_, sent) = ask(&server, page, &call(9, "eth_sendRawTransaction", json!([raw]))).await;
+    assert!(sent["result"].is_string(), "{sent}");
+    assert_eq!(ask(&server, page, &call(10, "eth_blockNumber", json!([]))).await.1["result"], "0x1");
+}
+
+#[tokio::test]
+async fn pages_that_cors_names_may_do_everything_and_others_nothing() {
+    let named = ServerConfig { origins: Origins::parse("https://remix.ethereum.org"), ..config() };
+    let server = dev(named).await;
+    for own in ["https://remix.ethereum.org", "http://localhost:3000"] {
+        assert_eq!(ask(&server, Some(own), &dump()).await.1["result"], KEY, "{own}");
+    }
+    let (status, answer) = ask(&server, Some("https://evil.example"), &dump()).await;
+    assert_eq!(status, 403);
+    assert!(answer["error"]["message"].as_str().unwrap().contains("--cors https://evil.example"), "{answer}");
+    let all = dev(ServerConfig { origins: Origins::parse("*"), ..config() }).await;
+    assert_eq!(ask(&all, Some("https://any.example"), &dump()).await.1["result"], KEY);
+}
+
+#[tokio::test]
+async fn the_origin_of_a_websocket_holds_for_all_its_messages() {
+    let server = dev(config()).await;
+    for (origin, allowed) in [("https://evil.example", false), ("http://localhost:3000", true)] {
+        let mut request = server.ws("/").into_client_request().unwrap();
+        request.headers_mut().insert("origin", origin.parse().unwrap());
+        let mut socket = tokio_tungstenite::connect_async(request).await.unwrap().0;
+        let subscribe = call(2, "eth_subscribe", json!(["newHeads"]));
+        for message in [dump(), Value::from(vec![subscribe, dump()])] {
+            socket.send(Message::text(message.to_string())).await.unwrap();
+            let text = socket.next().await.unwrap().unwrap().into_text().unwrap().to_string();
+            assert_eq!(text.contains(&KEY[2..]), allowed, "{text}");
+            assert_eq!(text.contains("4100"), !allowed, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_for_other_machines_checks_the_host_too() {
+    let server = dev(ServerConfig { host: "0.0.0.0".into(), ..config() }).await;
+    let port = server.address.port();
+    let ask = |port: u16, host: &'static str| async move {
+        let url = format!("http://127.0.0.1:{port}/");
+        let request = client().post(url).header(CONTENT_TYPE, "application/json").header(HOST, host);
+        request.body(call(1, "eth_chainId", json!([])).to_string()).send().await.unwrap()
+    };
+    assert_eq!(ask(port, "10.0.0.7:4444").await.status(), 200);
+    let refused = ask(port, "rebound.evil.example").await;
+    assert_eq!(refused.status(), 403);
+    assert!(refused.text().await.unwrap().contains("--allow-host"));
+    let named = ServerConfig { host: "0.0.0.0".into(), hosts: vec!["node.example".into()], ..config() };
+    let server = dev(named).await;
+    assert_eq!(ask(server.address.port(), "node.example:4444").await.status(), 200);
+}

@@ -1,0 +1,307 @@
+//! `eth_subscribe` over real sockets: of a development chain, and of a light client whose upstream notifies of nothing.
+
+use crate::common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{client, config, start_service, Running};
+use futures::future::BoxFuture;
+use futures::{SinkExt, StreamExt};
+use reqwest::header::CONTENT_TYPE;
+use rootlight::consensus::Network;
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::engine::DevNode;
+use rootlight::light::SyncOptions;
+use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
+use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
+use rootlight_native::server::Limits;
+use rootlight_native::service::{Caller, Peer, Service};
+use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
+use serde_json::{json, value::RawValue, Value};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::{connect_async, MaybeTlsStream, WebSocketStream};
+
+/// What the upstream does not have.
+const SERVICES: [&str; 4] = ["eth_subscribe", "eth_newFilter", "eth_getFilterChanges", "eth_getLogs"];
+
+/// Deploys a contract that logs 42 under topic 7 whenever it is called.
+const LOGS_42: &str = "0x600d80600b6000396000f3602a600052600760206000a100";
+
+/// A development chain that can be asked directly, or as an upstream.
+struct Dev(Arc<LocalService>);
+
+impl Dev {
+    fn new() -> Self {
+        let entropy = Entropy::from_system().unwrap();
+        let config = DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
+        let node = DevNode::new(config, moment(&entropy)).unwrap();
+        Self(Arc::new(LocalService::new(Box::new(node), LocalOptions::default(), entropy, None)))
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let body = self.0.answer(message.into_bytes()).await.body.unwrap();
+        let mut answer: Value = serde_json::from_slice(&body).unwrap();
+        match answer.get_mut("error") {
+            Some(error) => Err(error.take()),
+            None => Ok(answer["result"].take()),
+        }
+    }
+
+    async fn get(&self, method: &str, params: Value) -> Value {
+        self.ask(method, params).await.unwrap()
+    }
+
+    async fn transact(&self, mut transaction: Value) -> Value {
+        transaction["from"] = self.get("eth_accounts", json!([])).await[0].take();
+        transaction["gas"] = "0x30d40".into();
+        self.get("eth_sendTransaction", json!([transaction])).await
+    }
+
+    /// A contract that logs.
+    async fn contract(&self) -> Value {
+        let hash = self.transact(json!({ "data": LOGS_42 })).await;
+        self.get("eth_getTransactionReceipt", json!([hash])).await["contractAddress"].take()
+    }
+}
+
+impl Upstream for Dev {
+    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+        Box::pin(async move {
+            let mut results = Vec::new();
+            for call in calls {
+                let missing =
+                    || UpstreamError::Rpc { code: -32601, message: "method not found".into(), data: None };
+                results.push(match SERVICES.contains(&call.method.as_str()) {
+                    true => Err(missing()),
+                    false => match self.ask(&call.method, call.params.into()).await {
+                        Ok(value) => Ok(RawValue::from_string(value.to_string()).unwrap()),
+                        Err(_) => Err(missing()),
+                    },
+                });
+            }
+            results
+        })
+    }
+
+    fn name(&self) -> &str {
+        "dev"
+    }
+}
+
+/// One side of a WebSocket, with what came unasked.
+struct Socket {
+    stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    told: Vec<(String, Value)>,
+}
+
+impl Socket {
+    async fn connect(server: &Running) -> Self {
+        Self { stream: connect_async(server.ws("/")).await.unwrap().0, told: Vec::new() }
+    }
+
+    /// The next answer; notifications are put aside.
+    async fn next(&mut self, limit: Duration) -> Option<Value> {
+        loop {
+            let message = tokio::time::timeout(limit, self.stream.next()).await.ok()??.unwrap();
+            let Message::Text(text) = message else { continue };
+            let mut value: Value = serde_json::from_str(&text).unwrap();
+            if value["method"] != "eth_subscription" {
+                return Some(value);
+            }
+            let id = value["params"]["subscription"].as_str().unwrap().to_owned();
+            self.told.push((id, value["params"]["result"].take()));
+        }
+    }
+
+    async fn send(&mut self, message: &Value) -> Value {
+        self.stream.send(Message::text(message.to_string())).await.unwrap();
+        self.next(Duration::from_secs(20)).await.unwrap()
+    }
+
+    async fn call(&mut self, method: &str, params: Value) -> Value {
+        self.send(&json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})).await
+    }
+
+    async fn get(&mut self, method: &str, params: Value) -> Value {
+        let mut answer = self.call(method, params).await;
+        assert!(answer.get("error").is_none(), "{answer}");
+        answer["result"].take()
+    }
+
+    /// Waits for so many notifications, and takes those of one subscription.
+    async fn told(&mut self, id: &Value, count: usize) -> Vec<Value> {
+        let of = |told: &(String, Value)| *id == told.0;
+        for _ in 0..400 {
+            if self.told.iter().filter(|told| of(told)).count() >= count {
+                break;
+            }
+            assert_eq!(self.next(Duration::from_millis(50)).await, None);
+        }
+        let (mine, others) = std::mem::take(&mut self.told).into_iter().partition(of);
+        self.told = others;
+        let mine: Vec<(String, Value)> = mine;
+        mine.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+/// Block numbers of logs, and whether they are taken back.
+fn marks(logs: &[Value]) -> Vec<(&str, bool)> {
+    logs.iter().map(|log| (log["blockNumber"].as_str().unwrap(), log["removed"].as_bool().unwrap())).collect()
+}
+
+fn numbers(heads: &[Value]) -> Vec<&str> {
+    heads.iter().map(|head| head["number"].as_str().unwrap()).collect()
+}
+
+/// New blocks, logs and a reorganisation of a chain, seen through a server in front of a service.
+async fn follows(dev: &Dev, contract: &Value, server: &Running, first: u64) {
+    let at = |offset: u64| format!("{:#x}", first + offset);
+    let mut socket = Socket::connect(server).await;
+    let heads = socket.get("eth_subscribe", json!(["newHeads"])).await;
+    let logs = socket.get("eth_subscribe", json!(["logs", {"address": contract, "topics": [null]}])).await;
+    assert_eq!(heads.as_str().unwrap().len(), 34);
+    let before = dev.get("evm_snapshot", json!([])).await;
+    let bob = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+    for to in [contract, &json!(bob), contract] {
+        dev.transact(json!({ "to": to })).await;
+    }
+    let seen = socket.told(&heads, 3).await;
+    assert_eq!(numbers(&seen), [at(1), at(2), at(3)]);
+    let block = dev.get("eth_getBlockByNumber", json!([at(3), false])).await;
+    assert_eq!(seen[2].as_object().unwrap().len(), 14);
+    assert!(seen[2].as_object().unwrap().iter().all(|(name, value)| block[name] == *value));
+    let seen = socket.told(&logs, 2).await;
+    assert_eq!(marks(&seen), [(&*at(1), false), (&*at(3), false)]);
+    let from_node = dev.get("eth_getLogs", json!([{"fromBlock": at(1), "toBlock": at(3)}])).await;
+    assert_eq!(json!(seen), from_node);
+
+    // Another branch. Between two looks of the client there may be any part of it.
+    assert_eq!(dev.get("evm_revert", json!([before])).await, true);
+    for to in [&json!(bob), contract, &json!(bob), contract] {
+        dev.transact(json!({ "to": to })).await;
+    }
+    let seen = socket.told(&logs, 4).await;
+    assert_eq!(marks(&seen), [(&*at(1), true), (&*at(3), true), (&*at(2), false), (&*at(4), false)]);
+    let seen = socket.told(&heads, 4).await;
+    assert_eq!(numbers(&seen), [at(1), at(2), at(3), at(4)]);
+
+    assert_eq!(socket.get("eth_unsubscribe", json!([logs])).await, true);
+    assert_eq!(socket.get("eth_unsubscribe", json!([logs])).await, false);
+    dev.transact(json!({ "to": contract })).await;
+    assert_eq!(numbers(&socket.told(&heads, 1).await), [at(5)]);
+    assert!(socket.told(&logs, 0).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_development_chain_notifies() {
+    let dev = Dev::new();
+    let contract = dev.contract().await;
+    let server = start_service(config(), dev.0.clone()).await;
+    follows(&dev, &contract, &server, 1).await;
+
+    let mut socket = Socket::connect(&server).await;
+    let pending = socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
+    let hash = dev.transact(json!({ "to": contract })).await;
+    assert_eq!(socket.told(&pending, 1).await, [hash]);
+    let syncing = socket.get("eth_subscribe", json!(["syncing"])).await;
+    assert!(socket.told(&syncing, 0).await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_light_client_notifies_though_its_upstream_does_not() {
+    let dev = Arc::new(Dev::new());
+    let contract = dev.contract().await;
+    let genesis = dev.get("eth_getBlockByNumber", json!(["0x0", false])).await;
+    let network = Network::regtest();
+    let start = format!("0:{}", genesis["hash"].as_str().unwrap());
+    let checkpoint = start_checkpoint(Some(&start), &network).unwrap();
+    let options = LightOptions {
+        sync: SyncOptions { poll: 50, retry: 50, longest_retry: 100, ..SyncOptions::default() },
+        ..LightOptions::default()
+    };
+    let light = Arc::new(LightService::start(network, checkpoint, vec![dev.clone()], options));
+    light.settled(Duration::from_secs(20)).await;
+    let server = start_service(config(), light.clone()).await;
+    follows(&dev, &contract, &server, 1).await;
+
+    // Own transactions, by the hash that is computed here.
+    let mut socket = Socket::connect(&server).await;
+    let pending = socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
+    let from = dev.get("eth_accounts", json!([])).await[1].take();
+    let transaction =
+        json!({"from": from, "to": from, "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x0"});
+    let raw = dev.get("eth_signTransaction", json!([transaction])).await;
+    let hash = socket.get("eth_sendRawTransaction", json!([raw])).await;
+    assert_eq!(socket.told(&pending, 1).await, [hash]);
+}
+
+#[tokio::test]
+async fn over_http_there_are_no_notifications() {
+    let dev = Dev::new();
+    let server = start_service(config(), dev.0.clone()).await;
+    for (method, params) in [("eth_subscribe", json!(["newHeads"])), ("eth_unsubscribe", json!(["0x1"]))] {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let request = client().post(server.url("/")).header(CONTENT_TYPE, "application/json").body(message);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let answer: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(answer["error"]["code"], -32601);
+        let text = answer["error"]["message"].as_str().unwrap();
+        assert!(text.starts_with("notifications not supported") && text.contains("WebSocket"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
+    let dev = Dev::new();
+    let limits = Limits { subscriptions: 3, ..Limits::default() };
+    let server =
+        start_service(rootlight_native::server::ServerConfig { limits, ..config() }, dev.0.clone()).await;
+    let mut one = Socket::connect(&server).await;
+    let mut other = Socket::connect(&server).await;
+    let subscribe = |id: u32, kind: &str| json!({"jsonrpc": "2.0", "id": id, "method": "eth_subscribe", "params": [kind]});
+
+    // In a batch, among others.
+    let batch = json!([
+        subscribe(1, "newHeads"),
+        {"jsonrpc": "2.0", "id": 2, "method": "eth_blockNumber", "params": []},
+        subscribe(3, "blocks"),
+        {"jsonrpc": "2.0", "method": "eth_subscribe", "params": ["newHeads"]},
+        subscribe(4, "syncing"),
+    ]);
+    let answers = one.send(&batch).await;
+    assert_eq!(answers.as_array().unwrap().len(), 4, "{answers}");
+    assert_eq!(answers[1]["result"], "0x0");
+    assert_eq!(answers[2]["error"]["code"], -32602);
+    let (heads, syncing) = (answers[0]["result"].clone(), answers[3]["result"].clone());
+
+    assert_eq!(other.get("eth_unsubscribe", json!([heads])).await, false, "not theirs");
+    assert_eq!(other.call("eth_unsubscribe", json!([])).await["error"]["code"], -32602);
+    assert_eq!(one.get("eth_unsubscribe", json!([syncing])).await, true);
+
+    for _ in 0..2 {
+        one.get("eth_subscribe", json!(["newHeads"])).await;
+    }
+    let refused = one.send(&subscribe(9, "newHeads")).await;
+    assert_eq!((refused["id"].clone(), refused["error"]["code"].clone()), (json!(9), json!(-32005)));
+    assert!(refused["error"]["message"].as_str().unwrap().contains("3 subscriptions"), "{refused}");
+    assert!(other.get("eth_subscribe", json!(["newHeads"])).await.is_string(), "a limit of each connection");
+
+    // Those of a connection that is gone are gone.
+    drop(one);
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
+    let peer = Peer::new(std::net::Ipv4Addr::LOCALHOST.into());
+    let subscriber = Caller { notified: true, ..Caller::new(peer) };
+    for _ in 0..200 {
+        let body = dev.0.answer_to(&subscriber, message.to_string().into_bytes()).await.body.unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap();
+        if answer["error"]["message"] == "filter not found" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("kept");
+}

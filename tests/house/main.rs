@@ -1,0 +1,5 @@
+//! Checks of the sources and documents themselves.
+
+mod layering;
+mod method_docs;
+mod targets;

@@ -1,0 +1,327 @@
+//! A light client above an executing node answers what that node answers: every request of the recorded chain, and the
+//! traces of a development chain.
+
+use crate::support;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rootlight::consensus::Network;
+use rootlight::engine::Node;
+use rootlight::rpc::{methods, UNAVAILABLE};
+use serde_json::{json, Value};
+use support::{
+    chain::{lines, text},
+    light::{follower, Light, Upstream, FOLLOWED},
+    shared,
+};
+
+/// Files of recorded requests; those about keys, pools and mining are a local chain's own.
+const FILES: [&str; 27] = [
+    "blocks",
+    "blocks_byhash",
+    "debug_callTracer",
+    "debug_traceTransaction",
+    "headers_raw",
+    "hosted_like",
+    "instant_mode",
+    "receipt_nodes",
+    "receipts",
+    "receipts_raw",
+    "rpc_blocks",
+    "rpc_call",
+    "rpc_debug",
+    "rpc_info",
+    "rpc_logs",
+    "rpc_misc",
+    "rpc_override",
+    "rpc_pool",
+    "rpc_precompiles",
+    "rpc_state",
+    "rpc_trace",
+    "rpc_txs",
+    "side_blocks",
+    "trace_block",
+    "trace_transaction",
+    "txs_get",
+    "uncles",
+];
+
+/// Answers about the node itself, which differ by nature.
+const OWN: [&str; 6] =
+    ["web3_clientVersion", "rpc_modules", "rpc.discover", "eth_syncing", "net_peerCount", "net_peerList"];
+
+/// Which methods a light client refuses, whatever is asked: they change a chain, or list what no proof shows.
+fn needs_a_local_chain(error: &Value) -> bool {
+    error["code"] == -32601 || text(error, "message").contains("local chain")
+}
+
+/// docs/limits.md: a light client runs so many blocks again for one question.
+fn is_documented(method: &str, error: &Value) -> bool {
+    method == "trace_filter" && error["code"] == -32005
+}
+
+/// docs/differences.md: receipts are asked for by transaction, so those of a block off the chain are not to be had where
+/// the transaction was mined again; and what such a block pays out rests on others off the chain.
+fn is_off_chain(file: &str, method: &str, error: &Value) -> bool {
+    let methods = ["eth_getLogs", "rsk_getTransactionReceiptNodesByHash", "trace_block"];
+    file == "side_blocks" && methods.contains(&method) && error["code"] == -32002
+}
+
+/// Of a block off the chain the header is proven, and what it builds on is not.
+fn same_but_total_difficulty(ours: &Value, theirs: &Value) -> bool {
+    let (mut ours, mut theirs) = (ours.clone(), theirs.clone());
+    for value in [&mut ours, &mut theirs] {
+        let Some(fields) = value.as_object_mut() else { return false };
+        fields.remove("totalDifficulty");
+    }
+    ours == theirs
+}
+
+#[test]
+fn the_recorded_requests() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let folder = shared().unwrap().join("vectors/chain");
+    let (mut equal, mut errors, mut refused) =
+        (BTreeMap::<String, u64>::new(), 0u64, BTreeMap::<String, u64>::new());
+    let (mut different, mut limited, mut off_chain, mut side) = (Vec::new(), 0, 0, 0);
+    let (mut rounds, mut seen) = (BTreeMap::<String, (u64, u64)>::new(), BTreeSet::new());
+    for file in FILES {
+        for line in lines(&folder.join(format!("{file}.jsonl"))) {
+            let Some(method) = line["request"]["method"].as_str() else { continue };
+            let params = line["request"].get("params").cloned().unwrap_or(json!([]));
+            if OWN.contains(&method)
+                || UNAVAILABLE.contains(&method)
+                || !seen.insert(format!("{method} {params}"))
+            {
+                continue;
+            }
+            let theirs = light.upstream.call(method, &params);
+            let (ours, took) = light.count(method, &params);
+            let counted = rounds.entry(method.to_owned()).or_default();
+            *counted = (counted.0 + 1, counted.1 + took as u64);
+            match (&ours, &theirs) {
+                (Ok(a), Ok(b)) if a == b => *equal.entry(method.to_owned()).or_default() += 1,
+                (Err(a), Err(b)) if a["code"] == b["code"] => errors += 1,
+                (Err(error), _) if needs_a_local_chain(error) => {
+                    *refused.entry(method.to_owned()).or_default() += 1
+                }
+                (Err(error), Ok(_)) if is_documented(method, error) => limited += 1,
+                (Err(error), Ok(_)) if is_off_chain(file, method, error) => side += 1,
+                (Ok(a), Ok(b)) if same_but_total_difficulty(a, b) => off_chain += 1,
+                _ => {
+                    let cut = |answer: &Result<Value, Value>| {
+                        format!("{answer:?}").chars().take(400).collect::<String>()
+                    };
+                    different.push(format!(
+                        "{file} {method} {params}\n  ours   {}\n  theirs {}",
+                        cut(&ours),
+                        cut(&theirs)
+                    ));
+                }
+            }
+        }
+    }
+    let total: u64 = equal.values().sum();
+    println!("{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, {side} questions about their receipts and fees, refused {refused:?}");
+    println!("{equal:?}");
+    println!("round trips: {rounds:?}");
+    let mut kinds = BTreeMap::<&str, u64>::new();
+    different.iter().for_each(|text| *kinds.entry(text.split(' ').nth(1).unwrap()).or_default() += 1);
+    assert!(limited <= 3 && off_chain <= 36 && side <= 25, "{limited} {off_chain} {side}");
+    let shown: Vec<_> = different.iter().take(12).cloned().collect();
+    assert!(different.is_empty(), "{} differ {kinds:?}:\n{}", different.len(), shown.join("\n"));
+    assert!(total > 8_000, "{total}");
+    // What the table promises as a reading method is not refused as a whole.
+    let writes = |name: &String| {
+        methods().any(|row| (row.name == name || row.aliases.contains(&name.as_str())) && !row.writes())
+    };
+    let refused_reads: Vec<_> = refused.keys().filter(|name| writes(name)).collect();
+    assert!(refused_reads.is_empty(), "{refused_reads:?}");
+}
+
+/// Uncles as recorded, those with uncles of their own among them, by their blocks and by their own hashes: from the node
+/// that executes the chain, and proven to a client above it.
+#[test]
+fn the_recorded_uncles() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let (mut seen, mut parents) = (0, 0);
+    for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
+        let method = text(&line["request"], "method");
+        if !method.starts_with("eth_getUncleBy") || line["response"]["result"].is_null() {
+            continue;
+        }
+        let (params, mut theirs) = (&line["request"]["params"], line["response"]["result"].clone());
+        let shown = light.upstream.call(method, params).unwrap();
+        // docs/differences.md: neither shows a body, and the size is the header's.
+        theirs["transactions"] = json!([]);
+        theirs["size"] = shown["size"].clone();
+        assert_eq!(shown, theirs, "{method} {params}");
+        assert_eq!(light.call(method, params), Ok(shown), "{method} {params}");
+        let by_hash = json!([theirs["hash"], false]);
+        let (block, proven) =
+            (light.upstream.call("eth_getBlockByHash", &by_hash), light.call("eth_getBlockByHash", &by_hash));
+        assert_eq!(proven, block, "{by_hash}");
+        for field in ["uncles", "totalDifficulty", "cumulativeDifficulty"] {
+            assert_eq!(block.as_ref().unwrap()[field], theirs[field], "{field} of {by_hash}");
+        }
+        parents += u64::from(theirs["uncles"] != json!([]));
+        seen += 1;
+    }
+    println!("{seen} uncles, {parents} with uncles of their own");
+    assert!(seen >= 40 && parents > 0, "{seen} {parents}");
+}
+
+/// Where nobody has the uncle's block, what it names stays open: an empty list would deny what its header says.
+#[test]
+fn uncles_of_an_uncle_that_nobody_has() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    light.upstream.change = Some(Box::new(|call, answer| match call.method {
+        "eth_getBlockByHash" => Ok(serde_json::value::RawValue::from_string("null".into()).unwrap()),
+        _ => answer,
+    }));
+    let none = format!("{}", rootlight::types::EMPTY_UNCLES_HASH);
+    let mut open = 0;
+    for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
+        let (method, params) = (text(&line["request"], "method"), &line["request"]["params"]);
+        if method != "eth_getUncleByBlockNumberAndIndex" || line["response"]["result"].is_null() {
+            continue;
+        }
+        let shown = light.call(method, params).unwrap();
+        let known = shown["sha3Uncles"] == json!(none);
+        for field in ["uncles", "totalDifficulty", "cumulativeDifficulty"] {
+            assert_eq!(shown[field].is_null(), !known, "{field} of {params}");
+        }
+        open += u64::from(!known);
+    }
+    assert!(open > 0);
+}
+
+/// The recorded ways through the trie, asked for as proofs: of each account with its slots, present and absent.
+#[test]
+fn the_recorded_proofs() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut wanted = BTreeMap::<(u64, String), BTreeSet<String>>::new();
+    let lines = lines(&shared().unwrap().join("vectors/chain/state_proofs.jsonl"));
+    for line in lines.iter().filter(|line| line["kind"] != "raw") {
+        let slots =
+            wanted.entry((line["block"].as_u64().unwrap(), text(line, "address").into())).or_default();
+        slots.extend(line["slot"].as_str().map(String::from));
+    }
+    let mut slots = 0;
+    for ((number, address), keys) in &wanted {
+        let params = json!([address, keys, format!("{number:#x}")]);
+        let theirs = light.upstream.call("eth_getProof", &params).unwrap();
+        assert_eq!(light.call("eth_getProof", &params), Ok(theirs), "{params}");
+        slots += keys.len();
+    }
+    println!("{} accounts, {slots} slots, of {} recorded ways", wanted.len(), lines.len());
+    assert!(wanted.len() > 100 && slots > 200, "{} {slots}", wanted.len());
+}
+
+/// Without witnesses the same traces come from plain proofs.
+#[test]
+fn traces_from_plain_proofs() {
+    let Some((node, _)) = follower() else { return };
+    let mut upstream = Upstream::new(node.snapshot());
+    upstream.without = vec!["rootlight_getWitness", "rootlight_getBlockWitness"];
+    let mut light = Light::new(Network::regtest(), upstream);
+    let (mut traces, mut most) = (0, 0);
+    for number in [3u64, 60, 73, 100, 130, 155, 200, 300, 420, 500, 642] {
+        let params = json!([format!("{number:#x}")]);
+        let theirs = light.upstream.call("trace_block", &params).unwrap();
+        let (ours, rounds) = light.count("trace_block", &params);
+        assert_eq!(ours, Ok(theirs.clone()), "block {number}");
+        traces += theirs.as_array().unwrap().len();
+        most = most.max(rounds);
+    }
+    println!("{traces} traces, at most {most} round trips for a block");
+    assert!(traces > 20 && most <= 12, "{traces} {most}");
+}
+
+/// A block off the chain is connected to it, and runs again on what its own ancestors left.
+#[test]
+fn traces_off_the_chain_are_those_of_their_own_branch() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let mut equal = 0;
+    for line in lines(&shared().unwrap().join("vectors/chain/side_blocks.jsonl")) {
+        if line["request"]["method"] != "trace_block" {
+            continue;
+        }
+        let hash = &line["request"]["params"][0];
+        for method in ["trace_block", "debug_traceBlockByHash"] {
+            let params = json!([hash]);
+            match light.call(method, &params) {
+                Ok(ours) => {
+                    assert_eq!(Ok(ours), light.upstream.call(method, &params), "{method} {hash}");
+                    equal += 1;
+                }
+                // As on the chain, where nobody proves all of it.
+                Err(error) => assert!(text(&error, "message").contains("lists the whole storage"), "{error}"),
+            }
+        }
+    }
+    assert!(equal > 50, "{equal}");
+}
+
+/// A run right above the checkpoint reads blocks below it.
+#[test]
+fn traces_above_the_checkpoint_say_how_far_the_headers_go() {
+    let Some((node, _)) = follower() else { return };
+    let mut light = Light::since(Network::regtest(), Upstream::new(node.snapshot()), 600);
+    let error = light.call("trace_block", &json!(["0x25a"])).unwrap_err();
+    let words = text(&error, "message");
+    assert!(words.contains("is older than block 600") && error["code"] == -32002, "{words}");
+    let above = json!(["0x280"]);
+    assert_eq!(light.call("trace_block", &above), light.upstream.call("trace_block", &above));
+}
+
+/// What a run gives is compared with the header: under other rules for gas the blocks do not come out as theirs say.
+#[test]
+fn a_run_that_gives_something_else_than_the_header_is_refused() {
+    let Some((node, recording)) = follower() else { return };
+    let other = Network::from_json(r#"{"name":"other","rules":{"rskip400":-1}}"#).unwrap();
+    let mut light = Light::new(other, Upstream::new(node.snapshot()));
+    let data = |block: &&support::recording::RecordedBlock| {
+        block.transactions.iter().map(|transaction| transaction.data.len()).sum::<usize>()
+    };
+    // One transaction and the one that pays out: nothing else is short of gas.
+    let alone = recording.blocks[1..=FOLLOWED].iter().filter(|block| block.transactions.len() == 2);
+    let block = alone.max_by_key(data).unwrap();
+    let params = json!([format!("{:#x}", block.header.number)]);
+    assert!(light.upstream.call("trace_block", &params).is_ok());
+    let error = light.call("trace_block", &params).unwrap_err();
+    assert_eq!(error["code"], -32002, "{error}");
+    assert!(text(&error, "message").contains("receiptsRoot"), "{error}");
+}
+
+/// A block that the header does not commit to is no trace: here the upstream gives the nodes of another state.
+#[test]
+fn witnesses_of_other_states_make_no_traces() {
+    let Some((node, recording)) = follower() else { return };
+    let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let busy = recording.blocks[1..=FOLLOWED].iter().max_by_key(|block| block.transactions.len()).unwrap();
+    let params = json!([format!("{:#x}", busy.header.number)]);
+    let theirs = light.upstream.call("trace_block", &params).unwrap();
+    let other = recording.blocks[busy.header.number as usize - 1].header.hash();
+    let swapped = light.upstream.call("rootlight_getBlockWitness", &json!([other])).unwrap();
+    light.upstream.change = Some(Box::new(move |call, answer| match call.method {
+        "rootlight_getBlockWitness" => {
+            Ok(serde_json::value::RawValue::from_string(swapped.to_string()).unwrap())
+        }
+        _ => answer,
+    }));
+    let (ours, rounds) = light.count("trace_block", &params);
+    assert_eq!(ours, Ok(theirs.clone()));
+    light.upstream.change = None;
+    let mut honest = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
+    let (ours, few) = honest.count("trace_block", &params);
+    assert_eq!(ours, Ok(theirs));
+    println!("{} transactions: {few} round trips, {rounds} with a useless witness", busy.transactions.len());
+    // The body, then the witness; while nobody knows whether there are any, parties are asked for beside it.
+    assert!(few <= 3 && few < rounds, "{few} {rounds}");
+}

@@ -1,0 +1,14 @@
+//! Tests of the light client and of the offline verifier.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod client;
+mod differential;
+mod filters;
+mod offline;
+mod places;
+mod policy;
+mod reference;
+mod rounds;
+mod sync;

@@ -1,0 +1,124 @@
+//! Where upstreams say that transactions are, and what a light client makes of places that do not hold.
+
+use crate::support;
+
+use rootlight::consensus::Network;
+use rootlight::light::{Answer, Unproven, UpstreamCall};
+use serde_json::{json, value::RawValue, Value};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// Both methods that look for a transaction by its hash.
+const METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
+
+/// A chain of one transaction in each block, and the transactions' hashes.
+fn dev() -> (Dev, Vec<Value>) {
+    let mut dev = Dev::instant();
+    let send = |value| dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
+    let hashes = (1..=15).map(send).collect();
+    (dev, hashes)
+}
+
+/// A block that is named as the place of all transactions, by number and hash.
+type Place = (u64, Value);
+
+/// An upstream that says all transactions are in one block.
+fn liar(dev: &Dev, (number, hash): Place) -> Upstream {
+    let mut upstream = Upstream::new(dev.client.snapshot());
+    upstream.change = Some(Box::new(move |call: &UpstreamCall, honest| -> Answer {
+        if call.method != "eth_getTransactionReceipt" {
+            return honest;
+        }
+        let mut receipt: Value = serde_json::from_str(honest.as_ref().map_or("{}", |raw| raw.get())).unwrap();
+        (receipt["blockNumber"], receipt["blockHash"]) = (json!(format!("{number:#x}")), hash.clone());
+        receipt["transactionIndex"] = json!("0x0");
+        Ok(RawValue::from_string(receipt.to_string()).unwrap())
+    }));
+    upstream
+}
+
+/// The places that a liar may name: a block of the chain that does not hold the transaction, one that is not on the
+/// chain, one above the head.
+fn places(dev: &mut Dev) -> [Place; 3] {
+    let held = dev.get("eth_getBlockByNumber", json!(["0x2", false]))["hash"].clone();
+    let unknown = json!(format!("0x{}", "77".repeat(32)));
+    [(2, held), (9, unknown.clone()), (1_000, unknown)]
+}
+
+fn batch(calls: &[(&str, &Value)]) -> Value {
+    let member = |(id, (method, hash)): (usize, &(&str, &Value))| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": [hash] });
+    calls.iter().enumerate().map(member).collect()
+}
+
+/// All calls of a message about a transaction wait for those upstreams that were not asked yet, whichever of the calls
+/// found out first that it is not where it is said to be.
+#[test]
+fn a_wrong_place_spoils_no_call_of_a_batch() {
+    let (mut dev, hashes) = dev();
+    for place in places(&mut dev) {
+        let honest = Upstream::new(dev.client.snapshot());
+        let upstreams = vec![("liar", liar(&dev, place.clone())), ("honest", honest)];
+        let mut light = Light::among(Network::regtest(), upstreams, Unproven::Refuse);
+        let calls = [(METHODS[0], &hashes[6]), (METHODS[1], &hashes[6]), (METHODS[0], &hashes[6])];
+        let answers = light.message(&batch(&calls));
+        for answer in answers.as_array().unwrap() {
+            assert_eq!(answer["result"]["blockNumber"], "0x7", "{place:?} {answer}");
+            assert_eq!(answer.get("level"), None);
+        }
+    }
+}
+
+/// Several transactions may be said to be in one block; each is looked for on its own.
+#[test]
+fn several_transactions_said_to_be_in_one_block_are_each_found() {
+    let (mut dev, hashes) = dev();
+    for place in places(&mut dev) {
+        let honest = Upstream::new(dev.client.snapshot());
+        let upstreams = vec![("liar", liar(&dev, place.clone())), ("honest", honest)];
+        let mut light = Light::among(Network::regtest(), upstreams, Unproven::Refuse);
+        let calls: Vec<(&str, &Value)> =
+            METHODS.iter().flat_map(|method| hashes[4..8].iter().map(|hash| (*method, hash))).collect();
+        let answers = light.message(&batch(&calls));
+        for (answer, (_, hash)) in answers.as_array().unwrap().iter().zip(&calls) {
+            let number = 1 + hashes.iter().position(|one| one == *hash).unwrap();
+            assert_eq!(answer["result"]["blockNumber"], format!("{number:#x}"), "{place:?} {answer}");
+        }
+    }
+}
+
+/// An upstream that is a block ahead names a block that this client has not seen: up to its own head the transaction is
+/// not mined.
+#[test]
+fn a_transaction_above_the_head_waits() {
+    let (mut dev, _) = dev();
+    let mut light = Light::new(Network::regtest(), Upstream::new(dev.client.snapshot()));
+    let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": 99}]));
+    light.upstream.chain = dev.client.snapshot();
+    // Its sender's nonce at the head proves that it is not mined up to there: no mark.
+    let waiting = light.send("eth_getTransactionByHash", &json!([hash]));
+    assert_eq!((&waiting["result"]["hash"], &waiting["result"]["blockHash"]), (&hash, &Value::Null));
+    let receipt = light.message(&batch(&[(METHODS[1], &hash)]))[0].clone();
+    assert_eq!(receipt["result"], Value::Null, "{receipt}");
+    assert!(receipt.get("error").is_none() && receipt.get("level").is_none(), "{receipt}");
+    // The block's own REMASC transaction never waits.
+    let block = dev.get("eth_getBlockByNumber", json!(["latest", false]));
+    let remasc = block["transactions"].as_array().unwrap().last().unwrap().clone();
+    let absent = light.send("eth_getTransactionByHash", &json!([remasc]));
+    assert_eq!((&absent["result"], &absent["level"]), (&Value::Null, &json!("unproven-absence")), "{absent}");
+    let record = light.client.sync().upstreams().remove(0).record;
+    assert!(record.evidence.is_empty() && record.demerits == 0, "{record:?}");
+    light.sync();
+    for method in METHODS {
+        let answer = light.send(method, &json!([hash]));
+        assert_eq!(
+            (&answer["result"]["blockNumber"], answer.get("level")),
+            (&json!("0x10"), None),
+            "{answer}"
+        );
+    }
+}

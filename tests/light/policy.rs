@@ -1,0 +1,425 @@
+//! What a light client does with what nobody proves: answers, and transactions to be passed on.
+
+use crate::support;
+
+use std::sync::{Arc, Mutex};
+
+use rootlight::consensus::Network;
+use rootlight::light::{Answer, CallFailure, Unproven, UpstreamCall};
+use serde_json::{json, value::RawValue, Value};
+use support::{
+    dev::Dev,
+    light::{Light, Upstream},
+};
+
+const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+
+/// What a reference node does not have.
+const PROOFS: [&str; 4] =
+    ["eth_getProof", "rsk_getProof", "rootlight_getWitness", "rootlight_getBlockWitness"];
+
+fn dev() -> Dev {
+    let mut dev = Dev::instant();
+    for value in 1..=15 {
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
+    }
+    dev
+}
+
+fn raw(text: &str) -> Answer {
+    Ok(RawValue::from_string(text.into()).unwrap())
+}
+
+/// An upstream without proofs that may say another balance.
+fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
+    let mut upstream = Upstream::new(dev.client.snapshot());
+    upstream.without = PROOFS.to_vec();
+    upstream.change = Some(Box::new(move |call: &UpstreamCall, answer| match (call.method, balance) {
+        ("eth_getBalance", Some(balance)) => raw(balance),
+        _ => answer,
+    }));
+    upstream
+}
+
+/// A wrong balance.
+const LIE: Option<&str> = Some("\"0x1\"");
+
+/// Upstreams by their addresses, each with the balance it answers where it lies.
+type Named = &'static [(&'static str, Option<&'static str>)];
+
+fn among(dev: &Dev, unproven: Unproven, named: Named) -> Light {
+    let upstreams = named.iter().map(|(name, balance)| (*name, without_proofs(dev, *balance))).collect();
+    Light::among(Network::regtest(), upstreams, unproven)
+}
+
+const ONE: &str = "https://rpc.one.example/key";
+const ONE_AGAIN: &str = "https://archive.one.example";
+const TWO: &str = "https://two.example";
+const THREE: &str = "https://three.example";
+
+#[test]
+fn what_nobody_proves_is_refused_and_says_what_would_help() {
+    let dev = dev();
+    let mut light = among(&dev, Unproven::Refuse, &[(ONE, None), (TWO, None)]);
+    let params = json!([BOB, "latest"]);
+    let error = light.call("eth_getBalance", &params).unwrap_err();
+    let text = error["message"].as_str().unwrap();
+    assert!(
+        text.contains("no proof of account") && text.contains("add an upstream that gives proofs"),
+        "{text}"
+    );
+    assert_eq!(error["code"], -32002);
+    assert!(!light.asked().contains(&"eth_getBalance"), "nobody is asked for what would not be believed");
+}
+
+#[test]
+fn a_quorum_counts_domains_and_marks_the_answer() {
+    let dev = dev();
+    let truth = without_proofs(&dev, None).call("eth_getBalance", &json!([BOB, "latest"])).unwrap();
+    let params = json!([BOB, "latest"]);
+    let cases: [(Unproven, Named, Option<&Value>); 9] = [
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, None)], Some(&truth)),
+        (Unproven::Quorum(2), &[(ONE, None), (ONE_AGAIN, None)], None),
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE)], None),
+        (Unproven::Quorum(2), &[(ONE, None), (TWO, LIE), (THREE, None)], Some(&truth)),
+        (Unproven::Quorum(2), &[(ONE, LIE), (ONE_AGAIN, LIE), (TWO, None), (THREE, None)], Some(&truth)),
+        (Unproven::Quorum(3), &[(ONE, None), (TWO, None)], None),
+        (Unproven::Trust, &[(ONE, None)], Some(&truth)),
+        (Unproven::Trust, &[(ONE, None), (TWO, LIE)], Some(&truth)),
+        (Unproven::Quorum(0), &[(ONE, None), (TWO, LIE)], Some(&truth)),
+    ];
+    for (policy, named, expected) in cases {
+        let mut light = among(&dev, policy, named);
+        let answer = light.send("eth_getBalance", &params);
+        match expected {
+            Some(expected) => {
+                assert_eq!(&answer["result"], expected, "{policy:?} {named:?} {answer}");
+                assert_eq!(answer["level"], "unproven", "{answer}");
+            }
+            None => assert_eq!(answer["error"]["code"], -32002, "{policy:?} {named:?} {answer}"),
+        }
+        // What is proven needs no vote and no mark.
+        let block = light.send("eth_getBlockByNumber", &json!(["0x5", true]));
+        assert!(block["result"].is_object() && block.get("level").is_none(), "{block}");
+        // All are asked about the same block, whatever their heads and branches are.
+        let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance");
+        let head = light.client.sync().chain().unwrap().head().hash().to_string();
+        assert!(asked.is_none_or(|call| call.params.contains(&head)), "{asked:?}");
+    }
+}
+
+/// What upstreams are asked in the same words names no block that each would take for another one.
+#[test]
+fn a_poll_names_the_pinned_block() {
+    let mut dev = dev();
+    // A contract whose constructor writes a log, in block 16.
+    dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": "0x60006000a0", "gas": "0x30d40"}]));
+    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    light.upstream.without.extend(["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]);
+    let chain = light.client.sync().chain().unwrap();
+    let hash = |number: u64| json!(chain.view().by_number(number).unwrap().hash());
+    let (fourth, fifth, head) = (hash(4), hash(5), hash(16));
+    let by_hash = |hash: &Value| json!({ "blockHash": hash, "requireCanonical": "true" });
+    let call = json!({ "to": BOB, "data": "0x" });
+    let cases = [
+        ("eth_getBalance", json!([BOB, "latest"]), json!([BOB, by_hash(&head)])),
+        ("eth_getBalance", json!([BOB, "0x5"]), json!([BOB, by_hash(&fifth)])),
+        ("eth_getBalance", json!([BOB, fifth]), json!([BOB, by_hash(&fifth)])),
+        ("eth_getTransactionCount", json!([BOB]), json!([BOB, by_hash(&head)])),
+        ("eth_getStorageAt", json!([BOB, "0x0", "safe"]), json!([BOB, "0x0", by_hash(&fourth)])),
+        ("eth_call", json!([call, "5"]), json!([call, by_hash(&fifth)])),
+        ("eth_getBlockReceipts", json!(["latest"]), json!(["0x10"])),
+        ("eth_getLogs", json!([{}]), json!([{ "fromBlock": "0x10", "toBlock": "0x10" }])),
+        (
+            "eth_getLogs",
+            json!([{ "toBlock": "0x11", "topics": [] }]),
+            json!([{ "fromBlock": "0x10", "toBlock": "0x11", "topics": [] }]),
+        ),
+        (
+            "eth_getLogs",
+            json!([{ "fromBlock": "SAFE", "toBlock": "latest" }]),
+            json!([{ "fromBlock": "0x4", "toBlock": "0x10" }]),
+        ),
+        ("eth_getLogs", json!([{ "blockHash": head }]), json!([{ "blockHash": head }])),
+    ];
+    for (method, params, expected) in cases {
+        light.upstream.asked.clear();
+        let answer = light.send(method, &params);
+        let asked = light.upstream.asked.iter().find(|call| call.method == method);
+        let asked = asked.map(|call| serde_json::from_str::<Value>(&call.params).unwrap());
+        assert_eq!(asked, Some(expected), "{method} {params} {answer}");
+        // An upstream without receipts has no logs either.
+        let told = answer["level"] == "unproven" || method == "eth_getLogs";
+        assert!(told, "{method} {params} {answer}");
+    }
+}
+
+/// Two camps that are both large enough are no agreement.
+#[test]
+fn two_quorums_against_each_other_are_none() {
+    let dev = dev();
+    let named: Named = &[(ONE, None), (TWO, None), (THREE, LIE), ("https://four.example", LIE)];
+    let mut light = among(&dev, Unproven::Quorum(2), named);
+    assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
+}
+
+/// Upstreams that note the transactions they get, and answer them in their way.
+fn sink(dev: &Dev, answer: fn(&str) -> Answer) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+    let mut upstream = Upstream::new(dev.client.snapshot());
+    let got = Arc::new(Mutex::new(Vec::new()));
+    let noted = got.clone();
+    upstream.change = Some(Box::new(move |call: &UpstreamCall, honest| {
+        if call.method != "eth_sendRawTransaction" {
+            return honest;
+        }
+        noted.lock().unwrap().push(call.params.clone());
+        answer(&call.params)
+    }));
+    (upstream, got)
+}
+
+fn error(message: &str) -> Answer {
+    Err(CallFailure::Rpc { code: -32010, message: message.into() })
+}
+
+fn hash_of(params: &str) -> Answer {
+    let raw_bytes = support::bytes(serde_json::from_str::<Vec<String>>(params).unwrap()[0].as_str());
+    raw(&format!("\"{}\"", alloy_primitives::keccak256(raw_bytes)))
+}
+
+/// A transaction is looked at here first, goes to several, and its hash is the one that was computed here.
+#[test]
+fn transactions_are_checked_passed_on_and_hashed_here() {
+    let mut dev = dev();
+    let fields = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00",
+        "nonce": "0xf"}]);
+    let signed = dev.get("eth_signTransaction", fields);
+    let signed = signed.get("raw").cloned().unwrap_or(signed);
+    let hash = format!("{}", alloy_primitives::keccak256(support::bytes(signed.as_str().unwrap())));
+    let send = |answers: [fn(&str) -> Answer; 2], dev: &Dev, transaction: &Value| {
+        let (a, got_a) = sink(dev, answers[0]);
+        let (b, got_b) = sink(dev, answers[1]);
+        let mut light = Light::among(Network::regtest(), vec![(ONE, a), (TWO, b)], Unproven::Refuse);
+        let before = light.rounds;
+        let answer = light.call("eth_sendRawTransaction", &json!([transaction]));
+        let counts = (got_a.lock().unwrap().len(), got_b.lock().unwrap().len());
+        (answer, counts, light.rounds - before, light)
+    };
+    let (answer, counts, rounds, mut light) = send([hash_of, hash_of], &dev, &signed);
+    assert_eq!((answer, counts, rounds), (Ok(json!(hash)), (1, 1), 1));
+    // Upstreams show nothing of it yet; it waits here, and the next one gets the next nonce.
+    let waiting = light.call("eth_getTransactionByHash", &json!([hash])).unwrap();
+    assert_eq!((&waiting["hash"], &waiting["blockHash"]), (&json!(hash), &Value::Null));
+    for (tag, nonce) in [("latest", "0xf"), ("pending", "0x10")] {
+        assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, tag])), Ok(json!(nonce)), "{tag}");
+    }
+    assert_eq!(light.call("eth_getTransactionCount", &json!([BOB, "pending"])), Ok(json!("0x0")));
+    // Mined: proven like any other.
+    assert_eq!(dev.get("eth_sendRawTransaction", json!([signed])), json!(hash));
+    for upstream in std::iter::once(&mut light.upstream).chain(&mut light.others) {
+        upstream.chain = dev.client.snapshot();
+    }
+    light.sync();
+    assert_eq!(light.call("eth_getTransactionReceipt", &json!([hash])).unwrap()["status"], "0x1");
+    assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, "pending"])), Ok(json!("0x10")));
+    let (answer, ..) = send([hash_of, |_| error("already known")], &dev, &signed);
+    assert_eq!(answer, Ok(json!(hash)));
+    let (answer, ..) = send([|_| error("no"), hash_of], &dev, &signed);
+    assert_eq!(answer, Ok(json!(hash)), "one that takes it is enough");
+    // What the best of them has against it is told, and it is not remembered as sent.
+    let silent: fn(&str) -> Answer = |_| Err(CallFailure::Transport("gone".into()));
+    let low: fn(&str) -> Answer = |_| error("nonce too low");
+    let no: fn(&str) -> Answer = |_| error("no");
+    let told = [[low, no], [silent, low], [low, silent]];
+    let unsent = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x10"}]);
+    let unsent = dev.get("eth_signTransaction", unsent);
+    for answers in told {
+        let (answer, _, _, mut light) = send(answers, &dev, &unsent);
+        assert_eq!(answer, Err(json!({"code": -32010, "message": "nonce too low"})));
+        assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, "pending"])), Ok(json!("0x10")));
+    }
+    let (answer, ..) = send([silent, silent], &dev, &signed);
+    assert_eq!(answer.unwrap_err()["code"], -32002);
+    // A hash that is not the transaction's is nobody's word for it.
+    let other: fn(&str) -> Answer =
+        |_| raw("\"0x1111111111111111111111111111111111111111111111111111111111111111\"");
+    let (answer, _, _, mut light) = send([other, other], &dev, &signed);
+    assert_eq!(answer.unwrap_err()["code"], -32002);
+    let told = light.call("rootlight_upstreams", &json!([])).unwrap();
+    assert!(told[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("another hash"), "{told}");
+
+    // For another chain, or not a transaction: nobody sees it.
+    let mut garbled = signed.as_str().unwrap().to_owned();
+    garbled.truncate(garbled.len() - 2);
+    for bad in [json!(garbled), json!("0x02f800"), json!("0x")] {
+        let (answer, counts, ..) = send([hash_of, hash_of], &dev, &bad);
+        assert_eq!(counts, (0, 0), "{answer:?}");
+        assert_eq!(answer.unwrap_err()["code"], -32602);
+    }
+}
+
+/// A transaction that was sent from here: while its sender's proven nonce does not use it, it is not mined, and nobody is
+/// asked where it is. Once the nonce is used, it is mined or replaced: whoever shows it proves it, and "there is none" is
+/// marked.
+#[test]
+fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
+    let mut dev = dev();
+    let sign = |dev: &mut Dev, value: &str| {
+        let fields = json!([{"from": ALICE, "to": BOB, "value": value, "gas": "0x5208", "gasPrice": "0x3b9aca00",
+            "nonce": "0xf"}]);
+        let signed = dev.get("eth_signTransaction", fields);
+        let signed = signed.get("raw").cloned().unwrap_or(signed);
+        let hash = format!("{}", alloy_primitives::keccak256(support::bytes(signed.as_str().unwrap())));
+        (signed, hash)
+    };
+    let ((first, mined), (second, replaced)) = (sign(&mut dev, "0x1"), sign(&mut dev, "0x2"));
+    let mut light = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    for signed in [&first, &second] {
+        assert!(light.call("eth_sendRawTransaction", &json!([signed])).is_ok());
+    }
+    for hash in [&mined, &replaced] {
+        let receipt = light.send("eth_getTransactionReceipt", &json!([hash]));
+        assert_eq!((&receipt["result"], receipt.get("level")), (&Value::Null, None));
+        let waiting = light.send("eth_getTransactionByHash", &json!([hash]));
+        assert_eq!((&waiting["result"]["hash"], waiting.get("level")), (&json!(hash), None));
+    }
+    // The same with the signed transaction given, which nobody sent from here.
+    let mut other = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    let receipt = other.send("eth_getTransactionReceipt", &json!([mined, first]));
+    assert_eq!((&receipt["result"], receipt.get("level")), (&Value::Null, None), "{receipt}");
+    let error = other.call("eth_getTransactionReceipt", &json!([mined, second])).unwrap_err();
+    assert_eq!(error["code"], -32602, "{error}");
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+        assert_eq!(asked(&mut light, method) + asked(&mut other, method), 0, "{method}");
+    }
+    assert_eq!(dev.get("eth_sendRawTransaction", json!([first])), json!(mined));
+    for upstream in std::iter::once(&mut light.upstream).chain(&mut light.others) {
+        upstream.chain = dev.client.snapshot();
+    }
+    light.sync();
+    let receipt = light.send("eth_getTransactionReceipt", &json!([mined]));
+    assert_eq!((&receipt["result"]["status"], receipt.get("level")), (&json!("0x1"), None));
+    for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+        let answer = light.send(method, &json!([replaced]));
+        assert_eq!(
+            (&answer["result"], &answer["level"]),
+            (&Value::Null, &json!("unproven-absence")),
+            "{method}"
+        );
+    }
+}
+
+/// Signed for chain 30; this is chain 33.
+#[test]
+fn a_transaction_for_another_chain_stays_here() {
+    let dev = dev();
+    let (upstream, got) = sink(&dev, hash_of);
+    let mut light = Light::among(Network::regtest(), vec![(ONE, upstream)], Unproven::Refuse);
+    let foreign = "0xf8630184039387008252089470997970c51812dc3a010c7d01b50e0d17dc79c801805fa00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20a00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
+    let error = light.call("eth_sendRawTransaction", &json!([foreign])).unwrap_err();
+    assert_eq!((error["code"].as_i64(), got.lock().unwrap().len()), (Some(-32602), 0), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("30"), "the chain it is for is named: {error}");
+}
+
+/// Upstreams under so many domains.
+fn many(dev: &Dev, count: usize, upstream: impl Fn(&Dev) -> Upstream, policy: Unproven) -> Light {
+    let names: Vec<String> = (0..count).map(|index| format!("https://node{index}.example")).collect();
+    let named = names.iter().map(|name| (name.as_str(), upstream(dev))).collect();
+    Light::among(Network::regtest(), named, policy)
+}
+
+/// How many upstreams were asked this.
+fn asked(light: &mut Light, method: &str) -> usize {
+    let all = std::iter::once(&light.upstream).chain(&light.others);
+    all.filter(|upstream| upstream.asked.iter().any(|call| call.method == method)).count()
+}
+
+/// Four get a transaction, sixteen are asked for what nobody proves.
+#[test]
+fn so_many_upstreams_are_asked_at_once() {
+    let mut dev = dev();
+    let unsigned = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0xf"}]);
+    let signed = dev.get("eth_signTransaction", unsigned);
+    let mut light = many(&dev, 6, |dev| sink(dev, hash_of).0, Unproven::Refuse);
+    assert!(light.call("eth_sendRawTransaction", &json!([signed])).is_ok());
+    assert_eq!(asked(&mut light, "eth_sendRawTransaction"), 4);
+    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), Unproven::Quorum(16));
+    assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["level"], "unproven");
+    assert_eq!(asked(&mut light, "eth_getBalance"), 16);
+    let mut light = many(&dev, 18, |dev| without_proofs(dev, None), Unproven::Quorum(17));
+    assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
+}
+
+/// Words and numbers for a block become the hash of the pinned chain's block before anybody is asked.
+#[test]
+fn what_is_asked_unproven_is_about_the_pinned_block() {
+    let dev = dev();
+    for (params, number) in [
+        (json!([BOB]), "0xf"),
+        (json!([BOB, null]), "0xf"),
+        (json!([BOB, "latest"]), "0xf"),
+        (json!([BOB, "pending"]), "0xf"),
+        (json!([BOB, "safe"]), "0x3"),
+        (json!([BOB, "finalized"]), "0x0"),
+        (json!([BOB, "0x7"]), "0x7"),
+    ] {
+        let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+        let theirs = light.upstream.call("eth_getBalance", &json!([BOB, number])).unwrap();
+        let answer = light.send("eth_getBalance", &params);
+        assert_eq!((&answer["result"], &answer["level"]), (&theirs, &json!("unproven")), "{params}");
+        let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance").unwrap();
+        let asked: Value = serde_json::from_str(&asked.params).unwrap();
+        let block = by_hash(&mut light.upstream, number);
+        assert_eq!(asked, json!([BOB, block]), "{params}");
+    }
+    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    assert_eq!(light.send("eth_call", &json!([{"to": BOB}, "latest", null]))["level"], "unproven");
+    let asked = light.upstream.asked.iter().find(|call| call.method == "eth_call").unwrap();
+    let (asked, block) = (asked.params.clone(), by_hash(&mut light.upstream, "0xf"));
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked, json!([{ "to": BOB }, block, null]), "nothing else is replaced");
+}
+
+/// How the block of this number is named by its hash.
+fn by_hash(upstream: &mut Upstream, number: &str) -> Value {
+    let block = upstream.call("eth_getBlockByNumber", &json!([number, false])).unwrap();
+    json!({ "blockHash": block["hash"], "requireCanonical": "true" })
+}
+
+/// Filters are kept here, and what this client says of itself nobody else knows: no vote on either.
+#[test]
+fn trust_is_for_what_a_node_would_answer() {
+    let dev = dev();
+    let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
+    light.upstream.without.clear();
+    light.upstream.change = Some(Box::new(|call, honest| match call.method {
+        "eth_getTransactionReceipt" | "rsk_getRawTransactionReceiptByHash" => raw("null"),
+        "eth_getProof" | "rsk_getProof" => raw("null"),
+        _ => honest,
+    }));
+    let filter = light.call("eth_newFilter", &json!([{"fromBlock": "0x1"}])).unwrap();
+    for (method, params) in
+        [("eth_getFilterChanges", json!([filter])), ("rootlight_getWitness", json!([{"to": BOB}, "latest"]))]
+    {
+        light.asked();
+        let answer = light.send(method, &params);
+        assert_eq!(answer["error"]["code"], -32002, "{method}: {answer}");
+        assert!(!light.asked().contains(&method), "{method}");
+    }
+}
+
+#[test]
+fn policies_in_words() {
+    for (text, policy) in [
+        ("refuse", Unproven::Refuse),
+        ("trust", Unproven::Trust),
+        ("quorum:1", Unproven::Quorum(1)),
+        ("quorum:3", Unproven::Quorum(3)),
+    ] {
+        assert_eq!(text.parse(), Ok(policy));
+    }
+    for text in ["", "quorum", "quorum:", "quorum:0", "quorum:-1", "quorum:two", "Trust", "refuse "] {
+        assert!(text.parse::<Unproven>().is_err(), "{text}");
+    }
+}

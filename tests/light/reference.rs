@@ -1,0 +1,242 @@
+//! Light clients above nodes that give less than ours do: the reference as it is, without proofs of state, and the
+//! reference with the proofs of its draft (rskj's pull request 3460): leaf first, nothing for absent keys.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+
+use alloy_primitives::{hex, Address, B256};
+use rootlight::consensus::{Checkpoint, Network};
+use rootlight::engine::Node;
+use rootlight::light::{Answer, UpstreamCall};
+use rootlight::rpc::UNAVAILABLE;
+use rootlight::state::keys::{account_key, slot_key};
+use rootlight::trie::{verify_proof, Proven};
+use serde_json::{json, value::RawValue, Value};
+use support::{
+    chain::lines,
+    light::{follower, Light, Upstream},
+    shared, u256, u64_of,
+    upstream::{Harness, Recording},
+};
+
+/// What the reference does not have.
+const OURS: [&str; 6] = [
+    "eth_getProof",
+    "rsk_getProof",
+    "rootlight_getHeaders",
+    "rootlight_getWitness",
+    "rootlight_getBlockWitness",
+    "rootlight_upstreams",
+];
+
+/// Recorded requests about blocks, transactions, receipts and logs.
+const BLOCKS: [&str; 9] = [
+    "blocks",
+    "blocks_byhash",
+    "headers_raw",
+    "receipt_nodes",
+    "receipts",
+    "receipts_raw",
+    "rpc_blocks",
+    "rpc_logs",
+    "rpc_txs",
+];
+
+/// Those that read state.
+const STATE: [&str; 3] = ["rpc_call", "rpc_precompiles", "rpc_state"];
+
+/// Methods whose answers rest on state.
+const ON_STATE: [&str; 8] = [
+    "eth_call",
+    "eth_estimateGas",
+    "eth_getBalance",
+    "eth_getCode",
+    "eth_getStorageAt",
+    "eth_getTransactionCount",
+    "rsk_getStorageBytesAt",
+    "trace_transaction",
+];
+
+/// Answers by method: equal ones, and refusals.
+#[derive(Debug, Default)]
+struct Found {
+    equal: BTreeMap<String, u64>,
+    refused: BTreeMap<String, u64>,
+}
+
+/// Asks all that is recorded in some files. What is answered is what the node answers; refusals of state have the words.
+fn ask(light: &mut Light, files: &[&str], words: &str) -> Found {
+    let mut found = Found::default();
+    for file in files {
+        for line in lines(&shared().unwrap().join(format!("vectors/chain/{file}.jsonl"))) {
+            let Some(method) = line["request"]["method"].as_str() else { continue };
+            let params = line["request"].get("params").cloned().unwrap_or(json!([]));
+            if UNAVAILABLE.contains(&method) {
+                continue;
+            }
+            let theirs = light.upstream.call(method, &params);
+            let answer = light.send(method, &params);
+            let (ours, error) = (&answer["result"], &answer["error"]);
+            let level = answer.get("level").and_then(Value::as_str);
+            let absent = level == Some("unproven-absence") && (ours.is_null() || *ours == json!([]));
+            assert!(level.is_none() || absent, "{method} {params}: {answer}");
+            if error["code"] == -32002 && ON_STATE.contains(&method) {
+                let text = error["message"].as_str().unwrap();
+                assert!(text.contains(words), "{method} {params}: {text}");
+                *found.refused.entry(method.into()).or_default() += 1;
+                continue;
+            }
+            match theirs {
+                Ok(theirs) => assert!(same(ours, &theirs), "{method} {params}: {answer}\n{theirs}"),
+                Err(theirs) => assert_eq!(error["code"], theirs["code"], "{method} {params}: {answer}"),
+            }
+            *found.equal.entry(method.into()).or_default() += 1;
+        }
+    }
+    println!("{found:?}");
+    found
+}
+
+/// Equal but for the total difficulty of a block off the chain.
+fn same(ours: &Value, theirs: &Value) -> bool {
+    let (mut ours, mut theirs) = (ours.clone(), theirs.clone());
+    if ours.get("totalDifficulty").is_some_and(Value::is_null) {
+        theirs["totalDifficulty"] = ours["totalDifficulty"].take();
+        ours["totalDifficulty"] = Value::Null;
+    }
+    ours == theirs
+}
+
+/// Blocks, transactions, receipts and logs need no proofs of state; all the rest is refused, and says what would help.
+#[test]
+fn the_reference_as_it_is() {
+    let Some((node, _)) = follower() else { return };
+    let mut upstream = Upstream::new(node.snapshot());
+    upstream.without = OURS.to_vec();
+    let mut light = Light::new(Network::regtest(), upstream);
+    let found = ask(&mut light, &BLOCKS, "-");
+    assert!(found.refused.keys().eq(["trace_transaction"]), "{found:?}");
+    assert!(found.equal.values().sum::<u64>() > 5_000, "{found:?}");
+    let found = ask(&mut light, &STATE, "add an upstream that gives proofs");
+    for method in ON_STATE.into_iter().filter(|method| *method != "trace_transaction") {
+        assert!(found.refused[method] > 5, "{method}: {found:?}");
+    }
+}
+
+/// What the draft makes of a proof: leaf first, and nothing at all where there is nothing.
+fn as_drafted(proof: &mut Value, root: B256, address: &Address) {
+    let turn = |list: &mut Value, key: &[u8]| {
+        let nodes: Vec<Vec<u8>> =
+            list.as_array().unwrap().iter().map(|n| hex::decode(n.as_str().unwrap()).unwrap()).collect();
+        let absent = matches!(verify_proof(root, key, &nodes, None), Ok(Proven::Absent));
+        let list = list.as_array_mut().unwrap();
+        list.reverse();
+        if absent {
+            list.clear();
+        }
+    };
+    turn(&mut proof["accountProof"], &account_key(address));
+    for slot in proof["storageProof"].as_array_mut().unwrap() {
+        let key = slot_key(address, &u256(slot["key"].as_str().unwrap()));
+        turn(&mut slot["proof"], &key);
+    }
+}
+
+/// With the draft's proofs what is there is proven, and what may be absent is refused as that.
+#[test]
+fn the_reference_with_its_draft() {
+    let Some((node, recording)) = follower() else { return };
+    let mut upstream = Upstream::new(node.snapshot());
+    upstream.without = OURS[1..].to_vec();
+    let headers = recording.blocks.iter().map(|block| &block.header);
+    let roots: BTreeMap<String, B256> = headers
+        .flat_map(|header| {
+            [format!("{:#x}", header.number), header.hash().to_string()].map(|at| (at, header.state_root))
+        })
+        .collect();
+    upstream.change = Some(Box::new(move |call: &UpstreamCall, answer: Answer| {
+        let Ok(raw) = &answer else { return answer };
+        if call.method != "eth_getProof" {
+            return answer;
+        }
+        let params: Value = serde_json::from_str(&call.params).unwrap();
+        let mut proof: Value = serde_json::from_str(raw.get()).unwrap();
+        as_drafted(
+            &mut proof,
+            roots[params[2].as_str().unwrap()],
+            &params[0].as_str().unwrap().parse().unwrap(),
+        );
+        Ok(RawValue::from_string(proof.to_string()).unwrap())
+    }));
+    let mut light = Light::new(Network::regtest(), upstream);
+    let found = ask(&mut light, &STATE, "the upstream gives no proofs of absence");
+    for method in ["eth_getBalance", "eth_getCode", "eth_getStorageAt", "eth_call"] {
+        assert!(found.equal[method] > 5 && found.refused[method] > 0, "{method}: {found:?}");
+    }
+    let told = light.call("rootlight_upstreams", &json!([])).unwrap()[0].take();
+    assert!(told["absenceProofs"] == false && told["demerits"] == 0, "less able, and honest: {told}");
+}
+
+/// The proofs that the draft itself gave, under the block that it gave them for.
+#[test]
+fn the_recorded_draft() {
+    let Some(folder) = shared() else { return };
+    let text = std::fs::read_to_string(folder.join("vectors/getproof_draft.json")).unwrap();
+    let data: Value = serde_json::from_str(&text).unwrap();
+    let block = &data["block"];
+    let number = u64_of(block["number"].as_str().unwrap());
+    let mut recording = Recording::open(&folder.join("vectors/none"), number);
+    recording.show(block);
+    let recorded: Vec<&Value> =
+        data["proofs"].as_array().unwrap().iter().filter(|entry| entry["method"] == "eth_getProof").collect();
+    for entry in &recorded {
+        keep_proofs(&mut recording, entry);
+    }
+    let hash = block["hash"].as_str().unwrap().parse().unwrap();
+    let checkpoint = Checkpoint { number, hash, total_difficulty: None };
+    let mut light = Harness::from_checkpoint(&recording, Network::regtest(), checkpoint);
+    light.sync().unwrap();
+    let (mut proven, mut refused) = (0, 0);
+    let mut settle = |answer: Result<Value, Value>, expected: &Value, lacking: bool| match answer {
+        // Zeros may be proven by a way that an account's own proof shows: an account without storage has no slots.
+        Ok(value) => {
+            assert!(value == *expected, "{value} {expected}");
+            proven += 1;
+        }
+        Err(error) => {
+            let text = error["message"].as_str().unwrap();
+            assert!(lacking && text.contains("the upstream gives no proofs of absence"), "{text}");
+            refused += 1;
+        }
+    };
+    for entry in recorded {
+        let (address, at, result) = (&entry["params"][0], &block["number"], &entry["resp"]["result"]);
+        let lacking = |list: &Value| list.as_array().unwrap().is_empty();
+        let account = lacking(&result["accountProof"]);
+        settle(light.call("eth_getBalance", &json!([address, at])), &result["balance"], account);
+        settle(light.call("eth_getTransactionCount", &json!([address, at])), &result["nonce"], account);
+        for slot in result["storageProof"].as_array().unwrap() {
+            let word = json!(format!("{:#066x}", u256(slot["value"].as_str().unwrap())));
+            let answer = light.call("eth_getStorageAt", &json!([address, slot["key"], at]));
+            settle(answer, &word, lacking(&slot["proof"]));
+        }
+    }
+    println!("{proven} proven, {refused} refused");
+    assert!(proven > 5 && refused > 3, "{proven} {refused}");
+}
+
+/// Keeps a recorded proof under the questions that a light client asks: the account alone, each slot, all slots.
+fn keep_proofs(recording: &mut Recording, entry: &Value) {
+    let (params, result) = (&entry["params"], &entry["resp"]["result"]);
+    let slots = result["storageProof"].as_array().unwrap();
+    let mut keep = |slots: &[Value]| {
+        let keys: Vec<String> =
+            slots.iter().map(|slot| format!("{:#066x}", u256(slot["key"].as_str().unwrap()))).collect();
+        let answer = json!({ "accountProof": result["accountProof"], "storageProof": slots });
+        recording.replace("eth_getProof", &json!([params[0], keys, params[2]]), &answer);
+    };
+    keep(&[]);
+    keep(slots);
+    slots.iter().for_each(|slot| keep(std::slice::from_ref(slot)));
+}

@@ -1,0 +1,208 @@
+//! Estimates, traces, logs and filters on a development chain, as a contract developer uses them.
+
+use crate::support;
+
+use rootlight::dev::DevConfig;
+use serde_json::{json, Value};
+use support::dev::Dev;
+use support::u64_of;
+
+/// Stores its first argument in slot 0, writes a log with topic 0x11, returns 42.
+const STORE: &str = "5f355f5560115f5fa1602a5f5260205ff3";
+
+struct World {
+    dev: Dev,
+    from: Value,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut dev = Dev::new(DevConfig::reference());
+        let from = dev.get("eth_accounts", json!([]))[0].clone();
+        Self { dev, from }
+    }
+
+    /// Sends a transaction and gives its receipt.
+    fn send(&mut self, mut call: Value) -> Value {
+        call["from"] = self.from.clone();
+        let hash = self.dev.get("eth_sendTransaction", json!([call]));
+        self.dev.get("eth_getTransactionReceipt", json!([hash]))
+    }
+
+    /// A contract with this code of at most 31 bytes.
+    fn deploy(&mut self, runtime: &str) -> String {
+        let len = runtime.len() / 2;
+        let push = 0x5f + len;
+        let init = format!("0x{push:02x}{runtime}5f5260{len:02x}60{:02x}f3", 32 - len);
+        let gas = self.dev.get("eth_estimateGas", json!([{ "from": self.from, "data": init }]));
+        let receipt = self.send(json!({ "data": init, "gas": gas }));
+        assert_eq!(receipt["status"], "0x1", "{receipt}");
+        let address = receipt["contractAddress"].as_str().unwrap().to_owned();
+        assert_eq!(self.dev.get("eth_getCode", json!([address, "latest"])), format!("0x{runtime}"));
+        address
+    }
+
+    /// A contract that calls another one with 32 bytes and stops.
+    fn caller_of(&mut self, callee: &str) -> String {
+        self.deploy(&format!("60205f60205f5f73{}5af100", &callee[2..]))
+    }
+}
+
+fn word(number: u64) -> String {
+    format!("0x{number:064x}")
+}
+
+#[test]
+fn an_estimate_is_what_a_transaction_needs() {
+    let mut world = World::new();
+    let store = world.deploy(STORE);
+    let caller = world.caller_of(&store);
+    for (to, data) in [(&store, word(7)), (&caller, "0x".to_owned()), (&store, word(0))] {
+        let call = json!({ "from": world.from, "to": to, "data": data });
+        let gas = world.dev.number("eth_estimateGas", json!([call]));
+        let sent = |world: &mut World, gas: u64| {
+            let snapshot = world.dev.get("evm_snapshot", json!([]));
+            let gas = format!("{gas:#x}");
+            let call = json!({ "from": world.from, "to": to, "data": data, "gas": gas });
+            // A failure is told at once, as the reference does.
+            let answer = world.dev.ask("eth_sendTransaction", json!([call]));
+            let block = world.dev.get("eth_getBlockByNumber", json!(["latest", false]));
+            let receipt = world.dev.get("eth_getTransactionReceipt", json!([block["transactions"][0]]));
+            assert_eq!(receipt["status"] == "0x0", answer.get("error").is_some(), "{answer}");
+            world.dev.get("evm_revert", json!([snapshot]));
+            receipt["status"].clone()
+        };
+        if to == &store {
+            assert_eq!(sent(&mut world, gas), "0x1");
+            assert_eq!(sent(&mut world, gas * 99 / 100), "0x0", "{to} {data} {gas}");
+        } else {
+            // It does not mind when the call inside fails; with the estimate it does not fail.
+            let receipt = world.send(json!({ "to": to, "data": data, "gas": format!("{gas:#x}") }));
+            assert_eq!(receipt["logs"].as_array().unwrap().len(), 1);
+        }
+    }
+    let poor = json!({ "from": world.from, "to": store, "value": "0xffffffffffffffffffffffffffffffff" });
+    let (code, text) = world.dev.refused("eth_estimateGas", json!([poor]));
+    assert_eq!((code, text.as_str()), (-32000, "insufficient funds for transfer"));
+    // JUMPDEST PUSH0 JUMP: the pending block's gas limit is the most there is.
+    let endless = world.deploy("5b5f56");
+    let limit = world.dev.get("eth_getBlockByNumber", json!(["pending", false]))["gasLimit"].clone();
+    let (code, text) = world.dev.refused("eth_estimateGas", json!([{ "from": world.from, "to": endless }]));
+    let limit = u64_of(limit.as_str().unwrap());
+    assert_eq!((code, text), (-32000, format!("gas required exceeds allowance ({limit})")));
+}
+
+#[test]
+fn traces_of_what_was_sent() {
+    let mut world = World::new();
+    let store = world.deploy(STORE);
+    let caller = world.caller_of(&store);
+    let receipt = world.send(json!({ "to": caller, "gas": "0x30d40" }));
+    let hash = &receipt["transactionHash"];
+    let traces = world.dev.get("trace_transaction", json!([hash]));
+    assert_eq!(traces.as_array().unwrap().len(), 2);
+    assert_eq!(traces[0]["action"]["to"], caller);
+    assert_eq!(traces[0]["result"]["gasUsed"], receipt["gasUsed"]);
+    assert_eq!((&traces[1]["action"]["from"], &traces[1]["action"]["to"]), (&json!(caller), &json!(store)));
+    assert_eq!(traces[1]["action"]["input"], word(0));
+    assert_eq!(traces[1]["result"]["output"], word(42));
+    assert_eq!(traces[1]["traceAddress"], json!([0]));
+    assert_eq!(world.dev.get("trace_get", json!([hash, ["0x1"]])), traces[1]);
+
+    let options = json!({ "tracer": "callTracer", "tracerConfig": { "withLog": true } });
+    let tree = world.dev.get("debug_traceTransaction", json!([hash, options]));
+    assert_eq!((&tree["type"], &tree["calls"][0]["output"]), (&json!("CALL"), &json!(word(42))));
+    assert_eq!(tree["calls"][0]["logs"][0]["address"], store);
+    assert!(tree.get("logs").is_none());
+    let top = json!({ "tracer": "callTracer", "tracerConfig": { "onlyTopCall": true } });
+    assert!(world.dev.get("debug_traceTransaction", json!([hash, top])).get("calls").is_none());
+
+    let run = world.dev.get("debug_traceTransaction", json!([hash]));
+    let steps = run["structLogs"].as_array().unwrap();
+    assert_eq!((&steps[0]["op"], &steps[0]["depth"]), (&json!("PUSH1"), &json!(0)));
+    assert!(steps.iter().any(|step| step["op"] == "SSTORE" && step["depth"] == 1));
+    let bare = json!({ "disableMemory": true, "disableStack": true, "disableStorage": true });
+    let bare = world.dev.get("debug_traceTransaction", json!([hash, bare]));
+    assert!(bare["structLogs"][0].get("memory").is_none() && bare["structLogs"][0].get("stack").is_none());
+
+    let block = world.dev.get("trace_block", json!([receipt["blockNumber"]]));
+    assert_eq!(block.as_array().unwrap().len(), 3, "REMASC's too: {block}");
+    let filter = json!({ "fromBlock": "earliest", "toAddress": caller });
+    assert_eq!(world.dev.get("trace_filter", json!([filter])), traces);
+}
+
+#[test]
+fn the_pending_block_is_traced() {
+    let mut world = World::new();
+    let store = world.deploy(STORE);
+    world.dev.get("evm_setAutomine", json!([false]));
+    let call = json!({ "from": world.from, "to": store, "data": word(3), "gas": "0x30d40" });
+    let hash = world.dev.get("eth_sendTransaction", json!([call]));
+    let traces = world.dev.get("trace_block", json!(["pending"]));
+    assert_eq!((&traces[0]["transactionHash"], &traces[0]["result"]["output"]), (&hash, &json!(word(42))));
+    let options = json!({ "tracer": "callTracer" });
+    let trees = world.dev.get("debug_traceBlockByNumber", json!(["pending", options]));
+    assert_eq!(trees[0]["txHash"], hash);
+    assert_eq!(world.dev.get("trace_transaction", json!([hash])), Value::Null, "not mined yet");
+}
+
+#[test]
+fn filters_follow_the_chain_and_its_reverts() {
+    let mut world = World::new();
+    let store = world.deploy(STORE);
+    let logs = world.dev.get("eth_newFilter", json!([{ "address": store, "topics": [word(0x11)] }]));
+    let blocks = world.dev.get("eth_newBlockFilter", json!([]));
+    let pending = world.dev.get("eth_newPendingTransactionFilter", json!([]));
+    let poll = |world: &mut World, id: &Value| world.dev.get("eth_getFilterChanges", json!([id]));
+    assert_eq!(poll(&mut world, &logs), json!([]));
+    let snapshot = world.dev.get("evm_snapshot", json!([]));
+    let receipt = world.send(json!({ "to": store, "data": word(1), "gas": "0x30d40" }));
+    let found = poll(&mut world, &logs);
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&found[0]["transactionHash"], &found[0]["removed"]),
+        (&receipt["transactionHash"], &json!(false))
+    );
+    assert_eq!(poll(&mut world, &blocks), json!([receipt["blockHash"]]));
+    assert_eq!(poll(&mut world, &pending), json!([receipt["transactionHash"]]));
+    assert_eq!(poll(&mut world, &logs), json!([]));
+
+    world.dev.get("evm_revert", json!([snapshot]));
+    let taken_back = poll(&mut world, &logs);
+    assert_eq!(taken_back[0]["removed"], true, "{taken_back}");
+    let again = world.send(json!({ "to": store, "data": word(2), "gas": "0x30d40" }));
+    let found = poll(&mut world, &logs);
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&found[0]["transactionHash"], &found[0]["removed"]),
+        (&again["transactionHash"], &json!(false))
+    );
+    let all = world.dev.get("eth_getFilterLogs", json!([logs]));
+    assert_eq!(all.as_array().unwrap().len(), 1);
+    assert_eq!(world.dev.get("eth_uninstallFilter", json!([logs])), true);
+    assert_eq!(world.dev.refused("eth_getFilterChanges", json!([logs])).0, -32000);
+}
+
+/// Endless loops and memory bombs end at the gas cap or at the time limit.
+#[test]
+fn runs_without_end_are_ended() {
+    let mut world = World::new();
+    // JUMPDEST PUSH0 JUMP; and one that hashes ever more memory in between.
+    let endless = world.deploy("5b5f56");
+    let bomb = world.deploy("5b595f20505f59525f56");
+    for to in [&endless, &bomb] {
+        let (code, text) = world.dev.refused("eth_call", json!([{ "to": to }, "latest"]));
+        assert_eq!(code, -32015, "{text}");
+        for (method, params) in
+            [("eth_call", json!([{ "to": to }, "latest"])), ("eth_estimateGas", json!([{ "to": to }]))]
+        {
+            let message =
+                json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+            let message = world.dev.client.open(message.as_bytes());
+            let asked = std::cell::Cell::new(0);
+            let interrupt = || asked.replace(asked.get() + 1) > 3;
+            let reply = message.read(&*world.dev.client.snapshot(), world.dev.now, &interrupt).unwrap();
+            assert!(reply.body.contains("-32011"), "{method}: {}", reply.body);
+        }
+    }
+}

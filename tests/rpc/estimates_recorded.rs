@@ -1,0 +1,163 @@
+//! Compares `eth_estimateGas` with the answers of the reference node, and checks that estimates suffice.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+
+use rootlight::consensus::Network;
+use rootlight::exec::CallPolicy;
+use serde_json::{json, Value};
+use support::chain::{lines, text};
+use support::upstream::{Harness, Recording};
+use support::{shared, u64_of};
+
+/// Head of the chain when the answers were recorded.
+const HEAD: u64 = 0x284;
+
+/// The reason why an answer differs deliberately; `None` if it should be equal.
+fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Option<String> {
+    let code = |error: &Value| error["code"].as_i64();
+    let their_code = code(&theirs["error"]);
+    match ours {
+        Err(error) if error["code"] == -32004 => Some("not simulated".into()),
+        Err(error) if code(error) == Some(-32000) && theirs["result"].is_string() => {
+            let text = error["message"].as_str()?;
+            let cut = text.find('(').map_or(text, |at| &text[..at]);
+            Some(format!("fails, where the reference gives a number: {cut}"))
+        }
+        Err(error) if code(error) == Some(-32002) => {
+            Some("the recorded upstream says nothing of an unknown block".into())
+        }
+        Err(error) if code(error) == Some(-32600) && their_code == Some(-32603) => {
+            Some("a block that is not there has words".into())
+        }
+        Err(error) if code(error) == Some(-32602) && [Some(-32603), Some(-32602)].contains(&their_code) => {
+            Some("other words or code for bad input".into())
+        }
+        Err(error) if code(error) == Some(-32000) && their_code == Some(-32603) => {
+            Some("the reference breaks on too little gas".into())
+        }
+        Err(error) if code(error) == Some(-32015) && their_code == Some(-32603) => {
+            Some("the reference breaks on a revert payload".into())
+        }
+        Ok(_) if their_code == Some(-32603) => Some("internal error of the reference".into()),
+        Ok(_) if their_code == Some(-32602) => {
+            let params = request["params"].as_array()?;
+            Some(if params.len() > 2 { "overrides are taken" } else { "more block selectors" }.into())
+        }
+        Ok(ours) => {
+            let (ours, theirs) = (u64_of(ours.as_str()?), u64_of(theirs["result"].as_str()?));
+            if theirs == 0 {
+                return Some("the reference gives 0 for nothing".into());
+            }
+            let given = request["params"][0]["gas"].as_str().map(u64_of);
+            if theirs == 6_800_000 || given == Some(theirs) {
+                return Some("the reference gives its cap".into());
+            }
+            (ours < theirs).then(|| "less suffices".into())
+        }
+        Err(_) => None,
+    }
+}
+
+#[test]
+fn estimates_equal_the_node_or_are_better() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<String, usize>::new());
+    let mut different = Vec::new();
+    for file in ["rpc_call", "rpc_precompiles", "rpc_override"] {
+        for line in lines(&shared.join("vectors/chain").join(format!("{file}.jsonl"))) {
+            let (request, response) = (&line["request"], &line["response"]);
+            if text(request, "method") != "eth_estimateGas" {
+                continue;
+            }
+            let ours = harness.call("eth_estimateGas", &request["params"]);
+            match (&ours, response.get("result"), response.get("error")) {
+                (Ok(ours), Some(theirs), _) if ours == theirs => equal += 1,
+                (Err(ours), _, Some(theirs)) if ours == theirs => errors += 1,
+                _ => match intended(request, &ours, response) {
+                    Some(reason) => {
+                        if reason == "less suffices" {
+                            println!("{reason}: {} {ours:?} {}", line["label"], response["result"]);
+                        }
+                        *other.entry(reason).or_default() += 1;
+                    }
+                    None => different.push(short(request, &ours, response)),
+                },
+            }
+        }
+    }
+    println!("equal {equal}, equal errors {errors}, intended {other:#?}");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(equal >= 68 && errors >= 33, "equal {equal}, errors {errors}");
+}
+
+fn short(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> String {
+    let cut = |text: String| text.chars().take(300).collect::<String>();
+    format!(
+        "{}\n  ours   {}\n  theirs {}",
+        request["params"],
+        cut(format!("{ours:?}")),
+        cut(theirs.to_string())
+    )
+}
+
+/// A call succeeds with the estimate, and fails with one percent less.
+#[test]
+fn an_estimate_suffices_and_less_does_not() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    let mut checked = 0;
+    for line in lines(&shared.join("vectors/chain/rpc_call.jsonl")) {
+        let params = &line["request"]["params"];
+        if text(&line["request"], "method") != "eth_estimateGas" || params.as_array().unwrap().len() != 1 {
+            continue;
+        }
+        let Ok(estimate) = harness.call("eth_estimateGas", params) else { continue };
+        let gas = u64_of(estimate.as_str().unwrap());
+        let mut run = |gas: u64| {
+            let mut call = params[0].clone();
+            call["gas"] = json!(format!("{gas:#x}"));
+            harness.call("eth_call", &json!([call, "latest"]))
+        };
+        assert!(run(gas).is_ok(), "{params}: {gas} is too little");
+        assert!(run(gas * 99 / 100).is_err(), "{params}: less than {gas} suffices");
+        checked += 1;
+    }
+    println!("{checked} estimates hold");
+    assert!(checked >= 30, "{checked}");
+}
+
+/// A call that halts is an error, or returns `0x` if the host chooses the behaviour of the reference node.
+#[test]
+fn halts_are_errors_or_return_empty_output() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain"), 60);
+    let spin =
+        json!([{ "to": "0x271905cc3d21d8d11f3213e4130108295e578434", "data": "0xf0acd7d5" }, "latest"]);
+    // Gas limit of block 60.
+    let block = 9_430_657;
+    for (policy, gas) in [
+        (CallPolicy::default(), block),
+        (CallPolicy { silent_halts: true, ..CallPolicy::default() }, block),
+        (CallPolicy { gas_cap: 50_000, ..CallPolicy::default() }, 50_000),
+    ] {
+        let mut harness = Harness::with_policy(&recording, Network::regtest(), policy);
+        harness.sync().unwrap();
+        let answer = harness.call("eth_call", &spin);
+        if policy.silent_halts {
+            assert_eq!(answer, Ok("0x".into()));
+        } else {
+            let error = answer.unwrap_err();
+            assert_eq!(error["message"], "VM Exception while processing transaction: out of gas");
+            assert_eq!((&error["code"], error.get("data")), (&json!(-32015), None));
+        }
+        let estimate = harness.call("eth_estimateGas", &json!([spin[0]])).unwrap_err();
+        assert_eq!(estimate["message"], format!("gas required exceeds allowance ({gas})"));
+    }
+}

@@ -1,0 +1,177 @@
+//! The recorded session of polled filters, played against a node whose chain grows as it did then.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use alloy_primitives::B256;
+use rootlight::consensus::Network;
+use rootlight::engine::{Filters, Moment, Node, Snapshot};
+use rootlight::exec::{GenesisBlock, Interrupts};
+use rootlight::local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled};
+use rootlight::rpc::LocalClient;
+use rootlight::types::Block;
+use serde_json::{json, Value};
+use support::chain::{lines, text};
+use support::executed::{AtHead, Executed};
+use support::shared;
+
+/// Head of the chain when the session began, and after "two blocks".
+const HEAD: usize = 0x284;
+const LATER: usize = 0x286;
+
+#[derive(Clone)]
+struct TestNode {
+    chain: Arc<Executed>,
+    head: Arc<AtomicUsize>,
+    filters: Filters,
+    /// Nothing here looks into it: readers see the recorded chain.
+    local: LocalChain,
+}
+
+impl Node for TestNode {
+    fn begin(&mut self, _: Moment) {}
+
+    fn now(&self) -> u64 {
+        0
+    }
+
+    fn random(&mut self) -> B256 {
+        B256::ZERO
+    }
+
+    fn snapshot(&self) -> Arc<dyn Snapshot> {
+        Arc::new(AtHead { chain: self.chain.clone(), head: self.head.load(Ordering::Relaxed) })
+    }
+
+    fn filters(&mut self) -> &mut Filters {
+        &mut self.filters
+    }
+
+    fn local(&self) -> &ChainSnapshot {
+        self.local.view()
+    }
+
+    fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError> {
+        self.local.import(block, now)
+    }
+
+    fn interrupt_by(&mut self, _: Interrupts) {}
+
+    fn copy(&self) -> Box<dyn Node> {
+        Box::new(self.clone())
+    }
+
+    fn take_settled(&mut self) -> Vec<Settled> {
+        self.local.take_settled()
+    }
+}
+
+fn genesis() -> LocalChain {
+    let GenesisBlock { header, state } = GenesisBlock::regtest();
+    LocalChain::new(Arc::new(Network::regtest()), header, state, None).unwrap()
+}
+
+fn call(client: &mut LocalClient, method: &str, params: &Value) -> Result<Value, Value> {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let message = client.open(message.as_bytes());
+    let moment = Moment { now: 0, entropy: B256::ZERO };
+    let reply = client.answer(message, moment, &|| false).unwrap();
+    let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
+    match answer.get_mut("error") {
+        Some(error) => Err(error.take()),
+        None => Ok(answer["result"].take()),
+    }
+}
+
+/// Without the mark that the reference leaves out.
+fn unmarked(mut answer: Value) -> Value {
+    for log in answer.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+        assert_eq!(log.remove("removed"), Some(false.into()));
+    }
+    answer
+}
+
+/// Why an answer differs on purpose; `None` if it should not.
+fn intended(line: &Value, ours: &Result<Value, Value>) -> Option<&'static str> {
+    let (request, response) = (&line["request"], &line["response"]);
+    let label = line["label"].as_str().unwrap_or_default();
+    let method = text(request, "method");
+    match ours {
+        Err(error) if error["message"] == "filter not found" && method == "eth_getFilterLogs" => {
+            ["blk", "pend"].iter().any(|kind| label.starts_with(kind)).then_some("hashes are no logs")
+        }
+        Err(error) if error["code"] == -32602 && response["error"]["code"] == -32603 => {
+            Some("null is bad input")
+        }
+        Err(error) if error["code"] == -32602 && request["params"] == json!(["x"]) => {
+            Some("a filter that is no object is refused")
+        }
+        Err(error) if error["code"] == -32602 && request["params"][0]["fromBlock"] == "0x9" => {
+            Some("a range that ends before it starts is refused")
+        }
+        Err(error) if error["code"] == -32602 && request["params"] == json!([null]) => {
+            Some("null is bad input")
+        }
+        Ok(_) if ["log2 after two blocks", "log3 after two blocks"].contains(&label) => {
+            Some("nothing is lost between polls")
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn the_recorded_session() {
+    let Some(shared) = shared() else { return };
+    let chain = Arc::new(Executed::chain(&shared, Network::regtest(), LATER));
+    let head = Arc::new(AtomicUsize::new(HEAD));
+    let filters = Filters::new(B256::repeat_byte(3));
+    let node = TestNode { chain: chain.clone(), head: head.clone(), filters, local: genesis() };
+    let mut client = LocalClient::new(Box::new(node));
+    let mut ids = BTreeMap::<String, Value>::new();
+    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<&str, usize>::new());
+    let (mut different, mut pending_told) = (Vec::new(), 0);
+    for line in lines(&shared.join("vectors/chain/rpc_filters.jsonl")) {
+        let (request, response) = (&line["request"], &line["response"]);
+        let (method, label) = (text(request, "method"), line["label"].as_str().unwrap_or_default());
+        if label.ends_with("after two blocks") {
+            head.store(LATER, Ordering::Relaxed);
+        }
+        // What entered the pool is known from the answer.
+        if label.starts_with("pend ") && method == "eth_getFilterChanges" {
+            for hash in response["result"].as_array().into_iter().flatten() {
+                client.node().filters().pending(hash.as_str().unwrap().parse().unwrap());
+                pending_told += 1;
+            }
+        }
+        let mut params = request["params"].clone();
+        if let Some(id) = params[0].as_str().and_then(|id| ids.get(id)) {
+            params[0] = id.clone();
+        }
+        let ours = call(&mut client, method, &params).map(unmarked);
+        if let (true, Ok(id)) = (method.starts_with("eth_new"), &ours) {
+            let text = id.as_str().unwrap();
+            assert!(text.len() == 34 && !text.starts_with("0x0"), "{text}");
+            ids.insert(response["result"].as_str().unwrap().to_owned(), id.clone());
+            equal += 1;
+            continue;
+        }
+        match (&ours, response.get("result"), response.get("error")) {
+            (Ok(ours), Some(theirs), _) if ours == theirs => equal += 1,
+            (Err(ours), _, Some(theirs)) if ours == theirs => errors += 1,
+            _ => match intended(&line, &ours) {
+                Some(reason) => *other.entry(reason).or_default() += 1,
+                None => {
+                    let cut = |text: String| text.chars().take(300).collect::<String>();
+                    let (ours, theirs) = (cut(format!("{ours:?}")), cut(response.to_string()));
+                    different.push(format!("{label} {method} {params}\n  ours   {ours}\n  theirs {theirs}"));
+                }
+            },
+        }
+    }
+    println!("equal {equal}, equal errors {errors}, intended {other:?}");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(equal >= 54 && errors >= 38 && pending_told == 2, "equal {equal}, errors {errors}");
+}

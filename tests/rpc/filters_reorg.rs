@@ -1,0 +1,385 @@
+//! Polled filters over the recorded chain and its side branches: what a reorganisation takes back and
+//! what it brings.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use alloy_primitives::{address, Bytes, B256, U256};
+use rootlight::consensus::{
+    Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+};
+use rootlight::engine::{
+    Changes, Depths, Filters, LogFilter, Need, SyncProgress, TransactionPlace, View, Watch, FILTER_IDLE,
+    MAX_FILTERS, MAX_PENDING, SUBSCRIPTION_IDLE,
+};
+use rootlight::light::BlockRef;
+use rootlight::state::StateReader;
+use rootlight::trie::WalkError;
+use rootlight::types::{json, Receipt, Transaction};
+use serde_json::Value;
+use support::chain::{hash, lines, text};
+use support::{bytes, shared, u64_of};
+
+/// Recorded blocks of all branches.
+struct Branches {
+    network: Network,
+    headers: BTreeMap<B256, VerifiedHeader>,
+    blocks: BTreeMap<B256, Value>,
+    /// Logs of blocks off the main chain.
+    side_logs: BTreeMap<B256, Value>,
+    /// Receipts on the main chain, by transaction.
+    raw_receipts: BTreeMap<B256, Bytes>,
+    canonical: BTreeMap<u64, B256>,
+}
+
+impl Branches {
+    fn load() -> Option<Self> {
+        let chain = shared()?.join("vectors/chain");
+        let network = Network::regtest();
+        let (mut headers, mut blocks, mut canonical) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let (mut side_logs, mut raw_receipts) = (BTreeMap::new(), BTreeMap::new());
+        let files =
+            [("blocks", true), ("side_blocks", false), ("receipt_nodes", true), ("receipts_raw", true)];
+        for (file, main) in files {
+            for line in lines(&chain.join(format!("{file}.jsonl"))) {
+                let result = &line["response"]["result"];
+                match text(&line["request"], "method") {
+                    "eth_getBlockByNumber" | "eth_getBlockByHash" if result.is_object() => {
+                        let (number, block) = (u64_of(text(result, "number")), hash(text(result, "hash")));
+                        if !main || (400..=676).contains(&number) {
+                            headers.insert(block, header(result, &network));
+                            blocks.insert(block, result.clone());
+                        }
+                        if main {
+                            canonical.insert(number, block);
+                        }
+                    }
+                    "eth_getLogs" => {
+                        let block = hash(line["request"]["params"][0]["blockHash"].as_str().unwrap());
+                        side_logs.insert(block, result.clone());
+                    }
+                    "rsk_getRawTransactionReceiptByHash" if result.is_string() => {
+                        let transaction = hash(line["request"]["params"][0].as_str().unwrap());
+                        raw_receipts.insert(transaction, bytes(result.as_str().unwrap()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Some(Self { network, headers, blocks, side_logs, raw_receipts, canonical })
+    }
+
+    /// The chain that ends in a block.
+    fn at(&self, head: B256) -> Chain<'_> {
+        let (mut own, mut at) = (BTreeMap::new(), self.headers[&head].clone());
+        while self.canonical.get(&at.number) != Some(&at.hash()) {
+            own.insert(at.number, at.hash());
+            at = self.headers[&at.parent_hash].clone();
+        }
+        Chain { all: self, head, own, fork: at.number, syncing: None }
+    }
+
+    fn main(&self, number: u64) -> Chain<'_> {
+        self.at(self.canonical[&number])
+    }
+}
+
+fn header(block: &Value, network: &Network) -> VerifiedHeader {
+    let shape = |number| network.header_shape(number);
+    let header = json::header_from_json(&block.to_string(), None, &shape).unwrap();
+    VerifiedHeader::alone(Candidate::from(header), network).unwrap()
+}
+
+/// One branch as a view.
+struct Chain<'a> {
+    all: &'a Branches,
+    head: B256,
+    own: BTreeMap<u64, B256>,
+    fork: u64,
+    syncing: Option<SyncProgress>,
+}
+
+impl Chain<'_> {
+    fn hash_at(&self, number: u64) -> Option<B256> {
+        match self.own.get(&number) {
+            Some(hash) => Some(*hash),
+            None if number <= self.fork => self.all.canonical.get(&number).copied(),
+            None => None,
+        }
+    }
+}
+
+impl View for Chain<'_> {
+    fn network(&self) -> &Network {
+        &self.all.network
+    }
+
+    fn client_version(&self) -> String {
+        "test".into()
+    }
+
+    fn depths(&self) -> Depths {
+        Depths::default()
+    }
+
+    fn syncing(&self) -> Option<SyncProgress> {
+        self.syncing
+    }
+
+    fn upstreams(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn head(&self) -> Need<VerifiedHeader> {
+        Ok(self.all.headers[&self.head].clone())
+    }
+
+    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
+        Ok(self.hash_at(number).map(|hash| self.all.headers[&hash].clone()))
+    }
+
+    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
+        Ok(self.all.headers.get(&hash).cloned())
+    }
+
+    fn is_canonical(&self, block: BlockRef) -> bool {
+        self.hash_at(block.number) == Some(block.hash)
+    }
+
+    fn total_difficulty(&self, _: B256) -> Need<Option<U256>> {
+        Ok(None)
+    }
+
+    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+        let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
+        let read =
+            |tx: &Value| json::transaction_from_json(&tx.to_string(), None, self.network().chain_id).unwrap();
+        let body = VerifiedBody::check(header, transactions.iter().map(read).collect(), self.network());
+        Ok(Arc::new(body.unwrap()))
+    }
+
+    fn uncles(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+        unreachable!("filters read no uncles")
+    }
+
+    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+        let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
+        let side = self.all.side_logs.get(&header.hash());
+        let read = |(index, transaction): (u64, &Value)| {
+            let raw = &self.all.raw_receipts[&hash(text(transaction, "hash"))];
+            let receipt = Receipt::decode(raw).unwrap();
+            let Some(side) = side else { return receipt };
+            // On a side branch the same transaction used the same gas; its logs were recorded there.
+            let own = |log: &&Value| u64_of(text(log, "transactionIndex")) == index;
+            let logs = side.as_array().unwrap().iter().filter(own);
+            let logs = logs.map(|log| json::log_from_json(&log.to_string()).unwrap()).collect();
+            Receipt::new(receipt.success, receipt.cumulative_gas_used, receipt.gas_used, logs)
+        };
+        let receipts = (0..).zip(transactions).map(read).collect();
+        Ok(Arc::new(VerifiedReceipts::check(header, receipts, self.network()).unwrap()))
+    }
+
+    fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
+        Ok(TransactionPlace::Unknown)
+    }
+
+    fn state<'a>(&'a self, _: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>> {
+        unreachable!("filters read no state")
+    }
+
+    fn interrupted(&self) -> bool {
+        false
+    }
+
+    fn prove(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+        unreachable!("filters prove nothing")
+    }
+
+    fn node_hash(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
+        unreachable!("filters prove nothing")
+    }
+}
+
+/// A recorded side branch: blocks 669 to 673.
+fn deep_branch(all: &Branches) -> B256 {
+    *all.headers.keys().find(|hash| format!("{hash}").starts_with("0xcdb54bd3")).unwrap()
+}
+
+fn hashes(changes: Changes) -> Vec<B256> {
+    match changes {
+        Changes::Hashes(hashes) => hashes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Block number and mark of each log.
+fn marks(changes: Changes) -> Vec<(u64, bool)> {
+    match changes {
+        Changes::Logs(logs) => logs.iter().map(|(log, removed)| (log.block.number, *removed)).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_block_filter_gives_the_new_branch() {
+    let Some(all) = Branches::load() else { return };
+    let (side, main) = (all.at(deep_branch(&all)), all.main(674));
+    let mut filters = Filters::new(B256::repeat_byte(1));
+    let id = filters.install(Watch::Blocks, &all.main(667), 0).unwrap().unwrap();
+    let first = hashes(filters.poll(id, &side, 1).unwrap().unwrap());
+    assert_eq!(first.len(), 6, "668 and five blocks of the branch");
+    assert_eq!(*first.last().unwrap(), side.head);
+    assert!(hashes(filters.poll(id, &side, 2).unwrap().unwrap()).is_empty());
+    let second = hashes(filters.poll(id, &main, 3).unwrap().unwrap());
+    let want: Vec<B256> = (669..=674).map(|number| all.canonical[&number]).collect();
+    assert_eq!(second, want);
+}
+
+#[test]
+fn a_log_filter_takes_back_and_gives_anew() {
+    let Some(all) = Branches::load() else { return };
+    let (side, main) = (all.at(deep_branch(&all)), all.main(674));
+    let mut filters = Filters::new(B256::repeat_byte(1));
+    let watch = |from, to| Watch::Logs { filter: LogFilter::default(), from, to };
+    let id = filters.install(watch(668, None), &all.main(667), 0).unwrap().unwrap();
+    let short = filters.install(watch(668, Some(670)), &all.main(667), 0).unwrap().unwrap();
+    let first = marks(filters.poll(id, &side, 1).unwrap().unwrap());
+    assert!(first.iter().all(|(_, removed)| !removed) && first.last().unwrap().0 == 673, "{first:?}");
+    assert!(marks(filters.poll(short, &side, 1).unwrap().unwrap()).iter().all(|(number, _)| *number <= 670));
+
+    let second = marks(filters.poll(id, &main, 2).unwrap().unwrap());
+    let removed: Vec<u64> =
+        second.iter().filter(|(_, removed)| *removed).map(|(number, _)| *number).collect();
+    let told: Vec<u64> = first.iter().map(|(number, _)| *number).filter(|number| *number > 668).collect();
+    assert_eq!(removed, told, "all that was told of the branch, in order");
+    let added: Vec<_> = second.iter().skip_while(|(_, removed)| *removed).collect();
+    assert!(added.iter().all(|(number, removed)| !removed && (669..=674).contains(number)));
+    assert_eq!(added.len() + removed.len(), second.len());
+    let short = marks(filters.poll(short, &main, 2).unwrap().unwrap());
+    assert!(!short.is_empty() && short.iter().all(|(number, _)| (669..=670).contains(number)), "{short:?}");
+    // The whole range anew is what is canonical now.
+    let all_logs = filters.all_logs(id, &main, 3).unwrap().unwrap();
+    assert!(all_logs.iter().all(|log| main.is_canonical(log.block)));
+}
+
+#[test]
+fn a_filter_of_addresses_and_topics() {
+    let Some(all) = Branches::load() else { return };
+    let remasc = address!("0000000000000000000000000000000001000008");
+    let filter = LogFilter { addresses: vec![remasc], topics: vec![] };
+    let mut filters = Filters::new(B256::ZERO);
+    let main = all.main(674);
+    let watch = Watch::Logs { filter: filter.clone(), from: 672, to: None };
+    let id = filters.install(watch, &main, 0).unwrap().unwrap();
+    let Some(Changes::Logs(logs)) = filters.poll(id, &main, 0).unwrap() else { panic!("no logs") };
+    assert!(!logs.is_empty() && logs.iter().all(|(log, _)| log.log.address == remasc));
+    let by_hash = Watch::BlockLogs { filter, block: deep_branch(&all) };
+    let id = filters.install(by_hash, &main, 0).unwrap().unwrap();
+    assert!(!marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "a block off the chain too");
+    assert!(marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "once");
+}
+
+#[test]
+fn idle_filters_go_and_ids_cannot_be_guessed() {
+    let Some(all) = Branches::load() else { return };
+    let main = all.main(670);
+    let mut filters = Filters::new(B256::repeat_byte(7));
+    let pending = filters.install(Watch::Pending, &main, 100).unwrap().unwrap();
+    let blocks = filters.install(Watch::Blocks, &main, 100).unwrap().unwrap();
+    assert!(pending >> 127 == 1 && pending != blocks);
+    filters.pending(B256::repeat_byte(9));
+    let later = 100 + FILTER_IDLE;
+    assert_eq!(hashes(filters.poll(pending, &main, later).unwrap().unwrap()), [B256::repeat_byte(9)]);
+    assert!(hashes(filters.poll(pending, &main, later).unwrap().unwrap()).is_empty());
+    assert!(filters.poll(blocks, &main, later + 1).unwrap().is_none(), "nobody polled it");
+    assert!(filters.uninstall(pending) && !filters.uninstall(pending));
+    assert!(filters.poll(pending, &main, later).unwrap().is_none());
+}
+
+#[test]
+fn a_poll_that_was_overtaken_takes_nothing_back() {
+    let Some(all) = Branches::load() else { return };
+    let (older, newer) = (all.main(670), all.main(674));
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.install(Watch::Blocks, &all.main(667), 100).unwrap().unwrap();
+    assert_eq!(hashes(filters.poll(id, &newer, 110).unwrap().unwrap()).len(), 7);
+    assert!(hashes(filters.poll(id, &older, 105).unwrap().unwrap()).is_empty());
+    assert!(hashes(filters.poll(id, &newer, 111).unwrap().unwrap()).is_empty(), "told before");
+}
+
+#[test]
+fn a_subscription_tells_what_comes_after_it() {
+    let Some(all) = Branches::load() else { return };
+    let (before, side, main) = (all.main(671), all.at(deep_branch(&all)), all.main(674));
+    let mut filters = Filters::new(B256::ZERO);
+    let watch = Watch::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
+    let logs = filters.subscribe(watch, &before, 0).unwrap().unwrap();
+    let heads = filters.subscribe(Watch::Heads, &before, 0).unwrap().unwrap();
+    assert!(marks(filters.poll(logs, &before, 1).unwrap().unwrap()).is_empty(), "nothing of its range");
+    // The branch leaves the chain below the block that was the newest.
+    let told = marks(filters.poll(logs, &side, 2).unwrap().unwrap());
+    assert!(told.iter().all(|(number, removed)| !removed && (669..=673).contains(number)), "{told:?}");
+    let back = marks(filters.poll(logs, &main, 3).unwrap().unwrap());
+    assert!(back.iter().zip(&told).all(|(back, told)| *back == (told.0, true)) && back.len() > told.len());
+    let Some(Changes::Heads(new)) = filters.poll(heads, &main, 3).unwrap() else { panic!("no headers") };
+    assert_eq!(new.iter().map(|header| header.number).collect::<Vec<_>>(), [672, 673, 674]);
+    // It is not kept for what it told, nor for ever.
+    assert!(filters.all_logs(logs, &main, 4).unwrap().is_none());
+    assert!(filters.poll(heads, &main, 3 + SUBSCRIPTION_IDLE).unwrap().is_some());
+    assert!(filters.poll(logs, &main, 4 + SUBSCRIPTION_IDLE).unwrap().is_none());
+}
+
+#[test]
+fn synchronization_is_told_when_it_begins_and_when_it_ends() {
+    let Some(all) = Branches::load() else { return };
+    let mut chain = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.subscribe(Watch::Syncing, &chain, 0).unwrap().unwrap();
+    let mut poll = |chain: &Chain<'_>| filters.poll(id, chain, 1).unwrap().unwrap();
+    assert_eq!(poll(&chain), Changes::Syncing(None));
+    let progress = SyncProgress { starting: 0, current: 670, highest: 700 };
+    chain.syncing = Some(progress);
+    assert_eq!(poll(&chain), Changes::Syncing(Some(Some(progress))));
+    chain.syncing = Some(SyncProgress { current: 690, ..progress });
+    assert_eq!(poll(&chain), Changes::Syncing(None), "once");
+    chain.syncing = None;
+    assert_eq!(poll(&chain), Changes::Syncing(Some(None)));
+}
+
+#[test]
+fn there_is_a_limit_to_filters_and_idle_ones_make_room() {
+    let Some(all) = Branches::load() else { return };
+    let main = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    for _ in 0..MAX_FILTERS {
+        filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
+    }
+    assert_eq!(filters.install(Watch::Pending, &main, FILTER_IDLE), Ok(None));
+    assert_eq!((filters.len(), MAX_FILTERS), (4_096, 4_096));
+    assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_some());
+    assert_eq!(filters.len(), 1, "the idle ones went");
+}
+
+#[test]
+fn of_pending_transactions_the_newest_are_kept() {
+    let Some(all) = Branches::load() else { return };
+    let main = all.main(670);
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.install(Watch::Pending, &main, 0).unwrap().unwrap();
+    let transaction = |number: usize| B256::from(U256::from(number));
+    (0..=MAX_PENDING).for_each(|number| filters.pending(transaction(number)));
+    let told = hashes(filters.poll(id, &main, 1).unwrap().unwrap());
+    assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
+}
+
+/// Two minutes back is another poll's time; more is a clock that was put right.
+#[test]
+fn a_clock_set_back_silences_no_filter() {
+    let Some(all) = Branches::load() else { return };
+    let mut filters = Filters::new(B256::ZERO);
+    let id = filters.install(Watch::Blocks, &all.main(667), 1_000).unwrap().unwrap();
+    assert!(hashes(filters.poll(id, &all.main(670), 880).unwrap().unwrap()).is_empty());
+    assert_eq!(hashes(filters.poll(id, &all.main(670), 879).unwrap().unwrap()).len(), 3);
+}

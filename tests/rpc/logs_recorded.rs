@@ -1,0 +1,94 @@
+//! `eth_getLogs` over the recorded chain, from receipts proven to a light client.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+
+use rootlight::consensus::Network;
+use serde_json::Value;
+use support::chain::{lines, text};
+use support::upstream::{Harness, Recording};
+use support::{shared, u64_of};
+
+/// Head of the chain when the answers were recorded.
+const HEAD: u64 = 0x284;
+
+/// The `removed` mark, which the reference leaves out here.
+fn unmarked(mut logs: Value) -> Value {
+    for log in logs.as_array_mut().into_iter().flatten() {
+        assert_eq!(log.as_object_mut().unwrap().remove("removed"), Some(false.into()));
+    }
+    logs
+}
+
+/// The last answer was recorded some blocks later.
+fn up_to_head(logs: &Value) -> Value {
+    let known = |log: &&Value| u64_of(text(log, "blockNumber")) <= HEAD;
+    logs.as_array().unwrap().iter().filter(known).cloned().collect()
+}
+
+fn short(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> String {
+    let cut = |text: String| text.chars().take(300).collect::<String>();
+    format!(
+        "{}\n  ours   {}\n  theirs {}",
+        request["params"],
+        cut(format!("{ours:?}")),
+        cut(theirs.to_string())
+    )
+}
+
+/// Why an answer differs on purpose; `None` if it should not.
+fn intended(request: &Value, theirs: &Value) -> Option<&'static str> {
+    let filter = &request["params"][0];
+    let at = |name: &str| filter[name].as_str().unwrap_or_default().to_owned();
+    let code = theirs["error"]["code"].as_i64();
+    if request["params"] == serde_json::json!([null]) || code == Some(-32603) {
+        return Some("internal error of the reference");
+    }
+    if !filter.is_object() {
+        return Some("a filter that is no object is refused");
+    }
+    if filter.get("blockHash").is_some_and(Value::is_null)
+        || ["fromBlock", "toBlock"].iter().any(|name| filter.get(*name).is_some_and(Value::is_null))
+    {
+        return Some("null is a missing field");
+    }
+    match (at("fromBlock").as_str(), at("toBlock").as_str()) {
+        _ if filter["blockHash"].as_str().is_some_and(|hash| hash.starts_with("0xabab")) => {
+            Some("the recorded upstream says nothing of an unknown block")
+        }
+        _ if filter["fromBlock"].is_object() => Some("words for a block of another type"),
+        ("", "") if code == Some(-32602) => Some("words for an empty block"),
+        ("earliest", "earliest") => Some("earliest is block 0 as an end too"),
+        ("0x5", "0x3") | ("latest", "0x1") => Some("a range that ends before it starts is refused"),
+        ("", _) if filter.get("fromBlock").is_none() && filter.get("toBlock").is_some() => {
+            Some("an end without a start counts")
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn logs_equal_the_node() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<&str, usize>::new());
+    let mut different = Vec::new();
+    for line in lines(&shared.join("vectors/chain/rpc_logs.jsonl")) {
+        let (request, response) = (&line["request"], &line["response"]);
+        let ours = harness.call(text(request, "method"), &request["params"]);
+        match (ours, response.get("result"), response.get("error")) {
+            (Ok(ours), Some(theirs), _) if unmarked(ours.clone()) == up_to_head(theirs) => equal += 1,
+            (Err(ours), _, Some(theirs)) if &ours == theirs => errors += 1,
+            (ours, _, _) => match intended(request, response) {
+                Some(reason) => *other.entry(reason).or_default() += 1,
+                None => different.push(short(request, &ours, response)),
+            },
+        }
+    }
+    println!("equal {equal}, equal errors {errors}, intended {other:?}");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(equal >= 40 && errors >= 15, "equal {equal}, errors {errors}");
+}

@@ -1,0 +1,15 @@
+//! Tests of JSON-RPC methods on the development chain and on recorded chains, compared with recorded answers.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod debug_recorded;
+mod dev_recorded;
+mod dev_rpc;
+mod dev_traces;
+mod estimates_recorded;
+mod filters_recorded;
+mod filters_reorg;
+mod logs_recorded;
+mod overrides_recorded;
+mod traces_recorded;

@@ -1,0 +1,67 @@
+//! `eth_call` with state overrides over JSON-RPC, compared with the answers of the reference node.
+
+use crate::support;
+
+use std::collections::BTreeMap;
+
+use rootlight::consensus::Network;
+use serde_json::Value;
+use support::chain::{lines, text};
+use support::shared;
+use support::upstream::{Harness, Recording};
+
+/// Head of the chain when the answers were recorded.
+const HEAD: u64 = 0x284;
+
+/// The reason why an answer differs deliberately; `None` if it should be equal.
+fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Option<&'static str> {
+    let their_code = theirs["error"]["code"].as_i64();
+    let moves = request["params"][2].to_string().contains("movePrecompileToAddress");
+    match ours {
+        Err(error) if moves && error["code"] == -32602 => Some("precompiles are not moved"),
+        Err(error) if error["code"] == -32602 && matches!(their_code, Some(-32603 | -32700 | -32602)) => {
+            Some("other code or words for bad input")
+        }
+        Err(error) if error["code"] == -32602 && request["params"][2].is_array() => {
+            Some("an override is a map")
+        }
+        Err(error) if error["code"] == -32015 && theirs["result"] == "0x" => {
+            Some("an exceptional halt is an error")
+        }
+        Ok(_) if their_code == Some(-32603) || their_code == Some(-32700) => {
+            Some("the reference breaks on a form of numbers")
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn overridden_calls_equal_the_node() {
+    let Some(shared) = shared() else { return };
+    let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
+    let mut harness = Harness::new(&recording, Network::regtest());
+    harness.sync().unwrap();
+    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<&str, usize>::new());
+    let mut different = Vec::new();
+    for line in lines(&shared.join("vectors/chain/rpc_override.jsonl")) {
+        let (request, response) = (&line["request"], &line["response"]);
+        if text(request, "method") != "eth_call" {
+            continue;
+        }
+        let ours = harness.call("eth_call", &request["params"]);
+        match (&ours, response.get("result"), response.get("error")) {
+            (Ok(ours), Some(theirs), _) if ours == theirs => equal += 1,
+            (Err(ours), _, Some(theirs)) if ours == theirs => errors += 1,
+            _ => match intended(request, &ours, response) {
+                Some(reason) => *other.entry(reason).or_default() += 1,
+                None => different.push(format!(
+                    "{} {}\n  ours   {ours:?}\n  theirs {response}",
+                    line["label"], request["params"]
+                )),
+            },
+        }
+    }
+    println!("equal {equal}, equal errors {errors}, intended {other:#?}");
+    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
+    assert!(equal >= 23 && errors >= 3, "equal {equal}, errors {errors}");
+}
