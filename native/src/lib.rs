@@ -2,16 +2,16 @@
 
 pub mod budget;
 pub mod cli;
-pub mod envelope;
 pub mod follow;
 pub mod light;
 pub mod local;
 mod progress;
 pub mod record;
-pub mod replay;
 pub mod runs;
 pub mod server;
 pub mod service;
 pub mod store;
 pub mod upstream;
 pub mod verify;
+
+pub use upstream::replay;

@@ -8,27 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use rootlight::rpc::envelope::write_error;
+use rootlight::rpc::{Connection, Reply};
 use tokio::sync::watch;
 
 use crate::budget::Held;
 
-/// The kind of an answer, for transports with their own status (HTTP).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// The message was JSON-RPC; errors of single calls are inside the answer. HTTP 200.
-    Served,
-    /// The message is not valid JSON-RPC (not JSON, not an object or array, batch too long). HTTP 400. All other
-    /// answers have status 200, because client libraries hide the JSON-RPC error of a response with any other status.
-    Unusable,
-}
-
 /// The answer to one message.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Answer {
-    /// Determines the HTTP status.
-    pub outcome: Outcome,
-    /// The JSON text, or `None` if the message consisted of notifications, which have no response.
-    pub body: Option<Vec<u8>>,
+    /// What is sent, or `None` if the message consisted of notifications, which have no response. Over HTTP its status
+    /// is 400 if the message was no JSON-RPC, else 200, because client libraries hide the JSON-RPC error of a response
+    /// with any other status.
+    pub reply: Option<Reply>,
     /// The bytes of the answer budget that this answer holds until it is sent.
     pub held: Held,
 }
@@ -36,22 +28,28 @@ pub struct Answer {
 impl Answer {
     /// The answer to a valid JSON-RPC message; `None` if it consisted of notifications.
     #[must_use]
-    pub fn served(body: Option<Vec<u8>>) -> Self {
-        Self { outcome: Outcome::Served, body, held: Held::default() }
+    pub fn served(body: Option<String>) -> Self {
+        let reply = body.map(|body| Reply { body, ..Reply::default() });
+        Self { reply, held: Held::default() }
     }
 
     /// The error response to a message that is not valid JSON-RPC.
     #[must_use]
-    pub fn unusable(body: Vec<u8>) -> Self {
-        Self { outcome: Outcome::Unusable, body: Some(body), held: Held::default() }
+    pub fn unusable(body: String) -> Self {
+        let reply = Reply { body, unusable: true, ..Reply::default() };
+        Self { reply: Some(reply), held: Held::default() }
     }
-}
 
-impl Answer {
-    /// The same answer, holding these bytes of the budget.
+    /// The response of a host that cannot answer a message.
     #[must_use]
-    pub fn holding(self, held: Held) -> Self {
-        Self { held, ..self }
+    pub fn failed(message: &[u8], code: i32, text: &str) -> Self {
+        Self::served(Some(write_error(message, code, text)))
+    }
+
+    /// The text that is sent.
+    #[must_use]
+    pub fn body(self) -> Option<String> {
+        self.reply.map(|reply| reply.body)
     }
 }
 
@@ -100,21 +98,28 @@ impl Peer {
 /// The sender of a message.
 #[derive(Debug, Clone)]
 pub struct Caller {
-    /// The connection that the message comes from.
+    /// The connection that the message comes from, by which work and memory are divided.
     pub peer: Peer,
-    /// Origin of the web page that sent the message, if that page may not call methods that use keys or change the
-    /// chain.
-    pub foreign_page: Option<Arc<str>>,
-    /// Whether the connection can receive notifications. If so, `eth_subscribe` returns an id, and
-    /// `eth_getFilterChanges` with this id returns the `result`s of the notifications to send.
-    pub notified: bool,
+    /// What the sender may do, and its subscriptions.
+    pub connection: Arc<Connection>,
 }
 
 impl Caller {
-    /// A sender that is not a web page and cannot receive notifications.
+    /// A sender that cannot receive notifications: a program, or a page of this origin that may not call methods that
+    /// use keys or change the chain.
     #[must_use]
-    pub fn new(peer: Peer) -> Self {
-        Self { peer, foreign_page: None, notified: false }
+    pub fn new(peer: Peer, foreign_page: Option<String>) -> Self {
+        let connection = Connection::new(peer.asker(), peer.connection).from_foreign_page(foreign_page);
+        Self { peer, connection: Arc::new(connection) }
+    }
+
+    /// The same sender, able to receive notifications of so many subscriptions at most.
+    #[must_use]
+    pub fn with_subscriptions(&self, most: usize) -> Self {
+        let connection = Connection::new(self.peer.asker(), self.peer.connection)
+            .from_foreign_page(self.connection.foreign_page().map(str::to_owned))
+            .with_subscriptions(most);
+        Self { peer: self.peer, connection: Arc::new(connection) }
     }
 }
 
@@ -128,9 +133,14 @@ pub trait Service: Send + Sync + 'static {
     /// As [`Self::answer_to`], for messages of this program itself.
     fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
         Box::pin(async move {
-            let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+            let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
             self.answer_to(&caller, message).await
         })
+    }
+
+    /// Ends the subscriptions of a sender that is gone.
+    fn disconnect<'a>(&'a self, _: &'a Caller) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     /// A value that changes when new notifications may be due; `None` if the service sends no notifications.

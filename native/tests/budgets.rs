@@ -7,14 +7,15 @@ use std::time::{Duration, Instant};
 
 use common::{client, config, start};
 use reqwest::header::CONTENT_TYPE;
+use rootlight::light::UpstreamCall;
 use rootlight_native::budget;
-use rootlight_native::upstream::{Call, HttpConfig, HttpUpstream, Upstream, UpstreamError};
+use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 
 #[tokio::test]
 async fn answers_of_upstreams_are_counted_until_they_are_checked() {
     let server = start(config()).await;
     let upstream = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
-    let call = || vec![Call::new("slow", vec![])];
+    let call = || vec![UpstreamCall::new("slow", "[]".into())];
     let all = budget::upstreams().all();
     let (answers, held) = upstream.request_held(call()).await;
     assert!(answers[0].is_ok());

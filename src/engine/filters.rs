@@ -102,8 +102,8 @@ struct Open {
     trail: Vec<Told>,
     pending: Vec<B256>,
     polled: u64,
-    /// A host asks for somebody, who is told only what comes.
-    subscription: bool,
+    /// Number of the connection whose subscription it is. Its host polls it, and sends on only what is new.
+    subscription: Option<u64>,
     /// Whether synchronization was under way at the last look.
     syncing: bool,
     /// Who installed it.
@@ -115,7 +115,7 @@ struct Open {
 impl Open {
     /// Whether it is kept at a time (seconds since 1970).
     fn is_alive(&self, now: u64) -> bool {
-        let idle = if self.subscription { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
+        let idle = if self.subscription.is_some() { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
         now.saturating_sub(self.polled) <= idle
     }
 
@@ -177,7 +177,7 @@ impl Open {
     fn new_logs(&self, view: &dyn View, kept: u64, head: u64) -> Result<Vec<FoundLog>, RangeStop> {
         let Watch::Logs { filter, from, to } = &self.watch else { return Ok(Vec::new()) };
         let mut first = if self.fresh { *from } else { kept.saturating_add(1).max(*from) };
-        if self.subscription {
+        if self.subscription.is_some() {
             // Who cannot ask for less gets the newest that one question may look at.
             first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
         }
@@ -220,6 +220,17 @@ fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<VerifiedHeader>> {
     Ok(blocks)
 }
 
+/// Who installs filters and subscriptions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Owner {
+    /// The asker, such as an address: filters are divided among askers.
+    pub asker: u64,
+    /// Number of the connection, to which its subscriptions belong.
+    pub connection: u64,
+    /// Most subscriptions of the connection.
+    pub subscriptions: usize,
+}
+
 /// All filters and subscriptions of an engine.
 #[derive(Debug, Clone)]
 pub struct Filters {
@@ -227,19 +238,42 @@ pub struct Filters {
     made: u64,
     open: Vec<Open>,
     /// Who installs now.
-    asker: u64,
+    owner: Owner,
 }
 
 impl Filters {
     /// No filters. Ids come from `secret`: who does not know it cannot guess them.
     pub fn new(secret: B256) -> Self {
-        Self { secret, made: 0, open: Vec::new(), asker: 0 }
+        Self { secret, made: 0, open: Vec::new(), owner: Owner::default() }
     }
 
-    /// Filters that are installed from now on are this asker's, such as an address. Where there are too many filters,
-    /// the asker with the most loses some, so that nobody keeps others from having any.
-    pub fn ask_as(&mut self, asker: u64) {
-        self.asker = asker;
+    /// Filters that are installed from now on are this owner's. Where there are too many filters, the asker with the
+    /// most loses some, so that nobody keeps others from having any.
+    pub fn ask_as(&mut self, owner: Owner) {
+        self.owner = owner;
+    }
+
+    /// Who installs now.
+    pub fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// Whether the owner's connection may have another subscription at a time (seconds since 1970).
+    pub fn may_subscribe(&self, now: u64) -> bool {
+        let own = |open: &&Open| open.subscription == Some(self.owner.connection) && open.is_alive(now);
+        self.open.iter().filter(own).count() < self.owner.subscriptions
+    }
+
+    /// Ends a subscription of the owner's connection; `false` if it has none with this id.
+    pub fn unsubscribe(&mut self, id: u128) -> bool {
+        let own = Some(self.owner.connection);
+        let place = self.open.iter().position(|open| open.id == id && open.subscription == own);
+        place.map(|place| self.open.remove(place)).is_some()
+    }
+
+    /// Ends all subscriptions of a connection.
+    pub fn close(&mut self, connection: u64) {
+        self.open.retain(|open| open.subscription != Some(connection));
     }
 
     /// Drops filters until there is room; `false` where the asker has the most already.
@@ -258,7 +292,7 @@ impl Filters {
             if self.open.len().saturating_add(count) <= MAX_FILTERS && all <= MAX_FILTER_BYTES {
                 return true;
             }
-            let own = sums.get(&self.asker).map_or(0, |own| *own).saturating_add(bytes);
+            let own = sums.get(&self.owner.asker).map_or(0, |own| *own).saturating_add(bytes);
             let Some((most, theirs)) = sums.into_iter().max_by_key(|(_, sum)| *sum) else { return false };
             if count > 0 && theirs <= own {
                 return false;
@@ -284,7 +318,7 @@ impl Filters {
     /// # Errors
     /// As the view's look-ups.
     pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
-        self.add(watch, view, now, false)
+        self.add(watch, view, now, None)
     }
 
     /// As [`Self::install`] for one that is told only what comes, whatever the start of its range.
@@ -298,10 +332,16 @@ impl Filters {
             }
             other => other,
         };
-        self.add(watch, view, now, true)
+        self.add(watch, view, now, Some(self.owner.connection))
     }
 
-    fn add(&mut self, watch: Watch, view: &dyn View, now: u64, subscription: bool) -> Need<Option<u128>> {
+    fn add(
+        &mut self,
+        watch: Watch,
+        view: &dyn View,
+        now: u64,
+        subscription: Option<u64>,
+    ) -> Need<Option<u128>> {
         self.open.retain(|open| open.is_alive(now));
         // A reorganisation may go below the present head.
         let trail = match watch {
@@ -316,13 +356,13 @@ impl Filters {
         let mut made = Open {
             id,
             watch,
-            fresh: !subscription,
+            fresh: subscription.is_none(),
             trail,
             pending: Vec::new(),
             polled: now,
             subscription,
             syncing: view.syncing().is_some(),
-            asker: self.asker,
+            asker: self.owner.asker,
             bytes: 0,
         };
         made.weigh();
@@ -402,7 +442,7 @@ impl Filters {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
         let logs = match &open.watch {
             // What a subscription was told is not kept.
-            _ if open.subscription => return Ok(None),
+            _ if open.subscription.is_some() => return Ok(None),
             Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => return Ok(None),
             Watch::BlockLogs { filter, block } => logs_by_hash(view, *block, filter)?,
             Watch::Logs { filter, from, to } => {

@@ -11,7 +11,7 @@ use alloy_primitives::{Address, B256, U256};
 
 use super::{
     view::{Need, Stop, View},
-    LightView, Refusal,
+    Refusal,
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedHeader},
@@ -34,7 +34,7 @@ use crate::{
 /// # Errors
 /// Lacking what the run reads; refused where that cannot be had, or the outcome is not what the header says.
 pub(super) fn replay(
-    view: &LightView<'_>,
+    view: &dyn View,
     known: Known<'_>,
     header: &VerifiedHeader,
     observer: &mut dyn BlockObserver,
@@ -56,7 +56,7 @@ pub(super) fn replay(
 }
 
 struct Replay<'a> {
-    view: &'a LightView<'a>,
+    view: &'a dyn View,
     known: Known<'a>,
     header: &'a VerifiedHeader,
     parent: &'a VerifiedHeader,
@@ -203,7 +203,7 @@ impl BlockObserver for Watch<'_> {
 
 /// The verified ancestors of a block. What cannot be told of them ends the run.
 struct Ancestors<'a> {
-    view: &'a LightView<'a>,
+    view: &'a dyn View,
     header: &'a VerifiedHeader,
     stop: RefCell<Option<Stop>>,
 }

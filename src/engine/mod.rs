@@ -19,7 +19,8 @@ mod view;
 
 pub use dev_node::DevNode;
 pub use filters::{
-    Changes, Filters, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, SUBSCRIPTION_IDLE, TRAIL,
+    Changes, Filters, Owner, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, SUBSCRIPTION_IDLE,
+    TRAIL,
 };
 pub use follow_node::FollowNode;
 pub use light_view::LightView;

@@ -36,6 +36,23 @@ pub enum Level {
     Verified,
     /// "There is none" as the upstreams say; absence by hash cannot be proven.
     UnprovenAbsence,
+    /// As upstreams say, where nobody gives a proof and the host allows it.
+    Unproven,
+    /// A transaction that was checked and handed to upstreams.
+    Forwarded,
+}
+
+impl Level {
+    /// The name in docs/trust.md, with `-` between words: the mark of answers below [`Self::Verified`].
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Verified => "verified",
+            Self::UnprovenAbsence => "unproven-absence",
+            Self::Unproven => "unproven",
+            Self::Forwarded => "forwarded",
+        }
+    }
 }
 
 /// Where a transaction is.

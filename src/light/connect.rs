@@ -14,7 +14,7 @@ pub const MAX_BRANCH: usize = 16;
 
 /// How far a block is from the held chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Connection {
+pub(crate) enum Branch {
     /// It is held now.
     Held,
     /// The header with this hash has to be known first.
@@ -26,14 +26,14 @@ pub(crate) enum Connection {
 impl Pin {
     /// Takes a header that was fetched by its hash into the pinned chain, with those between it and the held ones. The
     /// head stays where it is.
-    pub(crate) fn connect(&mut self, wanted: B256, known: &Known<'_>) -> Connection {
-        let Some(chain) = &mut self.chain else { return Connection::Needs(wanted) };
+    pub(crate) fn connect(&mut self, wanted: B256, known: &Known<'_>) -> Branch {
+        let Some(chain) = &mut self.chain else { return Branch::Needs(wanted) };
         let (mut branch, mut at) = (Vec::new(), wanted);
         while chain.by_hash(&at).is_none() {
             let header = match known.header(&at) {
                 Some(Some(header)) => header,
                 Some(None) => return refused(format!("nobody has its ancestor {at}")),
-                None => return Connection::Needs(at),
+                None => return Branch::Needs(at),
             };
             if chain.add_ancestor(header) {
                 continue;
@@ -48,12 +48,12 @@ impl Pin {
             at = header.parent_hash;
         }
         match chain.add_branch(branch.into_iter().rev(), Some(self.now)) {
-            Ok(()) => Connection::Held,
+            Ok(()) => Branch::Held,
             Err(error) => refused(format!("{error}")),
         }
     }
 }
 
-fn refused(reason: alloc::string::String) -> Connection {
-    Connection::Refused(Cause::Refuted(reason))
+fn refused(reason: alloc::string::String) -> Branch {
+    Branch::Refused(Cause::Refuted(reason))
 }

@@ -24,7 +24,7 @@ pub struct Question {
 
 /// What came of an errand for now.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum Settled {
     /// Facts, and the upstreams that were not needed.
     Proven(FactStore, Vec<usize>),
     /// More questions: in another way, or to another upstream.
@@ -70,10 +70,10 @@ impl Errand {
     }
 
     /// Proves the answers, or finds another way.
-    pub fn settle(mut self, pin: &Pin, known: &Known<'_>, seen: &mut Vec<Observation>) -> Outcome {
+    pub fn settle(mut self, pin: &Pin, known: &Known<'_>, seen: &mut Vec<Observation>) -> Settled {
         let (upstream, call) = (self.task.upstream, self.task.calls().first().cloned());
         let observation = |outcome| call.map(|call| Observation { upstream, call, outcome });
-        match prove::task(&self.task, pin, known) {
+        match prove::task(&self.task, pin.against(), known) {
             Ok(facts) if is_absence(&self.task.wanted, &facts) => {
                 // A transaction that waits is more than none.
                 let waits = |place: &Arc<Location>| matches!(**place, Location::Pending(_));
@@ -84,7 +84,7 @@ impl Errand {
             }
             Ok(facts) => {
                 seen.extend(observation(Ok(state_of(&self.task.wanted))));
-                Outcome::Proven(facts, self.others.into())
+                Settled::Proven(facts, self.others.into())
             }
             Err(cause) => {
                 let cause = self.task.blame(cause);
@@ -97,7 +97,7 @@ impl Errand {
                 let mut parts = plan::transactions(&self.task.wanted, known);
                 parts.extend(prove::uncle_hashes(&self.task));
                 match self.task.next_attempt(cause, &parts) {
-                    Ok(()) => Outcome::Again(Box::new(self)),
+                    Ok(()) => Settled::Again(Box::new(self)),
                     Err(failure) => {
                         self.failures.extend(failure.attempts);
                         seen.extend(self.doubt.take());
@@ -108,17 +108,17 @@ impl Errand {
         }
     }
 
-    fn next_upstream(mut self, pin: &Pin, known: &Known<'_>) -> Outcome {
+    fn next_upstream(mut self, pin: &Pin, known: &Known<'_>) -> Settled {
         // "There is none" needs only those that are well: one that rests may not answer for long.
         let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pin.rests(*next));
         let Some(upstream) = next else {
             let failure = FactFailure { wanted: self.task.wanted.to_string(), attempts: self.failures };
-            return self.absent.map_or(Outcome::Failed(failure), |facts| Outcome::Proven(facts, Vec::new()));
+            return self.absent.map_or(Settled::Failed(failure), |facts| Settled::Proven(facts, Vec::new()));
         };
         let transactions = plan::transactions(&self.task.wanted, known);
         self.task = self.task.for_upstream(upstream, &transactions);
         self.doubt = None;
-        Outcome::Again(Box::new(self))
+        Settled::Again(Box::new(self))
     }
 
     /// Whether the fact is of a block off the chain: who has the chain answers of that one, and has no other uncles.

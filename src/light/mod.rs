@@ -28,9 +28,9 @@ mod task;
 mod upstream;
 
 pub use clock::Now;
-pub(crate) use connect::Connection;
+pub(crate) use connect::Branch;
 pub use connect::MAX_BRANCH;
-pub use errand::{Errand, Outcome, Question};
+pub use errand::{Errand, Question, Settled};
 pub(crate) use fact::facts;
 pub use fact::{BlockRef, Fact, Facts};
 pub use fault::{SyncCause, SyncFault};
@@ -50,4 +50,7 @@ pub use sync::{
     UpstreamState, DEFAULT_BATCH, PAGE_HEADERS, REPROVEN,
 };
 pub use task::{AttemptFailure, Cause, FactFailure, Task, Wanted, MAX_UNCLES};
-pub use upstream::{decode_batch, encode_batch, Answer, CallFailure, UpstreamCall, MAX_ERROR_TEXT};
+pub use upstream::{
+    decode_batch, encode_batch, read_batch, subject, Answer, CallFailure, Put, Response, Subject,
+    UpstreamCall, MAX_ERROR_TEXT, NO_ANSWER,
+};

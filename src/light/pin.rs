@@ -10,6 +10,7 @@ use super::{
     fault::SyncFault,
     floor::LowWork,
     meter::Progress,
+    prove::Against,
     sync::{Sync, UpstreamState},
 };
 use crate::{
@@ -46,7 +47,7 @@ pub enum Unproven {
     Trust,
 }
 
-/// A word for a policy that is none.
+/// The text names no policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("neither refuse, quorum:N nor trust")]
 pub struct UnprovenError;
@@ -133,6 +134,11 @@ impl Pin {
     /// The network's parameters.
     pub fn network(&self) -> &Network {
         &self.network
+    }
+
+    /// What answers of upstreams are held against.
+    pub(crate) fn against(&self) -> Against<'_> {
+        Against { network: &self.network, chain: self.chain.as_ref() }
     }
 
     /// Whether the start is believed for its work alone, rather than for its hash.

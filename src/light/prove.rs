@@ -9,56 +9,66 @@ use thiserror::Error;
 
 use super::{
     fact::{BlockRef, Fact},
-    pin::Pin,
     store::{FactStore, Known, Location},
     task::{Cause, Task, Wanted, MAX_UNCLES, RAW_HEADER, RAW_UNCLES},
     upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
-    consensus::{Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{
+        Candidate, ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+    },
     state::{keys, StateKey},
     trie::{self, verify_multiproof},
     types::{json, Header, HeaderError, Receipt, SealedHeader},
 };
 
+/// The verified chain that answers are held against.
+#[derive(Debug, Clone, Copy)]
+pub struct Against<'a> {
+    /// The network's rules.
+    pub network: &'a Network,
+    /// The chain, if the checkpoint's header is verified.
+    pub chain: Option<&'a ChainView>,
+}
+
 /// Proves what a task's answers claim.
 ///
 /// # Errors
 /// [`Cause`]: which answer is missing, or which rule it breaks.
-pub fn task(task: &Task, pin: &Pin, known: &Known<'_>) -> Result<FactStore, Cause> {
+pub fn task(task: &Task, against: Against<'_>, known: &Known<'_>) -> Result<FactStore, Cause> {
     let mut facts = FactStore::default();
     match &task.wanted {
         Wanted::One(Fact::Header(hash)) => {
-            let header = unheld_header(task, *hash, pin)?;
+            let header = unheld_header(task, *hash, against)?;
             facts.headers.insert(*hash, header.map(Arc::new));
         }
         Wanted::One(Fact::Body(block)) => {
-            let body = body(first(task)?, &held(pin, block)?, pin.network())?;
+            let body = body(first(task)?, &held(against, block)?, against.network)?;
             facts.bodies.insert(block.hash, Arc::new(body));
         }
         Wanted::One(Fact::Uncles(block, _)) => {
-            let header = held(pin, block)?;
-            facts.uncles.insert(block.hash, Arc::new(uncles(task, &header, pin.network())?));
+            let header = held(against, block)?;
+            facts.uncles.insert(block.hash, Arc::new(uncles(task, &header, against.network)?));
         }
         Wanted::One(Fact::Receipts(block)) => {
-            let receipts = receipts(task, &held(pin, block)?, pin.network())?;
+            let receipts = receipts(task, &held(against, block)?, against.network)?;
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
         Wanted::One(Fact::Location(hash)) => {
-            let head = pin.chain().map_or(0, |chain| chain.head().number);
-            let place = location(task, *hash, head, pin.network().chain_id)?;
+            let head = against.chain.map_or(0, |chain| chain.head().number);
+            let place = location(task, *hash, head, against.network.chain_id)?;
             facts.locations.insert(*hash, Arc::new(place));
         }
         Wanted::One(Fact::State(block, key)) => {
-            let root = held(pin, block)?.state_root;
+            let root = held(against, block)?.state_root;
             facts.nodes = long_value(first(task)?, root, key, known)?;
         }
         Wanted::Proof { block, address, slots } => {
-            let root = held(pin, block)?.state_root;
+            let root = held(against, block)?.state_root;
             facts.nodes = account_proof(first(task)?, root, address, slots)?;
         }
         Wanted::Witness { block, .. } => {
-            facts.nodes = witness(first(task)?, held(pin, block)?.state_root)?;
+            facts.nodes = witness(first(task)?, held(against, block)?.state_root)?;
         }
     }
     Ok(facts)
@@ -81,8 +91,8 @@ fn first(task: &Task) -> Result<&RawValue, Cause> {
 }
 
 /// The header a fact hangs on; it was verified before the fact was asked for.
-fn held(pin: &Pin, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
-    let header = pin.chain().and_then(|chain| chain.by_hash(&block.hash));
+fn held(against: Against<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
+    let header = against.chain.and_then(|chain| chain.by_hash(&block.hash));
     header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
 }
 
@@ -167,8 +177,8 @@ pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<()
 /// A header that the chain does not hold, with its proof of work: the difficulty, which it states itself, is looked at
 /// when it is connected to the chain. Below the chain only its ancestors can be connected, and they need none: the
 /// chain's own hashes lead to them.
-fn unheld_header(task: &Task, hash: B256, pin: &Pin) -> Result<Option<SealedHeader>, Cause> {
-    let network = pin.network();
+fn unheld_header(task: &Task, hash: B256, against: Against<'_>) -> Result<Option<SealedHeader>, Cause> {
+    let network = against.network;
     let (found, object) = match (task.attempt(), task.calls(), task.answers().nth(1)) {
         (RAW_HEADER, [call, ..], Some(object)) => {
             (raw_of(call, first_answer(task)?, object, network)?, text(object)?)
@@ -181,7 +191,7 @@ fn unheld_header(task: &Task, hash: B256, pin: &Pin) -> Result<Option<SealedHead
             (header(raw.get(), Some(hash), network).map_err(hidden)?, raw.get())
         }
     };
-    if pin.chain().is_some_and(|chain| found.number > chain.lowest()) {
+    if against.chain.is_some_and(|chain| found.number > chain.lowest()) {
         work(&found, object, network)?;
     }
     Ok(Some(found))

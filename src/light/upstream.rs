@@ -1,10 +1,16 @@
-//! The wire form of questions to an upstream node: JSON-RPC requests out, hostile bytes in.
+//! JSON-RPC as a client of an upstream speaks it: batches of requests out, hostile bytes in.
 //!
-//! Hosts move the bytes; this file alone gives them a shape. What comes back is still unproven.
+//! Hosts move the bytes; only this file writes and reads them. What comes back is still unproven.
 
-use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
+use alloc::{
+    borrow::{Cow, ToOwned},
+    boxed::Box,
+    format,
+    string::String,
+    vec::Vec,
+};
 
-use serde::Deserialize;
+use serde::{de::IgnoredAny, Deserialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
@@ -75,18 +81,21 @@ pub fn encode_batch(calls: &[UpstreamCall], first_id: u64) -> String {
     }
 }
 
-#[derive(Deserialize)]
-struct Response<'a> {
+/// One response of an upstream, borrowed from the bytes that it came in.
+#[derive(Debug, Deserialize)]
+pub struct Response<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<IgnoredAny>,
     #[serde(default, borrow)]
     result: Present<'a>,
-    #[serde(default)]
-    error: Option<ErrorObject>,
+    #[serde(default, borrow)]
+    error: Option<&'a RawValue>,
 }
 
 /// Tells a missing `result` from `"result":null`.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Present<'a>(Option<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Present<'a> {
@@ -96,65 +105,146 @@ impl<'de: 'a, 'a> Deserialize<'de> for Present<'a> {
 }
 
 #[derive(Deserialize)]
-struct ErrorObject {
-    #[serde(default)]
+struct ErrorObject<'a> {
     code: i64,
-    #[serde(default)]
-    message: String,
+    #[serde(default, borrow)]
+    message: Cow<'a, str>,
+    #[serde(default, borrow)]
+    data: Option<&'a RawValue>,
 }
 
-/// Reads the answers to `count` questions whose ids count up from `first_id`. Order does not matter; a question
-/// without an answer gets [`CallFailure::Malformed`]. Never fails as a whole: the result has `count` entries.
-pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
-    let mut answers: Vec<Answer> =
-        (0..count).map(|_| Err(CallFailure::Malformed("no answer with this id"))).collect();
-    let mut put = |response: Response<'_>| {
-        let index = match response.id.and_then(|id| id.get().parse::<u64>().ok()) {
+impl<'a> Response<'a> {
+    /// Reads one response object.
+    ///
+    /// # Errors
+    /// [`CallFailure::Malformed`]: the text is no JSON object, or repeats one of the members read here.
+    pub fn read(text: &'a str) -> Result<Self, CallFailure> {
+        // Serde would also take an array as the members in the order of their declaration.
+        if !text.trim_start().starts_with('{') {
+            return Err(NO_RESPONSE);
+        }
+        serde_json::from_str(text).map_err(|_| NO_RESPONSE)
+    }
+
+    /// The id, if it is a number of at most 64 bits, as all ids of ours are.
+    pub fn id(&self) -> Option<u64> {
+        self.id?.get().parse().ok()
+    }
+
+    /// The result, or why there is none. `"result":null` is a result.
+    pub fn into_answer(self) -> Answer {
+        match (self.error, self.result.0) {
+            (Some(error), _) => Err(match serde_json::from_str::<ErrorObject<'_>>(error.get()) {
+                Ok(error) => CallFailure::Rpc { code: error.code, message: printable(&error.message) },
+                Err(_) => CallFailure::Malformed("the error member is no JSON-RPC error"),
+            }),
+            (None, Some(result)) => Ok(result.to_owned()),
+            (None, None) => Err(CallFailure::Malformed("neither result nor error")),
+        }
+    }
+
+    /// The `data` of the error, as it came.
+    pub fn error_data(&self) -> Option<&'a RawValue> {
+        serde_json::from_str::<ErrorObject<'a>>(self.error?.get()).ok()?.data
+    }
+}
+
+/// What a message of an upstream is about, for connections that carry several exchanges at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A notification: nothing was asked.
+    Notification,
+    /// The call with this id, or the batch that it is in.
+    Call(u64),
+    /// A response that names no call, such as the refusal of a whole batch.
+    Unknown,
+    /// No JSON-RPC message.
+    Nothing,
+}
+
+/// What a message is about. Of a batch the first member with an id decides.
+pub fn subject(text: &str) -> Subject {
+    let of = |text| match Response::read(text) {
+        Err(_) => Subject::Nothing,
+        Ok(Response { method: Some(_), .. }) => Subject::Notification,
+        Ok(response) => response.id().map_or(Subject::Unknown, Subject::Call),
+    };
+    if !text.trim_start().starts_with('[') {
+        return of(text);
+    }
+    let mut subject = Subject::Unknown;
+    let read = for_each_member(text, &mut |member| {
+        let call = Some(of(member.get())).filter(|of| matches!(of, Subject::Call(_)));
+        subject = call.unwrap_or(subject);
+        call.is_none()
+    });
+    read.map_or(Subject::Unknown, |()| subject)
+}
+
+/// The failure of bytes that are no response.
+const NO_RESPONSE: CallFailure = CallFailure::Malformed("not a JSON-RPC response");
+
+/// Takes the response to the call at a place of a batch.
+pub type Put<'p, 'a> = &'p mut dyn FnMut(usize, Response<'a>);
+
+/// Hands the responses to `count` calls, whose ids count up from `first_id`, to `put`; order does not matter. Members that
+/// are no response, or to no call of these, are passed over, and so is all that comes after `count` members. Returns the
+/// response of an upstream that gives one for a whole batch: it refuses the batch.
+///
+/// # Errors
+/// [`CallFailure::Malformed`]: the bytes are neither a response nor an array.
+pub fn read_batch<'a>(
+    bytes: &'a [u8],
+    first_id: u64,
+    count: usize,
+    put: Put<'_, 'a>,
+) -> Result<Option<Response<'a>>, CallFailure> {
+    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| CallFailure::Malformed("not JSON"))?;
+    let text = raw.get();
+    let mut place = |response: Response<'a>| {
+        let index = match response.id() {
             Some(id) => id.checked_sub(first_id).and_then(|index| usize::try_from(index).ok()),
             // Some servers answer a request they cannot read without its id.
             None if count == 1 => Some(0),
             None => None,
         };
-        if let Some(slot) = index.and_then(|index| answers.get_mut(index)) {
-            *slot = response.into_answer();
+        if let Some(index) = index.filter(|index| *index < count) {
+            put(index, response);
         }
     };
-    match read_responses(bytes, &mut put) {
-        Ok(()) => answers,
-        Err(failure) => (0..count).map(|_| Err(failure.clone())).collect(),
+    if text.starts_with('[') {
+        let mut left = count;
+        let read = for_each_member(text, &mut |member| {
+            let _ = Response::read(member.get()).map(&mut place);
+            left = left.saturating_sub(1);
+            left > 0
+        });
+        return read.map(|()| None).map_err(|_| NO_RESPONSE);
     }
+    let response = Response::read(text)?;
+    if count > 1 {
+        return Ok(Some(response));
+    }
+    place(response);
+    Ok(None)
 }
 
-/// Hands over each response as soon as it is read: there may be many more of them than were asked for.
-fn read_responses<'a>(bytes: &'a [u8], put: &mut dyn FnMut(Response<'a>)) -> Result<(), CallFailure> {
-    const NO_RESPONSE: CallFailure = CallFailure::Malformed("not a JSON-RPC response");
-    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| CallFailure::Malformed("not JSON"))?;
-    let mut good = true;
-    let mut read = |raw: &'a RawValue| {
-        // An array would stand for the members in order.
-        let response = raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok());
-        good = response.flatten().map(&mut *put).is_some();
-        good
-    };
-    if raw.get().starts_with('[') {
-        for_each_member(raw.get(), &mut read).map_err(|_| NO_RESPONSE)?;
-    } else {
-        read(raw);
-    }
-    good.then_some(()).ok_or(NO_RESPONSE)
-}
-
-impl Response<'_> {
-    fn into_answer(self) -> Answer {
-        match (self.result.0, self.error) {
-            (_, Some(error)) => {
-                Err(CallFailure::Rpc { code: error.code, message: printable(&error.message) })
-            }
-            (Some(result), None) => Ok(result.to_owned()),
-            (None, None) => Err(CallFailure::Malformed("neither result nor error")),
+/// As [`read_batch`]. Never fails as a whole: the result has `count` entries, and a call without a response gets
+/// [`CallFailure::Malformed`].
+pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
+    let mut answers: Vec<Option<Answer>> = Vec::new();
+    answers.resize_with(count, || None);
+    let read = read_batch(bytes, first_id, count, &mut |index, response| {
+        if let Some(slot @ None) = answers.get_mut(index) {
+            *slot = Some(response.into_answer());
         }
-    }
+    });
+    let missing = read.err().unwrap_or(NO_ANSWER);
+    answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect()
 }
+
+/// The failure of a call that a batch has no response to.
+pub const NO_ANSWER: CallFailure = CallFailure::Malformed("no answer with this id");
 
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect()
@@ -198,8 +288,11 @@ mod tests {
     /// An array would be read as the members in the order in which they are declared.
     #[test]
     fn a_response_is_an_object() {
-        assert_eq!(texts(b"[[1,5]]", 1, 1), [Err(CallFailure::Malformed("not a JSON-RPC response"))]);
-        assert_eq!(texts(b"5", 1, 1), [Err(CallFailure::Malformed("not a JSON-RPC response"))]);
+        assert_eq!(texts(b"[[1,5]]", 1, 1), [Err(NO_ANSWER)]);
+        for text in ["5", "\"x\"", "null", "{\"id\":1,\"id\":1}"] {
+            assert_eq!(texts(text.as_bytes(), 1, 1), [Err(NO_RESPONSE)], "{text}");
+        }
+        assert!(Response::read("[1,2]").is_err() && Response::read("{}x").is_err());
     }
 
     #[test]
@@ -207,6 +300,61 @@ mod tests {
         assert_eq!(texts(br#"[{"result":1}]"#, 1, 1), [Ok("1".into())]);
         let nobody = || Err(CallFailure::Malformed("no answer with this id"));
         assert_eq!(texts(br#"[{"result":1}]"#, 1, 2), [nobody(), nobody()]);
+    }
+
+    /// A second answer to a call, or one to a call of another batch, changes nothing.
+    #[test]
+    fn the_first_answer_to_a_call_counts() {
+        let text = br#"[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":1,"result":"later"},{"id":9,"result":1},7]"#;
+        let answers = texts(text, 1, 5);
+        assert_eq!(answers[0], Ok(r#""a""#.into()));
+        assert_eq!(answers[2], Ok(r#""c""#.into()));
+        assert_eq!([&answers[1], &answers[3], &answers[4]], [&Err(NO_ANSWER); 3]);
+    }
+
+    #[test]
+    fn members_beyond_those_asked_for_are_passed_over() {
+        let text = format!(r#"[{{"id":1,"result":"a"}},{}0]"#, "0,".repeat(100_000));
+        assert_eq!(texts(text.as_bytes(), 1, 1), [Ok(r#""a""#.into())]);
+        assert_eq!(
+            texts(&text.as_bytes()[..text.len() - 1], 1, 1),
+            [Err(CallFailure::Malformed("not JSON"))],
+            "an array without an end"
+        );
+    }
+
+    #[test]
+    fn one_response_to_a_batch_refuses_it() {
+        let text = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long","data":[1]}}"#;
+        let refusal = read_batch(text, 1, 2, &mut |_, _| panic!("no call of the batch")).unwrap().unwrap();
+        assert_eq!(refusal.error_data().map(RawValue::get), Some("[1]"));
+        assert!(matches!(refusal.into_answer(), Err(CallFailure::Rpc { code: -32600, .. })));
+        assert!(read_batch(text, 1, 1, &mut |_, _| {}).unwrap().is_none(), "the answer to a single call");
+        assert_eq!(texts(text, 1, 2), [const { Err(NO_ANSWER) }; 2]);
+    }
+
+    #[test]
+    fn errors_without_a_code_are_malformed() {
+        for error in [r#""no""#, r#"{"message":"no code"}"#, "[]"] {
+            let text = format!(r#"{{"id":1,"result":1,"error":{error}}}"#);
+            assert!(matches!(texts(text.as_bytes(), 1, 1)[..], [Err(CallFailure::Malformed(_))]), "{text}");
+        }
+        assert_eq!(texts(br#"{"id":1,"result":1,"error":null}"#, 1, 1), [Ok("1".into())]);
+    }
+
+    #[test]
+    fn messages_say_what_they_are_about() {
+        for (text, expected) in [
+            (r#"{"method":"eth_subscription","params":{}}"#, Subject::Notification),
+            (r#" {"id":7,"result":1}"#, Subject::Call(7)),
+            (r#"[{"id":null},{"id":8,"result":1},{"id":9}]"#, Subject::Call(8)),
+            (r#"{"error":{"code":1}}"#, Subject::Unknown),
+            (r#"[{"id":8,"result":1}"#, Subject::Unknown),
+            ("[]", Subject::Unknown),
+            ("7", Subject::Nothing),
+        ] {
+            assert_eq!(subject(text), expected, "{text}");
+        }
     }
 
     #[test]

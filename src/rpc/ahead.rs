@@ -6,7 +6,7 @@ use alloc::{format, vec::Vec};
 
 use alloy_primitives::{keccak256, Address, B256};
 
-use super::{envelope::Call, message::CallObject};
+use super::{message::message, request::Request};
 use crate::{
     light::{facts, BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted},
     state::{StateKey, StateReader as _, TrieState},
@@ -29,13 +29,13 @@ struct Run {
 
 /// A call that lacks state.
 pub(super) struct Ahead<'a> {
-    call: &'a Call,
+    call: &'a Request,
     facts: &'a Facts,
     run: Option<Run>,
 }
 
 impl<'a> Ahead<'a> {
-    pub(super) fn new(call: &'a Call, facts: &'a Facts) -> Self {
+    pub(super) fn new(call: &'a Request, facts: &'a Facts) -> Self {
         Self { call, facts, run: run(call, facts) }
     }
 
@@ -61,7 +61,7 @@ impl<'a> Ahead<'a> {
     }
 
     fn wanted(&self, block: &BlockRef, pin: &Pin) -> Option<Wanted> {
-        let method = self.call.method.as_str();
+        let method = self.call.row.name;
         #[cfg(feature = "local")]
         if method.starts_with("trace_") || method.starts_with("debug_trace") {
             // The state before a block is what it runs on.
@@ -75,8 +75,8 @@ impl<'a> Ahead<'a> {
         if !RUNS.contains(&method) {
             return None;
         }
-        let message = self.call.params.first().map_or("{}", |message| message.get());
-        let overrides = self.call.params.get(2).map_or("null", |overrides| overrides.get());
+        let message = self.call.values().first().map_or("{}", |message| message.get());
+        let overrides = self.call.values().get(2).map_or("null", |overrides| overrides.get());
         let hash = block.hash;
         let params = match overrides {
             "null" => format!(r#"[{message},{{"blockHash":"{hash}"}}]"#),
@@ -114,13 +114,12 @@ impl<'a> Ahead<'a> {
     }
 }
 
-fn run(call: &Call, facts: &Facts) -> Option<Run> {
+fn run(call: &Request, facts: &Facts) -> Option<Run> {
     let state = |fact: &Fact| match fact {
         Fact::State(block, _) => Some(*block),
         _ => None,
     };
-    let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&call.method.as_str()))?;
-    let message: CallObject = serde_json::from_str(call.params.first()?.get()).ok()?;
-    let message = message.message().ok()?;
+    let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&call.row.name))?;
+    let message = message(call.params()).ok()?;
     Some(Run { block, contract: message.to?, data: keccak256(&message.data) })
 }

@@ -7,7 +7,7 @@ use alloy_primitives::{hex, B256, U256};
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    message::{overrides, CallObject},
+    message::{message, overrides},
     method::{optional, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::{BlockSelector, Params},
     revert::reason,
@@ -190,8 +190,7 @@ impl BlockHashes for Ancestors<'_> {
 
 /// Message, block selector and overrides.
 fn arguments(params: Params<'_>) -> Result<(CallMessage, BlockSelector, StateOverride), Failure> {
-    let object: CallObject = params.object(0, "a call object")?.unwrap_or_default();
-    Ok((object.message()?, params.call_block(1)?, overrides(params)?))
+    Ok((message(params)?, params.call_block(1)?, overrides(params)?))
 }
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {

@@ -1,14 +1,13 @@
 //! `web3_*`, `net_*` and the chain-level `eth_*` methods.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String};
 
 use alloy_primitives::{keccak256, U256};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::{
     method::{done, required, told, verified, Done, Failure, Handler, Method, Pages},
     params::Params,
-    table,
 };
 use crate::{
     engine::{settled_height, Level, SyncProgress, View},
@@ -158,17 +157,6 @@ pub(super) const METHODS: &[Method] = &[
             verified(&Quantity(price.unwrap_or_default()))
         }),
     },
-    Method {
-        name: "rpc_modules",
-        aliases: &[],
-        params: &[],
-        result: told("map of namespace to version"),
-        level: Level::Local,
-        cost: 1,
-        pages: Pages::Any,
-        doc: told("The namespaces served."),
-        handler: Handler::Read(modules),
-    },
 ];
 
 #[derive(Serialize)]
@@ -195,25 +183,5 @@ pub(super) fn sync_status(progress: Option<SyncProgress>) -> Result<Done, Failur
             },
             Level::Local,
         ),
-    }
-}
-
-fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    let names = table::methods().flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
-    let mut namespaces: Vec<&'static str> = Vec::new();
-    for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
-        if let Err(place) = namespaces.binary_search(&namespace) {
-            namespaces.insert(place, namespace);
-        }
-    }
-    done(&Versions(namespaces), Level::Local)
-}
-
-/// Namespaces of methods, each with its version.
-struct Versions(Vec<&'static str>);
-
-impl Serialize for Versions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|namespace| (namespace, "1.0")))
     }
 }

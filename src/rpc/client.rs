@@ -1,44 +1,64 @@
 //! The light client as a host sees it: a synchronization machine, a cache of proven facts, and sessions.
 
-use alloc::sync::Arc;
+use alloc::{sync::Arc, vec::Vec};
+use core::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use alloy_primitives::B256;
 
 use super::{
+    connection::Connection,
     dispatch::Dispatcher,
     session::{Session, Step},
+    share::{Alone, Lock, Share},
 };
 use crate::{
     consensus::{Checkpoint, Network, WorkStart},
-    engine::Filters,
+    engine::{Filters, MAX_FILTERS},
     light::{
-        Answer, FactCache, Identity, KeptFault, Now, Page, Pin, ReadPage, Restoring, Sync, SyncOptions,
-        SyncStep,
+        Answer, FactCache, FactStore, Identity, KeptFault, Now, Outbox, Page, Pin, ReadPage, Restoring, Sync,
+        SyncOptions, SyncStep, UpstreamCall,
     },
 };
 
+/// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
+pub const MAX_WAITING: usize = 256;
+
+/// A light client with one owner.
+pub type Client = SharedClient<Alone>;
+
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
-/// [`Session`] for each message of its own clients. All messages come from the host itself: ids of filters can be
-/// guessed, and subscriptions are the host's to ask ([`Self::sync_next`] may have changed the head).
-#[derive(Debug)]
-pub struct Client {
-    sync: Sync,
-    cache: FactCache,
-    filters: Filters,
-    dispatcher: Arc<Dispatcher>,
+/// [`Session`] for each message of its own clients.
+///
+/// Each part has a lock of its own, so that nobody waits for a long run. A run reads the cache for as long as it takes
+/// (seconds, at worst). If the cache were written under the same lock as the chain, a waiting writer would hold up every
+/// new message behind that run. So the chain is locked for moments only, and what sessions have learned goes into the
+/// cache when nobody reads it.
+pub struct SharedClient<S: Share> {
+    sync: S::Lock<Sync>,
+    cache: S::Lock<FactCache>,
+    /// What sessions have proven, and the cache does not hold yet.
+    learned: S::Lock<Vec<FactStore>>,
+    filters: S::Lock<Filters>,
+    dispatcher: Dispatcher,
     identity: Arc<Identity>,
+    /// That of the host itself.
+    connection: Arc<Connection>,
 }
 
-impl Client {
-    /// A client that trusts the checkpoint and nothing else.
+impl<S: Share> fmt::Debug for SharedClient<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedClient").finish_non_exhaustive()
+    }
+}
+
+impl<S: Share> SharedClient<S> {
+    /// A client that trusts the checkpoint and nothing else, of one upstream. Ids of filters can be guessed, unless
+    /// [`Self::hide_filters`] is called: all messages come from the host itself.
     pub fn new(network: Arc<Network>, checkpoint: Checkpoint, identity: Identity) -> Self {
-        Self {
-            sync: Sync::new(network, checkpoint),
-            cache: FactCache::new(),
-            filters: Filters::new(B256::ZERO),
-            dispatcher: Arc::new(Dispatcher::with_notifications()),
-            identity: Arc::new(identity),
-        }
+        Self::following(Sync::new(network, checkpoint), identity)
     }
 
     /// A client of several upstreams, numbered from 0.
@@ -49,114 +69,266 @@ impl Client {
         options: SyncOptions,
     ) -> Self {
         let upstreams = identity.upstreams.len();
-        let sync = Sync::with_upstreams(network.clone(), checkpoint, upstreams, options);
-        Self { sync, ..Self::new(network, checkpoint, identity) }
+        Self::following(Sync::with_upstreams(network, checkpoint, upstreams, options), identity)
     }
 
     /// A client that trusts no block; see [`Sync::by_work`].
     pub fn by_work(network: Arc<Network>, work: WorkStart, identity: Identity, options: SyncOptions) -> Self {
-        let sync = Sync::by_work(network.clone(), work, identity.upstreams.len(), options);
-        let checkpoint = *sync.checkpoint();
-        Self { sync, ..Self::new(network, checkpoint, identity) }
+        let upstreams = identity.upstreams.len();
+        Self::following(Sync::by_work(network, work, upstreams, options), identity)
+    }
+
+    fn following(sync: Sync, identity: Identity) -> Self {
+        Self {
+            sync: S::Lock::new(sync),
+            cache: S::Lock::new(FactCache::new()),
+            learned: S::Lock::new(Vec::new()),
+            filters: S::Lock::new(Filters::new(B256::ZERO)),
+            dispatcher: Dispatcher::new(),
+            identity: Arc::new(identity),
+            connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
+        }
+    }
+
+    /// Makes the ids of filters from a secret, before there are any: who does not know it cannot guess them.
+    pub fn hide_filters(&self, secret: B256) {
+        *self.filters.write() = Filters::new(secret);
     }
 
     /// Sets how many headers one window may have.
-    pub fn set_batch(&mut self, batch: usize) {
-        self.sync.set_batch(batch);
+    pub fn set_batch(&self, batch: usize) {
+        self.sync.write().set_batch(batch);
     }
 
-    /// The synchronization machine, for progress.
-    pub fn sync(&self) -> &Sync {
-        &self.sync
+    /// The synchronization machine, for progress; not to be held across a call or long work.
+    pub fn sync(&self) -> impl Deref<Target = Sync> + use<'_, S> {
+        self.sync.read()
+    }
+
+    /// The synchronization machine, to take back what an earlier run has kept; not to be held across a call.
+    pub fn sync_mut(&self) -> impl DerefMut<Target = Sync> + use<'_, S> {
+        self.sync.write()
     }
 
     /// What synchronization wants of an upstream next.
-    pub fn sync_next(&mut self, upstream: usize, now: Now) -> SyncStep {
-        self.sync.next(upstream, now)
+    pub fn sync_next(&self, upstream: usize, now: Now) -> SyncStep {
+        self.sync.write().next(upstream, now)
     }
 
-    /// Hands in the answers to an upstream's last [`SyncStep::Fetch`].
-    pub fn sync_feed(&mut self, upstream: usize, answers: alloc::vec::Vec<Answer>, now: Now) {
-        self.sync.feed(upstream, answers, now);
+    /// Hands in the answers to an upstream's last [`SyncStep::Fetch`]. Returns whether there may be something to notify
+    /// subscribers of: another head, or one that is the newest now.
+    pub fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) -> bool {
+        let mut sync = self.sync.write();
+        let before = standing(&sync);
+        sync.feed(upstream, answers, now);
+        before != standing(&sync)
     }
 
     /// Looks for new blocks at once, or tries again after a failure.
-    pub fn sync_poll(&mut self) {
-        self.sync.poll();
+    pub fn sync_poll(&self) {
+        self.sync.write().poll();
+    }
+
+    /// An upstream says that there is something new.
+    pub fn sync_hint(&self, upstream: usize) {
+        self.sync.write().hint(upstream);
     }
 
     /// Takes back what was kept of an earlier run, before anything else; see [`Sync::restore`].
     ///
     /// # Errors
     /// What was kept is of no use; the client starts from nothing then.
-    pub fn restore(&mut self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
-        self.sync.restore(pages, read)
+    pub fn restore(&self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
+        self.sync.write().restore(pages, read)
     }
 
     /// Takes back the next page of an earlier run, before anything else; see [`Sync::restoring`].
     ///
     /// # Errors
     /// The page does not hold; no further one can follow it.
-    pub fn restore_page(&mut self, restoring: &mut Restoring, page: &[u8]) -> Result<(), KeptFault> {
-        self.sync.restore_page(restoring, page)
+    pub fn restore_page(&self, restoring: &mut Restoring, page: &[u8]) -> Result<(), KeptFault> {
+        self.sync.write().restore_page(restoring, page)
     }
 
     /// Ends taking back page by page; see [`Sync::restored`].
     ///
     /// # Errors
     /// What was taken back is of no use; the client starts from nothing then.
-    pub fn restored(&mut self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
-        self.sync.restored(restoring)
+    pub fn restored(&self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
+        self.sync.write().restored(restoring)
     }
 
     /// Has the pages from this number on handed out again by [`Self::export`], as far as their headers are in memory.
-    pub fn keep_again(&mut self, page: u64) {
-        self.sync.keep_again(page);
+    pub fn keep_again(&self, page: u64) {
+        self.sync.write().keep_again(page);
     }
 
     /// Proves some more of what was taken back; see [`Sync::prove_kept`].
     ///
     /// # Errors
     /// What was kept does not hold; the client starts from the checkpoint then.
-    pub fn prove_kept(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
-        self.sync.prove_kept(read)
+    pub fn prove_kept(&self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
+        self.sync.write().prove_kept(read)
     }
 
     /// What is to be kept; see [`Sync::export`].
-    pub fn export(&mut self) -> alloc::vec::Vec<Page> {
-        self.sync.export()
+    pub fn export(&self) -> Vec<Page> {
+        self.sync.write().export()
     }
 
-    /// Starts answering a message that comes now; it will see the present head until it is done.
+    /// The present state, as a message that comes now would see it.
+    pub fn pin(&self, now: Now) -> Pin {
+        Pin::new(&self.sync.read(), self.identity.clone(), now)
+    }
+
+    /// Starts answering a message of the host itself that comes now; it will see the present head until it is done. The
+    /// host can be notified.
     pub fn open(&self, message: &[u8], now: Now) -> Session {
-        Session::new(self.dispatcher.clone(), Pin::new(&self.sync, self.identity.clone(), now), message)
+        self.open_from(self.connection.clone(), message, now)
+    }
+
+    /// As [`Self::open`], for a message that comes from a connection.
+    pub fn open_from(&self, connection: Arc<Connection>, message: &[u8], now: Now) -> Session {
+        Session::new(&self.dispatcher, connection, self.pin(now), message)
     }
 
     /// Goes on with a message; `interrupt` ends long runs.
-    pub fn step(&mut self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
-        session.step(&self.cache, Some(&mut self.filters), interrupt)
+    pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
+        // A message that needs no filters does not wait for one that does.
+        let mut filters = session.watches().then(|| self.filters.write());
+        session.step(&self.cache.read(), filters.as_deref_mut(), interrupt)
     }
 
     /// Hands in the answers to the last [`Step::Fetch`].
-    pub fn feed(&self, session: &mut Session, answers: alloc::vec::Vec<Answer>) {
-        session.feed(answers, &self.cache);
+    pub fn feed(&self, session: &mut Session, answers: Vec<Answer>) {
+        session.feed(answers, &self.cache.read());
     }
 
-    /// What earlier sessions have proven and sent.
-    pub fn cache(&self) -> &FactCache {
-        &self.cache
+    /// Keeps what a finished session has proven: now, if nobody reads the cache, else with a later session. Returns
+    /// whether there may be something to notify subscribers of: a transaction that was sent.
+    pub fn close(&self, session: Session) -> bool {
+        let (facts, observations) = session.finish();
+        let mut sent = false;
+        for transaction in facts.sent() {
+            self.filters.write().pending(transaction.hash());
+            sent = true;
+        }
+        if !observations.is_empty() {
+            self.sync.write().observe(observations);
+        }
+        let mut waiting = self.learned.write();
+        if waiting.len() < MAX_WAITING {
+            waiting.push(facts);
+        }
+        if let Some(mut cache) = self.cache.try_write() {
+            waiting.drain(..).for_each(|facts| cache.absorb(facts));
+        }
+        sent
     }
 
-    /// An upstream says that there is something new.
-    pub fn sync_hint(&mut self, upstream: usize) {
-        self.sync.hint(upstream);
+    /// Ends the subscriptions of a connection whose client is gone.
+    pub fn disconnect(&self, connection: &Connection) {
+        connection.close();
+        self.filters.write().close(connection.number());
     }
 
-    /// Keeps what a finished session has proven.
-    pub fn close(&mut self, session: Session) {
-        let (learned, observations) = session.finish();
-        learned.sent().for_each(|transaction| self.filters.pending(transaction.hash()));
-        self.cache.absorb(learned);
-        self.sync.observe(observations);
+    /// What to ask an upstream about the transactions that clients of this host have sent.
+    pub fn sent_questions(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamCall> {
+        outbox.questions(&self.cache.read(), now)
+    }
+}
+
+/// What subscribers are notified of: the head, and whether it is the newest.
+fn standing(sync: &Sync) -> (Option<B256>, bool) {
+    (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        let network = Arc::new(Network::regtest());
+        let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        Client::new(network, checkpoint, Identity::default())
+    }
+
+    fn finish(client: &Client) {
+        let mut session = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, Now::default());
+        assert!(matches!(client.step(&mut session, &|| false), Step::Done(Some(_))));
+        client.close(session);
+    }
+
+    /// Messages that come in the middle of a long run; each would hang or panic on a lock that the run holds.
+    #[test]
+    fn a_long_run_holds_nobody_up() {
+        let client = client();
+        let running = client.cache.read();
+        for _ in 0..MAX_WAITING + 10 {
+            finish(&client);
+        }
+        client.sync_next(0, Now::default());
+        assert_eq!(client.learned.read().len(), MAX_WAITING);
+        drop(running);
+        finish(&client);
+        assert!(client.learned.read().is_empty(), "learned when the run is over");
+    }
+
+    fn ask(
+        client: &Client,
+        connection: &Arc<Connection>,
+        method: &str,
+        params: &str,
+    ) -> (super::super::Reply, alloc::string::String) {
+        let message = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#);
+        let mut session = client.open_from(connection.clone(), message.as_bytes(), Now::default());
+        let Step::Done(Some(reply)) = client.step(&mut session, &|| false) else { panic!("no answer") };
+        client.close(session);
+        let body = reply.body.clone();
+        (reply, body)
+    }
+
+    #[test]
+    fn subscriptions_belong_to_their_connection() {
+        let client = client();
+        let connection = |number| Arc::new(Connection::new(7, number).with_subscriptions(2));
+        let (one, other) = (connection(1), connection(2));
+        let subscribe = |from| ask(&client, from, "eth_subscribe", "\"syncing\"");
+        let (reply, body) = subscribe(&one);
+        let [id] = &reply.subscribed[..] else { panic!("{body}") };
+        let quoted = alloc::format!("\"{id}\"");
+        assert!(body.contains(&quoted));
+        assert_eq!(subscribe(&one).0.subscribed.len(), 1);
+        assert!(subscribe(&one).1.contains("Limit exceeded: 2 subscriptions on this connection"));
+        assert_eq!(subscribe(&other).0.subscribed.len(), 1, "a limit of its own");
+        let (reply, body) = ask(&client, &other, "eth_unsubscribe", &quoted);
+        assert!(body.contains("false") && reply.unsubscribed.is_empty(), "not its own");
+        let (reply, body) = ask(&client, &one, "eth_unsubscribe", &quoted.to_uppercase().replace("0X", "0x"));
+        assert!(body.contains("true"), "{body}");
+        assert_eq!((&reply.unsubscribed[..], one.unsubscribed()), (&[id.clone()][..], 1));
+        assert_eq!(subscribe(&one).0.subscribed.len(), 1, "there is room again");
+        client.disconnect(&one);
+        assert_eq!(client.filters.read().len(), 1, "those of the other are left");
+        assert!(subscribe(&one).1.contains("Limit exceeded"), "a message that was still being answered");
+    }
+
+    /// A caller that gets no answer would not learn the id.
+    #[test]
+    fn a_notification_makes_no_subscription() {
+        let client = client();
+        let connection = Arc::new(Connection::new(0, 1).with_subscriptions(9));
+        let message = br#"{"jsonrpc":"2.0","method":"eth_subscribe","params":["newHeads"]}"#;
+        let mut session = client.open_from(connection, message, Now::default());
+        assert!(matches!(client.step(&mut session, &|| false), Step::Done(None)));
+        assert!(client.filters.read().is_empty());
+    }
+
+    #[test]
+    fn connections_without_notifications_do_not_subscribe() {
+        let client = client();
+        for method in ["eth_subscribe", "eth_unsubscribe"] {
+            let (_, body) = ask(&client, &Arc::default(), method, "\"newHeads\"");
+            assert!(body.contains("-32601") && body.contains("WebSocket"), "{body}");
+        }
     }
 }

@@ -1,25 +1,23 @@
-//! From a call to an answer: find the method, check the count of parameters, run the handler.
+//! From a call to its row of the method table.
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::vec::Vec;
 
-use serde_json::value::RawValue;
-
+#[cfg(feature = "local")]
+use super::method::Pages;
 use super::{
+    connection::Connection,
     envelope::Call,
     error::RpcError,
-    method::{Done, Failure, Handler, Method},
-    params::Params,
+    method::{Handler, Method},
+    request::Request,
     table,
 };
-use crate::engine::{Filters, Node, View};
 
 /// The method table with look-up by name.
 #[derive(Debug, Clone)]
 pub struct Dispatcher {
     /// Sorted by name; aliases point to the same row.
     index: Vec<(&'static str, &'static Method)>,
-    /// Whether callers can be sent notifications.
-    notifies: bool,
 }
 
 impl Default for Dispatcher {
@@ -38,12 +36,7 @@ impl Dispatcher {
                 index.insert(place, (name, method));
             }
         }
-        Self { index, notifies: false }
-    }
-
-    /// A dispatcher for callers to whom notifications can be sent.
-    pub fn with_notifications() -> Self {
-        Self { notifies: true, ..Self::new() }
+        Self { index }
     }
 
     /// The row of this name or alias.
@@ -52,95 +45,23 @@ impl Dispatcher {
         self.index.get(position).map(|(_, method)| *method)
     }
 
-    /// The row that a call means.
+    /// The request that a call on a connection makes.
     ///
     /// # Errors
-    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`].
-    fn row(&self, call: &Call) -> Result<&'static Method, RpcError> {
-        match self.find(&call.method) {
-            None => Err(unknown(&call.method)),
-            Some(method) if matches!(method.handler, Handler::Subscribe(_)) && !self.notifies => {
-                Err(RpcError::NoNotifications)
-            }
-            Some(method) => Ok(method),
+    /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`],
+    /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
+    pub(super) fn request(&self, call: Call, connection: &Connection) -> Result<Request, RpcError> {
+        let row = self.find(&call.method).ok_or_else(|| unknown(&call.method))?;
+        if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified()
+        {
+            return Err(RpcError::NoNotifications);
         }
-    }
-
-    /// Whether a call changes a local chain or the filters, so that it runs alone.
-    pub fn writes(&self, call: &Call) -> bool {
-        self.find(&call.method).is_some_and(|method| method.writes() || method.watches())
-    }
-
-    /// Whether a call needs the filters.
-    pub fn watches(&self, call: &Call) -> bool {
-        self.find(&call.method).is_some_and(Method::watches)
-    }
-
-    /// Runs one call on the view; a method that changes a chain is refused.
-    ///
-    /// # Errors
-    /// [`Failure::Stop`] when the view lacks facts or refuses, [`Failure::Error`] when the answer is an error.
-    pub fn run(&self, view: &dyn View, call: &Call) -> Result<Done, Failure> {
-        let method = self.row(call)?;
-        let params = params(method, &call.params)?;
-        match method.handler {
-            Handler::Read(read) => read(view, params),
-            Handler::Watch(_) | Handler::Subscribe(_) | Handler::Write(_) => {
-                Err(RpcError::NeedsLocalChain(method.name).into())
-            }
+        #[cfg(feature = "local")]
+        if let Some(origin) = connection.foreign_page().filter(|_| row.pages == Pages::Own) {
+            return Err(RpcError::ForeignPage { method: row.name, origin: origin.into() });
         }
+        Request::new(row, call.params)
     }
-
-    /// As [`Self::run`], with filters; `now` is in seconds since 1970.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn run_with(
-        &self,
-        view: &dyn View,
-        filters: Option<&mut Filters>,
-        now: u64,
-        call: &Call,
-    ) -> Result<Done, Failure> {
-        let method = self.row(call)?;
-        match (method.handler, filters) {
-            (Handler::Watch(watch) | Handler::Subscribe(watch), Some(filters)) => {
-                watch(filters, view, now, params(method, &call.params)?)
-            }
-            _ => self.run(view, call),
-        }
-    }
-
-    /// Runs one call on a local chain: what reads on the node's present snapshot, what writes on the node.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn run_on(
-        &self,
-        node: &mut dyn Node,
-        interrupt: &dyn Fn() -> bool,
-        call: &Call,
-    ) -> Result<Done, Failure> {
-        let method = self.row(call)?;
-        let params = params(method, &call.params)?;
-        match method.handler {
-            Handler::Read(read) => {
-                let (snapshot, now) = (node.snapshot(), node.now());
-                let view = snapshot.view(now, interrupt);
-                read(&*view, params)
-            }
-            Handler::Watch(watch) | Handler::Subscribe(watch) => {
-                let (snapshot, now) = (node.snapshot(), node.now());
-                let view = snapshot.view(now, interrupt);
-                watch(node.filters(), &*view, now, params)
-            }
-            Handler::Write(write) => write(node, params),
-        }
-    }
-}
-
-fn params<'a>(method: &Method, values: &'a [Box<RawValue>]) -> Result<Params<'a>, RpcError> {
-    Params::new(values, method.required(), method.params.len())
 }
 
 /// Names that the reference serves but Rootlight does not (yet) are told from names nobody knows.

@@ -14,7 +14,7 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::{EnvelopeError, RpcError};
+use super::error::{error_object, EnvelopeError, RpcError};
 use crate::types::json::for_each_member;
 
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
@@ -238,9 +238,36 @@ pub fn write_answer(id: &Id, outcome: &Outcome) -> Option<String> {
     })
 }
 
+/// The response of a host that cannot answer a message: an error under the id of a single call, or under `null`.
+pub fn write_error(message: &[u8], code: i32, text: &str) -> String {
+    let single = Message::parse(message, MAX_BATCH);
+    let id = match &single {
+        Ok(Message::Single(Entry { id: Id::Given(id), .. })) => id.get(),
+        _ => "null",
+    };
+    alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error_object(code, text, None))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn error_responses_repeat_the_id_of_a_single_call() {
+        for (message, id) in [
+            (r#" {"id":1.50,"method":"m"}"#, "1.50"),
+            (r#"{"id":123456789012345678901234567890}"#, "123456789012345678901234567890"),
+            (r#"{"id":"a\u0041"}"#, r#""a\u0041""#),
+            (r#"{"method":"m"}"#, "null"),
+            (r#"{"id":{}}"#, "null"),
+            (r#"[{"id":1}]"#, "null"),
+            ("nonsense", "null"),
+        ] {
+            let expected =
+                alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-1,"message":"t\"x"}}}}"#);
+            assert_eq!(write_error(message.as_bytes(), -1, "t\"x"), expected);
+        }
+    }
 
     fn single(text: &str) -> Entry {
         match Message::parse(text.as_bytes(), MAX_BATCH).unwrap() {

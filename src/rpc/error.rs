@@ -284,6 +284,9 @@ pub enum RpcError {
     /// More filters than are kept at once.
     #[error("Limit exceeded: {0} filters are installed")]
     TooManyFilters(usize),
+    /// More subscriptions than one connection may have.
+    #[error("Limit exceeded: {0} subscriptions on this connection")]
+    TooManySubscriptions(usize),
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -380,7 +383,7 @@ impl RpcError {
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
             Self::TooManyLogs(_) | Self::TooManyBlocks(_) => -32012,
-            Self::TooManyFilters(_) => -32005,
+            Self::TooManyFilters(_) | Self::TooManySubscriptions(_) => -32005,
             Self::FilterNotFound => -32000,
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { .. } | Self::Halted(_) => -32015,
@@ -404,7 +407,8 @@ impl RpcError {
     }
 }
 
-fn error_object(code: i32, message: &str, data: Option<&str>) -> String {
+/// An `error` object.
+pub(super) fn error_object(code: i32, message: &str, data: Option<&str>) -> String {
     let quote = |text: &str| serde_json::to_string(text).unwrap_or_else(|_| String::from("\"\""));
     match data {
         Some(data) => {

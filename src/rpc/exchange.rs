@@ -1,28 +1,35 @@
 //! A message and its answer: what sessions of light clients and of local chains have in common.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
 use super::{
+    connection::Connection,
     dispatch::Dispatcher,
-    envelope::{write_answer, Call, Entry, Id, Message, Outcome, MAX_BATCH},
+    envelope::{write_answer, Entry, Id, Message, Outcome, MAX_BATCH},
     error::RpcError,
-    method::Method,
-    session::{Reply, MAX_RESPONSE},
+    method::{Handler, BRIEF_COST},
+    request::Request,
 };
-use crate::engine::Refusal;
+use crate::engine::{Level, Refusal};
 
-/// Highest sum of [`Method::cost`] of a message that is answered at once: a receipt, a few balances.
-const BRIEF_COST: u32 = 20;
+/// Largest answer in bytes, as the reference's `rpc.maxResponseSize`; of a batch, all results together.
+pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 
-/// Whether a method that changes the chain adds one transaction and mines one block at most.
-fn is_brief_change(method: &Method, call: &Call) -> bool {
-    match method.name {
-        "eth_sendRawTransaction" | "eth_sendTransaction" => true,
-        "evm_mine" => call.params.is_empty(),
-        _ => false,
-    }
+/// An answer ready to be sent.
+#[derive(Debug, Clone, Default)]
+pub struct Reply {
+    /// JSON text.
+    pub body: String,
+    /// Whether the whole message was unusable (HTTP 400).
+    pub unusable: bool,
+    /// Ids of the subscriptions that the message has made. The host polls them, once the answer is on its way.
+    pub subscribed: Vec<String>,
+    /// Ids of the subscriptions that the message has ended.
+    pub unsubscribed: Vec<String>,
+    /// The method of a message that is a single call, and the error that it ended in.
+    pub failed: Option<(&'static str, RpcError)>,
 }
 
 /// The members of a message, each with its call or its outcome.
@@ -32,17 +39,22 @@ pub(super) struct Exchange {
     kind: Kind,
     /// Bytes of the results of finished members.
     pub(super) held: usize,
+    connection: Arc<Connection>,
+    /// What the answer tells its host beside its text.
+    told: Reply,
 }
 
 /// One member of a message.
 #[derive(Debug)]
 pub(super) struct Member {
     id: Id,
+    /// Name of the method, if it may be called.
+    method: Option<&'static str>,
     pub(super) state: State,
     /// Blocks for whose state a witness was asked for, or what calls like this one read.
     pub(super) helped: Vec<B256>,
-    /// The level that is told beside its answer, where nothing proves it.
-    pub(super) level: Option<&'static str>,
+    /// The level that is written beside its answer, where that is less than verified.
+    pub(super) level: Option<Level>,
     /// Whether it rests on a chain that no trusted block leads to.
     pub(super) by_work: bool,
     /// Whether what earlier calls read was asked for: once, since a guess that fails is not made again.
@@ -52,7 +64,7 @@ pub(super) struct Member {
 /// How far a member is.
 #[derive(Debug)]
 pub(super) enum State {
-    Pending(Call),
+    Pending(Request),
     /// Several upstreams are asked, and what they say is counted.
     Polled,
     Finished(Outcome),
@@ -62,52 +74,70 @@ pub(super) enum State {
 enum Kind {
     Single,
     Batch,
-    /// Answered without running anything.
-    Fixed(Reply),
+    /// The text was answered without running anything.
+    Fixed,
 }
 
 impl Exchange {
     /// Reads a message.
-    pub(super) fn new(message: &[u8]) -> Self {
+    pub(super) fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
+        let member = |entry| Member::new(entry, dispatcher, &connection);
+        let mut told = Reply::default();
         let (members, kind) = match Message::parse(message, MAX_BATCH) {
-            Ok(Message::Single(entry)) => (alloc::vec![Member::new(entry)], Kind::Single),
-            Ok(Message::Batch(entries)) => (entries.into_iter().map(Member::new).collect(), Kind::Batch),
+            Ok(Message::Single(entry)) => (alloc::vec![member(entry)], Kind::Single),
+            Ok(Message::Batch(entries)) => (entries.into_iter().map(member).collect(), Kind::Batch),
             Ok(Message::EmptyBatch) => {
-                (Vec::new(), Kind::Fixed(Reply { body: "[]".into(), unusable: false }))
+                told.body = "[]".into();
+                (Vec::new(), Kind::Fixed)
             }
-            Err(error) => (Vec::new(), Kind::Fixed(Reply { body: error.to_answer(), unusable: true })),
+            Err(error) => {
+                (told.body, told.unusable) = (error.to_answer(), true);
+                (Vec::new(), Kind::Fixed)
+            }
         };
-        Self { members, kind, held: 0 }
+        Self { members, kind, held: 0, connection, told }
     }
 
-    /// The calls that are still to be run.
-    pub(super) fn calls(&self) -> impl Iterator<Item = &Call> {
+    /// The connection that the message came from.
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The requests that are still to be run.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
         self.members.iter().filter_map(|member| match &member.state {
-            State::Pending(call) => Some(call),
+            State::Pending(request) => Some(request),
             State::Polled | State::Finished(_) => None,
         })
     }
 
-    /// Whether running the calls is a few look-ups or one block away. What runs code for a caller, or goes through many
-    /// blocks, is not. Of methods that change something those are that add one transaction and mine one block at most.
-    pub(super) fn is_brief(&self, dispatcher: &Dispatcher) -> bool {
-        let cost = |call: &Call| match dispatcher.find(&call.method) {
-            None => 1,
-            Some(method) if (method.writes() || method.watches()) && !is_brief_change(method, call) => {
+    /// Whether running the requests is a few look-ups or one block away. What runs code for a caller, goes through many
+    /// blocks or needs the filters is not.
+    pub(super) fn is_brief(&self) -> bool {
+        let cost = |request: &Request| {
+            let row = request.row;
+            // An optional parameter of a change asks for more than one block.
+            let more = row.writes() && request.values().len() > row.required();
+            if more || row.watches() {
                 u32::MAX
+            } else {
+                row.cost
             }
-            Some(method) => method.cost,
         };
-        self.calls().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
+        self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 
-    /// Runs each call that is still to be run, in order, as long as `interrupt` allows it; the rest is refused.
-    pub(super) fn run_each(&mut self, interrupt: &dyn Fn() -> bool, mut run: impl FnMut(&Call) -> Outcome) {
+    /// Runs each request that is still to be run, in order, as long as `interrupt` allows it; the rest is refused.
+    pub(super) fn run_each(
+        &mut self,
+        interrupt: &dyn Fn() -> bool,
+        mut run: impl FnMut(&Request) -> Outcome,
+    ) {
         for place in 0..self.members.len() {
-            let Some(State::Pending(call)) = self.members.get(place).map(|member| &member.state) else {
+            let Some(State::Pending(request)) = self.members.get(place).map(|member| &member.state) else {
                 continue;
             };
-            let outcome = if interrupt() { Err(interrupted()) } else { run(call) };
+            let outcome = if interrupt() { Err(interrupted()) } else { run(request) };
             self.finish(place, outcome);
         }
     }
@@ -122,9 +152,11 @@ impl Exchange {
             self.held = held;
             outcome
         };
-        if let Some(member) = self.members.get_mut(place) {
-            member.state = State::Finished(outcome);
+        let Some(member) = self.members.get_mut(place) else { return };
+        if let State::Pending(request) = &member.state {
+            note(request, &outcome, &self.connection, &mut self.told);
         }
+        member.state = State::Finished(outcome);
     }
 
     /// An error of this client's own rests on nothing that an upstream says.
@@ -137,33 +169,46 @@ impl Exchange {
     /// The answer, or `None` when nothing is to be sent. Unfinished members are left out. To be asked for once: results
     /// move into it.
     pub(super) fn reply(&mut self) -> Option<Reply> {
-        if let Kind::Fixed(reply) = &self.kind {
-            return Some(reply.clone());
-        }
-        let batch = matches!(self.kind, Kind::Batch);
-        let mut body = String::new();
+        let mut reply = core::mem::take(&mut self.told);
+        let (open, close) = match self.kind {
+            Kind::Fixed => return Some(reply),
+            Kind::Single => ("", ""),
+            Kind::Batch => ("[", "]"),
+        };
         for member in core::mem::take(&mut self.members) {
             let State::Finished(outcome) = member.state else { continue };
             let Some(mut answer) = write_answer(&member.id, &outcome) else { continue };
             let start = member.by_work.then_some("work");
-            for (name, text) in [("level", member.level), ("start", start)] {
+            for (name, text) in [("level", member.level.map(Level::name)), ("start", start)] {
                 answer = marked(answer, name, text);
             }
-            drop(outcome);
-            if !batch {
-                body = answer;
-                break;
+            // A result is long, and copied by now.
+            let error = outcome.err();
+            if open.is_empty() {
+                (reply.body, reply.failed) = (answer, member.method.zip(error));
+                return Some(reply);
             }
-            body.push(if body.is_empty() { '[' } else { ',' });
-            body.push_str(&answer);
+            reply.body.push_str(if reply.body.is_empty() { open } else { "," });
+            reply.body.push_str(&answer);
         }
-        if body.is_empty() {
+        if reply.body.is_empty() {
             return None;
         }
-        if batch {
-            body.push(']');
+        reply.body.push_str(close);
+        Some(reply)
+    }
+}
+
+/// Notes what the host has to know of a request that is finished.
+fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mut Reply) {
+    let Ok(result) = outcome else { return };
+    match request.row.handler {
+        Handler::Subscribe(_) => told.subscribed.push(result.get().trim_matches('"').into()),
+        Handler::Unsubscribe(_) if result.get() == "true" => {
+            connection.count_unsubscribed();
+            told.unsubscribed.push(request.params().text(0).to_ascii_lowercase());
         }
-        Some(Reply { body, unusable: false })
+        _ => {}
     }
 }
 
@@ -193,11 +238,20 @@ fn marked(mut answer: String, name: &str, text: Option<&str>) -> String {
 }
 
 impl Member {
-    fn new(entry: Entry) -> Self {
-        let state = match entry.call {
-            Ok(call) => State::Pending(call),
+    fn new(entry: Entry, dispatcher: &Dispatcher, connection: &Connection) -> Self {
+        let request = entry.call.and_then(|call| dispatcher.request(call, connection));
+        let method = request.as_ref().ok().map(|request| request.row.name);
+        let state = match request {
+            // Nobody would learn the subscription's id.
+            Ok(request)
+                if matches!((request.row.handler, &entry.id), (Handler::Subscribe(_), Id::Absent)) =>
+            {
+                State::Finished(Err(RpcError::InvalidRequest))
+            }
+            Ok(request) => State::Pending(request),
             Err(error) => State::Finished(Err(error)),
         };
-        Self { id: entry.id, state, helped: Vec::new(), level: None, by_work: false, guessed: false }
+        let (helped, guessed) = (Vec::new(), false);
+        Self { id: entry.id, method, state, helped, level: None, by_work: false, guessed }
     }
 }

@@ -113,7 +113,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told("Ends a subscription; false if there is none."),
-        handler: Handler::Subscribe(|filters, _, _, params| uninstall(filters, params)),
+        handler: Handler::Unsubscribe(unsubscribe),
     },
 ];
 
@@ -130,6 +130,9 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
         "syncing" => Watch::Syncing,
         _ => return Err(ParamError::Type { position: 0, expected: "a type of subscription" }.into()),
     };
+    if !filters.may_subscribe(now) {
+        return Err(RpcError::TooManySubscriptions(filters.owner().subscriptions).into());
+    }
     let id = filters.subscribe(watched, view, now)?.ok_or(RpcError::TooManyFilters(MAX_FILTERS))?;
     done(&Quantity(U256::from(id)), Level::Local)
 }
@@ -170,6 +173,12 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
     let logs = filters.all_logs(id, view, now).map_err(range_failure)?;
     let logs = logs.ok_or(RpcError::FilterNotFound)?;
     done(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>(), Level::Verified)
+}
+
+/// Only the connection that made a subscription ends it.
+fn unsubscribe(filters: &mut Filters, _: &dyn View, _: u64, params: Params<'_>) -> Result<Done, Failure> {
+    let removed = id(params)?.is_some_and(|id| filters.unsubscribe(id));
+    done(&removed, Level::Local)
 }
 
 fn uninstall(filters: &mut Filters, params: Params<'_>) -> Result<Done, Failure> {

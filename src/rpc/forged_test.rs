@@ -37,7 +37,7 @@ fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec
 }
 
 fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, KeptFault>) {
-    let mut client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..Identity::default() });
+    let client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..Identity::default() });
     let outcome = client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
     (client, outcome)
 }
@@ -109,7 +109,7 @@ fn a_forged_store_counts_as_much_as_it_proves() {
     let (mut client, outcome) = restored(&honest, &pages);
     let head = forged.last().unwrap().0.hash();
     assert_eq!(outcome, Ok(Some(START + (FREE + REPROVEN) as u64)));
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert_eq!((chain.head().hash(), chain.view().header_work(&head)), (head, Some(shown)));
     assert_eq!(chain.total_difficulty(&head), None);
     assert_eq!(chain.view().work_above(START), Some(shown));
@@ -117,7 +117,7 @@ fn a_forged_store_counts_as_much_as_it_proves() {
     assert_eq!(ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["headersToProve"], FREE);
 
     honest.follow(&mut client);
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert_eq!(chain.head().hash(), honest.head().hash());
     assert_eq!(chain.total_difficulty(&honest.head().hash()), Some(U256::from(1_000) + true_work));
     assert!(chain.by_hash(&head).is_none() && client.sync().unproven().is_none());
@@ -171,7 +171,7 @@ fn a_long_store_is_proven_to_its_beginning() {
     assert_eq!(client.sync().chain().unwrap().total_difficulty(&head), None);
     let steps = prove_all(&mut client, &pages).unwrap();
     assert!(steps >= 6_000 / 64, "in small steps: {steps}");
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert_eq!(client.sync().unproven(), None);
     let total = U256::from(1_000) + work(&mined.blocks[1..]);
     assert_eq!(chain.total_difficulty(&head), Some(total));
@@ -212,7 +212,7 @@ fn a_forged_store_longer_than_memory_is_judged_and_found_out() {
     let pages = pages(&honest, &forged);
     let (mut client, outcome) = restored(&honest, &pages);
     assert_eq!(outcome, Ok(Some(START + (FREE + CHEAP) as u64)));
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert!(chain.view().base().number > START + FREE as u64, "the newest pages alone");
     assert!(client.sync().low_work().is_some(), "judged by what there is");
 
@@ -249,7 +249,7 @@ fn newest_pages_of_another_chain_are_found_out_behind() {
     let (mut client, _) = restored(&mined, &good);
     assert!(prove_all(&mut client, &good).is_ok());
     // A page that is not there any more.
-    let (mut client, _) = restored(&mined, &good);
+    let (client, _) = restored(&mined, &good);
     let mut read = |index: u64| Ok((index != 30).then(|| good.get(index as usize).cloned()).flatten());
     let missing = (0..10_000).find_map(|_| client.prove_kept(&mut read).err());
     assert_eq!(missing, Some(KeptFault::Damaged { index: 30 }));
@@ -281,7 +281,8 @@ fn uncles_of_a_long_store_show_their_work() {
         assert_eq!(proven.is_ok(), holds, "{proven:?}");
         let uncles = matches!(proven, Err(KeptFault::Chain(ChainError::Uncles { .. })));
         assert_eq!(uncles, !holds);
-        if let Some(chain) = client.sync().chain() {
+        let chain = client.sync().chain().cloned();
+        if let Some(chain) = chain {
             let total = U256::from(1_000) + self::work(&mined.blocks[1..]) + work;
             assert_eq!(chain.total_difficulty(&mined.head().hash()), Some(total));
             assert_eq!(chain.view().header_work(&mined.head().hash()), Some(self::work(&mined.blocks[1..])));

@@ -4,75 +4,53 @@
 use alloc::{boxed::Box, sync::Arc};
 
 use super::{
+    connection::Connection,
     dispatch::Dispatcher,
-    envelope::Call,
     error::RpcError,
-    exchange::Exchange,
-    method::{Done, Failure, Method},
-    session::Reply,
+    exchange::{Exchange, Reply},
+    method::{Done, Failure},
 };
-#[cfg(feature = "local")]
-use super::{exchange::State, method::Pages};
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
 
 /// A message to a local chain, read but not answered.
 ///
 /// ```text
-/// let message = LocalMessage::new(dispatcher, bytes);
+/// let message = LocalMessage::new(&dispatcher, connection, bytes);
 /// if message.reads_only() { message.read(&*snapshot, now, &interrupt) }      // any number at a time
 /// else { client.answer(message, moment, &interrupt); snapshot = client.snapshot() }
 /// ```
 #[derive(Debug)]
 pub struct LocalMessage {
-    dispatcher: Arc<Dispatcher>,
     exchange: Exchange,
 }
 
 impl LocalMessage {
-    /// Reads a message.
-    pub fn new(dispatcher: Arc<Dispatcher>, message: &[u8]) -> Self {
-        Self { dispatcher, exchange: Exchange::new(message) }
-    }
-
-    /// The same message as a web page of a foreign origin sends it: calls of methods that are [`Pages::Own`] are
-    /// refused without being run.
-    #[cfg(feature = "local")]
-    #[must_use]
-    pub fn from_foreign_page(mut self, origin: &str) -> Self {
-        for member in &mut self.exchange.members {
-            let State::Pending(call) = &member.state else { continue };
-            let row = self.dispatcher.find(&call.method).filter(|row| row.pages == Pages::Own);
-            if let Some(method) = row.map(|row| row.name) {
-                let error = RpcError::ForeignPage { method, origin: origin.into() };
-                member.state = State::Finished(Err(error));
-            }
-        }
-        self
+    /// Reads a message that comes from a connection.
+    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
+        Self { exchange: Exchange::new(dispatcher, connection, message) }
     }
 
     /// Whether no call of the message changes anything, so that it can be answered from a snapshot.
     pub fn reads_only(&self) -> bool {
-        !self.exchange.calls().any(|call| self.dispatcher.writes(call))
+        !self.exchange.requests().any(|request| request.row.writes() || request.row.watches())
     }
 
     /// Whether a call of the message may have changed the chain or its pool; filters are not part of them.
     pub fn changes_chain(&self) -> bool {
-        let changes = |call: &Call| self.dispatcher.find(&call.method).is_some_and(Method::writes);
-        self.exchange.calls().any(changes)
+        self.exchange.requests().any(|request| request.row.writes())
     }
 
     /// Whether the answer is a few look-ups or one block away, so that a thread of its own would cost more than the
     /// answer. What runs code for a caller, or goes through many blocks, is not.
     pub fn is_brief(&self) -> bool {
-        self.exchange.is_brief(&self.dispatcher)
+        self.exchange.is_brief()
     }
 
     /// Answers a message that only reads; `now` is in seconds since 1970, `interrupt` ends long runs. `None` when
     /// nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Reply> {
         let view = snapshot.view(now, interrupt);
-        let dispatcher = self.dispatcher;
-        self.exchange.run_each(interrupt, |call| outcome(dispatcher.run(&*view, call)));
+        self.exchange.run_each(interrupt, |request| outcome(request.run(&*view, None, now)));
         self.exchange.reply()
     }
 }
@@ -82,7 +60,7 @@ fn outcome(result: Result<Done, Failure>) -> Result<Box<serde_json::value::RawVa
         Ok(done) => Ok(done.value),
         Err(Failure::Error(error)) => Err(error),
         Err(Failure::Stop(Stop::Refused(refusal))) => Err(RpcError::Refused(refusal)),
-        // A local chain holds everything it knows of; what it lacks nobody can bring.
+        // A local chain has no upstream: what its history does not hold cannot be fetched.
         Err(Failure::Stop(Stop::Lacking(facts))) => Err(RpcError::Refused(Refusal::NotHeld(facts))),
     }
 }
@@ -110,9 +88,9 @@ impl LocalClient {
         self.dispatcher.clone()
     }
 
-    /// Reads a message.
+    /// Reads a message of the host itself.
     pub fn open(&self, message: &[u8]) -> LocalMessage {
-        LocalMessage::new(self.dispatcher.clone(), message)
+        LocalMessage::new(&self.dispatcher, Arc::default(), message)
     }
 
     /// The chain as readers see it now.
@@ -123,6 +101,12 @@ impl LocalClient {
     /// The node, for what is no message: ticks of the clock, imports.
     pub fn node(&mut self) -> &mut dyn Node {
         &mut *self.node
+    }
+
+    /// Ends the subscriptions of a connection whose client is gone.
+    pub fn disconnect(&mut self, connection: &Connection) {
+        connection.close();
+        self.node.filters().close(connection.number());
     }
 
     /// Goes on with another node: a copy of this one as it was before a change that could not be kept.
@@ -138,8 +122,9 @@ impl LocalClient {
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Reply> {
         self.node.begin(moment);
-        let (dispatcher, node) = (message.dispatcher, &mut *self.node);
-        message.exchange.run_each(interrupt, |call| outcome(dispatcher.run_on(node, interrupt, call)));
+        let node = &mut *self.node;
+        node.filters().ask_as(message.exchange.connection().owner());
+        message.exchange.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
         message.exchange.reply()
     }
 }
@@ -148,12 +133,16 @@ impl LocalClient {
 mod tests {
     use super::*;
 
+    fn read(message: &str) -> Exchange {
+        Exchange::new(&Dispatcher::new(), Arc::default(), message.as_bytes())
+    }
+
     /// A second in which nothing else may be done is all that a batch gets.
     #[test]
     fn the_time_limit_holds_between_the_calls_of_a_batch() {
-        let mut exchange = Exchange::new(
-            br#"[{"id":1,"method":"a"},{"id":2,"method":"b"},{"id":3,"method":"c"},{"id":4,"method":"d"}]"#,
-        );
+        let calls =
+            [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#)).join(",");
+        let mut exchange = read(&alloc::format!("[{calls}]"));
         let ran = core::cell::Cell::new(0);
         exchange.run_each(&|| ran.get() == 2, |_| {
             ran.set(ran.get() + 1);
@@ -167,34 +156,39 @@ mod tests {
 
     #[test]
     fn the_size_limit_holds_for_all_answers_of_a_batch() {
-        let calls = [r#"{"id":1,"method":"m"}"#; 50].join(",");
-        let mut exchange = Exchange::new(alloc::format!("[{calls}]").as_bytes());
+        let calls = [r#"{"id":1,"method":"eth_chainId"}"#; 50].join(",");
+        let message = alloc::format!("[{calls}]");
+        let mut exchange = read(&message);
         let large = "x".repeat(4 << 20);
         exchange.run_each(&|| false, |_| Ok(serde_json::value::to_raw_value(&large).unwrap()));
         let reply = exchange.reply().unwrap().body;
         assert!(reply.len() < 9 << 20, "{}", reply.len());
         assert_eq!(reply.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
         let data = alloy_primitives::Bytes::from(alloc::vec![1; 3 << 20]);
-        let mut exchange = Exchange::new(alloc::format!("[{calls}]").as_bytes());
+        let mut exchange = read(&alloc::format!("[{calls}]"));
         exchange.run_each(&|| false, |_| Err(RpcError::Reverted { reason: None, data: data.clone() }));
         assert!(exchange.reply().unwrap().body.len() < 9 << 20, "reverts count too");
     }
 
+    const SENDS: [&str; 2] = ["eth_sendRawTransaction", "eth_sendTransaction"];
+
     #[test]
     fn brief_messages_run_no_code_and_mine_one_block() {
-        let dispatcher = Arc::new(Dispatcher::new());
-        let brief = |text: &str| LocalMessage::new(dispatcher.clone(), text.as_bytes()).is_brief();
+        let dispatcher = Dispatcher::new();
+        let brief = |text: &str| LocalMessage::new(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
         let call = |method: &str, params: &str| {
             alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
         };
-        for method in ["eth_blockNumber", "eth_getBalance", "eth_sendRawTransaction", "evm_mine", "nothing"] {
-            assert!(brief(&call(method, "")), "{method}");
+        let some = [("eth_blockNumber", ""), ("eth_getBalance", "1"), ("evm_mine", ""), ("nothing", "1")];
+        for (method, params) in some.into_iter().chain(SENDS.map(|method| (method, "1"))) {
+            assert!(brief(&call(method, params)), "{method}");
         }
         for method in ["eth_call", "eth_estimateGas", "eth_getLogs", "debug_traceTransaction", "evm_revert"] {
-            assert!(!brief(&call(method, "")), "{method}");
+            assert!(!brief(&call(method, "1")), "{method}");
         }
+        assert!(!brief(&call("eth_newBlockFilter", "")), "filters are shared");
         assert!(!brief(&call("evm_mine", r#"{"blocks":9}"#)));
-        let balance = call("eth_getBalance", "");
+        let balance = call("eth_getBalance", "1");
         assert!(brief(&alloc::format!("[{balance},{balance}]")));
         assert!(!brief(&alloc::format!("[{balance},{balance},{balance}]")));
     }

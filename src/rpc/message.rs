@@ -19,7 +19,7 @@ use crate::{
 /// A transaction call object; unknown fields are ignored, `input` wins over `data`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CallObject {
+struct CallObject {
     #[serde(default)]
     from: Option<String>,
     #[serde(default)]
@@ -65,7 +65,7 @@ impl Number {
 }
 
 impl CallObject {
-    pub(super) fn message(&self) -> Result<CallMessage, ParamError> {
+    fn message(&self) -> Result<CallMessage, ParamError> {
         let address = |text: &Option<String>| text.as_deref().map(parse_address).transpose();
         let number = |value: &Option<Number>| value.as_ref().map_or(Ok(U256::ZERO), Number::value);
         let gas = self.gas.as_ref().filter(|gas| !gas.is_empty()).map(Number::value).transpose()?;
@@ -137,8 +137,20 @@ fn hex_word(text: &str) -> Result<U256, ParamError> {
     U256::try_from_be_slice(&parse_data(text)?).ok_or(ParamError::Data)
 }
 
+/// The message in the first parameter.
+pub(super) fn message(params: Params<'_>) -> Result<CallMessage, ParamError> {
+    params.once(0, || {
+        let object: CallObject = params.object(0, "a call object")?.unwrap_or_default();
+        object.message()
+    })
+}
+
 /// The overrides in the third parameter.
 pub(super) fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
+    params.once(2, || parse_overrides(params))
+}
+
+fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
     let given: Option<Entries<OverrideObject>> = params.object(2, "a map of addresses to overrides")?;
     let mut accounts = BTreeMap::new();
     for (address, object) in given.iter().flat_map(|given| &given.0) {

@@ -21,7 +21,7 @@ pub struct Method {
     pub result: &'static str,
     /// The level a complete answer has.
     pub level: Level,
-    /// Relative cost for quotas; a constant answer is 1.
+    /// Relative cost; a constant answer is 1, and what is done on the connection's own thread at most [`BRIEF_COST`].
     pub cost: u32,
     /// Which web pages may call it.
     pub pages: Pages,
@@ -30,6 +30,10 @@ pub struct Method {
     /// The implementation.
     pub handler: Handler,
 }
+
+/// Highest sum of [`Method::cost`] of a message that is answered at once: a receipt, a few balances, a transaction and
+/// the block that it is mined in.
+pub const BRIEF_COST: u32 = 20;
 
 /// Which web pages may call a method. Programs that are no web pages may call all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,10 +71,14 @@ pub enum Handler {
     Read(Read),
     /// Installs, asks or removes filters, in every mode.
     Watch(Watching),
-    /// As [`Self::Watch`], but only where notifications can be sent.
+    /// As [`Self::Watch`], but only for connections that can be sent notifications; makes a subscription.
     Subscribe(Watching),
+    /// As [`Self::Subscribe`]; ends a subscription.
+    Unsubscribe(Watching),
     /// Runs alone on the node of a local chain; a light client refuses it.
     Write(Write),
+    /// A signed transaction: runs as [`Self::Write`] on a local chain; a light client hands it to upstreams.
+    Forward(Write),
 }
 
 /// A finished answer.
@@ -111,12 +119,12 @@ impl Method {
 
     /// Whether it changes a local chain.
     pub fn writes(&self) -> bool {
-        matches!(self.handler, Handler::Write(_))
+        matches!(self.handler, Handler::Write(_) | Handler::Forward(_))
     }
 
     /// Whether it needs the filters.
     pub fn watches(&self) -> bool {
-        matches!(self.handler, Handler::Watch(_) | Handler::Subscribe(_))
+        matches!(self.handler, Handler::Watch(_) | Handler::Subscribe(_) | Handler::Unsubscribe(_))
     }
 
     /// The part of the name before `_`.

@@ -107,7 +107,7 @@ fn scenario(seed: u64) -> Trick {
     };
     let Drawn { mut mined, uncles, whole } = draw(&mut random, trick);
     let mut client = mined.client();
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     let (head, from) = (mined.head().hash(), chain.view().base().number);
     assert_eq!(chain.head().hash(), head, "seed {seed}: {trick:?}");
     // Exactly the work that is there: no more for a count, no less for a list that is missing.

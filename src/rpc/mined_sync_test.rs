@@ -74,7 +74,7 @@ fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     mined.asked.clear();
     client.sync_poll();
     mined.follow(&mut client);
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert_eq!((chain.view().lowest(), chain.head().hash()), (START - 449, mined.head().hash()));
     let again = mined.windows().filter(|(first, _)| (START..START + 11).contains(first)).count();
     assert_eq!(again, 0, "{:?}", mined.asked);
@@ -226,7 +226,7 @@ fn uncles_that_are_false_or_used_before() {
     mined.blocks.last_mut().unwrap().1 = vec![uncle.clone()];
     mined.adopt(1, uncle);
     let client = mined.client();
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert!(chain.total_difficulty(&mined.blocks[11].0.hash()).is_some());
     assert_eq!(chain.total_difficulty(&mined.head().hash()), None);
     let record = client.sync().upstreams().remove(0).record;
@@ -240,7 +240,7 @@ fn uncles_too_close_to_the_checkpoint() {
     let uncle = mine(Header { gas_used: 1, ..mined.head().header().clone() });
     mined.adopt(1, uncle);
     let client = mined.client();
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert_eq!((chain.head().number, chain.total_difficulty(&mined.head().hash())), (START + 1, None));
     let record = client.sync().upstreams().remove(0).record;
     assert!(record.demerits == 0 && record.evidence.is_empty(), "{record:?}");
@@ -345,7 +345,7 @@ fn uncles_ahead_of_the_clock_count_later() {
     };
     mined.adopt(1, early);
     mined.adopt(1, uncle);
-    let (mut client, now) = (mined.client(), mined.now());
+    let (client, now) = (mined.client(), mined.now());
     let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&mined.head().hash());
     let record = client.sync().upstreams().remove(0).record;
     assert!(total(&client).is_none() && record.demerits == 0, "{record:?}");
@@ -369,7 +369,7 @@ fn restore(client: &mut Client, pages: &[Page]) -> Result<Option<u64>, KeptFault
 #[test]
 fn uncles_are_taken_back_with_their_blocks() {
     let mut mined = siblings(3);
-    let mut client = mined.client();
+    let client = mined.client();
     let pages = client.export();
     let mut again = mined.start();
     assert_eq!(restore(&mut again, &pages), Ok(Some(mined.head().number)));
@@ -484,7 +484,7 @@ fn uncles_are_fetched_so_many_at_a_time() {
     };
     let expected = total(&whole, &mined);
     (mined.bare, mined.family) = (true, Some((whole, false)));
-    let (mut client, now, mut most) = (mined.start(), mined.now(), 0);
+    let (client, now, mut most) = (mined.start(), mined.now(), 0);
     while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
         most = most.max(calls.iter().filter(|call| call.method.contains("Uncle")).count());
         let answers = calls.iter().map(|call| mined.answer(call)).collect();
@@ -500,7 +500,7 @@ fn a_false_uncle_is_a_lie_though_the_other_method_is_not_known() {
     for (by_hash, by_number) in [(None, Some("{}")), (Some("{}"), None)] {
         let mut mined = siblings(1);
         mined.bare = true;
-        let (mut client, now) = (mined.start(), mined.now());
+        let (client, now) = (mined.start(), mined.now());
         while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
             let answer = |call: &UpstreamCall| {
                 let uncle = match call.method {
@@ -555,7 +555,7 @@ fn a_header_without_its_proof_is_no_lie() {
     for (proof, lies) in [(Value::Null, 0), (json!("0x"), 1)] {
         let mut mined = Mined::new();
         mined.grow(3, 30);
-        let (mut client, now) = (mined.start_with(2), mined.now());
+        let (client, now) = (mined.start_with(2), mined.now());
         for _ in 0..100 {
             let SyncStep::Fetch(calls) = client.sync_next(0, now) else { break };
             let answers = calls.iter().map(|call| shown_in_json(&mut mined, call, &proof)).collect();

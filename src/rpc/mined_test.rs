@@ -113,7 +113,7 @@ fn inflated_uncle_counts_add_nothing() {
     mined.adopt(9, uncle.clone());
     let mut client = mined.client();
     let work: U256 = mined.blocks[1..].iter().map(|(header, _)| header.difficulty.value()).sum();
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     let expected = U256::from(1_000) + work + uncle.difficulty.value();
     assert_eq!(chain.total_difficulty(&mined.head().hash()), Some(expected));
     for (number, proven) in [(START + 11, "0x0"), (START + 12, "0x1")] {

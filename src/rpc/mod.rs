@@ -7,6 +7,7 @@ mod blocks;
 mod call;
 mod chain;
 mod client;
+mod connection;
 mod debug;
 #[cfg(feature = "local")]
 mod dev;
@@ -36,13 +37,17 @@ mod mined_scenarios_test;
 mod mined_sync_test;
 #[cfg(test)]
 mod mined_test;
+mod notify;
 mod params;
 mod poll;
 mod raw_transaction;
 mod render;
+mod request;
 mod revert;
 mod rootlight;
 mod session;
+mod share;
+mod signed;
 mod state;
 mod table;
 mod trace;
@@ -51,13 +56,17 @@ mod witness;
 #[cfg(test)]
 mod work_start_test;
 
-pub use client::Client;
+pub use client::{Client, SharedClient, MAX_WAITING};
+pub use connection::Connection;
 pub use dispatch::Dispatcher;
 pub use error::{EnvelopeError, ParamError, RpcError};
+pub use exchange::{Reply, MAX_RESPONSE};
 pub use local_client::{LocalClient, LocalMessage};
-pub use method::{Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write};
+pub use method::{Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write, BRIEF_COST};
+pub use notify::{is_gone, notifications, poll_message};
 pub use params::{BlockSelector, Params, MAX_PROOF_KEYS};
 pub use revert::reason as revert_reason;
-pub use session::{Reply, Session, Step, MAX_FACTS, MAX_RESPONSE, MAX_ROUNDS};
+pub use session::{Session, Step, MAX_FACTS, MAX_ROUNDS};
+pub use share::{Alone, Lock, Share};
 pub use table::{methods, UNAVAILABLE};
 pub use witness::MAX_WITNESS_BYTES;

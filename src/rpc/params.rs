@@ -1,6 +1,7 @@
 //! Typed parameters: what the reference node accepts, with its error texts (reference: its `parameters` classes).
 
 use alloc::{boxed::Box, string::String, vec::Vec};
+use core::{any::Any, cell::RefCell, fmt};
 
 use alloy_primitives::{hex, Address, Bytes, B256, U256};
 use serde::Deserialize;
@@ -13,7 +14,20 @@ pub const MAX_PROOF_KEYS: usize = 1024;
 
 /// The positional parameters of a call.
 #[derive(Debug, Clone, Copy)]
-pub struct Params<'a>(&'a [Box<RawValue>]);
+pub struct Params<'a> {
+    values: &'a [Box<RawValue>],
+    parsed: Option<&'a Parsed>,
+}
+
+/// Parameters that were parsed in an earlier run of the same call, by position.
+#[derive(Default)]
+pub(super) struct Parsed(RefCell<Vec<(usize, Box<dyn Any + Send>)>>);
+
+impl fmt::Debug for Parsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parsed").finish_non_exhaustive()
+    }
+}
 
 /// Which block a method is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +66,37 @@ impl<'a> Params<'a> {
         if given < required || given > total || nulls {
             return Err(RpcError::ParameterCount);
         }
-        Ok(Self(values))
+        Ok(Self { values, parsed: None })
+    }
+
+    /// The parameters of a call whose count was checked.
+    pub(super) fn of_request(values: &'a [Box<RawValue>], parsed: &'a Parsed) -> Self {
+        Self { values, parsed: Some(parsed) }
+    }
+
+    /// What `parse` makes of the parameter at a position. It is kept for further runs of the call: a call on a light
+    /// client runs again after each round of facts, and some parameters are long.
+    pub(super) fn once<T: Clone + Send + 'static, E>(
+        &self,
+        position: usize,
+        parse: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let Some(Parsed(parsed)) = self.parsed else { return parse() };
+        let known = parsed.borrow().iter().find(|(at, _)| *at == position).and_then(|(_, known)| {
+            let known: Option<&T> = known.downcast_ref();
+            known.cloned()
+        });
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let value = parse()?;
+        parsed.borrow_mut().push((position, Box::new(value.clone())));
+        Ok(value)
     }
 
     /// The parameter at `position` unless it is missing or `null`.
     fn raw(&self, position: usize) -> Option<&'a RawValue> {
-        self.0.get(position).map(|v| &**v).filter(|v| v.get() != "null")
+        self.values.get(position).map(|v| &**v).filter(|v| v.get() != "null")
     }
 
     /// Whether there is a parameter that is not `null`.

@@ -7,12 +7,13 @@ use alloy_primitives::B256;
 use serde_json::{from_str, value::RawValue};
 
 use super::{
-    envelope::{Call, Outcome},
+    envelope::Outcome,
     error::RpcError,
     logs::pinned_range,
     method::{Handler, Method},
-    params::{block_selector, tag_in_any_case, BlockSelector, Params},
-    raw_transaction,
+    params::{block_selector, tag_in_any_case, BlockSelector},
+    request::Request,
+    signed,
 };
 use crate::{
     consensus::ChainView,
@@ -60,11 +61,11 @@ impl Poll {
     ///
     /// # Errors
     /// [`RpcError`]: what is wrong with it.
-    pub(super) fn send(member: usize, call: &Call, pin: &Pin) -> Result<Self, RpcError> {
-        let raw = Params::new(&call.params, 1, 1)?.data(0)?;
-        let (transaction, sender) = raw_transaction::decode(&raw, pin.network().chain_id)?;
+    pub(super) fn send(member: usize, request: &Request, pin: &Pin) -> Result<Self, RpcError> {
+        let raw = request.params().data(0)?;
+        let (transaction, sender) = signed::decode(&raw, pin.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
-        let asked = UpstreamCall::new("eth_sendRawTransaction", params);
+        let asked = UpstreamCall::new(request.row.name, params);
         let questions = questions(&asked, well(pin).take(MAX_SENDS));
         if questions.is_empty() {
             return Err(RpcError::NoUpstream);
@@ -79,8 +80,7 @@ impl Poll {
     /// The refusal, where it stays one.
     pub(super) fn unproven(
         member: usize,
-        call: &Call,
-        row: Option<&'static Method>,
+        request: &Request,
         pin: &Pin,
         refusal: Refusal,
     ) -> Result<Self, RpcError> {
@@ -90,10 +90,11 @@ impl Poll {
             Unproven::Trust => Some(1),
         };
         let without_proof = matches!(refusal, Refusal::Unproven(_) | Refusal::NoStateProofs { .. });
-        let asked = row.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
+        let asked = Some(request.row);
+        let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
         // Filters are here, and nowhere else.
         let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
-        let asked = asked.and_then(|row| Some(UpstreamCall::new(row.name, pinned(row, call, pin)?)));
+        let asked = asked.and_then(|row| Some(UpstreamCall::new(row.name, pinned(row, request, pin)?)));
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
@@ -148,8 +149,8 @@ const BY_HASH: [&str; 5] =
 
 /// Parameters with the pinned chain's block in place of a word or number for it: upstreams' heads and branches differ.
 /// `None` where they cannot be given so.
-fn pinned(row: &Method, call: &Call, pin: &Pin) -> Option<String> {
-    let mut params: Vec<String> = call.params.iter().map(|value| value.get().into()).collect();
+fn pinned(row: &Method, request: &Request, pin: &Pin) -> Option<String> {
+    let mut params: Vec<String> = request.values().iter().map(|value| value.get().into()).collect();
     for (place, param) in row.params.iter().enumerate() {
         let given = params.get(place).map_or("null", String::as_str);
         let about = match param.kind {
@@ -330,11 +331,10 @@ mod tests {
     #[test]
     fn a_poll_of_nobody_is_the_refusal() {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
-        let (exchange, dispatcher) = (Exchange::new(message), Dispatcher::new());
-        let call = exchange.calls().next().unwrap();
+        let exchange = Exchange::new(&Dispatcher::new(), Arc::default(), message);
+        let request = exchange.requests().next().unwrap();
         let poll = |pin: &Pin| {
-            let row = dispatcher.find(&call.method);
-            Poll::unproven(0, call, row, pin, Refusal::NoStateProofs { number: 5 })
+            Poll::unproven(0, request, pin, Refusal::NoStateProofs { number: 5 })
                 .map(|poll| poll.questions.len())
         };
         let mut pin = pin(&[]);

@@ -2,28 +2,30 @@
 //!
 //! The host owns the bytes and the waiting:
 //! ```text
-//! loop { match session.step(&cache, filters, &interrupt) { Fetch(calls) => session.feed(ask(calls)), Done(answer) => break } }
-//! cache.absorb(session.into_learned())
+//! loop { match session.step(&cache, filters, &interrupt) { Fetch(calls) => session.feed(ask(calls), &cache), Done(answer) => break } }
+//! let (facts, observations) = session.finish();
 //! ```
 //! All calls of a message see the same head.
 
-use alloc::{collections::BTreeSet, string::String, sync::Arc, vec::Vec};
+use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
-use super::poll::Poll;
 use super::{
     ahead::Ahead,
+    connection::Connection,
     dispatch::Dispatcher,
+    envelope::Outcome,
     error::RpcError,
-    exchange::{interrupted, Exchange, State},
-    method::Failure,
+    exchange::{interrupted, Exchange, Reply, State},
+    method::{Failure, Handler},
+    poll::Poll,
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
-        plan, Answer, AttemptFailure, Cause, Connection, Errand, Fact, FactCache, FactFailure, FactStore,
-        Facts, Known, Observation, Outcome, Pin, Question, Task, Wanted,
+        plan, Answer, AttemptFailure, Branch, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts,
+        Known, Observation, Pin, Question, Settled, Task, Touch, Wanted,
     },
 };
 
@@ -36,9 +38,6 @@ pub const MAX_FACTS: usize = 4096;
 /// Most questions asked at once, more where one fact takes more: four messages of forty.
 const MAX_QUESTIONS: usize = 160;
 
-/// Largest answer in bytes, as the reference's `rpc.maxResponseSize`; of a batch, all results together.
-pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
-
 /// What the host has to do.
 #[derive(Debug)]
 pub enum Step {
@@ -48,19 +47,9 @@ pub enum Step {
     Done(Option<Reply>),
 }
 
-/// An answer ready to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// JSON text.
-    pub body: String,
-    /// Whether the whole message was unusable (HTTP 400).
-    pub unusable: bool,
-}
-
 /// A message being answered.
 #[derive(Debug)]
 pub struct Session {
-    dispatcher: Arc<Dispatcher>,
     pin: Pin,
     exchange: Exchange,
     own: FactStore,
@@ -79,12 +68,11 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads a message; its calls will see the chain as pinned.
-    pub fn new(dispatcher: Arc<Dispatcher>, pin: Pin, message: &[u8]) -> Self {
+    /// Reads a message that comes from a connection; its calls will see the chain as pinned.
+    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, pin: Pin, message: &[u8]) -> Self {
         Self {
-            dispatcher,
             pin,
-            exchange: Exchange::new(message),
+            exchange: Exchange::new(dispatcher, connection, message),
             own: FactStore::default(),
             tasks: Vec::new(),
             observations: Vec::new(),
@@ -98,10 +86,10 @@ impl Session {
         }
     }
 
-    /// Whether running the message takes no longer than a few look-ups. What needs the
-    /// filters may wait for others that do.
+    /// Whether running the message takes no longer than a few look-ups. What needs the filters may wait for others that
+    /// do.
     pub fn is_brief(&self) -> bool {
-        !self.watches() && self.exchange.is_brief(&self.dispatcher)
+        self.exchange.is_brief()
     }
 
     /// Bytes of the results that are finished already.
@@ -111,7 +99,7 @@ impl Session {
 
     /// Whether a call of the message needs the filters.
     pub fn watches(&self) -> bool {
-        self.exchange.calls().any(|call| self.dispatcher.watches(call))
+        self.exchange.requests().any(|request| request.row.watches())
     }
 
     /// Goes on as far as the known facts allow. `interrupt` is asked now and then by long runs; `true` ends them.
@@ -122,6 +110,9 @@ impl Session {
         mut filters: Option<&mut Filters>,
         interrupt: &dyn Fn() -> bool,
     ) -> Step {
+        if let Some(filters) = &mut filters {
+            filters.ask_as(self.exchange.connection().owner());
+        }
         loop {
             let questions = self.questions();
             if !questions.is_empty() {
@@ -158,8 +149,8 @@ impl Session {
                 continue;
             }
             let refusal = match self.pin.connect(wanted, &known) {
-                Connection::Held => continue,
-                Connection::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
+                Branch::Held => continue,
+                Branch::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
                     Some(failure) => failure.clone(),
                     None => {
                         let wanted = Wanted::One(Fact::Header(next));
@@ -169,7 +160,7 @@ impl Session {
                         continue;
                     }
                 },
-                Connection::Refused(cause) => {
+                Branch::Refused(cause) => {
                     let attempts =
                         alloc::vec![AttemptFailure { upstream: 0, method: "eth_getBlockByHash", cause }];
                     FactFailure { wanted: alloc::format!("{fact}"), attempts }
@@ -197,14 +188,14 @@ impl Session {
         self.tasks.iter().take_while(fits).count()
     }
 
-    /// Transactions go to upstreams instead of a pool.
+    /// Hands transactions to upstreams: a light client has no pool.
     fn pass_on(&mut self) {
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
-            let State::Pending(call) = &member.state else { continue };
-            if call.method != "eth_sendRawTransaction" {
+            let State::Pending(request) = &member.state else { continue };
+            if !matches!(request.row.handler, Handler::Forward(_)) {
                 continue;
             }
-            member.state = match Poll::send(place, call, &self.pin) {
+            member.state = match Poll::send(place, request, &self.pin) {
                 Ok(poll) => {
                     self.polls.push(poll);
                     State::Polled
@@ -220,7 +211,7 @@ impl Session {
             let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
             self.exchange.finish(place, counted.outcome);
             if let Some(member) = self.exchange.members.get_mut(place) {
-                member.level = counted.unproven.then_some("unproven");
+                member.level = counted.unproven.then_some(Level::Unproven);
             }
             self.own.sent.extend(counted.sent);
         }
@@ -231,7 +222,7 @@ impl Session {
         (self.own, self.observations)
     }
 
-    /// Runs every unfinished call once; returns what they lack together.
+    /// Runs every unfinished request once; returns the facts that they lack together.
     fn run_pending(
         &mut self,
         cache: &FactCache,
@@ -239,77 +230,98 @@ impl Session {
         interrupt: &dyn Fn() -> bool,
     ) -> Facts {
         let (mut lacking, mut touched) = (Facts::new(), Vec::new());
-        let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
         for place in 0..self.exchange.members.len() {
-            let Some(member) = self.exchange.members.get_mut(place) else { break };
-            let State::Pending(call) = &member.state else { continue };
-            if interrupt() {
-                self.exchange.finish(place, Err(interrupted()));
-                continue;
+            match self.run(place, cache, filters.as_deref_mut(), interrupt) {
+                None => {}
+                Some(Ok(Err(RpcError::Refused(refusal)))) => self.refuse_finally(place, refusal),
+                Some(Ok(outcome)) => self.exchange.finish(place, outcome),
+                Some(Err(Stop::Refused(refusal))) => self.refuse(place, refusal),
+                Some(Err(Stop::Lacking(facts))) => match self.obstacle(&facts) {
+                    Some(refusal) => self.refuse_finally(place, refusal),
+                    None => lacking.extend(self.wanted(place, facts, cache, &mut touched)),
+                },
             }
-            let filters = filters.as_deref_mut();
-            view.take_unproven();
-            let outcome = match self.dispatcher.run_with(&view, filters, self.pin.now, call) {
-                Ok(done) => {
-                    member.level = view.take_unproven().then_some("unproven-absence");
-                    member.by_work = self.pin.is_by_work() && done.level != Level::Local;
-                    Ok(done.value)
-                }
-                Err(Failure::Error(error)) => {
-                    // "Block not found" may rest on such an absence too.
-                    member.level = view.take_unproven().then_some("unproven-absence");
-                    Err(error)
-                }
-                Err(Failure::Stop(Stop::Refused(refusal))) => {
-                    if self.tasks.iter().any(|errand| is_about(errand, &refusal)) {
-                        continue;
-                    }
-                    match misled(&refusal, &mut self.hints, &self.pin, &mut self.observations) {
-                        Some(errand) => {
-                            self.tasks.push(errand);
-                            continue;
-                        }
-                        None => Err(RpcError::Refused(refusal)),
-                    }
-                }
-                Err(Failure::Stop(Stop::Lacking(facts))) => {
-                    match obstacle(&facts, &self.failed, &self.fetched, self.rounds) {
-                        Some(refusal) => Err(RpcError::Refused(refusal)),
-                        None => {
-                            let known = Known::new(&self.own, cache);
-                            let ahead = Ahead::new(call, &facts);
-                            ahead.touch(&mut touched);
-                            let first = !core::mem::replace(&mut member.guessed, true);
-                            if ahead.witness(&self.pin, &mut member.helped, &mut self.tasks) {
-                                continue;
-                            }
-                            if first {
-                                self.ahead.extend(ahead.touched_before(&known, &self.pin));
-                            }
-                            lacking.extend(facts);
-                            continue;
-                        }
-                    }
-                }
-            };
-            let outcome = match outcome {
-                Err(RpcError::Refused(refusal)) => {
-                    let row = self.dispatcher.find(&call.method);
-                    match Poll::unproven(place, call, row, &self.pin, refusal) {
-                        Ok(poll) => {
-                            self.polls.push(poll);
-                            member.state = State::Polled;
-                            continue;
-                        }
-                        Err(error) => Err(error),
-                    }
-                }
-                outcome => outcome,
-            };
-            self.exchange.finish(place, outcome);
         }
         self.own.touched.extend(touched);
         lacking
+    }
+
+    /// Runs the request at a place of the message, if it is unfinished: its outcome, or why it stopped.
+    fn run(
+        &mut self,
+        place: usize,
+        cache: &FactCache,
+        filters: Option<&mut Filters>,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Option<Result<Outcome, Stop>> {
+        let member = self.exchange.members.get_mut(place)?;
+        let State::Pending(request) = &member.state else { return None };
+        if interrupt() {
+            return Some(Ok(Err(interrupted())));
+        }
+        let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
+        let result = request.run(&view, filters, self.pin.now);
+        let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
+        Some(match result {
+            Ok(done) => {
+                member.level = unproven;
+                member.by_work = self.pin.is_by_work() && done.level != Level::Local;
+                Ok(Ok(done.value))
+            }
+            Err(Failure::Error(error)) => {
+                // "Block not found" may rest on such an absence too.
+                member.level = unproven;
+                Ok(Err(error))
+            }
+            Err(Failure::Stop(stop)) => Err(stop),
+        })
+    }
+
+    /// Refuses the request at a place, unless the refusal rests on what an upstream has said of a transaction: then
+    /// others are asked first.
+    fn refuse(&mut self, place: usize, refusal: Refusal) {
+        if self.tasks.iter().any(|errand| is_about(errand, &refusal)) {
+            return;
+        }
+        match misled(&refusal, &mut self.hints, &self.pin, &mut self.observations) {
+            Some(errand) => self.tasks.push(errand),
+            None => self.refuse_finally(place, refusal),
+        }
+    }
+
+    /// Refuses the request at a place, unless the host takes what upstreams say without a proof.
+    fn refuse_finally(&mut self, place: usize, refusal: Refusal) {
+        let Some(member) = self.exchange.members.get_mut(place) else { return };
+        let State::Pending(request) = &member.state else { return };
+        match Poll::unproven(place, request, &self.pin, refusal) {
+            Ok(poll) => {
+                self.polls.push(poll);
+                member.state = State::Polled;
+            }
+            Err(error) => self.exchange.finish(place, Err(error)),
+        }
+    }
+
+    /// Why fetching these facts is pointless, if it is.
+    fn obstacle(&self, facts: &Facts) -> Option<Refusal> {
+        obstacle(facts, &self.failed, &self.fetched, self.rounds)
+    }
+
+    /// What to fetch of the facts that the request at a place lacks: none, if a witness is asked for that shows them all.
+    /// With them goes, once, what earlier calls like this one have read.
+    fn wanted(&mut self, place: usize, facts: Facts, cache: &FactCache, touched: &mut Vec<Touch>) -> Facts {
+        let Some(member) = self.exchange.members.get_mut(place) else { return facts };
+        let State::Pending(request) = &member.state else { return facts };
+        let ahead = Ahead::new(request, &facts);
+        ahead.touch(touched);
+        let first = !core::mem::replace(&mut member.guessed, true);
+        if ahead.witness(&self.pin, &mut member.helped, &mut self.tasks) {
+            return Facts::new();
+        }
+        if first {
+            self.ahead.extend(ahead.touched_before(&Known::new(&self.own, cache), &self.pin));
+        }
+        facts
     }
 
     fn start_tasks(&mut self, lacking: &Facts, cache: &FactCache) {
@@ -334,7 +346,7 @@ impl Session {
         let wanted = errand.task.wanted.clone();
         let asked = errand.questions().next();
         match errand.settle(&self.pin, &Known::new(&self.own, cache), &mut self.observations) {
-            Outcome::Proven(mut facts, others) => {
+            Settled::Proven(mut facts, others) => {
                 let about = match (&wanted, asked) {
                     (Wanted::One(Fact::Location(hash)), Some(asked)) => {
                         hint(&mut self.hints, *hash, Hint::default).map(|hint| (hash, asked, hint))
@@ -350,8 +362,8 @@ impl Session {
                 }
                 self.own.merge(facts);
             }
-            Outcome::Again(errand) => self.tasks.push(*errand),
-            Outcome::Failed(failure) => {
+            Settled::Again(errand) => self.tasks.push(*errand),
+            Settled::Failed(failure) => {
                 // What was not lacking may not stand in the way of what was: that is asked for again, alone.
                 let facts = plan::facts_of(&wanted);
                 let mixed = facts.iter().any(|fact| self.guessed.contains(fact));
@@ -480,7 +492,7 @@ mod tests {
     fn alone(message: &str) -> String {
         let mut pin = pin();
         pin.roster.clear();
-        let mut session = Session::new(Arc::new(Dispatcher::new()), pin, message.as_bytes());
+        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin, message.as_bytes());
         match session.step(&FactCache::new(), None, &|| false) {
             Step::Done(Some(reply)) => reply.body,
             other => panic!("{other:?}"),
@@ -501,11 +513,13 @@ mod tests {
 
     #[test]
     fn messages_that_need_filters_are_known_beforehand() {
-        let needs =
-            |message: &str| Session::new(Arc::new(Dispatcher::new()), pin(), message.as_bytes()).watches();
-        let call =
-            |method: &str| alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[]}}"#);
-        let (head, poll) = (call("eth_blockNumber"), call("eth_getFilterChanges"));
+        let needs = |message: &str| {
+            Session::new(&Dispatcher::new(), Arc::default(), pin(), message.as_bytes()).watches()
+        };
+        let call = |method: &str, params: &str| {
+            alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#)
+        };
+        let (head, poll) = (call("eth_blockNumber", ""), call("eth_getFilterChanges", "\"0x1\""));
         assert!(needs(&poll) && !needs(&head) && !needs("nonsense"));
         assert!(needs(&alloc::format!("[{head},{poll}]")) && !needs(&alloc::format!("[{head}]")));
     }
@@ -533,7 +547,7 @@ mod tests {
     fn a_batch_of_notifications_has_no_answer() {
         let message =
             br#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
-        let mut session = Session::new(Arc::new(Dispatcher::new()), pin(), message);
+        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
         assert!(matches!(session.step(&FactCache::new(), None, &|| false), Step::Done(None)));
     }
 }

@@ -1,11 +1,18 @@
 //! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
 
+use alloc::vec::Vec;
+
+use serde::{Serialize, Serializer};
+
 #[cfg(feature = "local")]
 use super::{batches, debug, dev, trace, witness};
 use super::{
-    blocks, call, chain, filters, headers, logs, method::Method, raw_transaction, rootlight, state,
-    transactions,
+    blocks, call, chain, filters, headers, logs,
+    method::{done, told, Done, Failure, Handler, Method, Pages},
+    params::Params,
+    raw_transaction, rootlight, state, transactions,
 };
+use crate::engine::{Level, View};
 
 /// Rows that a light client answers too, by namespace file.
 static METHODS: &[&[Method]] = &[
@@ -19,6 +26,7 @@ static METHODS: &[&[Method]] = &[
     logs::METHODS,
     filters::METHODS,
     rootlight::METHODS,
+    &[MODULES],
 ];
 
 /// Rows that run blocks again, and those that serve other light clients: left out of the light client's browser module.
@@ -56,12 +64,44 @@ pub fn methods() -> impl Iterator<Item = &'static Method> {
     METHODS.iter().chain(LOCAL).chain(DEV).flat_map(|rows| rows.iter())
 }
 
+/// The row about the table itself.
+const MODULES: Method = Method {
+    name: "rpc_modules",
+    aliases: &[],
+    params: &[],
+    result: told("map of namespace to version"),
+    level: Level::Local,
+    cost: 1,
+    pages: Pages::Any,
+    doc: told("The namespaces served."),
+    handler: Handler::Read(modules),
+};
+
+fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    let names = methods().flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
+    let mut namespaces: Vec<&'static str> = Vec::new();
+    for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
+        if let Err(place) = namespaces.binary_search(&namespace) {
+            namespaces.insert(place, namespace);
+        }
+    }
+    done(&Versions(namespaces), Level::Local)
+}
+
+/// Namespaces of methods, each with its version.
+struct Versions(Vec<&'static str>);
+
+impl Serialize for Versions {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|namespace| (namespace, "1.0")))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::collections::BTreeSet;
 
     use super::*;
-    use crate::rpc::method::Pages;
 
     #[test]
     fn names_are_unique_and_required_parameters_come_first() {
@@ -80,7 +120,8 @@ mod tests {
     fn what_changes_the_chain_by_hand_is_guarded() {
         let guarded = |method: &&Method| method.pages == Pages::Own;
         for method in methods().filter(|method| method.writes()) {
-            assert_eq!(guarded(&method), method.name != "eth_sendRawTransaction", "{}", method.name);
+            let signed = matches!(method.handler, Handler::Forward(_));
+            assert_eq!(guarded(&method), !signed, "{}", method.name);
         }
         for name in ["personal_dumpRawKey", "eth_sign", "eth_sendTransaction", "anvil_setBalance", "evm_mine"]
         {

@@ -9,7 +9,7 @@ use super::{
         absent, done, optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param,
     },
     params::Params,
-    raw_transaction, render,
+    render, signed,
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -91,12 +91,14 @@ fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failu
     let hash = params.hash(0, "transaction hash")?;
     let mut given = None;
     if params.is_given(1) {
-        let (transaction, _) = raw_transaction::decode(&params.data(1)?, view.network().chain_id)?;
+        let decode =
+            || signed::decode(&params.data(1)?, view.network().chain_id).map(|(given, _)| Arc::new(given));
+        let transaction = params.once(1, decode)?;
         let found = transaction.hash();
         if found != hash {
             return Err(ParamError::OtherTransaction(found).into());
         }
-        given = Some(Arc::new(transaction));
+        given = Some(transaction);
     }
     Ok(view.locate(hash, given.as_ref())?)
 }

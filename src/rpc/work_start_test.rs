@@ -380,7 +380,7 @@ fn where_work_is_cheap_or_unknown_it_is_no_start() {
 #[test]
 fn nothing_is_kept_and_nothing_taken_back() {
     let mut mined = honest();
-    let mut first = start_with(&mut mined);
+    let first = start_with(&mut mined);
     assert!(first.sync().is_synced() && first.export().is_empty());
     let base = mined.blocks[0].0.clone();
     let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };

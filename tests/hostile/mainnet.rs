@@ -85,7 +85,7 @@ fn real_headers_from_the_checkpoint_before_them() {
 fn what_an_upstream_has_no_method_for_is_not_asked_for_again_and_again() {
     let Some(headers) = headers() else { return };
     let now = Now { unix: headers[1_199].header().timestamp, millis: 0 };
-    let (mut client, mut uncles) = (client(&headers, 0), BTreeSet::new());
+    let (client, mut uncles) = (client(&headers, 0), BTreeSet::new());
     while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
         uncles.extend(
             calls.iter().filter(|call| call.method.contains("Uncle")).map(|call| call.params.clone()),
@@ -102,7 +102,7 @@ fn the_window_below_the_checkpoint_completes_fork_detection() {
     let last = headers[1_199].header();
     let mut client = client(&headers, 500);
     run(&mut client, &headers, last.timestamp, 0, 60);
-    let chain = client.sync().chain().unwrap();
+    let chain = client.sync().chain().unwrap().clone();
     assert_eq!(chain.head().hash(), last.hash());
     assert_eq!(chain.view().lowest(), headers[500].header().number - 449);
     for header in &headers[501..] {

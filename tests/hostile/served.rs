@@ -40,7 +40,7 @@ fn headers_served_in_binary_are_enough_for_another_client() {
 
     let identity = Identity { upstreams: vec!["server".into()], ..Identity::default() };
     let options = SyncOptions::default();
-    let mut client = Client::with_upstreams(Arc::new(Network::regtest()), checkpoint(), identity, options);
+    let client = Client::with_upstreams(Arc::new(Network::regtest()), checkpoint(), identity, options);
     let mut methods = BTreeSet::new();
     while let SyncStep::Fetch(calls) = client.sync_next(0, Now::default()) {
         let answers: Vec<Answer> = calls
@@ -55,7 +55,8 @@ fn headers_served_in_binary_are_enough_for_another_client() {
             .collect();
         client.sync_feed(0, answers, Now::default());
     }
-    let (theirs, ours) = (server.client.sync().chain().unwrap(), client.sync().chain().unwrap());
+    let (theirs, ours) =
+        (server.client.sync().chain().unwrap().clone(), client.sync().chain().unwrap().clone());
     assert_eq!(ours.head(), theirs.head());
     assert_eq!(ours.total_difficulty(&ours.head().hash()), theirs.total_difficulty(&ours.head().hash()));
     assert!(ours.total_difficulty(&ours.head().hash()).is_some(), "uncles came along");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use rootlight::{engine::Level, rpc};
+use rootlight::rpc;
 
 fn page() -> String {
     let mut page = String::from(
@@ -21,14 +21,10 @@ fn page() -> String {
         let optional = |required: bool| if required { "" } else { "?" };
         let params = method.params.iter().map(|p| format!("{}{}: {}", p.name, optional(p.required), p.kind));
         let params: Vec<String> = params.collect();
-        let level = match method.level {
-            Level::Local => "local",
-            Level::Verified => "verified",
-            Level::UnprovenAbsence => "unproven absence",
-        };
+        let level = method.level.name().replace('-', " ");
         let place = match method.handler {
             rpc::Handler::Write(_) => "local chain",
-            rpc::Handler::Subscribe(_) => "WebSocket",
+            rpc::Handler::Subscribe(_) | rpc::Handler::Unsubscribe(_) => "WebSocket",
             _ => "everywhere",
         };
         let pages = match method.pages {

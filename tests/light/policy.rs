@@ -117,7 +117,7 @@ fn a_poll_names_the_pinned_block() {
     dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": "0x60006000a0", "gas": "0x30d40"}]));
     let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
     light.upstream.without.extend(["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]);
-    let chain = light.client.sync().chain().unwrap();
+    let chain = light.client.sync().chain().unwrap().clone();
     let hash = |number: u64| json!(chain.view().by_number(number).unwrap().hash());
     let (fourth, fifth, head) = (hash(4), hash(5), hash(16));
     let by_hash = |hash: &Value| json!({ "blockHash": hash, "requireCanonical": "true" });

@@ -76,9 +76,10 @@ fn what_is_kept_follows_reorganisations_and_holds_uncles() {
             hash: Network::regtest().genesis_hash,
             total_difficulty: Some(alloy_primitives::U256::from(1)),
         };
-        let mut client = Client::new(Network::regtest().into(), checkpoint, Identity::default());
+        let client = Client::new(Network::regtest().into(), checkpoint, Identity::default());
         client.restore(store.len() as u64, &mut |index| Ok(store.get(index as usize).cloned())).unwrap();
-        client.sync().chain().unwrap().clone()
+        let chain = client.sync().chain().unwrap().clone();
+        chain
     };
     let mut harness = Harness::new(&first, Network::regtest());
     harness.sync().unwrap();
@@ -90,7 +91,7 @@ fn what_is_kept_follows_reorganisations_and_holds_uncles() {
     harness.client.sync_poll();
     harness.sync().unwrap();
     keep(&mut store, &mut harness);
-    let (live, kept) = (harness.client.sync().chain().unwrap(), back(&store));
+    let (live, kept) = (harness.client.sync().chain().unwrap().clone(), back(&store));
     assert_eq!((kept.head().hash(), kept.head().number), (live.head().hash(), HEIGHT + 5));
     assert!(kept.by_hash(&text(&side, "hash").parse().unwrap()).is_none(), "the abandoned block is gone");
     let head = live.head().hash();

@@ -73,7 +73,7 @@ impl Executed {
     /// The answer to a call. An error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let message = LocalMessage::new(self.dispatcher.clone(), message.as_bytes());
+        let message = LocalMessage::new(&self.dispatcher, Arc::default(), message.as_bytes());
         let reply = message.read(self, 0, &|| false).unwrap();
         let mut answer: Value = serde_json::from_str(&reply.body).unwrap();
         match answer.get_mut("error") {

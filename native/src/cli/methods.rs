@@ -1,6 +1,5 @@
 //! `rootlight methods`.
 
-use rootlight::engine::Level;
 use rootlight::rpc::{methods, Method, Pages};
 use serde_json::{json, Value};
 
@@ -40,19 +39,11 @@ fn row(method: &Method) -> Value {
         "aliases": method.aliases,
         "params": params,
         "result": method.result,
-        "level": level(method.level),
+        "level": method.level.name(),
         "cost": method.cost,
         "pages": pages(method.pages),
         "doc": method.doc,
     })
-}
-
-fn level(level: Level) -> &'static str {
-    match level {
-        Level::Local => "local",
-        Level::Verified => "verified",
-        Level::UnprovenAbsence => "unproven-absence",
-    }
 }
 
 fn pages(pages: Pages) -> &'static str {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::{ChainError, Network};
+use rootlight::light::UpstreamCall;
 use rootlight::local::ImportError;
 use rootlight::types::B256;
 use tracing::warn;
@@ -11,7 +12,7 @@ use tracing::warn;
 use super::fetch::{fetch_blocks, fetch_uncles, FetchError, Fetched};
 use super::progress::Progress;
 use crate::store::StoreError;
-use crate::upstream::{Call, SharedUpstream, UpstreamError};
+use crate::upstream::{SharedUpstream, UpstreamError};
 
 /// First step back when the upstream's chain does not continue ours; doubled each time.
 const FIRST_REWIND: u64 = 8;
@@ -75,11 +76,9 @@ pub async fn follow(
     mut caught_up: impl FnMut(u64) + Send,
 ) -> FollowError {
     let mut progress = Progress::start(target.head());
-    let mut rewind = FIRST_REWIND;
-    let mut next = target.head().saturating_add(1);
+    let mut place = Place { next: target.head().saturating_add(1), rewind: FIRST_REWIND };
     loop {
-        let fetched = window(&*target, &upstream, &network, next).await;
-        let (announced, blocks) = match fetched {
+        let (announced, blocks) = match window(&*target, &upstream, &network, place.next).await {
             Ok(fetched) => fetched,
             Err(error) => {
                 warn!("{error}; trying again");
@@ -89,37 +88,67 @@ pub async fn follow(
         };
         progress.set_target(announced);
         target.announced(announced);
-        let Some(last) = blocks.last().map(|fetched| fetched.block.header.number) else {
+        if blocks.is_empty() {
             progress.finish();
             caught_up(target.head());
             tokio::time::sleep(options.poll).await;
             // The newest block again: the upstream may have switched to a branch that is no longer than ours.
-            next = target.head().min(announced).max(1);
+            place.next = target.head().min(announced).max(1);
             continue;
-        };
+        }
+        match place.import(&target, blocks).await {
+            Ok(true) => progress.at(target.head()),
+            Ok(false) => {}
+            Err(Stop::Retry) => tokio::time::sleep(options.retry).await,
+            Err(Stop::End(error)) => return error,
+        }
+    }
+}
+
+/// Where the loop is.
+struct Place {
+    /// The next block to fetch.
+    next: u64,
+    /// How far to go back where the next block does not link to the chain.
+    rewind: u64,
+}
+
+/// Why blocks were not imported.
+enum Stop {
+    /// They may be imported later.
+    Retry,
+    /// They do not verify.
+    End(FollowError),
+}
+
+impl Place {
+    /// Imports blocks and goes on behind them, or goes back if they link to none of ours; whether they were imported.
+    async fn import(&mut self, target: &Arc<dyn Target>, blocks: Vec<Fetched>) -> Result<bool, Stop> {
+        let last = blocks.last().map_or(self.next, |fetched| fetched.block.header.number);
         let importing = target.clone();
         let outcome = tokio::task::spawn_blocking(move || importing.import(blocks)).await;
         match outcome {
             Ok(Ok(())) => {
-                (next, rewind) = (last.saturating_add(1), FIRST_REWIND);
-                progress.at(target.head());
+                (self.next, self.rewind) = (last.saturating_add(1), FIRST_REWIND);
+                Ok(true)
             }
             Ok(Err(FollowError::Import(ImportError::Header(ChainError::UnknownParent { .. })))) => {
-                if next <= 1 {
-                    return FollowError::OtherChain;
+                if self.next <= 1 {
+                    return Err(Stop::End(FollowError::OtherChain));
                 }
-                next = next.saturating_sub(rewind).max(1);
-                rewind = rewind.saturating_mul(2);
+                self.next = self.next.saturating_sub(self.rewind).max(1);
+                self.rewind = self.rewind.saturating_mul(2);
+                Ok(false)
             }
             Ok(Err(FollowError::Store(failure))) => {
                 // Nothing of the window was taken in; the disk may have room again later.
                 warn!("{failure}; trying again");
-                tokio::time::sleep(options.retry).await;
+                Err(Stop::Retry)
             }
-            Ok(Err(error)) => return error,
+            Ok(Err(error)) => Err(Stop::End(error)),
             Err(failure) => {
                 warn!(%failure, "an import failed");
-                tokio::time::sleep(options.retry).await;
+                Err(Stop::Retry)
             }
         }
     }
@@ -141,7 +170,7 @@ async fn window(
 
 /// The upstream's height.
 async fn announced(upstream: &SharedUpstream) -> Result<u64, UpstreamError> {
-    let answers = upstream.request(vec![Call::new("eth_blockNumber", Vec::new())]).await;
+    let answers = upstream.request(vec![UpstreamCall::new("eth_blockNumber", "[]".into())]).await;
     let unusable = || UpstreamError::Malformed("eth_blockNumber: not a height".into());
     let text = answers.into_iter().next().ok_or_else(unusable)??;
     rootlight::light::prove::quantity(&text).ok_or_else(unusable)

@@ -2,14 +2,14 @@
 //! claims for it; the rest is for the import to check against the header.
 
 use rootlight::consensus::{Network, MAX_UNCLES};
-use rootlight::light::prove::raw_header;
+use rootlight::light::{prove::raw_header, UpstreamCall};
 use rootlight::types::json::{block_from_json, block_with_header, header_from_json, JsonBlock, JsonError};
 use rootlight::types::{Block, BlockBody, Header, SealedHeader, B256};
 use serde_json::value::RawValue;
-use serde_json::Value;
+use serde_json::{json, Value};
 use tracing::debug;
 
-use crate::upstream::{Call, CallResult, Upstream, UpstreamError};
+use crate::upstream::{CallResult, Upstream, UpstreamError};
 
 /// Blocks of the longest window; the upstream driver splits it into batches the upstream takes.
 pub(super) const WINDOW: u64 = 64;
@@ -86,9 +86,8 @@ pub async fn fetch_blocks(
     last: u64,
 ) -> Result<Vec<Block>, FetchError> {
     let last = last.min(first.saturating_add(WINDOW - 1));
-    let calls = (first..=last)
-        .map(|number| Call::new("eth_getBlockByNumber", vec![quantity(number), Value::Bool(true)]))
-        .collect();
+    let calls =
+        (first..=last).map(|number| call("eth_getBlockByNumber", json!([quantity(number), true]))).collect();
     let mut blocks = Vec::new();
     for (number, answer) in (first..).zip(upstream.request(calls).await) {
         let text = match answer {
@@ -98,7 +97,7 @@ pub async fn fetch_blocks(
             Err(UpstreamError::NotRecorded(_)) => return Ok(blocks),
             answer => text_of(number, answer)?,
         };
-        let raw = Call::new("rsk_getRawBlockHeaderByNumber", vec![quantity(number)]);
+        let raw = call("rsk_getRawBlockHeaderByNumber", json!([quantity(number)]));
         let (header, block) = whole_header(upstream, network, (number, None), &text, raw).await?;
         if header.number != number {
             return Err(FetchError::OtherBlock { number, found: header.number });
@@ -123,8 +122,7 @@ pub async fn fetch_uncles(
             for uncle in block.uncles.iter().take(MAX_UNCLES) {
                 let hash = uncle.hash();
                 wanted.push((at, uncle.number, hash));
-                let params = vec![Value::from(hash.to_string()), Value::Bool(true)];
-                calls.push(Call::new("eth_getBlockByHash", params));
+                calls.push(call("eth_getBlockByHash", json!([hash.to_string(), true])));
             }
         }
         fetched.push(Fetched { block, uncles: Vec::new() });
@@ -149,7 +147,7 @@ async fn uncle_block(
     (number, hash): (u64, B256),
     text: &RawValue,
 ) -> Result<Block, FetchError> {
-    let raw = Call::new("rsk_getRawBlockHeaderByHash", vec![Value::from(hash.to_string())]);
+    let raw = call("rsk_getRawBlockHeaderByHash", json!([hash.to_string()]));
     let (header, block) = whole_header(upstream, network, (number, Some(hash)), text, raw).await?;
     if header.hash() != hash {
         return Err(FetchError::OtherUncle { hash, found: header.hash() });
@@ -180,7 +178,7 @@ async fn whole_header(
     network: &Network,
     (number, hash): (u64, Option<B256>),
     text: &RawValue,
-    raw: Call,
+    raw: UpstreamCall,
 ) -> Result<(SealedHeader, JsonBlock), FetchError> {
     let shape_of = |number| network.header_shape(number);
     let hidden = match block_from_json(text.get(), hash, &shape_of, network.chain_id) {
@@ -205,10 +203,7 @@ async fn uncles(
     hashes: &[B256],
 ) -> Result<Vec<Header>, FetchError> {
     let calls = (0..hashes.len() as u64)
-        .map(|index| {
-            let params = vec![Value::from(block.to_string()), quantity(index)];
-            Call::new("eth_getUncleByBlockHashAndIndex", params)
-        })
+        .map(|index| call("eth_getUncleByBlockHashAndIndex", json!([block.to_string(), quantity(index)])))
         .collect::<Vec<_>>();
     if calls.is_empty() {
         return Ok(Vec::new());
@@ -226,6 +221,10 @@ fn text_of(number: u64, answer: CallResult) -> Result<Box<RawValue>, FetchError>
     answer.map_err(|error| FetchError::Upstream { number, error })
 }
 
-fn quantity(number: u64) -> Value {
-    Value::from(format!("{number:#x}"))
+fn call(method: &'static str, params: Value) -> UpstreamCall {
+    UpstreamCall::new(method, params.to_string())
+}
+
+fn quantity(number: u64) -> String {
+    format!("{number:#x}")
 }

@@ -1,7 +1,7 @@
 //! The light client as a service: the core decides, this moves bytes, time and work.
 
+mod ask;
 mod checkpoint;
-mod convert;
 mod kept;
 pub mod propose;
 mod service;

@@ -12,7 +12,7 @@ use rootlight::light::{prove, SyncOptions, UpstreamCall};
 use rootlight::types::{SealedHeader, B256, U256};
 use serde::Deserialize;
 
-use super::convert::ask;
+use super::ask::ask;
 use super::{LightOptions, LightService};
 use crate::upstream::SharedUpstream;
 

@@ -11,18 +11,17 @@ use rootlight::consensus::Network;
 use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
 use rootlight::light::{Identity, SyncOptions, Unproven, MAX_AGE};
-use rootlight::rpc::{Session, Step};
+use rootlight::rpc::{Connection, Session, Step};
 use tokio::sync::{watch, Semaphore};
 use tracing::warn;
 
+use super::ask::{ask_each, Fetched};
 use super::checkpoint::Start;
-use super::convert::{ask_each, Fetched};
 use super::{
     shared::Shared,
     sync::{self, Log},
 };
 use crate::budget::{self, Held, NO_ROOM};
-use crate::envelope;
 use crate::runs::Runs;
 use crate::service::{Answer, Caller, Health, Peer, Service};
 use crate::store::StoreError;
@@ -77,7 +76,7 @@ impl Default for LightOptions {
 
 /// A light client that follows an upstream and answers from what it has verified.
 pub struct LightService {
-    client: Arc<Shared>,
+    shared: Arc<Shared>,
     upstreams: Vec<SharedUpstream>,
     options: LightOptions,
     /// Long runs of handlers.
@@ -89,8 +88,8 @@ pub struct LightService {
 
 /// What the next step of a session needs.
 enum Next {
-    /// A message, and whether its sender can be notified.
-    Start(Bytes, bool),
+    /// A message, and the connection that it comes from.
+    Start(Bytes, Arc<Connection>),
     /// A session that is not brief, and has not run yet.
     Begin(Box<Session>),
     Feed(Box<Session>, Fetched),
@@ -105,8 +104,8 @@ impl LightService {
         upstreams: Vec<SharedUpstream>,
         options: LightOptions,
     ) -> Self {
-        let client = Self::client(network, start.into(), &upstreams, &options);
-        Self::launch(client, upstreams, options)
+        let shared = Self::shared(network, start.into(), &upstreams, &options);
+        Self::launch(shared, upstreams, options)
     }
 
     /// Like [`Self::start`], but goes on from the verified headers kept in a folder, and keeps those to come. A start by
@@ -121,12 +120,12 @@ impl LightService {
         options: LightOptions,
         folder: &Path,
     ) -> Result<Self, StoreError> {
-        let mut client = Self::client(network, start.into(), &upstreams, &options);
-        client.keep_in(folder)?;
-        Ok(Self::launch(client, upstreams, options))
+        let mut shared = Self::shared(network, start.into(), &upstreams, &options);
+        shared.keep_in(folder)?;
+        Ok(Self::launch(shared, upstreams, options))
     }
 
-    fn client(
+    fn shared(
         network: Network,
         start: Start,
         upstreams: &[SharedUpstream],
@@ -143,26 +142,26 @@ impl LightService {
         Shared::new(network, start, identity, options.sync, secret())
     }
 
-    fn launch(client: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
-        let client = Arc::new(client);
+    fn launch(shared: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
+        let shared = Arc::new(shared);
         let log = Arc::new(Mutex::new(Log::new(upstreams.len())));
         let mut syncing: Vec<_> = upstreams
             .iter()
             .enumerate()
             .map(|(index, upstream)| {
-                tokio::spawn(sync::run(client.clone(), index, upstream.clone(), log.clone()))
+                tokio::spawn(sync::run(shared.clone(), index, upstream.clone(), log.clone()))
             })
             .collect();
-        syncing.push(tokio::spawn(sync::prove_kept(client.clone())));
+        syncing.push(tokio::spawn(sync::prove_kept(shared.clone())));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
-        Self { client, upstreams, options, runs: Runs::for_this_machine(), brief, syncing }
+        Self { shared, upstreams, options, runs: Runs::for_this_machine(), brief, syncing }
     }
 
     /// Whether the head has been reached at least once.
     #[must_use]
     pub fn is_synced(&self) -> bool {
-        self.client.sync().is_synced()
+        self.shared.client.sync().is_synced()
     }
 
     /// Waits until the head is verified or a fault is known, but no longer than `limit`.
@@ -183,7 +182,7 @@ impl LightService {
     /// # Errors
     /// Why no head is reached, in words.
     pub fn canonical(&self, number: u64) -> Result<(u64, Option<B256>), String> {
-        let sync = self.client.sync();
+        let sync = self.shared.client.sync();
         match (sync.chain().filter(|_| sync.is_synced()), sync.fault()) {
             (Some(chain), _) => Ok((chain.head().number, chain.view().hash_at(number))),
             (None, Some(fault)) => Err(fault.to_string()),
@@ -192,12 +191,12 @@ impl LightService {
     }
 
     fn faulty(&self) -> bool {
-        self.client.sync().fault().is_some()
+        self.shared.client.sync().fault().is_some()
     }
 
     async fn converse(&self, message: &Bytes, caller: &Caller) -> Answer {
-        let error = |code, text| Answer::served(Some(envelope::error_for(message, code, text)));
-        let mut next = Next::Start(message.clone(), caller.notified);
+        let error = |code, text| Answer::failed(message, code, text);
+        let mut next = Next::Start(message.clone(), caller.connection.clone());
         let mut held = Held::default();
         loop {
             let Some((session, step)) = self.run(next, caller.peer).await else {
@@ -213,15 +212,12 @@ impl LightService {
                     next = Next::Feed(session, ask_each(&self.upstreams, questions).await);
                 }
                 Some(Step::Done(reply)) => {
-                    self.client.close(*session);
-                    let Some(reply) = reply else { return Answer::served(None) };
-                    if !hold(&mut held, reply.body.len()).await {
+                    self.shared.close(*session);
+                    let bytes = reply.as_ref().map_or(0, |reply| reply.body.len());
+                    if !hold(&mut held, bytes).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
-                    let body = reply.body.into_bytes();
-                    let answer =
-                        if reply.unusable { Answer::unusable(body) } else { Answer::served(Some(body)) };
-                    return answer.holding(held);
+                    return Answer { reply, held };
                 }
             }
         }
@@ -232,8 +228,8 @@ impl LightService {
         match tokio::time::timeout(self.options.message_timeout, self.converse(&message, caller)).await {
             Ok(answer) => answer,
             Err(_) => {
-                let text = "Execution has got timeout out.";
-                Answer::served(Some(envelope::error_for(&message, TIMED_OUT, text)))
+                // The reference's own words.
+                Answer::failed(&message, TIMED_OUT, "Execution has got timeout out.")
             }
         }
     }
@@ -249,12 +245,12 @@ impl LightService {
         // The semaphore is never closed.
         let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
         let place = if brief { None } else { Some(self.runs.enter(peer).await) };
-        let (client, limit) = (self.client.clone(), self.options.run_timeout);
+        let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
         let work = tokio::task::spawn_blocking(move || {
             let _turn = (permit, place);
             let mut session = match next {
-                Next::Start(message, notified) => {
-                    let session = Box::new(client.open(&message, notified, sync::now()));
+                Next::Start(message, connection) => {
+                    let session = Box::new(shared.client.open_from(connection, &message, sync::now()));
                     if !session.is_brief() {
                         return (session, None);
                     }
@@ -263,13 +259,13 @@ impl LightService {
                 Next::Begin(session) => session,
                 Next::Feed(mut session, fetched) => {
                     let Fetched { answers, held } = fetched;
-                    client.feed(&mut session, answers);
+                    shared.client.feed(&mut session, answers);
                     drop(held);
                     session
                 }
             };
             let started = Instant::now();
-            let step = client.step(&mut session, peer.asker(), &|| started.elapsed() > limit);
+            let step = shared.client.step(&mut session, &|| started.elapsed() > limit);
             (session, Some(step))
         });
         work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()
@@ -298,12 +294,24 @@ impl Service for LightService {
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.client.changes())
+        Some(self.shared.changes())
+    }
+
+    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            caller.connection.close();
+            let (shared, connection) = (self.shared.clone(), caller.connection.clone());
+            // The filters may be held by a run.
+            let ended = tokio::task::spawn_blocking(move || shared.client.disconnect(&connection));
+            if ended.await.is_err() {
+                warn!("the subscriptions of a closed connection were not ended");
+            }
+        })
     }
 
     fn health(&self) -> Health {
         // As a question that came now would find it.
-        let pin = self.client.pin(sync::now());
+        let pin = self.shared.client.pin(sync::now());
         let block_number = pin.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pin).err();
         let stopped = pin.fault().map(|fault| format!("synchronization stopped at {fault}"));

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
-use super::convert::{ask, Fetched};
+use super::ask::{ask, Fetched};
 use super::shared::Shared;
 use crate::progress::{progress_bar, WORTH_A_BAR};
 use crate::upstream::SharedUpstream;
@@ -26,28 +26,28 @@ const PROVE_PAUSE: Duration = Duration::from_millis(1);
 const HINT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows one upstream for as long as the service lives.
-pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
+pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
     loop {
-        let questions = client.sent_questions(&mut outbox, now());
+        let questions = shared.client.sent_questions(&mut outbox, now());
         if !questions.is_empty() {
             let again = outbox.reminders(ask(&upstream, questions).await.answers);
             ask(&upstream, again).await;
         }
-        match client.sync_next(index, now()) {
+        match shared.client.sync_next(index, now()) {
             SyncStep::Fetch(calls) => {
                 let Fetched { answers, held } = ask(&upstream, calls).await;
-                let shared = client.clone();
+                let client = shared.clone();
                 // Verifying a window of headers takes milliseconds of hashing; not on the I/O threads.
                 let fed = tokio::task::spawn_blocking(move || {
-                    shared.sync_feed(index, answers, now());
+                    client.sync_feed(index, answers, now());
                     drop(held);
                 });
                 if fed.await.is_err() {
                     warn!("verification of headers was interrupted");
                     tokio::time::sleep(LONGEST_SLEEP).await;
                 }
-                log.lock().unwrap_or_else(PoisonError::into_inner).report(&client, index, upstream.name());
+                log.lock().unwrap_or_else(PoisonError::into_inner).report(&shared, index, upstream.name());
             }
             SyncStep::Wait(millis) => {
                 let pause = tokio::time::sleep(Duration::from_millis(millis.max(1)).min(LONGEST_SLEEP));
@@ -58,7 +58,7 @@ pub(super) async fn run(client: Arc<Shared>, index: usize, upstream: SharedUpstr
                 tokio::select! {
                     () = pause => {}
                     () = heads.notified() => {
-                        client.sync_hint(index);
+                        shared.client.sync_hint(index);
                         tokio::time::sleep(HINT_PAUSE).await;
                     }
                 }
@@ -110,8 +110,8 @@ impl Log {
         }
     }
 
-    fn report(&mut self, client: &Shared, index: usize, name: &str) {
-        let sync = client.sync();
+    fn report(&mut self, shared: &Shared, index: usize, name: &str) {
+        let sync = shared.client.sync();
         let state = sync.upstreams().into_iter().nth(index);
         if let (Some(state), Some(last)) = (state, self.faults.get_mut(index)) {
             let fault = state.resting.map(|(_, fault)| fault);

@@ -85,7 +85,7 @@ fn request(method: &str, params: Value) -> Value {
 
 async fn send(service: &LocalService, message: Value) -> Value {
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_slice(&answer.body.unwrap()).unwrap()
+    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 async fn get(service: &LocalService, method: &str, params: Value) -> Value {

@@ -1,10 +1,7 @@
 //! Log lines for the user: blocks, failed transactions, failed calls.
 
 use rootlight::dev::DevEvent;
-use serde::Deserialize;
-
-/// The largest message, in bytes, that is examined for a failed call.
-const MAX_LOOKED_AT: usize = 16 * 1024;
+use rootlight::rpc::Reply;
 
 /// The log line for an event of a development chain.
 pub(super) fn event(event: &DevEvent) -> String {
@@ -31,46 +28,30 @@ pub(super) fn event(event: &DevEvent) -> String {
     }
 }
 
-#[derive(Deserialize)]
-struct Request {
-    method: String,
-}
-
-#[derive(Deserialize)]
-struct Refused {
-    error: Failure,
-}
-
-#[derive(Deserialize)]
-struct Failure {
-    message: String,
-}
-
 /// The methods whose failures are logged: those that execute code.
 const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransaction", "eth_sendRawTransaction"];
 
 /// The log line for a single call that failed; `None` for other messages and methods.
-pub(super) fn failed_call(message: &[u8], reply: &str) -> Option<String> {
-    if message.len() > MAX_LOOKED_AT || !reply.contains("\"error\":{") {
-        return None;
-    }
-    let request: Request = serde_json::from_slice(message).ok()?;
-    let refused: Refused = serde_json::from_str(reply).ok()?;
-    let executes = EXECUTING.contains(&request.method.as_str());
-    executes.then(|| format!("{}: {}", request.method, refused.error.message))
+pub(super) fn failed_call(reply: &Reply) -> Option<String> {
+    let (method, error) = reply.failed.as_ref()?;
+    EXECUTING.contains(method).then(|| format!("{method}: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use rootlight::rpc::RpcError;
+
     use super::*;
 
     #[test]
     fn failed_calls_give_a_log_line() {
-        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[]}"#;
-        let refused = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32015,"message":"VM Exception"}}"#;
-        assert_eq!(failed_call(message, refused).as_deref(), Some("eth_call: VM Exception"));
-        assert_eq!(failed_call(message, r#"{"jsonrpc":"2.0","id":1,"result":"0x"}"#), None);
-        let other = br#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":[]}"#;
-        assert_eq!(failed_call(other, refused), None);
+        let reply = |method, error: Option<RpcError>| Reply {
+            failed: error.map(|error| (method, error)),
+            ..Reply::default()
+        };
+        let line = failed_call(&reply("eth_call", Some(RpcError::ParameterCount)));
+        assert_eq!(line.as_deref(), Some("eth_call: method parameters invalid"));
+        assert_eq!(failed_call(&reply("eth_call", None)), None);
+        assert_eq!(failed_call(&reply("eth_getBalance", Some(RpcError::ParameterCount))), None);
     }
 }

@@ -16,7 +16,6 @@ use tracing::{error, info, warn};
 use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
 use crate::budget::{self, Held, NO_ROOM};
-use crate::envelope;
 use crate::runs::Runs;
 use crate::service::{Answer, Caller, Health, Peer, Service};
 use crate::store::{Persist, StoreError};
@@ -102,8 +101,6 @@ pub struct LocalService {
     /// The chain as it was after the last change.
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     dispatcher: Arc<Dispatcher>,
-    /// The dispatcher for callers that can receive notifications.
-    notifying: Arc<Dispatcher>,
     /// Counts the changes of which subscribers may be notified.
     changes: Arc<watch::Sender<u64>>,
     options: LocalOptions,
@@ -146,7 +143,6 @@ impl LocalService {
         let client = LocalClient::new(node);
         Self {
             dispatcher: client.dispatcher(),
-            notifying: Arc::new(Dispatcher::with_notifications()),
             changes: Arc::new(watch::Sender::new(0)),
             snapshot: Arc::new(RwLock::new(client.snapshot())),
             writer: Arc::new(Mutex::new(Writer { client, persist })),
@@ -188,7 +184,6 @@ impl LocalService {
     /// connections.
     async fn run(&self, peer: Peer, message: LocalMessage) -> Result<(Option<Reply>, Held), Unanswered> {
         let job = Job {
-            asker: peer.asker(),
             message,
             writer: self.writer.clone(),
             snapshot: self.snapshot.clone(),
@@ -221,20 +216,14 @@ impl LocalService {
     }
 
     async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> Answer {
-        let dispatcher = if caller.notified { &self.notifying } else { &self.dispatcher };
-        let mut open = LocalMessage::new(dispatcher.clone(), &message);
-        if let Some(origin) = &caller.foreign_page {
-            open = open.from_foreign_page(origin);
-        }
-        let error = |code, text: &str| Answer::served(Some(envelope::error_for(&message, code, text)));
+        let open = LocalMessage::new(&self.dispatcher, caller.connection.clone(), &message);
+        let error = |code, text: &str| Answer::failed(&message, code, text);
         match self.run(caller.peer, open).await {
-            Ok((None, _)) => Answer::served(None),
-            Ok((Some(reply), _)) if reply.unusable => Answer::unusable(reply.body.into_bytes()),
-            Ok((Some(reply), held)) => {
-                if let Some(failure) = report::failed_call(&message, &reply.body) {
+            Ok((reply, held)) => {
+                if let Some(failure) = reply.as_ref().and_then(report::failed_call) {
                     info!("{failure}");
                 }
-                Answer::served(Some(reply.body.into_bytes())).holding(held)
+                Answer { reply, held }
             }
             Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM),
             Err(Unanswered::NotKept(failure)) => {
@@ -261,8 +250,6 @@ enum Unanswered {
 
 /// A message with everything needed to answer it.
 struct Job {
-    /// The asker that owns the filters which the message installs.
-    asker: u64,
     message: LocalMessage,
     writer: Arc<Mutex<Writer>>,
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
@@ -306,13 +293,12 @@ impl Job {
     }
 
     fn write(self, writer: &mut Writer) -> Result<Option<Reply>, StoreError> {
-        let Self { asker, message, snapshot, entropy, changes, state, options, .. } = self;
+        let Self { message, snapshot, entropy, changes, state, options, .. } = self;
         let changes_chain = message.changes_chain();
         // The time limit does not include waiting for other writers.
         let (started, limit) = (Instant::now(), options.run_timeout);
         let interrupt = || started.elapsed() > limit || state.stopping.load(Ordering::Relaxed);
         let reply = writer.change(&state, options.blocks(), |client| {
-            client.node().filters().ask_as(asker);
             client.answer(message, moment(&entropy), &interrupt)
         })?;
         publish(&snapshot, &writer.client);
@@ -394,6 +380,21 @@ pub fn moment(entropy: &Entropy) -> Moment {
 impl Service for LocalService {
     fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
         Box::pin(self.answer_in_turn(caller, message))
+    }
+
+    fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            caller.connection.close();
+            let place = self.writes.enter(caller.peer).await;
+            let (writer, connection) = (self.writer.clone(), caller.connection.clone());
+            let ended = tokio::task::spawn_blocking(move || {
+                let _place = place;
+                lock(&writer).client.disconnect(&connection);
+            });
+            if ended.await.is_err() {
+                warn!("the subscriptions of a closed connection were not ended");
+            }
+        })
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
+use rootlight::light::UpstreamCall;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{json, Value};
 
-use crate::upstream::{Call, CallResult, Upstream, UpstreamError};
+use crate::upstream::{CallResult, Upstream, UpstreamError};
 use writer::Files;
 pub use writer::RecordError;
 
@@ -92,15 +93,14 @@ struct Recorder<'a> {
     upstream: &'a dyn Upstream,
     files: Files,
     /// Methods the upstream does not have; said once, then left out.
-    missing: BTreeSet<String>,
+    missing: BTreeSet<&'static str>,
     answers: u64,
     progress: &'a (dyn Fn(&str) + Sync),
 }
 
 impl Recorder<'_> {
     async fn last_block(&self, plan: &Plan) -> Result<u64, RecordError> {
-        let call = Call::new("eth_blockNumber", Vec::new());
-        let answer = self.upstream.request(vec![call]).await.into_iter().next();
+        let answer = self.upstream.request(vec![call("eth_blockNumber", json!([]))]).await.into_iter().next();
         let head = match answer {
             Some(Ok(result)) => {
                 serde_json::from_str::<String>(result.get()).ok().and_then(|text| quantity(&text))
@@ -119,14 +119,13 @@ impl Recorder<'_> {
     /// Questions about the chain as a whole.
     async fn info(&mut self) -> Result<(), RecordError> {
         let calls =
-            ["eth_chainId", "net_version", "web3_clientVersion"].map(|method| Call::new(method, Vec::new()));
+            ["eth_chainId", "net_version", "web3_clientVersion"].map(|method| call(method, json!([])));
         self.ask("info", calls.to_vec()).await.map(|_| ())
     }
 
     async fn blocks(&mut self, first: u64, last: u64, plan: &Plan) -> Result<(), RecordError> {
         let number = |number: u64| Value::from(format!("{number:#x}"));
-        let calls =
-            (first..=last).map(|n| Call::new("eth_getBlockByNumber", vec![number(n), true.into()])).collect();
+        let calls = (first..=last).map(|n| call("eth_getBlockByNumber", json!([number(n), true]))).collect();
         let mut blocks = Vec::new();
         for (answer, n) in self.ask("blocks", calls).await?.into_iter().zip(first..) {
             let text = answer.map_err(|error| RecordError::Block { number: n, reason: error.to_string() })?;
@@ -135,16 +134,13 @@ impl Recorder<'_> {
             blocks.push(block);
         }
         let calls =
-            (first..=last).map(|n| Call::new("rsk_getRawBlockHeaderByNumber", vec![number(n)])).collect();
+            (first..=last).map(|n| call("rsk_getRawBlockHeaderByNumber", json!([number(n)]))).collect();
         self.ask("headers", calls).await?;
         let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_calls(n)).collect();
         self.ask("uncles", uncles).await?;
         let receipts = blocks.iter().flat_map(Block::receipt_calls).collect();
         self.ask("receipts", receipts).await?;
-        let slots: Vec<Value> = plan.slots.iter().cloned().map(Value::from).collect();
-        let proof = |n: u64, account: &String| {
-            Call::new("eth_getProof", vec![account.clone().into(), slots.clone().into(), number(n)])
-        };
+        let proof = |n: u64, account: &String| call("eth_getProof", json!([account, plan.slots, number(n)]));
         let proofs = (first..=last).flat_map(|n| plan.accounts.iter().map(move |account| (n, account)));
         let proofs = proofs.map(|(n, account)| proof(n, account)).collect();
         self.ask("proofs", proofs).await.map(|_| ())
@@ -152,16 +148,20 @@ impl Recorder<'_> {
 
     /// Asks and writes what came. Connection failures end the recording, errors of single calls
     /// are part of it.
-    async fn ask(&mut self, file: &'static str, calls: Vec<Call>) -> Result<Vec<CallResult>, RecordError> {
-        let calls: Vec<Call> =
-            calls.into_iter().filter(|call| !self.missing.contains(&call.method)).collect();
+    async fn ask(
+        &mut self,
+        file: &'static str,
+        calls: Vec<UpstreamCall>,
+    ) -> Result<Vec<CallResult>, RecordError> {
+        let calls: Vec<UpstreamCall> =
+            calls.into_iter().filter(|call| !self.missing.contains(call.method)).collect();
         if calls.is_empty() {
             return Ok(Vec::new());
         }
         let answers = self.upstream.request(calls.clone()).await;
         for (call, answer) in calls.iter().zip(&answers) {
             match answer {
-                Err(UpstreamError::Rpc { code: -32601, .. }) => self.miss(&call.method),
+                Err(UpstreamError::Rpc { code: -32601, .. }) => self.miss(call.method),
                 // Cutting a piece out of a recording: what is not there stays out.
                 Err(UpstreamError::NotRecorded(_)) => {}
                 Err(error @ UpstreamError::Rpc { .. }) => self.write(file, call, Err(error))?,
@@ -172,8 +172,8 @@ impl Recorder<'_> {
         Ok(answers)
     }
 
-    fn miss(&mut self, method: &str) {
-        if self.missing.insert(method.to_owned()) {
+    fn miss(&mut self, method: &'static str) {
+        if self.missing.insert(method) {
             (self.progress)(&format!("{method} is not available from {}; left out", self.upstream.name()));
         }
     }
@@ -181,7 +181,7 @@ impl Recorder<'_> {
     fn write(
         &mut self,
         file: &'static str,
-        call: &Call,
+        call: &UpstreamCall,
         answer: Result<&serde_json::value::RawValue, &UpstreamError>,
     ) -> Result<(), RecordError> {
         self.answers = self.answers.saturating_add(1);
@@ -190,10 +190,9 @@ impl Recorder<'_> {
 }
 
 impl Block {
-    fn uncle_calls(&self, number: u64) -> Vec<Call> {
+    fn uncle_calls(&self, number: u64) -> Vec<UpstreamCall> {
         let indices = (0..self.uncles.len()).map(|index| Value::from(format!("{index:#x}")));
-        let by =
-            |method: &str, block: String, index: &Value| Call::new(method, vec![block.into(), index.clone()]);
+        let by = |method, block: String, index: &Value| call(method, json!([block, index]));
         indices
             .flat_map(|index| {
                 [
@@ -201,25 +200,25 @@ impl Block {
                     by("eth_getUncleByBlockHashAndIndex", self.hash.clone(), &index),
                 ]
             })
-            .chain(
-                self.uncles
-                    .iter()
-                    .map(|hash| Call::new("rsk_getRawBlockHeaderByHash", vec![hash.clone().into()])),
-            )
+            .chain(self.uncles.iter().map(|hash| call("rsk_getRawBlockHeaderByHash", json!([hash]))))
             .collect()
     }
 
-    fn receipt_calls(&self) -> Vec<Call> {
+    fn receipt_calls(&self) -> Vec<UpstreamCall> {
         let of = |tx: &Transaction| {
-            let hash = Value::from(tx.hash.clone());
+            let hash = &tx.hash;
             [
-                Call::new("eth_getTransactionReceipt", vec![hash.clone()]),
-                Call::new("rsk_getRawTransactionReceiptByHash", vec![hash.clone()]),
-                Call::new("rsk_getTransactionReceiptNodesByHash", vec![self.hash.clone().into(), hash]),
+                call("eth_getTransactionReceipt", json!([hash])),
+                call("rsk_getRawTransactionReceiptByHash", json!([hash])),
+                call("rsk_getTransactionReceiptNodesByHash", json!([self.hash, hash])),
             ]
         };
         self.transactions.iter().flat_map(of).collect()
     }
+}
+
+fn call(method: &'static str, params: Value) -> UpstreamCall {
+    UpstreamCall::new(method, params.to_string())
 }
 
 fn quantity(text: &str) -> Option<u64> {

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use flate2::write::GzEncoder;
 use flate2::Compression;
+use rootlight::light::UpstreamCall;
 use serde_json::value::RawValue;
 use serde_json::{json, Value};
 
-use crate::upstream::{Call, UpstreamError};
+use crate::upstream::UpstreamError;
 
 /// Why a recording could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -75,14 +76,20 @@ impl Files {
         &mut self,
         name: &'static str,
         id: u64,
-        call: &Call,
+        call: &UpstreamCall,
         answer: Result<&RawValue, &UpstreamError>,
     ) -> Result<(), RecordError> {
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": call.method, "params": call.params});
+        let request = call.to_request(id);
         let line = match answer {
             // The result goes through as it came, byte for byte.
-            Ok(result) => format!(r#"{{"request":{request},"response":{{"jsonrpc":"2.0","id":{id},"result":{}}}}}"#, result.get()),
-            Err(error) => json!({"request": request, "response": {"jsonrpc": "2.0", "id": id, "error": error_object(error)}}).to_string(),
+            Ok(result) => format!(
+                r#"{{"request":{request},"response":{{"jsonrpc":"2.0","id":{id},"result":{}}}}}"#,
+                result.get()
+            ),
+            Err(error) => format!(
+                r#"{{"request":{request},"response":{{"jsonrpc":"2.0","id":{id},"error":{}}}}}"#,
+                error_object(error)
+            ),
         };
         // A result may hold line breaks between its tokens; strings never hold raw ones.
         let line = line.replace(['\n', '\r'], " ");

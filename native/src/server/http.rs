@@ -7,14 +7,15 @@ use axum::extract::{FromRequestParts, Request, State, WebSocketUpgrade};
 use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Extension;
+use rootlight::rpc::envelope::write_error;
 use tracing::debug;
 
 use super::access::Sender;
 use super::body::{self, Unread};
-use super::listen::Shared;
 use super::places::Guest;
+use super::shared::Shared;
 use super::ws;
-use crate::service::{Caller, Outcome};
+use crate::service::Caller;
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
@@ -38,9 +39,9 @@ pub(crate) async fn handle(
     let cors = if origin { shared.access.allow_origin(request.headers()) } else { None };
     let foreign_page = match sender {
         Sender::Trusted => None,
-        Sender::Foreign(origin) => Some(origin),
+        Sender::Foreign(origin) => Some(origin.to_string()),
     };
-    let caller = Caller { peer: guest.peer, foreign_page, notified: false };
+    let caller = Caller::new(guest.peer, foreign_page);
     let mut response = route(&shared, &guest, caller, request).await;
     if let Some((origin, varies)) = cors {
         add_cors(&mut response, origin, varies);
@@ -70,14 +71,9 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
     };
     let answer = shared.service.answer_to(caller, body).await;
     drop(held);
-    let status = match answer.outcome {
-        Outcome::Served => StatusCode::OK,
-        Outcome::Unusable => StatusCode::BAD_REQUEST,
-    };
-    match answer.body {
-        Some(body) => json(status, Bytes::from_owner(guest.sending(body, answer.held))),
-        None => StatusCode::NO_CONTENT.into_response(),
-    }
+    let Some(reply) = answer.reply else { return StatusCode::NO_CONTENT.into_response() };
+    let status = if reply.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    json(status, Bytes::from_owner(guest.sending(reply.body.into_bytes(), answer.held)))
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {
@@ -167,7 +163,7 @@ fn not_allowed() -> Response {
 
 /// An HTTP error with a JSON-RPC error response as its body, so that clients that read bodies see the reason.
 fn error(status: StatusCode, code: i32, message: &str) -> Response {
-    json(status, crate::envelope::error(code, message))
+    json(status, write_error(&[], code, message))
 }
 
 fn json(status: StatusCode, body: impl Into<Body>) -> Response {

@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 
 use super::metered::Metered;
 use super::places::{Guest, Places, Ticket};
+use super::shared::{stopped, Shared};
 use super::{http, Access, Limits, Origins};
 use crate::service::{Peer, SharedService};
 
@@ -56,17 +57,6 @@ pub enum ServerError {
         /// The error of the operating system.
         source: io::Error,
     },
-}
-
-/// State that all connections share.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    pub(crate) service: SharedService,
-    pub(crate) access: Arc<Access>,
-    pub(crate) limits: Arc<Limits>,
-    pub(crate) websockets: Arc<Places>,
-    /// Becomes true when the server stops.
-    pub(crate) stop: watch::Receiver<bool>,
 }
 
 /// A server that has bound its ports and does not accept connections yet.
@@ -238,9 +228,4 @@ fn exposed(address: SocketAddr) -> String {
 
 fn is_loopback(ip: IpAddr) -> bool {
     ip.to_canonical().is_loopback()
-}
-
-/// Completes when the server stops.
-pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stopped| *stopped).await;
 }

@@ -7,6 +7,7 @@ mod limits;
 mod listen;
 mod metered;
 mod places;
+mod shared;
 mod subscriptions;
 mod ws;
 

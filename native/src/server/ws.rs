@@ -6,16 +6,16 @@ use std::time::Duration;
 use axum::extract::ws::{close_code, CloseFrame, Message, WebSocket};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
+use rootlight::rpc::Reply;
 use tokio::sync::{mpsc, Semaphore};
 use tokio::time::{timeout, Instant};
 use tracing::debug;
 use tungstenite::error::CapacityError;
 
-use super::listen::{stopped, Shared};
 use super::places::{Guest, Unsent};
+use super::shared::{stopped, Shared};
 use super::subscriptions::Subscriptions;
-use crate::budget::Held;
-use crate::service::Caller;
+use crate::service::{Answer, Caller};
 
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
@@ -39,7 +39,7 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, ca
     let mut stop = shared.stop.clone();
     let mut sink = Writer { sink };
     let subscriptions =
-        Subscriptions::new(shared.service.clone(), shared.limits.clone(), guest.clone(), caller);
+        Subscriptions::new(shared.service.clone(), shared.limits.clone(), guest.clone(), &caller);
     let limits = &shared.limits;
     let end = tokio::select! {
         end = read(stream, &shared, &guest, &subscriptions, answers.clone()) => end,
@@ -61,25 +61,13 @@ pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, ca
     subscriptions.end().await;
 }
 
-/// A text to be sent to the client; its bytes are counted until it is sent.
-pub(super) struct Outgoing {
-    text: Unsent,
-}
-
-impl Outgoing {
-    /// Makes a message of an answer or notification.
-    pub(super) fn new(guest: &Arc<Guest>, text: Vec<u8>, held: Held) -> Self {
-        Self { text: guest.sending(text, held) }
-    }
-}
-
 struct Writer {
     sink: SplitSink<WebSocket, Message>,
 }
 
 impl Writer {
     /// Sends answers and pings until sending fails.
-    async fn write(&mut self, mut queue: mpsc::Receiver<Outgoing>, ping_interval: Duration) -> End {
+    async fn write(&mut self, mut queue: mpsc::Receiver<Unsent>, ping_interval: Duration) -> End {
         let mut pings = tokio::time::interval_at(Instant::now() + ping_interval, ping_interval);
         loop {
             let message = tokio::select! {
@@ -102,8 +90,8 @@ impl Writer {
     }
 
     /// Sends a text. [`Guest::stalled`] limits the time.
-    async fn send(&mut self, mut outgoing: Outgoing) -> bool {
-        let (text, _sending) = outgoing.text.take();
+    async fn send(&mut self, mut outgoing: Unsent) -> bool {
+        let (text, _sending) = outgoing.take();
         let text = String::from_utf8(text)
             .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned());
         self.sink.send(Message::Text(text.into())).await.is_ok()
@@ -116,7 +104,7 @@ async fn read(
     shared: &Shared,
     guest: &Arc<Guest>,
     subscriptions: &Arc<Subscriptions>,
-    answers: mpsc::Sender<Outgoing>,
+    answers: mpsc::Sender<Unsent>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
     let mut tasks = tokio::task::JoinSet::new();
@@ -142,13 +130,13 @@ async fn read(
         let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
         let (guest, held, work) = (guest.clone(), guest.message(), guest.work());
         tasks.spawn(async move {
-            let (answer, made) = subscriptions.answer(bytes).await;
+            let Answer { reply, held: budget } = subscriptions.answer(bytes).await;
             drop(held);
-            if let Some(text) = answer.body {
-                let _ = answers.send(Outgoing::new(&guest, text, answer.held)).await;
+            if let Some(Reply { body, subscribed, .. }) = reply {
+                let _ = answers.send(guest.sending(body.into_bytes(), budget)).await;
+                subscriptions.begin(subscribed);
             }
             drop(work);
-            subscriptions.begin(made);
             drop(slot);
         });
     }

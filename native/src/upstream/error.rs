@@ -1,6 +1,17 @@
 //! Why an upstream gave no result.
 
+use rootlight::light::CallFailure;
 use serde_json::Value;
+
+/// A URL that no upstream can be reached under.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("upstream {name}: {reason}")]
+pub struct UrlError {
+    /// Host of the upstream.
+    pub name: String,
+    /// What is wrong with the URL.
+    pub reason: String,
+}
 
 /// Failure of one call to an upstream.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -58,6 +69,32 @@ impl UpstreamError {
             }
         }
         self
+    }
+}
+
+impl From<CallFailure> for UpstreamError {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Rpc { code, message } => Self::Rpc { code, message, data: None },
+            CallFailure::NotRecorded => Self::NotRecorded(String::new()),
+            CallFailure::Malformed(reason) => Self::Malformed(reason.into()),
+            other => Self::Transport(other.to_string()),
+        }
+    }
+}
+
+impl From<UpstreamError> for CallFailure {
+    fn from(error: UpstreamError) -> Self {
+        match error {
+            UpstreamError::Rpc { code, message, .. } => Self::Rpc { code, message },
+            UpstreamError::NotRecorded(_) => Self::NotRecorded,
+            UpstreamError::Busy { seconds, .. } => Self::Busy { seconds: Some(seconds) },
+            // The upstream is not to blame. It is asked again soon.
+            UpstreamError::NoRoom => Self::Busy { seconds: Some(1) },
+            UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
+            UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
+            other => Self::Transport(other.to_string()),
+        }
     }
 }
 

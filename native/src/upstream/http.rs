@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use reqwest::header::{HeaderMap, CONTENT_TYPE, RETRY_AFTER};
+use rootlight::light::{encode_batch, UpstreamCall};
 use tracing::debug;
 
 use crate::budget::{self, Held};
 
-use super::batch::{ask_all, decode, encode, Decoded, Exchange};
+use super::batch::{ask_all, decode, Decoded, Exchange};
 use super::error::Secrets;
-use super::{Call, CallResult, OpenError, Upstream, UpstreamError};
+use super::{CallResult, Upstream, UpstreamError, UrlError};
 
 /// Ids of the calls of a message count from here.
 const FIRST_ID: u64 = 1;
@@ -92,10 +93,13 @@ struct Failure {
 
 impl HttpUpstream {
     /// Prepares a client; nothing is sent yet.
-    pub fn new(url: &str, config: HttpConfig) -> Result<Self, OpenError> {
+    ///
+    /// # Errors
+    /// The text is no URL, or the client cannot be made.
+    pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
         // One process-wide choice; a second call finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let failed = |reason: String| OpenError::Http { name: redact(url), reason };
+        let failed = |reason: String| UrlError { name: redact(url), reason };
         let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
         let client = reqwest::Client::builder()
             .timeout(config.timeout)
@@ -111,8 +115,8 @@ impl HttpUpstream {
     }
 
     /// Sends one message until it is answered or the tries are used up.
-    async fn attempt(&self, calls: &[Call]) -> Result<(Decoded, Held), UpstreamError> {
-        let body = encode(calls, FIRST_ID);
+    async fn attempt(&self, calls: &[UpstreamCall]) -> Result<(Decoded, Held), UpstreamError> {
+        let body = encode_batch(calls, FIRST_ID);
         let mut pause = self.config.pause;
         let mut attempt = 1;
         loop {
@@ -131,7 +135,7 @@ impl HttpUpstream {
         }
     }
 
-    async fn once(&self, body: Vec<u8>, count: usize) -> Result<(Decoded, Held), Failure> {
+    async fn once(&self, body: String, count: usize) -> Result<(Decoded, Held), Failure> {
         let sent =
             self.client.post(self.url.clone()).header(CONTENT_TYPE, "application/json").body(body).send();
         let response = sent.await.map_err(|failure| self.transport(failure))?;
@@ -206,7 +210,10 @@ impl Failure {
 }
 
 impl Exchange for HttpUpstream {
-    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
+    fn send<'a>(
+        &'a self,
+        calls: &'a [UpstreamCall],
+    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
         Box::pin(self.attempt(calls))
     }
 
@@ -228,11 +235,11 @@ impl Exchange for HttpUpstream {
 }
 
 impl Upstream for HttpUpstream {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move { ask_all(self, calls, false).await.0 })
     }
 
-    fn request_held(&self, calls: Vec<Call>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
+    fn request_held(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
         Box::pin(ask_all(self, calls, true))
     }
 

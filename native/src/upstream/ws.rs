@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use rootlight::light::{encode_batch, UpstreamCall};
 use tokio::sync::{mpsc, oneshot, Notify, OnceCell};
 
-use super::batch::{ask_all, encode, Decoded, Exchange};
+use super::batch::{ask_all, Decoded, Exchange};
 use super::error::Secrets;
 use super::http::redact;
-use super::ws_link::Link;
-use super::{Call, CallResult, HttpConfig, OpenError, Upstream, UpstreamError};
+use super::ws_link::{Link, Order};
+use super::{CallResult, HttpConfig, Upstream, UpstreamError, UrlError};
 use crate::budget::Held;
 
 /// Messages that wait for the connection's task.
@@ -32,30 +33,18 @@ pub struct WsUpstream {
     orders: OnceCell<mpsc::Sender<Order>>,
 }
 
-/// A message to be answered.
-pub(super) struct Order {
-    /// Ids count from here.
-    pub(super) first: u64,
-    /// Calls in it.
-    pub(super) count: usize,
-    /// JSON text.
-    pub(super) body: String,
-    /// Where the answer goes.
-    pub(super) answer: oneshot::Sender<Result<(Decoded, Held), UpstreamError>>,
-}
-
 impl WsUpstream {
     /// Prepares a client with the limits of an HTTP one; nothing is sent yet.
     ///
     /// # Errors
     /// The text is no URL.
-    pub fn new(url: &str, config: HttpConfig) -> Result<Self, OpenError> {
+    pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
         // One process-wide choice; a second call finds it made.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed: Result<reqwest::Url, _> = url.parse();
         let name = redact(url);
         if !parsed.is_ok_and(|url| url.has_host()) {
-            return Err(OpenError::Http { name, reason: "not a URL".into() });
+            return Err(UrlError { name, reason: "not a URL".into() });
         }
         Ok(Self {
             url: url.to_owned(),
@@ -83,11 +72,14 @@ impl WsUpstream {
 }
 
 impl Exchange for WsUpstream {
-    fn send<'a>(&'a self, calls: &'a [Call]) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
+    fn send<'a>(
+        &'a self,
+        calls: &'a [UpstreamCall],
+    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
         Box::pin(async move {
             let gone = || UpstreamError::Transport("the connection's task has ended".into());
             let first = self.next.fetch_add(calls.len() as u64, Ordering::Relaxed);
-            let body = String::from_utf8(encode(calls, first)).unwrap_or_default();
+            let body = encode_batch(calls, first);
             let (answer, answered) = oneshot::channel();
             let order = Order { first, count: calls.len(), body, answer };
             self.orders().await.send(order).await.map_err(|_| gone())?;
@@ -113,11 +105,11 @@ impl Exchange for WsUpstream {
 }
 
 impl Upstream for WsUpstream {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move { ask_all(self, calls, false).await.0 })
     }
 
-    fn request_held(&self, calls: Vec<Call>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
+    fn request_held(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
         Box::pin(ask_all(self, calls, true))
     }
 

@@ -4,23 +4,20 @@ use std::sync::Arc;
 
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
-use rootlight::types::json::for_each_member;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use rootlight::light::{subject, Subject};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, Notify};
+use tokio::sync::{mpsc, oneshot, Notify};
 use tokio::time::{sleep_until, timeout, Instant};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{connect_async_with_config, MaybeTlsStream, WebSocketStream};
 use tracing::debug;
 
-use super::batch::decode;
+use super::batch::{decode, Decoded};
 use super::error::Secrets;
 use super::http::COPIES;
-use super::ws::Order;
 use super::{HttpConfig, UpstreamError};
-use crate::budget;
+use crate::budget::{self, Held};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -29,6 +26,18 @@ const SUBSCRIPTION: u64 = 0;
 
 /// Asks to be told of new blocks. An upstream that does not know the method answers an error, which nobody reads.
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
+
+/// A message to be answered.
+pub(super) struct Order {
+    /// Ids count from here.
+    pub(super) first: u64,
+    /// Calls in it.
+    pub(super) count: usize,
+    /// JSON text.
+    pub(super) body: String,
+    /// Where the answer goes.
+    pub(super) answer: oneshot::Sender<Result<(Decoded, Held), UpstreamError>>,
+}
 
 /// A message under way.
 struct Waiting {
@@ -190,22 +199,22 @@ impl Link {
 
     /// Gives a message to whoever waits for it. What nobody waits for is dropped.
     fn take(&mut self, text: &str) {
-        let place = match about(text) {
-            About::Head => {
+        let place = match subject(text) {
+            Subject::Notification => {
                 // Only a hint to look: nothing in it is read.
                 self.heads.notify_one();
                 return;
             }
-            About::Call(id) => self.waiting.iter().position(|waiting| {
+            Subject::Call(SUBSCRIPTION) | Subject::Nothing => None,
+            Subject::Call(id) => self.waiting.iter().position(|waiting| {
                 let order = &waiting.order;
                 id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
             }),
             // A refusal that names no call: of the oldest batch, or of whatever is oldest.
-            About::Unknown => {
+            Subject::Unknown => {
                 let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
                 batch.or((!self.waiting.is_empty()).then_some(0))
             }
-            About::Other => None,
         };
         let Some(place) = place else { return };
         self.failures = 0;
@@ -242,54 +251,5 @@ async fn next(stream: &mut SplitStream<Socket>) -> Result<String, Option<tungste
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(Some(error)),
         }
-    }
-}
-
-/// What a message is about.
-enum About {
-    /// A new block.
-    Head,
-    /// The call with this id, or the batch it is in.
-    Call(u64),
-    /// It names no call.
-    Unknown,
-    /// Nothing that was asked.
-    Other,
-}
-
-fn about(text: &str) -> About {
-    #[derive(Deserialize)]
-    struct Envelope<'a> {
-        #[serde(borrow, default)]
-        id: Option<&'a RawValue>,
-        #[serde(borrow, default)]
-        method: Option<&'a RawValue>,
-    }
-    let read = |text: &str| -> Option<About> {
-        let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
-        if envelope.method.is_some() {
-            return Some(About::Head);
-        }
-        match envelope.id.map(|id| id.get().parse()) {
-            Some(Ok(SUBSCRIPTION)) => Some(About::Other),
-            Some(Ok(id)) => Some(About::Call(id)),
-            Some(Err(_)) | None => Some(About::Unknown),
-        }
-    };
-    if !text.trim_start().starts_with('[') {
-        return read(text).unwrap_or(About::Other);
-    }
-    let mut about = About::Unknown;
-    let whole = for_each_member(text, &mut |member| match read(member.get()) {
-        Some(call @ About::Call(_)) => {
-            about = call;
-            false
-        }
-        _ => true,
-    });
-    if whole.is_ok() {
-        about
-    } else {
-        About::Unknown
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::exec::GenesisBlock;
+use rootlight::light::UpstreamCall;
 use rootlight::local::LocalChain;
 use rootlight::types::{Block, BlockBody, B256};
 use rootlight_native::follow::{
@@ -15,9 +16,9 @@ use rootlight_native::follow::{
 };
 use rootlight_native::replay::Replay;
 use rootlight_native::store::{Persist, Store};
-use rootlight_native::upstream::{Call, CallResult, Upstream};
+use rootlight_native::upstream::{CallResult, Upstream};
 use serde_json::value::RawValue;
-use serde_json::Value;
+use serde_json::{json, Value};
 
 fn recording() -> Option<Replay> {
     let folder = common::shared("vectors/chain")?;
@@ -30,22 +31,23 @@ struct Complete(Replay);
 
 impl Complete {
     async fn block(&self, hash: &Value) -> Option<Value> {
-        let call = Call::new("eth_getBlockByHash", vec![hash.clone(), true.into()]);
+        let call = UpstreamCall::new("eth_getBlockByHash", json!([hash, true]).to_string());
         let answer = self.0.request(vec![call]).await.remove(0).ok()?;
         serde_json::from_str(answer.get()).ok()
     }
 }
 
 impl Upstream for Complete {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move {
             let mut answers = self.0.request(calls.clone()).await;
             for (call, answer) in calls.iter().zip(&mut answers) {
                 if answer.is_ok() || call.method != "eth_getUncleByBlockHashAndIndex" {
                     continue;
                 }
-                let Some(block) = self.block(&call.params[0]).await else { continue };
-                let index = usize::from(call.params[1] == "0x1");
+                let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+                let Some(block) = self.block(&params[0]).await else { continue };
+                let index = usize::from(params[1] == "0x1");
                 if let Some(uncle) = self.block(&block["uncles"][index]).await {
                     *answer = Ok(RawValue::from_string(uncle.to_string()).unwrap());
                 }

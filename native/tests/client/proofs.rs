@@ -9,12 +9,12 @@ use alloy_primitives::{hex, Address, B256};
 use rootlight::state::keys::{account_key, slot_key};
 use rootlight::trie::verify_proof;
 use rootlight_native::replay::Replay;
-use rootlight_native::upstream::{Call, UpstreamError};
+use rootlight_native::upstream::UpstreamError;
 use serde_json::{json, Value};
 
 fn ask(replay: &Replay, method: &str, params: Value) -> Result<Value, UpstreamError> {
     let params = params.as_array().unwrap().clone();
-    replay.answer(&Call::new(method, params)).map(|raw| serde_json::from_str(raw.get()).unwrap())
+    replay.answer(method, &params).map(|raw| serde_json::from_str(raw.get()).unwrap())
 }
 
 fn nodes(list: &Value) -> Vec<Vec<u8>> {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
+use rootlight::light::UpstreamCall;
 use rootlight_native::light::propose::{propose, ProposeError, ProposeOptions};
 use rootlight_native::replay::Replay;
-use rootlight_native::upstream::{Call, CallResult, SharedUpstream, Upstream};
+use rootlight_native::upstream::{CallResult, SharedUpstream, Upstream};
 use serde_json::value::RawValue;
 
 /// The recording that is built in: blocks 0 to 75 of a development network.
@@ -36,7 +37,7 @@ impl Upstream for Changed {
         self.name
     }
 
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move {
             let answers = self.true_one.request(calls).await;
             let change = |answer: Box<RawValue>| {

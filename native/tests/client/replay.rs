@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use rootlight_native::replay::{Replay, ReplayError};
-use rootlight_native::upstream::{self, Call, OpenError, UpstreamError};
+use rootlight_native::upstream::{self, OpenError, UpstreamError};
 use serde_json::{json, Value};
 
 fn write(folder: &Path, name: &str, lines: &[Value]) {
@@ -20,7 +20,7 @@ fn exchange(method: &str, params: Value, result: Value) -> Value {
 
 fn ask(replay: &Replay, method: &str, params: Value) -> Result<Value, UpstreamError> {
     let params = params.as_array().unwrap().clone();
-    replay.answer(&Call::new(method, params)).map(|raw| serde_json::from_str(raw.get()).unwrap())
+    replay.answer(method, &params).map(|raw| serde_json::from_str(raw.get()).unwrap())
 }
 
 fn block(number: u64, mark: u8) -> Value {
@@ -142,7 +142,7 @@ fn compressed_files_and_results_byte_for_byte() {
     file.write_all(text.as_bytes()).unwrap();
     std::fs::write(folder.path().join("a.jsonl.gz"), file.finish().unwrap()).unwrap();
     let replay = Replay::open(folder.path()).unwrap();
-    let answer = replay.answer(&Call::new("m", vec![])).unwrap();
+    let answer = replay.answer("m", &[]).unwrap();
     assert_eq!(answer.get(), "{\"x\" : 1.50,  \"x\":2}");
 }
 

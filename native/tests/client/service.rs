@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
-use rootlight::light::SyncOptions;
+use rootlight::light::{SyncOptions, UpstreamCall};
 use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
 use rootlight_native::replay::Replay;
-use rootlight_native::service::{Outcome, Service};
-use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
+use rootlight_native::service::Service;
+use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
 use serde_json::{json, Value};
 use tokio::sync::Notify;
 
@@ -24,7 +24,7 @@ struct Moody {
 }
 
 impl Upstream for Moody {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move {
             self.asked.fetch_add(calls.len(), Ordering::SeqCst);
             if self.hanging.load(Ordering::SeqCst) {
@@ -74,8 +74,8 @@ fn start(upstream: &Arc<Moody>, options: LightOptions) -> LightService {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    assert_eq!(answer.outcome, Outcome::Served);
-    let value: Value = serde_json::from_slice(&answer.body.unwrap()).unwrap();
+    assert!(answer.reply.as_ref().is_some_and(|reply| !reply.unusable));
+    let value: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
     assert_eq!(value["id"], "q");
     value
 }
@@ -173,10 +173,11 @@ async fn unusable_messages_and_notifications() {
     let upstream = moody();
     let service = start(&upstream, options());
     for message in ["", "{", "5", "\"x\"", "null", "{}x"] {
-        assert_eq!(service.answer(message.into()).await.outcome, Outcome::Unusable, "{message}");
+        let reply = service.answer(message.into()).await.reply;
+        assert!(reply.is_some_and(|reply| reply.unusable), "{message}");
     }
     let notification = r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#;
-    assert_eq!(service.answer(notification.into()).await.body, None);
+    assert_eq!(service.answer(notification.into()).await.body(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

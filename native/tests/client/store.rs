@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rootlight::consensus::{Candidate, Checkpoint, Network, WorkStart};
-use rootlight::light::{encode_headers, SyncOptions};
+use rootlight::light::{encode_headers, SyncOptions, UpstreamCall};
 use rootlight::types::HeaderForm;
 use rootlight_native::light::{LightOptions, LightService, Start, FILE, SET_ASIDE};
 use rootlight_native::service::{Answer, Caller, Service};
 use rootlight_native::store::StoreError;
-use rootlight_native::upstream::{self, Call, CallResult, Upstream};
+use rootlight_native::upstream::{self, CallResult, Upstream};
 use serde_json::value::RawValue;
 use serde_json::{json, Value};
 
@@ -49,7 +49,7 @@ struct Node {
     head: AtomicUsize,
     /// Grow by so many headers with each question for the height.
     growth: usize,
-    asked: Mutex<Vec<Call>>,
+    asked: Mutex<Vec<UpstreamCall>>,
 }
 
 impl Node {
@@ -92,16 +92,20 @@ impl Node {
             u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
         };
         let pairs: Vec<(u64, u64)> =
-            calls.map(|call| (number(&call.params[0]), number(&call.params[1]))).collect();
+            calls.map(params).map(|params| (number(&params[0]), number(&params[1]))).collect();
         (pairs.iter().map(|(_, count)| count).sum(), pairs.iter().map(|(first, _)| *first).min())
     }
 }
 
+fn params(call: &UpstreamCall) -> Vec<Value> {
+    serde_json::from_str(&call.params).unwrap()
+}
+
 impl Upstream for Node {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move {
             self.asked.lock().unwrap().extend(calls.iter().cloned());
-            let answer = |call: &Call| match self.answer(&call.method, &call.params) {
+            let answer = |call: &UpstreamCall| match self.answer(call.method, &params(call)) {
                 Ok(text) => Ok(RawValue::from_string(text).unwrap()),
                 Err(_) => Err(upstream::UpstreamError::Rpc {
                     code: -32601,
@@ -136,7 +140,7 @@ impl Service for Served {
                 Some(calls) => format!("[{}]", calls.iter().map(one).collect::<Vec<_>>().join(",")),
                 None => one(&message),
             };
-            Answer::served(Some(text.into_bytes()))
+            Answer::served(Some(text))
         })
     }
 }
@@ -155,7 +159,7 @@ fn resume(node: &Arc<Node>, folder: &Path) -> Result<LightService, StoreError> {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_slice(&answer.body.unwrap()).unwrap()
+    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// The head's number once it is reached, and its header.

@@ -8,7 +8,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Router;
-use rootlight_native::upstream::{Call, HttpConfig, HttpUpstream, Upstream, UpstreamError};
+use rootlight::light::UpstreamCall;
+use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 use serde_json::{json, Value};
 
 /// What the fake node does with one message.
@@ -86,8 +87,8 @@ async fn upstream(node: &Node, config: HttpConfig) -> HttpUpstream {
     HttpUpstream::new(&serve(node.clone()).await, config).unwrap()
 }
 
-fn calls(count: u64) -> Vec<Call> {
-    (0..count).map(|n| Call::new("m", vec![json!(n)])).collect()
+fn calls(count: u64) -> Vec<UpstreamCall> {
+    (0..count).map(|n| UpstreamCall::new("m", json!([n]).to_string())).collect()
 }
 
 async fn one(upstream: &HttpUpstream) -> Result<String, UpstreamError> {

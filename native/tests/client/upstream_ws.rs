@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
-use rootlight_native::upstream::{self, Call, HttpConfig, Upstream, UpstreamError, WsUpstream};
+use rootlight::light::UpstreamCall;
+use rootlight_native::upstream::{self, HttpConfig, Upstream, UpstreamError, WsUpstream};
 use serde_json::{json, Value};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
@@ -119,8 +120,8 @@ async fn serve(node: &Arc<Node>) -> WsUpstream {
     WsUpstream::new(&format!("ws://{address}/secret-key"), config()).unwrap()
 }
 
-fn calls(count: usize) -> Vec<Call> {
-    (0..count).map(|n| Call::new("echo", vec![json!(format!("{n:#x}"))])).collect()
+fn calls(count: usize) -> Vec<UpstreamCall> {
+    (0..count).map(|n| UpstreamCall::new("echo", json!([format!("{n:#x}")]).to_string())).collect()
 }
 
 async fn all_answered(upstream: &WsUpstream, count: usize) {

@@ -11,12 +11,12 @@ use futures::future::BoxFuture;
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair, sha256_midstate};
 use rootlight::consensus::coinbase::Coinbase;
 use rootlight::consensus::{difficulty, pow, Checkpoint, Network};
-use rootlight::light::{encode_headers, Page, Sync, SyncOptions, PAGE_HEADERS};
+use rootlight::light::{encode_headers, Page, Sync, SyncOptions, UpstreamCall, PAGE_HEADERS};
 use rootlight::types::rlp::list_of;
 use rootlight::types::{uncles_hash, Bloom, Header, HeaderForm, SealedHeader, MERGED_MINING_TAG};
 use rootlight_native::light::{HeaderStore, LightOptions, LightService, FILE};
 use rootlight_native::service::Service;
-use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
+use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
 use serde_json::value::RawValue;
 use serde_json::{json, Value};
 
@@ -130,12 +130,13 @@ fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHe
 struct Newest(SealedHeader);
 
 impl Upstream for Newest {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
-        let answer = |call: Call| {
-            let text = match call.method.as_str() {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
+        let answer = |call: UpstreamCall| {
+            let text = match call.method {
                 "eth_blockNumber" => format!("\"{:#x}\"", self.0.number),
                 "rootlight_getHeaders" => {
-                    let first = call.params[0].as_str().unwrap().trim_start_matches("0x").to_owned();
+                    let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
+                    let first = params[0].as_str().unwrap().trim_start_matches("0x").to_owned();
                     let mine = u64::from_str_radix(&first, 16).unwrap() <= self.0.number;
                     let list = mine.then_some((self.0.header(), &[][..]));
                     format!("\"{}\"", encode_headers(list.into_iter()))
@@ -159,7 +160,7 @@ impl Upstream for Newest {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    serde_json::from_slice(&answer.body.unwrap()).unwrap()
+    serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
 /// A store of so many headers, and what a client needs to go on from it.

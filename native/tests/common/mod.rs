@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use rootlight_native::envelope;
+use rootlight::rpc::envelope::write_error;
 use rootlight_native::server::{Limits, Origins, Server, ServerConfig};
 use rootlight_native::service::{Answer, Caller, Service};
 use tokio::sync::oneshot;
@@ -55,7 +55,7 @@ impl Service for Echo {
         Box::pin(async move {
             let text = String::from_utf8_lossy(&message).into_owned();
             if serde_json::from_str::<serde_json::Value>(&text).is_err() {
-                return Answer::unusable(envelope::error(-32700, "JSON parse error"));
+                return Answer::unusable(write_error(&[], -32700, "JSON parse error"));
             }
             if text.contains("notify") {
                 return Answer::served(None);
@@ -64,11 +64,9 @@ impl Service for Echo {
                 tokio::time::sleep(Duration::from_millis(600)).await;
             }
             if text.contains("large") {
-                return Answer::served(Some(format!("\"{}\"", "x".repeat(4 << 20)).into_bytes()));
+                return Answer::served(Some(format!("\"{}\"", "x".repeat(4 << 20))));
             }
-            Answer::served(Some(
-                format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, message.len()).into_bytes(),
-            ))
+            Answer::served(Some(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, message.len())))
         })
     }
 }

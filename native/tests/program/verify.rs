@@ -10,7 +10,6 @@ use rootlight::consensus::Network;
 use rootlight::types::block::encode_block;
 use rootlight::types::json as types_json;
 use rootlight_native::replay::Replay;
-use rootlight_native::upstream::Call;
 use rootlight_native::verify::{verify, Report, Subject};
 use serde_json::{json, Value};
 
@@ -22,7 +21,7 @@ fn embedded() -> Replay {
 
 fn ask(replay: &Replay, method: &str, params: Value) -> Value {
     let params = params.as_array().unwrap().clone();
-    serde_json::from_str(replay.answer(&Call::new(method, params)).unwrap().get()).unwrap()
+    serde_json::from_str(replay.answer(method, &params).unwrap().get()).unwrap()
 }
 
 fn check(subject: Subject, input: &Value) -> Report {

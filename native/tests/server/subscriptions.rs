@@ -12,12 +12,12 @@ use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
-use rootlight::light::SyncOptions;
+use rootlight::light::{SyncOptions, UpstreamCall};
 use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
 use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
 use rootlight_native::server::Limits;
 use rootlight_native::service::{Caller, Peer, Service};
-use rootlight_native::upstream::{Call, CallResult, Upstream, UpstreamError};
+use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
 use serde_json::{json, value::RawValue, Value};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -42,8 +42,8 @@ impl Dev {
 
     async fn ask(&self, method: &str, params: Value) -> Result<Value, Value> {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let body = self.0.answer(message.into_bytes()).await.body.unwrap();
-        let mut answer: Value = serde_json::from_slice(&body).unwrap();
+        let body = self.0.answer(message.into_bytes()).await.body().unwrap();
+        let mut answer: Value = serde_json::from_str(&body).unwrap();
         match answer.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(answer["result"].take()),
@@ -68,15 +68,15 @@ impl Dev {
 }
 
 impl Upstream for Dev {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         Box::pin(async move {
             let mut results = Vec::new();
             for call in calls {
                 let missing =
                     || UpstreamError::Rpc { code: -32601, message: "method not found".into(), data: None };
-                results.push(match SERVICES.contains(&call.method.as_str()) {
+                results.push(match SERVICES.contains(&call.method) {
                     true => Err(missing()),
-                    false => match self.ask(&call.method, call.params.into()).await {
+                    false => match self.ask(call.method, serde_json::from_str(&call.params).unwrap()).await {
                         Ok(value) => Ok(RawValue::from_string(value.to_string()).unwrap()),
                         Err(_) => Err(missing()),
                     },
@@ -294,10 +294,10 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     drop(one);
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
     let peer = Peer::new(std::net::Ipv4Addr::LOCALHOST.into());
-    let subscriber = Caller { notified: true, ..Caller::new(peer) };
+    let subscriber = Caller::new(peer, None).with_subscriptions(1);
     for _ in 0..200 {
-        let body = dev.0.answer_to(&subscriber, message.to_string().into_bytes()).await.body.unwrap();
-        let answer: Value = serde_json::from_slice(&body).unwrap();
+        let body = dev.0.answer_to(&subscriber, message.to_string().into_bytes()).await.body().unwrap();
+        let answer: Value = serde_json::from_str(&body).unwrap();
         if answer["error"]["message"] == "filter not found" {
             return;
         }

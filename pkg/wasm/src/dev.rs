@@ -9,8 +9,8 @@ use alloy_primitives::{keccak256, B256};
 use rootlight::dev::{
     rbtc, DevAccounts, DevOptionError, DevOptions, Mining, DEFAULT_ACCOUNTS, DEFAULT_HISTORY,
 };
-use rootlight::engine::{DevNode, Moment};
-use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage};
+use rootlight::engine::{DevNode, Moment, MAX_FILTERS};
+use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
@@ -64,8 +64,9 @@ impl Entropy {
 
 struct Running {
     client: LocalClient,
-    /// Callers hear of what is new by events.
-    notifying: Arc<Dispatcher>,
+    dispatcher: Arc<Dispatcher>,
+    /// The page's, whose events are notifications.
+    connection: Arc<Connection>,
     entropy: Entropy,
 }
 
@@ -96,8 +97,9 @@ impl DevChain {
         let options: Options<'_> = serde_json::from_str(options).map_err(|e| unusable("options", e))?;
         let mut entropy = Entropy::new(secret)?;
         let node = node(&options, entropy.moment())?;
-        let notifying = Arc::new(Dispatcher::with_notifications());
-        let running = Running { client: LocalClient::new(Box::new(node)), notifying, entropy };
+        let client = LocalClient::new(Box::new(node));
+        let connection = Arc::new(Connection::default().with_subscriptions(MAX_FILTERS));
+        let running = Running { dispatcher: client.dispatcher(), client, connection, entropy };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))) };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
@@ -106,8 +108,8 @@ impl DevChain {
     /// Answers a JSON-RPC message with a JSON-RPC answer; none once the chain is closed.
     pub fn request(&self, message: &str) -> Option<String> {
         let mut running = self.running.borrow_mut();
-        let Running { client, notifying, entropy } = running.as_mut()?;
-        let message = LocalMessage::new(notifying.clone(), message.as_bytes());
+        let Running { client, dispatcher, connection, entropy } = running.as_mut()?;
+        let message = LocalMessage::new(dispatcher, connection.clone(), message.as_bytes());
         let deadline = Deadline::start();
         let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));

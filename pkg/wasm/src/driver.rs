@@ -29,10 +29,10 @@ const FOLLOWING_BYTES: usize = 128 << 20;
 /// What a question gets that takes more than is left of [`ANSWER_BYTES`]; the code is the reference node's for limits.
 const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
 
-/// A light client and its upstreams. No borrow of the client is held while waiting.
+/// A light client and its upstreams. No part of the client is held while waiting.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    client: RefCell<Client>,
+    client: Client,
     restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<Upstream>,
     /// What answers to questions of callers may take.
@@ -68,26 +68,19 @@ impl Driver {
         };
         let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
         let budget = Budget::new(ANSWER_BYTES);
-        Self {
-            client: RefCell::new(client),
-            restoring: RefCell::default(),
-            upstreams,
-            budget,
-            keep,
-            progress,
-        }
+        Self { client, restoring: RefCell::default(), upstreams, budget, keep, progress }
     }
 
     /// Begins taking back so many kept pages.
     pub(crate) fn restoring(&self, pages: u32) {
-        *self.restoring.borrow_mut() = Some(self.client.borrow().sync().restoring(pages.into()));
+        *self.restoring.borrow_mut() = Some(self.client.sync().restoring(pages.into()));
     }
 
     /// The kept page that is wanted next.
     pub(crate) fn wanted_page(&self) -> Option<u32> {
         let page = match &*self.restoring.borrow() {
             Some(restoring) => restoring.page(),
-            None => self.client.borrow().sync().wanted_page(),
+            None => self.client.sync().wanted_page(),
         };
         page.and_then(|page| page.try_into().ok())
     }
@@ -96,30 +89,30 @@ impl Driver {
     pub(crate) fn restore(&self, page: &[u8]) -> bool {
         let mut restoring = self.restoring.borrow_mut();
         let Some(restoring) = restoring.as_mut() else { return false };
-        self.client.borrow_mut().restore_page(restoring, page).is_ok()
+        self.client.restore_page(restoring, page).is_ok()
     }
 
     /// No more pages come. Where those that came do not hold, the client starts from the checkpoint.
     pub(crate) fn restored(&self) {
         if let Some(restoring) = self.restoring.take() {
-            let _ = self.client.borrow_mut().restored(restoring);
+            let _ = self.client.restored(restoring);
         }
     }
 
     /// Proves some more of what was taken back; whether there is more. What does not hold is forgotten.
     pub(crate) fn prove(&self, page: Option<Vec<u8>>) -> bool {
         let mut page = page;
-        self.client.borrow_mut().prove_kept(&mut |_| Ok(page.take())).unwrap_or(false)
+        self.client.prove_kept(&mut |_| Ok(page.take())).unwrap_or(false)
     }
 
     /// Hands out pages from this one on again.
     pub(crate) fn keep_again(&self, page: u32) {
-        self.client.borrow_mut().keep_again(page.into());
+        self.client.keep_again(page.into());
     }
 
     /// Hands out what is new and verified.
     fn save(&self) {
-        let pages = self.client.borrow_mut().export();
+        let pages = self.client.export();
         let Some(first) = pages.first() else { return };
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
         // A store that fails is no reason to stop.
@@ -129,24 +122,24 @@ impl Driver {
     /// Tells how far the first synchronization is: start, head, target, headers per second, seconds left if known.
     fn report(&self) {
         let Some(told) = &self.progress else { return };
-        let client = self.client.borrow();
-        if client.sync().is_synced() {
+        let sync = self.client.sync();
+        if sync.is_synced() {
             return;
         }
-        let Progress { start, head, target, rate, left } = client.sync().progress();
+        let Progress { start, head, target, rate, left } = sync.progress();
         let figures = [Some(start), Some(head), Some(target), Some(rate), left];
         let figures: Array = figures
             .iter()
             .map(|figure| figure.map_or(JsValue::NULL, |figure| (figure as f64).into()))
             .collect();
-        drop(client);
+        drop(sync);
         // Whoever throws here has not been asked anything.
         let _ = told.apply(&JsValue::NULL, &figures);
     }
 
     /// An upstream says that there is something new.
     pub(crate) fn hint(&self, index: usize) {
-        self.client.borrow_mut().sync_hint(index);
+        self.client.sync_hint(index);
     }
 
     /// How many upstreams there are.
@@ -161,14 +154,14 @@ impl Driver {
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
             let share = budget.share();
-            let questions = outbox.questions(self.client.borrow().cache(), moment());
+            let questions = self.client.sent_questions(&mut outbox, moment());
             let again = outbox.reminders(upstream.ask(&questions, true, &share).await);
             upstream.ask(&again, true, &share).await;
-            let step = self.client.borrow_mut().sync_next(index, moment());
+            let step = self.client.sync_next(index, moment());
             match step {
                 SyncStep::Fetch(calls) => {
                     let answers = upstream.ask(&calls, true, &share).await;
-                    self.client.borrow_mut().sync_feed(index, answers, moment());
+                    self.client.sync_feed(index, answers, moment());
                     self.save();
                     self.report();
                 }
@@ -180,10 +173,10 @@ impl Driver {
     /// Waits until the head is verified; the reason when no upstream leads there.
     pub(crate) async fn reach_head(&self) -> Result<(), String> {
         loop {
-            if self.client.borrow().sync().is_synced() {
+            if self.client.sync().is_synced() {
                 return Ok(());
             }
-            if let Some(fault) = self.client.borrow().sync().fault() {
+            if let Some(fault) = self.client.sync().fault() {
                 return Err(fault.to_string());
             }
             sleep(LOOK).await;
@@ -212,11 +205,11 @@ impl Driver {
 
     /// Answers one message.
     pub(crate) async fn answer(&self, message: &[u8]) -> Option<String> {
-        let mut session = self.client.borrow().open(message, moment());
+        let mut session = self.client.open(message, moment());
         let share = self.budget.share();
         loop {
             let deadline = Deadline::start();
-            let step = self.client.borrow_mut().step(&mut session, &|| deadline.is_over());
+            let step = self.client.step(&mut session, &|| deadline.is_over());
             match step {
                 Step::Fetch(questions) => {
                     let answers = self.ask(questions, &share).await;
@@ -224,10 +217,10 @@ impl Driver {
                     if share.is_exceeded() {
                         return Some(TOO_MUCH.into());
                     }
-                    self.client.borrow().feed(&mut session, answers);
+                    self.client.feed(&mut session, answers);
                 }
                 Step::Done(reply) => {
-                    self.client.borrow_mut().close(session);
+                    self.client.close(session);
                     return reply.map(|reply| reply.body);
                 }
             }

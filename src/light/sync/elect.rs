@@ -13,10 +13,10 @@
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
 use super::{
-    below::Below,
-    machine::{Sync, SyncOptions, SyncStep},
-    peer::{Peer, Phase},
+    below_range::Below,
+    peer::Phase,
     standing::{LEASE_POLL, PATIENCE},
+    state::{Candidate, Peer, Sync, SyncOptions, SyncStep},
 };
 use crate::{
     consensus::{ChainView, Checkpoint, Network, VerifiedHeader, WorkStart},
@@ -41,23 +41,6 @@ const LONGEST_GAP: u64 = 1_800;
 
 /// Longest wait for candidates that still come, once there is one, in milliseconds.
 const LONGEST_WAIT: u64 = 300_000;
-
-/// Pause before an upstream may propose again what was judged too light, in milliseconds: it costs thousands of headers.
-pub(super) const NEXT_PROPOSAL: u64 = 60_000;
-
-/// How far an upstream's proposal is.
-#[derive(Debug, Default)]
-pub(super) enum Candidate {
-    /// Its height is wanted.
-    #[default]
-    Height,
-    /// The block's own header is wanted.
-    Block(HeaderWindow),
-    /// The headers above it are wanted.
-    Headers(Box<Sync>),
-    /// They are enough.
-    Judged(Box<Sync>),
-}
 
 impl Candidate {
     fn next(&mut self, now: Now) -> SyncStep {

@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use super::{
-    machine::Sync,
     peer::{Goal, Phase, Work, FIRST_REWIND},
+    state::Sync,
 };
 use crate::{
     consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
@@ -156,27 +156,21 @@ impl Sync {
         window: HeaderWindow,
         uncles: Vec<Task>,
     ) -> Result<Phase, SyncFault> {
-        let (first, wanted) = (window.first(), window.len());
+        let (first, wanted, before) = (window.first(), window.len(), self.head_number());
         let (headers, missing) = window.into_headers();
-        let mut ended = headers.len() < wanted;
-        let (before, mut early) = (self.head_number(), false);
-        for found in headers {
-            let (number, hash) = (found.header.header().number, found.header.header().hash());
-            match self.insert(upstream, found) {
-                Ok(()) => self.advance(upstream, number, hash),
-                Err(SyncCause::Unlinked) => return self.rewind_below(upstream, first, number, uncles),
-                // Ahead of our clock: it waits, and so does what follows it.
-                Err(SyncCause::Header(error)) if error.is_early() => {
-                    (ended, early) = (true, true);
-                    break;
-                }
-                Err(cause) => return Err(SyncFault { number, cause }),
+        let short = headers.len() < wanted;
+        let early = match self.insert_all(upstream, headers) {
+            Ok(early) => early,
+            Err(SyncFault { number, cause: SyncCause::Unlinked }) => {
+                return self.rewind_below(upstream, first, number, uncles);
             }
-        }
+            Err(fault) => return Err(fault),
+        };
         self.count(upstream, before);
         if let Some((number, cause)) = missing.filter(|_| !early) {
             return Err(SyncFault { number, cause });
         }
+        let ended = short || early;
         if let Some(peer) = self.peers.get_mut(upstream) {
             peer.rewind = FIRST_REWIND;
             peer.at_end |= ended;
@@ -189,6 +183,25 @@ impl Sync {
             // Others get their turn; its own comes again if it was the fastest.
             return Ok(Phase::Height);
         }
+        Ok(self.go_on_above(upstream, uncles))
+    }
+
+    /// Takes headers into the chain, in order. Returns whether one was ahead of our clock: it waits, and so does what
+    /// follows it.
+    fn insert_all(&mut self, upstream: usize, headers: Vec<Found>) -> Result<bool, SyncFault> {
+        for found in headers {
+            let (number, hash) = (found.header.header().number, found.header.header().hash());
+            match self.insert(upstream, found) {
+                Ok(()) => self.advance(upstream, number, hash),
+                Err(SyncCause::Header(error)) if error.is_early() => return Ok(true),
+                Err(cause) => return Err(SyncFault { number, cause }),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The next window above, with the uncles that are still wanted.
+    fn go_on_above(&mut self, upstream: usize, uncles: Vec<Task>) -> Phase {
         let (head, aside) = (self.head_number(), self.side_branch(upstream).is_some());
         if let Some(peer) = self.peers.get_mut(upstream).filter(|_| !aside) {
             // Others may have brought the chain further meanwhile.
@@ -198,7 +211,7 @@ impl Sync {
         if let Phase::Work(work) = &mut next {
             work.uncles.extend(uncles);
         }
-        Ok(next)
+        next
     }
 
     fn advance(&mut self, upstream: usize, number: u64, hash: B256) {

@@ -19,9 +19,9 @@ use alloy_primitives::{keccak256, B256};
 use thiserror::Error;
 
 use super::{
-    below::Below,
-    machine::{Sync, FORK_WINDOW},
+    below_range::Below,
     peer::{Phase, FIRST_REWIND},
+    state::{Behind, Restoring, Sync, FORK_WINDOW},
 };
 use crate::{
     consensus::{Candidate, ChainError, ChainView, HeaderChain},
@@ -95,35 +95,6 @@ pub enum KeptFault {
 /// Pages that are read at the start, and in each stretch that is proven behind: with new headers on top they stay within
 /// the headers in memory.
 const START_PAGES: u64 = 120;
-
-/// Taking back a stretch of the chain, page by page: first some ancestors, then the header from which on the others are
-/// checked. See [`Sync::restore_page`].
-#[derive(Debug)]
-pub struct Restoring {
-    /// The page of the checkpoint, while it is wanted: of a stretch that begins above it.
-    promise: Option<u64>,
-    first: u64,
-    next: u64,
-    /// The page after the last one.
-    end: u64,
-    /// Number of the header from which on the others are checked.
-    base: u64,
-    below: Vec<(SealedHeader, Vec<Header>)>,
-    chain: Option<HeaderChain>,
-    /// The header at which the stretch must end, where that is known; those of a stretch at the top are linked first and
-    /// proven later.
-    top: Option<(u64, B256)>,
-}
-
-/// Proving what lies below the headers in memory.
-#[derive(Debug)]
-pub(super) struct Behind {
-    stretch: Restoring,
-    /// Work of the headers from the base of the stretch up to the base of the chain.
-    work: U256,
-    /// That of their uncles, where those of all are proven.
-    uncles: Option<U256>,
-}
 
 impl Restoring {
     /// The page that is wanted next.

@@ -3,135 +3,21 @@
 use alloc::{sync::Arc, vec::Vec};
 
 use super::{
-    peer::{Goal, Peer, Phase, Work},
-    standing::Lease,
+    peer::{Goal, Phase, Work},
+    state::{Peer, Sync, SyncStep},
 };
 use crate::{
-    consensus::{Checkpoint, HeaderChain, Network, WorkStart},
+    consensus::{Checkpoint, HeaderChain, Network},
     light::{
-        backlog::Backlog,
         clock::Now,
         fault::SyncFault,
-        floor::Floor,
         header_window::HeaderWindow,
-        meter::{Meter, Progress},
+        meter::Progress,
         upstream::{Answer, UpstreamCall},
     },
-    types::U256,
 };
 
-/// Headers of the first window: the reference's own batch limit.
-pub const DEFAULT_BATCH: usize = 50;
-
-/// Ancestors of the checkpoint fetched by default: fork detection data commit to 449 of them.
-pub(super) const FORK_WINDOW: u64 = 449;
-
-/// Times and bounds of synchronization.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SyncOptions {
-    /// Pause between looks for new blocks, in milliseconds.
-    pub poll: u64,
-    /// First pause after a failure, in milliseconds; each further one in a row doubles it.
-    pub retry: u64,
-    /// Longest pause after failures, in milliseconds.
-    pub longest_retry: u64,
-    /// Most headers in one window.
-    pub batch: usize,
-    /// Headers below the checkpoint to fetch by hash links.
-    pub below: u64,
-    /// What takes the place of the checkpoint's difficulty as a promise of work.
-    pub promised: Option<U256>,
-    /// Share of the work that the checkpoint's difficulty promises which every stretch of time must show, in percent;
-    /// 0 asks for none.
-    pub work_floor: u64,
-}
-
-impl Default for SyncOptions {
-    fn default() -> Self {
-        Self {
-            poll: 5_000,
-            retry: 5_000,
-            longest_retry: 600_000,
-            batch: 200,
-            below: FORK_WINDOW,
-            promised: None,
-            work_floor: 50,
-        }
-    }
-}
-
-/// What the host has to do for an upstream.
-#[derive(Debug)]
-pub enum SyncStep {
-    /// Ask these questions and [`Sync::feed`] the answers in the same order.
-    Fetch(Vec<UpstreamCall>),
-    /// Nothing for now: come back after this many milliseconds.
-    Wait(u64),
-}
-
-/// The synchronization machine; it owns the header chain.
-#[derive(Debug)]
-pub struct Sync {
-    pub(super) network: Arc<Network>,
-    pub(super) checkpoint: Checkpoint,
-    pub(super) options: SyncOptions,
-    /// What the start is judged by where no block is trusted. The checkpoint is the block that it was made at then.
-    pub(super) work: Option<WorkStart>,
-    pub(super) chain: Option<HeaderChain>,
-    pub(super) peers: Vec<Peer>,
-    pub(super) backlog: Backlog,
-    pub(super) lease: Option<Lease>,
-    /// Lowest ancestor of the checkpoint still wanted, and who was asked in vain.
-    pub(super) below: super::below::Below,
-    pub(super) synced_once: bool,
-    /// When the first upstream had shown all it has.
-    pub(super) first_end: Option<u64>,
-    pub(super) meter: Meter,
-    pub(super) floor: Floor,
-    /// The last moment the host told.
-    pub(super) now: Now,
-    /// The lowest canonical header that changed since the last export.
-    pub(super) unsaved: Option<u64>,
-    /// The head that was kept from an earlier run.
-    pub(super) resumed: Option<u64>,
-    /// What of an earlier run lies below the headers in memory and is still to be proven.
-    pub(super) behind: Option<super::keep::Behind>,
-}
-
 impl Sync {
-    /// A machine that starts at a trusted checkpoint, with one upstream.
-    pub fn new(network: Arc<Network>, checkpoint: Checkpoint) -> Self {
-        Self::with_upstreams(network, checkpoint, 1, SyncOptions::default())
-    }
-
-    /// A machine that starts at a trusted checkpoint; upstreams are numbered from 0.
-    pub fn with_upstreams(
-        network: Arc<Network>,
-        checkpoint: Checkpoint,
-        upstreams: usize,
-        options: SyncOptions,
-    ) -> Self {
-        Self {
-            network,
-            checkpoint,
-            options,
-            work: None,
-            chain: None,
-            peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
-            backlog: Backlog::default(),
-            lease: None,
-            below: super::below::Below::default(),
-            synced_once: false,
-            first_end: None,
-            meter: Meter::default(),
-            floor: Floor::new(options.work_floor, options.promised),
-            now: Now::default(),
-            unsaved: None,
-            resumed: None,
-            behind: None,
-        }
-    }
-
     /// Sets how many headers one window may have at most; 0 counts as 1.
     pub fn set_batch(&mut self, batch: usize) {
         self.options.batch = batch;

@@ -7,6 +7,7 @@
 //! Every header is verified before it is kept. What an upstream does wrong stops its own machine, never the others.
 
 mod below;
+mod below_range;
 mod elect;
 mod headers;
 mod keep;
@@ -17,8 +18,10 @@ mod peer;
 mod standing;
 #[cfg(test)]
 mod standing_test;
+mod state;
 mod uncles;
 
-pub use keep::{KeptFault, Page, ReadPage, Restoring, PAGE_HEADERS, REPROVEN};
-pub use machine::{Sync, SyncOptions, SyncStep, DEFAULT_BATCH};
-pub use standing::{Capabilities, Observation, UpstreamState};
+pub use keep::{KeptFault, Page, ReadPage, PAGE_HEADERS, REPROVEN};
+pub use peer::{Capabilities, DEFAULT_BATCH};
+pub use standing::{Observation, UpstreamState};
+pub use state::{Restoring, Sync, SyncOptions, SyncStep};

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use alloy_primitives::B256;
 
-use super::{elect::Candidate, machine::DEFAULT_BATCH, standing::Capabilities};
 use crate::light::{
     fault::SyncFault, header_window::HeaderWindow, record::Record, task::Task, upstream::UpstreamCall,
 };
@@ -12,9 +11,27 @@ use crate::light::{
 /// How far a first look below an unknown parent goes, in blocks; each further look goes twice as far.
 pub(super) const FIRST_REWIND: u64 = 8;
 
-/// An upstream as synchronization sees it.
+/// Headers of the first window: the reference's own batch limit.
+pub const DEFAULT_BATCH: usize = 50;
+
+/// What an upstream was found to offer; `None` is not known yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// `rootlight_getHeaders`.
+    pub headers: Option<bool>,
+    /// Proofs of present state.
+    pub proofs: Option<bool>,
+    /// Proofs of absence.
+    pub absence: Option<bool>,
+    /// The oldest block whose state was proven by it.
+    pub oldest_state: Option<u64>,
+    /// Witnesses of calls: `rootlight_getWitness`.
+    pub witness: Option<bool>,
+}
+
+/// An upstream as synchronization sees it; `C` is what it proposes to start at.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct Peer<C> {
     pub(super) phase: Phase,
     pub(super) record: Record,
     pub(super) can: Capabilities,
@@ -32,7 +49,7 @@ pub(super) struct Peer {
     /// Headers per window: grows while answers come fast, shrinks when they fail.
     pub(super) window: usize,
     /// What it proposes to start at, in a start by work.
-    pub(super) candidate: Candidate,
+    pub(super) candidate: C,
     /// When its proposal came further, on the clock for pauses.
     pub(super) moved: u64,
     /// Its headers do not link to the block that was started at: it follows another chain.
@@ -74,7 +91,7 @@ pub(super) enum Goal {
     Above,
 }
 
-impl Peer {
+impl<C: Default> Peer<C> {
     pub(super) fn new() -> Self {
         Self {
             phase: Phase::Idle(0),
@@ -87,7 +104,7 @@ impl Peer {
             at: None,
             rewind: FIRST_REWIND,
             window: DEFAULT_BATCH,
-            candidate: Candidate::default(),
+            candidate: C::default(),
             moved: 0,
             apart: false,
             asked: 0,

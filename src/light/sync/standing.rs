@@ -1,11 +1,10 @@
 //! Who is asked, who rests, and why.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use super::{
-    elect::NEXT_PROPOSAL,
-    machine::Sync,
-    peer::{Peer, Phase},
+    peer::{Capabilities, Phase},
+    state::{Lease, Peer, Sync},
 };
 use crate::{
     consensus::ChainError,
@@ -31,31 +30,11 @@ pub(super) const LEASE_POLL: u64 = 500;
 /// How long slow upstreams can keep the client from calling itself synchronized, in milliseconds.
 pub(super) const PATIENCE: u64 = 30_000;
 
+/// Pause before an upstream may propose again what was judged too light, in milliseconds: it costs thousands of headers.
+const NEXT_PROPOSAL: u64 = 60_000;
+
 /// How many blocks an upstream may be behind the best and still be asked first.
 const LAG: u64 = 2;
-
-/// The turn at fetching many headers.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Lease {
-    holder: usize,
-    began: u64,
-    pub(super) headers: u64,
-}
-
-/// What an upstream was found to offer; `None` is not known yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Capabilities {
-    /// `rootlight_getHeaders`.
-    pub headers: Option<bool>,
-    /// Proofs of present state.
-    pub proofs: Option<bool>,
-    /// Proofs of absence.
-    pub absence: Option<bool>,
-    /// The oldest block whose state was proven by it.
-    pub oldest_state: Option<u64>,
-    /// Witnesses of calls: `rootlight_getWitness`.
-    pub witness: Option<bool>,
-}
 
 /// How an upstream fared with a question for a fact.
 #[derive(Debug, Clone)]
@@ -79,6 +58,49 @@ pub struct UpstreamState {
     pub record: Record,
     /// What it offers.
     pub can: Capabilities,
+}
+
+impl Capabilities {
+    /// Learns from how an upstream fared with a question. Returns what it did wrong, and how much that weighs.
+    fn learn(&mut self, call: &UpstreamCall, outcome: Result<Option<u64>, Cause>) -> Option<(String, u32)> {
+        let proof = call.method == "eth_getProof";
+        if call.method.ends_with("Witness") {
+            match &outcome {
+                Ok(_) => self.witness = Some(true),
+                Err(Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded)) => {
+                    // Who gave one before can do it, only not of this.
+                    self.witness.get_or_insert(false);
+                    return None;
+                }
+                Err(_) => {}
+            }
+        }
+        match outcome {
+            Ok(block) => {
+                if let Some(block) = block.filter(|_| proof) {
+                    self.proofs = Some(true);
+                    self.oldest_state = Some(self.oldest_state.unwrap_or(block).min(block));
+                }
+                None
+            }
+            // "There is none" is no offence where nothing says that there is one.
+            Err(Cause::Denied) => None,
+            Err(Cause::NoAbsence(_)) => {
+                self.absence = Some(false);
+                None
+            }
+            Err(Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. })) => {
+                self.proofs = if proof { Some(false) } else { self.proofs };
+                None
+            }
+            Err(cause @ Cause::Refuted(_)) => {
+                // A block's hash has one block behind it. An object of a transaction may hide part of it.
+                let by_hash = call.method.contains("ByHash") && !call.method.contains("Transaction");
+                Some((format!("{cause}"), if by_hash { LIE } else { REFUTED }))
+            }
+            Err(cause) => Some((format!("{cause}"), SILENT)),
+        }
+    }
 }
 
 impl Sync {
@@ -184,44 +206,7 @@ impl Sync {
     pub fn observe(&mut self, observations: impl IntoIterator<Item = Observation>) {
         for Observation { upstream, call, outcome } in observations {
             let Some(peer) = self.peers.get_mut(upstream) else { continue };
-            let proof = call.method == "eth_getProof";
-            let witness = call.method.ends_with("Witness");
-            if witness {
-                match &outcome {
-                    Ok(_) => peer.can.witness = Some(true),
-                    Err(Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded)) => {
-                        // Who gave one before can do it, only not of this.
-                        peer.can.witness.get_or_insert(false);
-                        continue;
-                    }
-                    Err(_) => {}
-                }
-            }
-            let (rule, weight) = match outcome {
-                Ok(block) => {
-                    if let Some(block) = block.filter(|_| proof) {
-                        peer.can.proofs = Some(true);
-                        peer.can.oldest_state = Some(peer.can.oldest_state.unwrap_or(block).min(block));
-                    }
-                    continue;
-                }
-                // "There is none" is no offence where nothing says that there is one.
-                Err(Cause::Denied) => continue,
-                Err(Cause::NoAbsence(_)) => {
-                    peer.can.absence = Some(false);
-                    continue;
-                }
-                Err(Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. })) => {
-                    peer.can.proofs = if proof { Some(false) } else { peer.can.proofs };
-                    continue;
-                }
-                Err(cause @ Cause::Refuted(_)) => {
-                    // A block's hash has one block behind it. An object of a transaction may hide part of it.
-                    let by_hash = call.method.contains("ByHash") && !call.method.contains("Transaction");
-                    (format!("{cause}"), if by_hash { LIE } else { REFUTED })
-                }
-                Err(cause) => (format!("{cause}"), SILENT),
-            };
+            let Some((rule, weight)) = peer.can.learn(&call, outcome) else { continue };
             peer.record.bad(self.now, call, rule.clone(), weight);
             if weight >= REFUTED
                 && peer.record.is_dishonest()

@@ -2,7 +2,7 @@
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
-use super::{machine::Sync, peer::Phase, Observation, SyncOptions};
+use super::{peer::Phase, state::Sync, Observation, SyncOptions};
 use crate::{
     consensus::{ChainError, Checkpoint, Network},
     light::{

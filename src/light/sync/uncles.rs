@@ -3,9 +3,9 @@
 use alloc::{format, vec::Vec};
 
 use super::{
-    machine::Sync,
-    peer::{Peer, Phase, Work},
+    peer::{Phase, Work},
     standing::LEASE_POLL,
+    state::{Peer, Sync},
 };
 use crate::{
     consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedHeader, VerifiedUncles},

@@ -6,7 +6,7 @@ use alloy_primitives::U256;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{chain, chain_at, number, optional_small, quantity, small, write};
+use super::{brief, chain, chain_at, number, optional_small, quantity, small, write};
 use crate::{
     dev::Mining,
     engine::{Level, Node},
@@ -42,13 +42,13 @@ pub(super) const METHODS: &[Method] = &[
             done(&(), Level::Local)
         },
     ),
-    write(
+    brief(write(
         ("evm_mine", &[]),
         &[optional("options", "QUANTITY or {timestamp, blocks}")],
         "null",
         "Mines one block or the given number of blocks; the first may have a given timestamp.",
         mine,
-    ),
+    )),
     write(
         ("evm_increaseTime", &["anvil_increaseTime"]),
         &[required("seconds", "QUANTITY")],

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use super::{
     error::{ParamError, RpcError},
-    method::{told, Method, Pages, Param, Read, Write},
+    method::{told, Handler, Method, Pages, Param, Read, Write, BRIEF_COST},
     params::{parse_number, Params},
 };
 use crate::{
@@ -38,8 +38,6 @@ pub(super) const METHODS: &[&[Method]] = &[
     anvil::CHAIN,
 ];
 
-use super::method::Handler;
-
 /// The row of a method that uses the node's keys or changes the chain. Web pages of other origins may not call it.
 const fn write(
     names: (&'static str, &'static [&'static str]),
@@ -52,7 +50,13 @@ const fn write(
     let (result, doc) = (told(result), told(doc));
     let (name, aliases) = names;
     let (level, pages) = (Level::Local, Pages::Own);
-    Method { name, aliases, params, result, level, cost: 20, pages, doc, handler }
+    Method { name, aliases, params, result, level, cost: 100, pages, doc, handler }
+}
+
+/// The same row, for a method that adds one transaction and mines one block at most, unless an optional parameter asks for
+/// more.
+const fn brief(row: Method) -> Method {
+    Method { cost: BRIEF_COST, ..row }
 }
 
 /// The row of a method that only reads.

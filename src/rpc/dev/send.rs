@@ -6,7 +6,7 @@ use alloy_primitives::{hex, Address, B256, U256};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{chain_at, milliseconds, number, write};
+use super::{brief, chain_at, milliseconds, number, write};
 use crate::{
     dev::{DevChain, DevError, PrivateKey},
     engine::{Level, Node},
@@ -15,8 +15,8 @@ use crate::{
         error::{ParamError, RpcError},
         method::{done, required, Done, Failure, Method},
         params::{parse_address, parse_data, Params},
-        raw_transaction::decode,
         revert::reason,
+        signed::decode,
     },
     types::{RawUint, Transaction},
 };
@@ -25,7 +25,7 @@ use crate::{
 const DEFAULT_GAS: u64 = 90_000;
 
 pub(super) const METHODS: &[Method] = &[
-    write(
+    brief(write(
         ("eth_sendTransaction", &[]),
         &[required("transaction", "TRANSACTION")],
         "HASH",
@@ -41,7 +41,7 @@ pub(super) const METHODS: &[Method] = &[
             };
             submit(chain, transaction, from, now)
         },
-    ),
+    )),
     write(
         ("eth_signTransaction", &[]),
         &[required("transaction", "TRANSACTION")],

@@ -1,12 +1,13 @@
 //! What one line of a recording says.
 
 use alloy_primitives::{keccak256, Bytes, B256};
+use rootlight::light::Response;
 use rootlight::types::json::for_each_member;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::Value;
 
-use crate::upstream::{parse_reply, CallResult};
+use crate::upstream::{result_of, CallResult};
 
 /// Longest id that is compared, bytes.
 const ID_BYTES: usize = 256;
@@ -112,7 +113,7 @@ fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
 }
 
 fn exchange(request: Request, response: &str) -> Option<Exchange> {
-    let result = parse_reply(response).ok()?.result;
+    let result = result_of(Response::read(response).ok()?);
     Some(Exchange { method: request.method, params: request.params.unwrap_or_default(), result })
 }
 

@@ -20,9 +20,10 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
+use rootlight::light::UpstreamCall;
 use serde_json::Value;
 
-use crate::upstream::{Call, CallResult, Upstream, UpstreamError};
+use super::{CallResult, Upstream, UpstreamError};
 use index::{Index, Question};
 
 pub use source::ReplayError;
@@ -82,8 +83,7 @@ impl Replay {
     }
 
     /// Answers one call.
-    pub fn answer(&self, call: &Call) -> CallResult {
-        let Call { method, params } = call;
+    pub fn answer(&self, method: &str, params: &[Value]) -> CallResult {
         if let Some(answer) = self.head_question(method, params) {
             return answer;
         }
@@ -96,7 +96,7 @@ impl Replay {
         if let Some(answer) = self.state_answer(method, params) {
             return answer;
         }
-        let text = format!("{method} {}", Value::from(params.clone()));
+        let text = format!("{method} {}", Value::from(params.to_vec()));
         Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
     }
 
@@ -147,12 +147,17 @@ impl Replay {
 }
 
 impl Upstream for Replay {
-    fn request(&self, calls: Vec<Call>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         let (replay, count) = (self.clone(), calls.len());
         Box::pin(async move {
             // Files are read here, so the work goes where blocking is allowed.
-            let work =
-                tokio::task::spawn_blocking(move || calls.iter().map(|call| replay.answer(call)).collect());
+            let work = tokio::task::spawn_blocking(move || {
+                let answer = |call: &UpstreamCall| match serde_json::from_str::<Vec<Value>>(&call.params) {
+                    Ok(params) => replay.answer(call.method, &params),
+                    Err(failure) => Err(UpstreamError::Malformed(failure.to_string())),
+                };
+                calls.iter().map(answer).collect()
+            });
             work.await.unwrap_or_else(|failure| {
                 (0..count).map(|_| Err(UpstreamError::Transport(failure.to_string()))).collect()
             })

@@ -1,10 +1,10 @@
-//! Between the core's questions and the upstream driver's.
+//! Asks upstreams what the core wants to know, each question the upstream that it names.
 
 use futures::future::join_all;
 use rootlight::light::{Answer, CallFailure, Question, UpstreamCall};
 
 use crate::budget::Held;
-use crate::upstream::{Call, SharedUpstream, UpstreamError};
+use crate::upstream::SharedUpstream;
 
 /// Answers of upstreams, and the bytes of the budget that they take until they are fed.
 #[derive(Debug, Default)]
@@ -16,13 +16,9 @@ pub(super) struct Fetched {
 /// Asks the core's questions; as many answers come back, in order.
 pub(super) async fn ask(upstream: &SharedUpstream, calls: Vec<UpstreamCall>) -> Fetched {
     let count = calls.len();
-    let calls = calls
-        .into_iter()
-        // The core writes its parameters itself, so they are an array.
-        .map(|call| Call::new(call.method, serde_json::from_str(&call.params).unwrap_or_default()))
-        .collect();
     let (results, held) = upstream.request_held(calls).await;
-    let mut answers: Vec<Answer> = results.into_iter().map(|result| result.map_err(failure)).collect();
+    let mut answers: Vec<Answer> =
+        results.into_iter().map(|result| result.map_err(CallFailure::from)).collect();
     answers.resize_with(count, || Err(CallFailure::Malformed("no answer")));
     Fetched { answers, held }
 }
@@ -48,17 +44,4 @@ pub(super) async fn ask_each(upstreams: &[SharedUpstream], questions: Vec<Questi
     }
     let nobody = || Err(CallFailure::Transport("no such upstream".into()));
     Fetched { answers: answers.into_iter().map(|answer| answer.unwrap_or_else(nobody)).collect(), held }
-}
-
-fn failure(error: UpstreamError) -> CallFailure {
-    match error {
-        UpstreamError::Rpc { code, message, .. } => CallFailure::Rpc { code, message },
-        UpstreamError::NotRecorded(_) => CallFailure::NotRecorded,
-        UpstreamError::Busy { seconds, .. } => CallFailure::Busy { seconds: Some(seconds) },
-        // Not its fault: it is asked again soon.
-        UpstreamError::NoRoom => CallFailure::Busy { seconds: Some(1) },
-        UpstreamError::Status(429 | 503) => CallFailure::Busy { seconds: None },
-        UpstreamError::Malformed(_) => CallFailure::Malformed("not a JSON-RPC answer"),
-        other => CallFailure::Transport(other.to_string()),
-    }
 }

@@ -1,0 +1,26 @@
+//! What all connections of a server share.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::access::Access;
+use super::limits::Limits;
+use super::places::Places;
+use crate::service::SharedService;
+
+/// State that all connections share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) service: SharedService,
+    pub(crate) access: Arc<Access>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) websockets: Arc<Places>,
+    /// Becomes true when the server stops.
+    pub(crate) stop: watch::Receiver<bool>,
+}
+
+/// Completes when the server stops.
+pub(crate) async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stopped| *stopped).await;
+}

@@ -1,0 +1,56 @@
+//! Notifications of subscriptions (`eth_subscription`). A host that polls a subscription asks the engine like any caller,
+//! by a message written here, and sends on what the answer holds.
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{exchange::Reply, RpcError};
+
+/// The message that asks what there is to notify of.
+pub fn poll_message(subscription: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":0,"method":"eth_getFilterChanges","params":["{subscription}"]}}"#)
+}
+
+/// The notifications in the answer to [`poll_message`], each as JSON text. An answer without results, such as a refusal
+/// while the chain is not proven yet, gives none: the next poll asks again.
+pub fn notifications<'a>(subscription: &'a str, reply: &'a Reply) -> impl Iterator<Item = String> + 'a {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow, default)]
+        result: Vec<&'a RawValue>,
+    }
+    let results = serde_json::from_str::<Answer<'_>>(&reply.body).map(|answer| answer.result);
+    results.unwrap_or_default().into_iter().map(move |result| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"{subscription}","result":{result}}}}}"#
+        )
+    })
+}
+
+/// Whether the answer to [`poll_message`] says that there is no such subscription.
+pub fn is_gone(reply: &Reply) -> bool {
+    matches!(reply.failed, Some((_, RpcError::FilterNotFound)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_result_is_a_notification() {
+        let reply = |body: &str| Reply { body: body.into(), ..Reply::default() };
+        let of = |body: &str| notifications("0x1f", &reply(body)).collect::<Vec<_>>();
+        let notification = |result: &str| {
+            format!(
+                r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"0x1f","result":{result}}}}}"#
+            )
+        };
+        let answer = r#"{"jsonrpc":"2.0","id":0,"result":[{"a": 1.50},true]}"#;
+        assert_eq!(of(answer), [notification(r#"{"a": 1.50}"#), notification("true")]);
+        for none in [r#"{"id":0,"result":[]}"#, r#"{"id":0,"error":{"code":-32000,"message":"m"}}"#, ""] {
+            assert!(of(none).is_empty(), "{none}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A call whose method is known and may be called.
+
+use alloc::{boxed::Box, vec::Vec};
+
+use serde_json::value::RawValue;
+
+use super::{
+    error::RpcError,
+    method::{Done, Failure, Handler, Method},
+    params::{Params, Parsed},
+};
+use crate::engine::{Filters, Node, View};
+
+/// A call with its row of the method table.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) row: &'static Method,
+    values: Vec<Box<RawValue>>,
+    /// What was parsed in an earlier run.
+    parsed: Parsed,
+}
+
+impl Request {
+    /// A call of this method.
+    ///
+    /// # Errors
+    /// [`RpcError::ParameterCount`].
+    pub(super) fn new(row: &'static Method, values: Vec<Box<RawValue>>) -> Result<Self, RpcError> {
+        Params::new(&values, row.required(), row.params.len())?;
+        Ok(Self { row, values, parsed: Parsed::default() })
+    }
+
+    /// The parameters.
+    pub(super) fn params(&self) -> Params<'_> {
+        Params::of_request(&self.values, &self.parsed)
+    }
+
+    /// The parameters as they came.
+    pub(super) fn values(&self) -> &[Box<RawValue>] {
+        &self.values
+    }
+
+    /// Runs it on the view; a method that changes a chain is refused. Without filters those that need them are refused
+    /// too; `now` is in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`Failure::Stop`] when the view lacks facts or refuses, [`Failure::Error`] when the answer is an error.
+    pub(super) fn run(
+        &self,
+        view: &dyn View,
+        filters: Option<&mut Filters>,
+        now: u64,
+    ) -> Result<Done, Failure> {
+        match (self.row.handler, filters) {
+            (Handler::Read(read), _) => read(view, self.params()),
+            (
+                Handler::Watch(watch) | Handler::Subscribe(watch) | Handler::Unsubscribe(watch),
+                Some(filters),
+            ) => watch(filters, view, now, self.params()),
+            _ => Err(RpcError::NeedsLocalChain(self.row.name).into()),
+        }
+    }
+
+    /// Runs it on a local chain: what reads on the node's present snapshot, what writes on the node.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(super) fn run_on(&self, node: &mut dyn Node, interrupt: &dyn Fn() -> bool) -> Result<Done, Failure> {
+        if let Handler::Write(write) | Handler::Forward(write) = self.row.handler {
+            return write(node, self.params());
+        }
+        let (snapshot, now) = (node.snapshot(), node.now());
+        let view = snapshot.view(now, interrupt);
+        self.run(&*view, Some(node.filters()), now)
+    }
+}

@@ -1,0 +1,39 @@
+//! Signed transactions as callers send them.
+
+use alloc::format;
+
+use alloy_primitives::{Address, Bytes};
+
+use super::error::ParamError;
+use crate::types::{SenderError, Transaction};
+
+/// `v` of an EIP-155 signature with chain id 0 and an even y.
+const PROTECTED_V: i64 = 35;
+/// First byte of the shortest RLP list; typed transactions (EIP-2718) start lower.
+const LIST: u8 = 0xc0;
+
+/// Decodes a transaction and recovers its sender, with the reference's words where it has some.
+pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
+    if raw.first().is_some_and(|first| *first < LIST) {
+        return Err(ParamError::TypedTransaction);
+    }
+    let transaction = Transaction::decode(raw).map_err(ParamError::Transaction)?;
+    if transaction.gas_limit.is_empty() {
+        return Err(ParamError::MissingGas);
+    }
+    match transaction.recover_sender(chain_id) {
+        // The pool has a word for the transactions that only blocks hold.
+        Ok(sender) => Ok((transaction, sender)),
+        Err(SenderError::ChainId { found, .. }) => Err(ParamError::ChainId(format!("{found}"))),
+        // The reference reports every signature that it does not accept like this.
+        Err(_) => Err(ParamError::ChainId(format!("{}", named_chain(transaction.v)))),
+    }
+}
+
+/// The chain id that `v` names in the reference's arithmetic.
+fn named_chain(v: u8) -> i64 {
+    match v {
+        0 | 27 | 28 => 0,
+        v => i64::from(v).saturating_sub(PROTECTED_V) / 2,
+    }
+}
