@@ -43,7 +43,7 @@ impl Replay {
         let checkpoint = Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
         let identity = Identity { upstreams: vec!["replay".into()], ..Identity::default() };
         let options = SyncOptions { below: 0, ..SyncOptions::default() };
-        let mut client = Client::with_upstreams(self.network.clone(), checkpoint, identity, options);
+        let client = Client::with_upstreams(self.network.clone(), checkpoint, identity, options);
         let mut millis = 0;
         while !client.sync().is_synced() {
             let now = Now { unix: last.timestamp, millis };

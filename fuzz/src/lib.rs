@@ -27,5 +27,4 @@ pub mod submission;
 pub mod transaction;
 pub mod trie_node;
 pub mod upstream_batch;
-#[cfg(feature = "host")]
 pub mod upstream_reply;

@@ -10,7 +10,7 @@ use crate::tools;
 const MAX_INPUT: &str = "-max_len=65536";
 
 /// Targets of the native host, which are built with it; the core's are built as a browser's are.
-const HOST: [&str; 2] = ["replay_line", "upstream_reply"];
+const HOST: [&str; 1] = ["replay_line"];
 
 /// `--minutes N [TARGET..]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
