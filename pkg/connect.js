@@ -75,7 +75,7 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
     pages?.save(first, list);
     void events.changed();
   };
-  const exchanges = upstreams.map(({ transport }) => exchangeOver(transport, life));
+  const exchanges = upstreams.map(({ transport }) => exchangeOver(transport, life, pages?.room));
   const names = upstreams.map(({ name }) => name);
   const progress = config.onProgress && told(config.onProgress);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, progress));

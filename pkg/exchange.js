@@ -38,15 +38,18 @@ function reasonOf(error) {
 /**
  * @param {(body: string) => Promise<Uint8Array>} transport
  * @param {ReturnType<typeof import('./life.js').newLife>} life
+ * @param {() => Promise<void> | undefined} [room] what synchronization waits for before it asks for more
  * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
  */
-export function exchangeOver(transport, life) {
+export function exchangeOver(transport, life, room = () => undefined) {
   const lines = [line(PARALLEL), line(PARALLEL)];
   return async (body, following) => {
     const { enter, leave } = lines[Number(following)];
     let bytes;
     try {
       await life.run(enter, true);
+      const full = following ? room() : undefined;
+      if (full) await life.run(() => full, true);
       bytes = await life.run(() => inTime(() => transport(body)), true);
       if (!(bytes instanceof Uint8Array)) throw new Error('the transport gave no Uint8Array');
     } catch (error) {

@@ -14,6 +14,15 @@ const STEP = 16;
 /** Longest wait for the database in milliseconds: another page may hold it for as long as it likes. */
 const OPENING = 5_000;
 
+/**
+ * Bytes of pages that may wait to be written before synchronization waits for the store: a few of its rounds. Headers come
+ * faster than slow stores take them, and 440,000 headers with their uncles are a gigabyte.
+ */
+const MOST_WAITING = 16 * 2 ** 20;
+
+/** Longest wait for a store that takes nothing, in milliseconds; it is given up then, and the client goes on without. */
+const PATIENCE = 30_000;
+
 /** One name for each chain that a client may follow. */
 const nameOf = ({ network, checkpoint }) => `rootlight-v${VERSION}-${network}-${checkpoint?.hash ?? 'newest'}`;
 
@@ -23,6 +32,7 @@ const nameOf = ({ network, checkpoint }) => `rootlight-v${VERSION}-${network}-${
  * @property {(index: number) => Promise<Uint8Array | undefined>} read the page of a number, nothing where it cannot be read
  * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save pages from this number on, in place of all there
  * were from there; never rejected
+ * @property {() => Promise<void> | undefined} room where much waits to be written: resolves when more may come
  * @property {() => void} close lets another client write
  */
 
@@ -60,6 +70,9 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
   /** The lowest page that was not written while another client wrote. */
   let missed;
   let failed = false;
+  /** Bytes that wait to be written, and who waits until they are fewer. */
+  let waiting = 0;
+  const waiters = new Set();
   const turn = turnOf(locks, name, () => {
     const first = missed;
     missed = undefined;
@@ -70,7 +83,34 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
   function fail(error) {
     if (failed) return;
     failed = true;
+    wake();
     onError(new Error(`verified headers are not kept: ${error?.message ?? error}`));
+  }
+
+  const isFull = () => waiting > MOST_WAITING && !failed;
+
+  function wake() {
+    for (const resume of waiters) resume();
+  }
+
+  /** Ends when less than {@link MOST_WAITING} waits to be written, or the store is given up. */
+  async function emptied() {
+    while (isFull()) {
+      const before = waiting;
+      await new Promise((resolve) => {
+        const resume = () => {
+          clearTimeout(timer);
+          waiters.delete(resume);
+          resolve();
+        };
+        const timer = setTimeout(() => {
+          if (waiting === before) fail(new Error(`nothing was written for ${PATIENCE / 1000} s`));
+          resume();
+        }, PATIENCE);
+        timer.unref?.();
+        waiters.add(resume);
+      });
+    }
   }
 
   async function write(first, pages) {
@@ -98,10 +138,18 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       return isPage(page) ? page : undefined;
     },
     // One write after the other; after one that failed nothing more is written, since pages build on each other.
-    save: (first, pages) => {
+    save(first, pages) {
       ahead = NONE;
-      return (last = last.then(() => write(first, pages)).catch(fail));
+      if (failed) return last;
+      const bytes = pages.reduce((sum, page) => sum + page.length, 0);
+      waiting += bytes;
+      const written = () => {
+        waiting -= bytes;
+        wake();
+      };
+      return (last = last.then(() => write(first, pages)).catch(fail).then(written));
     },
+    room: () => (isFull() ? emptied() : undefined),
     close() {
       turn.end();
       void last.then(place.close);

@@ -32,6 +32,20 @@ test('four exchanges of callers are under way at once, and four of synchronizati
   assert.equal(asked.join(''), 'abcdghijekf');
 });
 
+test('synchronization waits for room in the store, questions of callers do not', async () => {
+  const asked = [];
+  let makeRoom;
+  const room = () => new Promise((resolve) => (makeRoom = resolve));
+  const exchange = exchangeOver(async (body) => (asked.push(body), new Uint8Array(1)), newLife(), room);
+  void exchange('synchronization', true);
+  void exchange('question', false);
+  await settled();
+  assert.deepEqual(asked, ['question']);
+  makeRoom();
+  await settled();
+  assert.deepEqual(asked, ['question', 'synchronization']);
+});
+
 test('an exchange that fails makes room at once, and says why', async () => {
   const outcomes = [
     [async () => Promise.reject(new Error('down')), 'down'],

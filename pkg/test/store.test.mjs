@@ -60,6 +60,50 @@ test('a store that fails is like none', async (t) => {
   await asked(() => visit(rootlight, { ...options, store: { get: failing, put: failing } }));
 });
 
+/** Whether a promise is settled once everything that is due has run. */
+async function isSettled(promise) {
+  let done = false;
+  Promise.resolve(promise).then(() => (done = true));
+  for (let turns = 0; turns < 10; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+  return done;
+}
+
+const MIB = 2 ** 20;
+
+test('a slow store is waited for, so that what waits to be written stays below a limit', async () => {
+  const puts = [];
+  const store = { get: () => Uint8Array.of(1), put: () => new Promise((resolve) => puts.push(resolve)) };
+  const pages = pagesIn(store, { network: 'regtest' });
+  void pages.save(0, [new Uint8Array(12 * MIB)]);
+  assert.ok(await isSettled(pages.room()));
+  void pages.save(1, [new Uint8Array(12 * MIB)]);
+  const more = pages.room();
+  assert.ok(!(await isSettled(more)));
+  // The first page, and the mark behind it.
+  for (let count = 0; count < 2; count += 1) {
+    puts.shift()();
+    await isSettled(more);
+  }
+  assert.ok(await isSettled(more));
+  pages.close();
+});
+
+test('a store that takes nothing for half a minute is given up', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const told = [];
+  const store = { get: () => Uint8Array.of(1), put: () => new Promise(() => {}) };
+  const pages = pagesIn(store, { network: 'regtest' }, { onError: ({ message }) => told.push(message) });
+  void pages.save(0, [new Uint8Array(17 * MIB)]);
+  const more = pages.room();
+  assert.ok(!(await isSettled(more)));
+  t.mock.timers.tick(30_000);
+  assert.ok(await isSettled(more));
+  assert.deepEqual(told, ['verified headers are not kept: nothing was written for 30 s']);
+  void pages.save(1, [new Uint8Array(17 * MIB)]);
+  assert.ok(await isSettled(pages.room()), 'nothing waits for it any more');
+  pages.close();
+});
+
 test('a page keeps headers in IndexedDB', async () => {
   const work = async (settings, change) => {
     const { harmDatabases, visit } = await import('/test/lib/store-scenario.mjs');
