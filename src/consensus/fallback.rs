@@ -74,7 +74,7 @@ fn items(mut field: &[u8]) -> Option<[&[u8]; 3]> {
 /// Reads a positive number in its shortest two's-complement form.
 fn positive(bytes: &[u8]) -> Result<U256, FallbackError> {
     match bytes {
-        [] | [0] | [0x80..=0xff, ..] | [0, ..=0x7f, ..] => Err(FallbackError::NotMinimal),
+        [] | [0] | [0x80..=0xff, ..] | [0, 0..=0x7f, ..] => Err(FallbackError::NotMinimal),
         [0, rest @ ..] | rest => U256::try_from_be_slice(rest).ok_or(FallbackError::NoKey),
     }
 }

@@ -1,5 +1,7 @@
 //! Checks of the sources and documents themselves.
 
+mod circles;
 mod layering;
 mod method_docs;
+mod modules;
 mod targets;

@@ -1,0 +1,193 @@
+//! Files of one crate do not import each other in circles, apart from a module and the modules below it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::modules::Modules;
+
+/// A crate's source folder, and the name by which its own tests import it.
+type Crate = (&'static str, &'static str);
+
+const CRATES: [Crate; 5] = [
+    ("src", "rootlight"),
+    ("native/src", "rootlight_native"),
+    ("pkg/wasm/src", "rootlight_wasm"),
+    ("xtask/src", "xtask"),
+    ("bench/src", "rootlight_bench"),
+];
+
+/// Circles that are still to be untied, as groups of files that import each other. A group may only shrink; the
+/// target is an empty list.
+const KNOWN: [&[&str]; 15] = [
+    &["src/consensus/chain/restore.rs", "src/consensus/chain/view.rs"],
+    &["src/consensus/rules.rs", "src/consensus/verified.rs"],
+    &["src/dev/pool/order.rs", "src/dev/pool/queue.rs"],
+    &["src/engine/light_replay.rs", "src/engine/light_view.rs"],
+    &[
+        "src/evm/creates.rs",
+        "src/evm/frame.rs",
+        "src/evm/inspect_hooks.rs",
+        "src/evm/machine.rs",
+        "src/evm/opcodes.rs",
+    ],
+    &[
+        "src/evm/precompiles/bridge/members.rs",
+        "src/evm/precompiles/bridge/methods.rs",
+        "src/evm/precompiles/bridge/queue.rs",
+        "src/evm/precompiles/bridge/reads.rs",
+        "src/evm/precompiles/bridge/session.rs",
+        "src/evm/precompiles/bridge/store.rs",
+        "src/evm/precompiles/bridge/whitelist.rs",
+        "src/evm/precompiles/bridge/write/change.rs",
+        "src/evm/precompiles/bridge/write/election.rs",
+        "src/evm/precompiles/bridge/write/events.rs",
+        "src/evm/precompiles/bridge/write/headers.rs",
+        "src/evm/precompiles/bridge/write/lists.rs",
+        "src/evm/precompiles/bridge/write/pegin.rs",
+        "src/evm/precompiles/bridge/write/release.rs",
+        "src/evm/precompiles/bridge/write/union.rs",
+        "src/evm/precompiles/bridge/write/update.rs",
+        "src/evm/precompiles/bridge/write/votes.rs",
+    ],
+    &["src/exec/call.rs", "src/exec/recorder.rs", "src/exec/result.rs"],
+    &[
+        "src/light/header_window.rs",
+        "src/light/pin.rs",
+        "src/light/prove.rs",
+        "src/light/sync/below.rs",
+        "src/light/sync/elect.rs",
+        "src/light/sync/keep.rs",
+        "src/light/sync/machine.rs",
+        "src/light/sync/peer.rs",
+        "src/light/sync/standing.rs",
+    ],
+    &["src/rpc/chain.rs", "src/rpc/filters.rs", "src/rpc/table.rs"],
+    &["src/rpc/dev/send.rs", "src/rpc/raw_transaction.rs"],
+    &["src/rpc/exchange.rs", "src/rpc/session.rs"],
+    &["src/types/bloom.rs", "src/types/receipt.rs"],
+    &["native/src/replay/mod.rs", "native/src/upstream/mod.rs"],
+    &[
+        "native/src/server/http.rs",
+        "native/src/server/listen.rs",
+        "native/src/server/subscriptions.rs",
+        "native/src/server/ws.rs",
+    ],
+    &["native/src/upstream/ws.rs", "native/src/upstream/ws_link.rs"],
+];
+
+type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+
+/// The imports between a crate's files, without those between a module and the modules below it. Code for tests does
+/// not count.
+fn imports(modules: &Modules) -> Graph {
+    let mut graph = Graph::new();
+    for module in modules.iter().filter(|module| !module.test) {
+        for (path, _) in module.named.iter().filter(|(_, test)| !test) {
+            let Some(target) = modules.target(module, path) else { continue };
+            let (from, to) = (&module.file_path, &target.file_path);
+            let related = from.starts_with(to) || to.starts_with(from);
+            if target.file != module.file && !related && !target.test {
+                graph.entry(module.file.clone()).or_default().insert(target.file.clone());
+            }
+        }
+    }
+    graph
+}
+
+/// The files that can be reached from one by at least one import.
+fn reachable(graph: &Graph, from: &Path) -> BTreeSet<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let mut open = vec![from.to_path_buf()];
+    while let Some(file) = open.pop() {
+        for next in graph.get(&file).into_iter().flatten() {
+            if seen.insert(next.clone()) {
+                open.push(next.clone());
+            }
+        }
+    }
+    seen
+}
+
+/// Groups of files in which each can be reached from each, with the imports inside a group.
+fn circles(graph: &Graph) -> Vec<BTreeSet<PathBuf>> {
+    let reach: BTreeMap<&Path, BTreeSet<PathBuf>> =
+        graph.keys().map(|file| (file.as_path(), reachable(graph, file))).collect();
+    let mut groups: Vec<BTreeSet<PathBuf>> = Vec::new();
+    for (file, reached) in &reach {
+        if !reached.contains(*file) || groups.iter().any(|group| group.contains(*file)) {
+            continue;
+        }
+        let back = |other: &&PathBuf| reach.get(other.as_path()).is_some_and(|set| set.contains(*file));
+        groups.push(reached.iter().filter(back).cloned().collect());
+    }
+    groups
+}
+
+/// A group's files, and below them the imports between them.
+fn shown(graph: &Graph, group: &BTreeSet<PathBuf>) -> String {
+    let mut lines = vec!["These files import each other in a circle:".to_owned()];
+    for file in group {
+        let inside = graph[file].intersection(group).map(|path| path.display().to_string());
+        lines.push(format!("  {} imports {}", file.display(), inside.collect::<Vec<_>>().join(", ")));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn files_do_not_import_each_other_in_circles() {
+    let (mut faults, mut found) = (Vec::new(), Vec::new());
+    for (folder, name) in CRATES {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let graph = imports(&Modules::read(&root, name));
+        for group in circles(&graph) {
+            let files: Vec<String> =
+                group.iter().map(|file| format!("{folder}/{}", file.display())).collect();
+            let known = KNOWN.iter().find(|known| files.iter().all(|file| known.contains(&file.as_str())));
+            match known {
+                Some(known) => found.push(*known),
+                None => faults.push(format!("In {folder}: {}", shown(&graph, &group))),
+            }
+        }
+    }
+    let gone = KNOWN.iter().filter(|known| !found.contains(known));
+    faults.extend(gone.map(|known| format!("Untied: remove {known:?} from the known circles.")));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+fn graph_of(files: &[(&str, &str)]) -> Graph {
+    let files = files.iter().map(|(file, source)| ((*file).into(), (*source).into()));
+    imports(&Modules::parse(files.collect(), "rootlight"))
+}
+
+#[test]
+fn a_circle_is_found_through_re_exports_and_globs() {
+    let root = "mod a;\nmod b;\npub use a::A;\npub use b::*;";
+    for b in [
+        "use super::A;\npub struct B;",
+        "pub struct B(super::A);",
+        "pub struct B; fn f() { vec![crate::a::A] }",
+    ] {
+        let graph = graph_of(&[("lib.rs", root), ("a.rs", "use crate::B;\npub struct A;"), ("b.rs", b)]);
+        assert_eq!(circles(&graph), [BTreeSet::from(["a.rs".into(), "b.rs".into()])], "{b}");
+    }
+}
+
+#[test]
+fn parents_tests_and_one_way_imports_are_no_circles() {
+    let parent = [("lib.rs", "mod a;\nuse a::A;\npub struct L;"), ("a.rs", "use super::L;\npub struct A;")];
+    assert!(circles(&graph_of(&parent)).is_empty());
+    let one_way = [
+        ("lib.rs", "mod a;\nmod b;"),
+        ("a.rs", "use crate::b::B;\npub struct A;"),
+        ("b.rs", "pub struct B;"),
+    ];
+    assert!(circles(&graph_of(&one_way)).is_empty());
+    let tests = "pub struct B;\n#[cfg(test)]\nmod tests { use crate::a::A; }";
+    assert!(circles(&graph_of(&[one_way[0], one_way[1], ("b.rs", tests)])).is_empty());
+    let test_file = [
+        ("lib.rs", "mod a;\n#[cfg(test)]\nmod b;"),
+        ("a.rs", "#[cfg(test)]\nuse crate::b::B;\npub struct A;"),
+        ("b.rs", "use crate::a::A;\npub struct B;"),
+    ];
+    assert!(circles(&graph_of(&test_file)).is_empty());
+}
