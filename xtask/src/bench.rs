@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::shell::{find, Cmd};
+use crate::shell::Cmd;
 
 /// Without arguments, prints the ratios of docs/benchmarks.md. Otherwise passes the arguments to criterion, natively
 /// only.
@@ -12,11 +12,8 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
     if !args.is_empty() {
         return outcome(native.args(args).run_attached());
     }
-    let done = native
-        .arg("--ratios")
-        .run_attached()
-        .and_then(|()| wasm(&["--node"], "node"))
-        .and_then(|()| wasm(&["--headless", "--chrome", "--chromedriver", &driver()?], "browser"));
+    let done =
+        native.arg("--ratios").run_attached().and_then(|()| wasm("node")).and_then(|()| wasm("browser"));
     outcome(done)
 }
 
@@ -30,18 +27,11 @@ fn outcome(done: Result<(), String>) -> ExitCode {
     }
 }
 
-fn driver() -> Result<String, String> {
-    let driver = find("chromedriver").ok_or("chromedriver is missing: run cargo xtask setup")?;
-    Ok(driver.to_string_lossy().into_owned())
-}
-
 /// Measures the ratio for headers in a WebAssembly engine, built with the package's profile. The result is printed
 /// among the lines of the test runner.
-fn wasm(engine: &[&str], test: &str) -> Result<(), String> {
-    Cmd::new("wasm-pack test --mode no-install")
-        .args(engine)
-        .args(&["--", "--locked", "--profile", "wasm", "--test", test, "--", "--nocapture"])
+fn wasm(test: &str) -> Result<(), String> {
+    crate::wasm::tests("rootlight-bench", &[test])?
+        .args(&["--profile", "wasm", "--", "--nocapture"])
         .env("WASM_BINDGEN_TEST_TIMEOUT", "300")
-        .within("bench")
         .run_attached()
 }

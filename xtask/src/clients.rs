@@ -63,8 +63,10 @@ pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
 
 /// Builds the server and the test contract, then runs all libraries' tests.
 pub(crate) fn test(log: &mut Log) -> Outcome {
-    // Already built if the native tests ran before.
-    log.run(Cmd::new("cargo build --locked --package rootlight-native"))?;
+    // The program is built with the tests that start it. `cargo build` for its package alone would choose other
+    // features of some dependencies, and so compile them once more.
+    let built = "cargo test --locked --no-run --workspace --exclude rootlight-wasm --test program";
+    log.run(Cmd::new(built))?;
     let token = compile(log)?;
     let with = |cmd: Cmd| {
         cmd.env("ROOTLIGHT", target_dir().join("debug/rootlight"))

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
         eprintln!("usage: cargo xtask fuzz --minutes N [TARGET..]");
         return ExitCode::from(2);
     };
-    let mut run = Run::new(false);
+    let run = Run::new(false);
     if !run.step("setup: cargo-fuzz", tools::cargo_fuzz) {
         return run.finish();
     }

@@ -14,7 +14,7 @@ const ANVIL: &str = "1.7.1";
 /// Builds and installs the nodes, then runs the scripts of bench/compare. The reference node takes part if
 /// `REFERENCE` and `REFERENCE_EXECUTE` say how to start it.
 pub(crate) fn run() -> ExitCode {
-    let mut run = Run::new(false);
+    let run = Run::new(false);
     let ready = run.step("setup: packages from npm", clients::npm_packages)
         && run.step("setup: anvil", anvil)
         && run.step("build", build);
@@ -25,7 +25,7 @@ pub(crate) fn run() -> ExitCode {
 
 /// `cargo xtask bench light`: the light client over loopback. Includes real headers if the recordings are found.
 pub(crate) fn light() -> ExitCode {
-    let mut run = Run::new(false);
+    let run = Run::new(false);
     let ready = run.step("setup: packages from npm", clients::npm_packages) && run.step("build", build);
     let outcome = if ready { scripts(&["light"]) } else { Ok(()) };
     run.finish_with(outcome)

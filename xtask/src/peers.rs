@@ -40,7 +40,7 @@ fn packages(log: &mut Log) -> Outcome {
 }
 
 fn script(name: &str, more: &[Step]) -> ExitCode {
-    let mut run = Run::new(false);
+    let run = Run::new(false);
     let ready = READY.iter().chain(more).all(|(name, work)| run.step(name, work));
     let mut cmd = nodes::script(name);
     if let Some(browser) = tools::browser() {

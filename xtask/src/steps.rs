@@ -1,8 +1,8 @@
-//! Runs steps and prints a line with the time for each, then a summary with the number of tests.
+//! Runs steps and prints a line with the time for each, then the times and a summary with the number of tests.
 
-use std::io::Write;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::shell::Log;
 
@@ -59,50 +59,61 @@ fn before(text: &str, word: &str) -> u32 {
 /// The result of a step: a note for its line, or the reason of the failure.
 pub(crate) type Outcome = Result<String, String>;
 
-/// The results of the steps so far.
+/// One step that has ended.
+struct Done {
+    name: String,
+    time: Duration,
+    good: bool,
+}
+
+/// The results of the steps so far. Steps may run in several threads.
 pub(crate) struct Run {
     verbose: bool,
     started: Instant,
-    failed: Vec<String>,
-    steps: u32,
-    tests: Count,
+    results: Mutex<(Vec<Done>, Count)>,
 }
 
 impl Run {
     /// A run without steps.
     pub(crate) fn new(verbose: bool) -> Self {
-        Self { verbose, started: Instant::now(), failed: Vec::new(), steps: 0, tests: Count::default() }
+        Self { verbose, started: Instant::now(), results: Mutex::default() }
     }
 
-    /// Runs one step and prints its name, result and time on one line. Returns whether it succeeded.
-    pub(crate) fn step(&mut self, name: &str, work: impl FnOnce(&mut Log) -> Outcome) -> bool {
-        self.steps += 1;
-        print!("{name:<28} ");
-        let _ = std::io::stdout().flush();
+    /// Runs one step and prints its name, result and time on one line when it has ended. Returns whether it succeeded.
+    pub(crate) fn step(&self, name: &str, work: impl FnOnce(&mut Log) -> Outcome) -> bool {
         let started = Instant::now();
-        let mut log = match Log::create(name, self.verbose) {
-            Ok(log) => log,
-            Err(e) => return self.close(name, started, None, Err(format!("no log: {e}"))),
-        };
-        let outcome = work(&mut log);
-        self.close(name, started, Some(log), outcome)
+        match Log::create(name, self.verbose) {
+            Ok(mut log) => {
+                let outcome = work(&mut log);
+                self.close(name, started, Some(log), outcome)
+            }
+            Err(e) => self.close(name, started, None, Err(format!("no log: {e}"))),
+        }
     }
 
-    fn close(&mut self, name: &str, started: Instant, log: Option<Log>, outcome: Outcome) -> bool {
-        let seconds = started.elapsed().as_secs_f64();
+    fn close(&self, name: &str, started: Instant, log: Option<Log>, outcome: Outcome) -> bool {
+        let time = started.elapsed();
         let text = log.as_ref().and_then(|l| std::fs::read_to_string(l.path()).ok()).unwrap_or_default();
         let count = Count::read(&text);
-        self.tests.add(count);
-        let tests =
-            if count == Count::default() { String::new() } else { format!(", {} tests", count.passed) };
+        let good = outcome.is_ok();
+        // The lock is held while the lines are printed, so that those of another step do not come between them.
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let (done, tests) = &mut *results;
+        tests.add(count);
+        done.push(Done { name: name.to_owned(), time, good });
+        let seconds = time.as_secs_f64();
         match outcome {
             Ok(note) => {
+                let ran = if count == Count::default() {
+                    String::new()
+                } else {
+                    format!(", {} tests", count.passed)
+                };
                 let gap = if note.is_empty() { "" } else { ", " };
-                println!("ok     {seconds:7.1} s{tests}{gap}{note}");
-                true
+                println!("{name:<28} ok     {seconds:7.1} s{ran}{gap}{note}");
             }
             Err(why) => {
-                println!("FAILED {seconds:7.1} s");
+                println!("{name:<28} FAILED {seconds:7.1} s");
                 let lines: Vec<&str> = text.lines().collect();
                 for line in lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)) {
                     println!("    {line}");
@@ -111,10 +122,9 @@ impl Run {
                 if let Some(log) = log {
                     println!("    complete output: {}", log.path().display());
                 }
-                self.failed.push(name.to_owned());
-                false
             }
         }
+        good
     }
 
     /// As [`Self::finish`], for a run with further work after its steps.
@@ -129,25 +139,48 @@ impl Run {
         }
     }
 
-    /// Prints the summary and returns the exit code. The last line has the numbers of tests in the format of test
-    /// runners.
+    /// Prints the steps by their times and the summary, and returns the exit code. The last line has the numbers of
+    /// tests in the format of test runners.
     pub(crate) fn finish(self) -> ExitCode {
         let seconds = self.started.elapsed().as_secs();
-        let good = self.steps as usize - self.failed.len();
-        println!("\n{good} of {} steps ok in {} min {:02} s", self.steps, seconds / 60, seconds % 60);
-        if !self.failed.is_empty() {
-            println!("failed: {}", self.failed.join(", "));
+        let (mut done, tests) = self.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let failed: Vec<String> =
+            done.iter().filter(|step| !step.good).map(|step| step.name.clone()).collect();
+        let steps = done.len();
+        done.sort_by_key(|step| std::cmp::Reverse(step.time));
+        println!("\nsteps of a second or more, the longest first:");
+        for step in done.iter().filter(|step| step.time >= Duration::from_secs(1)) {
+            println!("{:7.1} s  {}", step.time.as_secs_f64(), step.name);
         }
-        let Count { passed, failed, skipped } = self.tests;
-        if passed + failed > 0 {
-            println!("tests: {passed} passed, {failed} failed, {skipped} skipped");
+        let used = cpu_seconds().map(|used| format!(", {used} s of processor time")).unwrap_or_default();
+        let good = steps - failed.len();
+        println!("\n{good} of {steps} steps ok in {} min {:02} s{used}", seconds / 60, seconds % 60);
+        if !failed.is_empty() {
+            println!("failed: {}", failed.join(", "));
         }
-        if self.failed.is_empty() {
+        let Count { passed, failed: bad, skipped } = tests;
+        if passed + bad > 0 {
+            println!("tests: {passed} passed, {bad} failed, {skipped} skipped");
+        }
+        if failed.is_empty() {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The processor time that commands have used, in seconds; `None` where the system does not tell it in `/proc`.
+fn cpu_seconds() -> Option<u64> {
+    waited_for(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// The time of ended child processes in a line of `/proc/PID/stat`: the 16th and 17th fields, in hundredths of a second.
+/// The second field, the program's name in parentheses, may have spaces in it.
+fn waited_for(line: &str) -> Option<u64> {
+    let mut fields = line.rsplit_once(')')?.1.split_whitespace().skip(13);
+    let mut next = || fields.next()?.parse::<u64>().ok();
+    Some((next()? + next()?) / 100)
 }
 
 #[cfg(test)]
@@ -163,5 +196,12 @@ mod tests {
         assert_eq!(Count::read("# pass 5\n# fail 1"), Count { passed: 5, failed: 1, skipped: 0 });
         assert_eq!(Count::read("Ran 6 tests in 1.2s\n\nOK").passed, 6);
         assert_eq!(Count::read("10 passed, nothing else"), Count::default());
+    }
+
+    #[test]
+    fn processor_time_is_that_of_ended_children() {
+        let line = "7 (a b) c) S 1 7 7 0 -1 4194560 900 80000 0 3 11 22 1250 350 20 0 4 0 100 1000 2";
+        assert_eq!(waited_for(line), Some(16));
+        assert_eq!(waited_for("7 (a) S 1"), None);
     }
 }

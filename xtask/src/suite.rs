@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all checks. The quick ones that fail most often come first.
+//! `cargo xtask test`: all checks, those of the host beside those of the browser package.
 
 use std::process::ExitCode;
 
@@ -6,39 +6,67 @@ use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{clients, links, tools, wasm};
 
-/// One check: its name, whether only `--full` runs it, and its function.
-type Part = (&'static str, bool, fn(&mut Log) -> Outcome);
+/// One installation step or check.
+struct Part {
+    name: &'static str,
+    work: fn(&mut Log) -> Outcome,
+}
 
-/// The installation steps, which run first. A failure ends the run, because the checks would fail for the same reason.
-const SETUP: [Part; 6] = [
-    ("setup: rust targets", false, tools::rust_targets),
-    ("setup: system packages", false, tools::system_packages),
-    ("setup: npm packages", false, tools::npm_packages),
-    ("setup: wasm tools", false, tools::wasm_tools),
-    ("setup: client libraries", false, clients::npm_packages),
-    ("setup: web3.py", false, clients::python_packages),
+const fn part(name: &'static str, work: fn(&mut Log) -> Outcome) -> Part {
+    Part { name, work }
+}
+
+/// Installation steps that all checks need.
+const TOOLCHAIN: [Part; 2] = [
+    part("setup: rust targets", tools::rust_targets),
+    part("setup: system packages", tools::system_packages),
 ];
 
-const PARTS: [Part; 13] = [
-    ("format", false, format),
-    ("documents", false, links::check),
-    ("tests: core and native", false, native_tests),
-    ("tests: client libraries", false, clients::test),
-    ("lint", false, lint),
-    ("api documentation", false, api_docs),
-    ("bare metal builds", false, bare),
-    ("wasm: verify-only", false, |log| wasm::build(log, &wasm::ARTEFACTS[0])),
-    ("wasm: light client", false, |log| wasm::build(log, &wasm::ARTEFACTS[1])),
-    ("wasm: development chain", false, |log| wasm::build(log, &wasm::ARTEFACTS[2])),
-    ("tests: wasm in node", false, wasm_node),
-    ("tests: wasm in chromium", false, wasm_browser),
-    ("tests: built package", false, package),
+/// Installation steps that the checks of the host need not wait for.
+const PACKAGES: [Part; 4] = [
+    part("setup: npm packages", tools::npm_packages),
+    part("setup: wasm tools", tools::wasm_tools),
+    part("setup: client libraries", clients::npm_packages),
+    part("setup: web3.py", clients::python_packages),
 ];
+
+/// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for example
+/// while it links a module or waits for a server, and the two build into different folders of cargo's.
+const HOST: [Part; 6] = [
+    part("format", format),
+    part("documents", links::check),
+    part("tests: core and native", native_tests),
+    part("lint", lint),
+    part("api documentation", api_docs),
+    part("bare metal builds", bare),
+];
+
+/// Checks of the browser package, after [`PACKAGES`].
+const BROWSER: [Part; 5] = [
+    part("wasm: verify-only", |log| wasm::build(log, &wasm::ARTEFACTS[0])),
+    part("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),
+    part("wasm: development chain", |log| wasm::build(log, &wasm::ARTEFACTS[2])),
+    part("tests: wasm in node", wasm_node),
+    part("tests: wasm in chromium", wasm_browser),
+];
+
+/// Checks that need the results of both.
+const LAST: [Part; 2] =
+    [part("tests: client libraries", clients::test), part("tests: built package", package)];
+
+/// Checks that only `--full` runs: longer forms of tests that are part of every run.
+const FULL: [Part; 1] = [part("tests: long runs", long_runs)];
 
 struct Options<'a> {
     full: bool,
     verbose: bool,
     parts: Vec<&'a str>,
+}
+
+impl Options<'_> {
+    fn wants(&self, part: &Part) -> bool {
+        self.parts.is_empty() || self.parts.iter().any(|word| part.name.contains(word))
+    }
 }
 
 fn options<'a>(args: &[&'a str]) -> Options<'a> {
@@ -53,34 +81,55 @@ fn options<'a>(args: &[&'a str]) -> Options<'a> {
 /// Installs missing tools, then runs every check, or those whose names contain one of the given words.
 pub(crate) fn test(args: &[&str]) -> ExitCode {
     if args.contains(&"--list") {
-        PARTS.iter().for_each(|(name, full, _)| println!("{name}{}", if *full { " (--full)" } else { "" }));
+        let names = HOST.iter().chain(&BROWSER).chain(&LAST);
+        names.for_each(|part| println!("{}", part.name));
+        FULL.iter().for_each(|part| println!("{} (--full)", part.name));
         return ExitCode::SUCCESS;
     }
     let options = options(args);
-    let mut run = Run::new(options.verbose);
-    if !prepare(&mut run) {
+    let run = Run::new(options.verbose);
+    if !install(&run, &TOOLCHAIN) {
         return run.finish();
     }
-    for (name, full, work) in PARTS {
-        let wanted = options.parts.is_empty() || options.parts.iter().any(|p| name.contains(p));
-        if wanted && (options.full || !full) {
-            run.step(name, work);
+    let host = || check(&run, &options, &HOST);
+    let browser = || {
+        let installed = install(&run, &PACKAGES);
+        if installed {
+            check(&run, &options, &BROWSER);
         }
+        installed
+    };
+    // With the commands' output shown, one step at a time.
+    let installed = if options.verbose {
+        host();
+        browser()
+    } else {
+        std::thread::scope(|scope| {
+            let other = scope.spawn(browser);
+            host();
+            other.join().unwrap_or(false)
+        })
+    };
+    if installed {
+        check(&run, &options, &LAST);
+    }
+    if options.full {
+        check(&run, &options, &FULL);
     }
     run.finish()
 }
 
 /// Installs missing tools.
 pub(crate) fn setup(args: &[&str]) -> ExitCode {
-    let mut run = Run::new(options(args).verbose);
-    prepare(&mut run);
+    let run = Run::new(options(args).verbose);
+    prepare(&run);
     run.finish()
 }
 
 /// Builds the browser package.
 pub(crate) fn wasm(args: &[&str]) -> ExitCode {
-    let mut run = Run::new(options(args).verbose);
-    if prepare(&mut run) {
+    let run = Run::new(options(args).verbose);
+    if prepare(&run) {
         for artefact in &wasm::ARTEFACTS {
             run.step(artefact.name, |log| wasm::build(log, artefact));
         }
@@ -88,8 +137,20 @@ pub(crate) fn wasm(args: &[&str]) -> ExitCode {
     run.finish()
 }
 
-fn prepare(run: &mut Run) -> bool {
-    SETUP.iter().all(|(name, _, work)| run.step(name, work))
+fn prepare(run: &Run) -> bool {
+    install(run, &TOOLCHAIN) && install(run, &PACKAGES)
+}
+
+/// Runs installation steps up to the first that fails. Returns whether all succeeded.
+fn install(run: &Run, parts: &[Part]) -> bool {
+    parts.iter().all(|part| run.step(part.name, part.work))
+}
+
+/// Runs the wanted ones of some checks.
+fn check(run: &Run, options: &Options, parts: &[Part]) {
+    for part in parts.iter().filter(|part| options.wants(part)) {
+        run.step(part.name, part.work);
+    }
 }
 
 /// Runs a command; the step succeeds if the command does.
@@ -101,9 +162,13 @@ fn format(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo fmt --all --check"))
 }
 
+fn native_cargo_test() -> Cmd {
+    Cmd::new("cargo test --locked --no-fail-fast --workspace --exclude rootlight-wasm")
+}
+
 /// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once.
 fn native_tests(log: &mut Log) -> Outcome {
-    plain(log, Cmd::new("cargo test --locked --no-fail-fast --workspace --exclude rootlight-wasm"))
+    plain(log, native_cargo_test())
 }
 
 fn lint(log: &mut Log) -> Outcome {
@@ -124,32 +189,26 @@ fn bare(log: &mut Log) -> Outcome {
     plain(log, cmd)
 }
 
-fn wasm_pack(log: &mut Log, args: &[&str]) -> Outcome {
-    plain(log, Cmd::new("wasm-pack test --mode no-install").args(args).within("pkg/wasm").limit(15 * 60))
+/// Runs tests of the browser package that are compiled for WebAssembly, with wasm-bindgen's test runner.
+fn wasm_tests(log: &mut Log, tests: &[&str]) -> Outcome {
+    let cmd = wasm::tests("rootlight-wasm", tests)?.limit(15 * 60);
+    plain(log, cmd)
 }
 
 fn wasm_node(log: &mut Log) -> Outcome {
-    wasm_pack(log, &["--node", "--", "--locked", "--test", "node"])
+    wasm_tests(log, &["node"])
 }
 
 fn wasm_browser(log: &mut Log) -> Outcome {
-    let driver = crate::shell::find("chromedriver").ok_or("chromedriver is missing")?;
-    let driver = driver.to_string_lossy();
-    wasm_pack(
-        log,
-        &[
-            "--headless",
-            "--chrome",
-            "--chromedriver",
-            &driver,
-            "--",
-            "--locked",
-            "--test",
-            "browser",
-            "--test",
-            "worker",
-        ],
-    )
+    wasm_tests(log, &["browser", "worker"])
+}
+
+/// Tests with random data that are part of every run, here with many more draws.
+fn long_runs(log: &mut Log) -> Outcome {
+    let tests =
+        ["drawn_scenarios", "mixtures_of_upstreams", "what_miners_state_adds_no_work", "a_killed_process"];
+    let cmd = native_cargo_test().args(&["--"]).args(&tests);
+    plain(log, cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200"))
 }
 
 /// Tests the package as it is published, in Node.js and in a web page.

@@ -12,7 +12,6 @@ pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-n
 
 /// Must be the version of the `wasm-bindgen` crate in Cargo.lock.
 const WASM_BINDGEN: &str = "0.2.130";
-const WASM_PACK: &str = "0.15.1";
 const CARGO_FUZZ: &str = "0.13.2";
 
 /// Names under which Chromium is found on PATH.
@@ -68,7 +67,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
     named.or_else(|| BROWSERS.iter().find_map(|b| find(b)))
 }
 
-/// Installs wasm-bindgen-cli and wasm-pack into target/tools unless PATH has the right versions.
+/// Installs wasm-bindgen-cli into target/tools unless PATH has the right version.
 pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).map_err(|e| format!("Cargo.lock: {e}"))?;
     if !lock.contains(&format!("name = \"wasm-bindgen\"\nversion = \"{WASM_BINDGEN}\"")) {
@@ -81,8 +80,7 @@ pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
     if !runner.contains(WASM_BINDGEN) {
         return Err(format!("wasm-bindgen-test-runner {WASM_BINDGEN} expected, found '{runner}'"));
     }
-    let pack = install(log, "wasm-pack", "wasm-pack", WASM_PACK)?;
-    Ok(format!("wasm-bindgen {bindgen}, wasm-pack {pack}"))
+    Ok(bindgen)
 }
 
 /// Installs cargo-fuzz, for `cargo xtask fuzz`.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell::{root, target_dir, Cmd, Log};
+use crate::shell::{find, root, target_dir, Cmd, Log};
 use crate::steps::Outcome;
 use crate::tools::WASM;
 
@@ -13,17 +13,27 @@ pub(crate) struct Artefact {
     pub(crate) name: &'static str,
     /// The Cargo features of `rootlight-wasm` for this module.
     features: &'static str,
-    /// Cargo profile, also the name of its output folder.
-    profile: &'static str,
+    /// Settings of [`PROFILE`] that differ for this module, as cargo's `--config` takes them. Crates that no setting
+    /// touches are compiled once for all modules.
+    settings: &'static [&'static str],
     /// The largest allowed brotli-compressed size, in bytes.
     gate: u64,
 }
 
+/// The Cargo profile of all modules, also the name of its output folder.
+const PROFILE: &str = "wasm";
+
 /// Every module, the smallest first. Sizes and their history: docs/wasm.md.
 pub(crate) const ARTEFACTS: [Artefact; 3] = [
-    Artefact { name: "rootlight_verify", features: "verify", profile: "wasm-small", gate: 100_000 },
-    Artefact { name: "rootlight", features: "light", profile: "wasm", gate: 350_000 },
-    Artefact { name: "rootlight_dev", features: "dev", profile: "wasm-dev", gate: 500_000 },
+    Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: 100_000 },
+    Artefact { name: "rootlight", features: "light", settings: &[], gate: 350_000 },
+    // The development chain runs in tests and on pages that show something: its interpreter is built for size.
+    Artefact {
+        name: "rootlight_dev",
+        features: "dev",
+        settings: &["profile.wasm.package.revm-interpreter.opt-level=\"s\""],
+        gate: 500_000,
+    },
 ];
 
 /// Optimisation for size. `--one-caller-inline-max-function-size=0`: inlining a function with one caller makes it
@@ -53,12 +63,11 @@ const FEATURES: [&str; 6] = [
 pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
     let dist = root().join("pkg/dist");
     fs::create_dir_all(&dist).map_err(|e| format!("pkg/dist: {e}"))?;
-    log.run(
-        Cmd::new("cargo build --locked --package rootlight-wasm --lib --no-default-features --profile")
-            .args(&[artefact.profile, "--target", WASM, "--features", artefact.features])
-            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags()),
-    )?;
-    let built = target_dir().join(WASM).join(artefact.profile).join("rootlight_wasm.wasm");
+    let build = Cmd::new("cargo build --locked --package rootlight-wasm --lib --no-default-features")
+        .args(&["--profile", PROFILE, "--target", WASM, "--features", artefact.features])
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS", flags());
+    log.run(artefact.settings.iter().fold(build, |cmd, setting| cmd.args(&["--config", setting])))?;
+    let built = target_dir().join(WASM).join(PROFILE).join("rootlight_wasm.wasm");
     log.run(
         Cmd::new("wasm-bindgen --target web --no-typescript --remove-producers-section --out-name")
             .args(&[artefact.name, "--out-dir"])
@@ -74,6 +83,17 @@ pub(crate) fn build(log: &mut Log, artefact: &Artefact) -> Outcome {
         return Err(format!("{} is too large: {note}", artefact.name));
     }
     Ok(note)
+}
+
+/// A command that runs a package's test targets in WebAssembly: in Node.js, or in headless Chromium, as each target
+/// says. The runner reads the browser's options in the package's `webdriver.json`.
+pub(crate) fn tests(package: &str, tests: &[&str]) -> Result<Cmd, String> {
+    let driver = find("chromedriver").ok_or("chromedriver is missing: run cargo xtask setup")?;
+    let cmd = Cmd::new("cargo test --locked --target")
+        .args(&[WASM, "--package", package])
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", "wasm-bindgen-test-runner")
+        .env("CHROMEDRIVER", driver);
+    Ok(tests.iter().fold(cmd, |cmd, test| cmd.args(&["--test", test])))
 }
 
 /// Flags that make the source paths in panic messages the same on every machine.

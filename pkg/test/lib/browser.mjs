@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readFileSync } from 'node:fs';
 
-/** The same browser arguments as the wasm-pack tests. */
+/** The same browser arguments as for the tests in `pkg/wasm`. */
 const OPTIONS = JSON.parse(readFileSync(new URL('../../wasm/webdriver.json', import.meta.url), 'utf8'));
 
 /** How long a script in the page may run, in milliseconds. */
