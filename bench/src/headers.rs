@@ -3,7 +3,7 @@
 use alloy_primitives::keccak256;
 use rootlight::consensus::bitcoin::{hash_pair, BitcoinHeader};
 use rootlight::consensus::coinbase::Coinbase;
-use rootlight::consensus::verified::Candidate;
+use rootlight::consensus::Candidate;
 use rootlight::consensus::{verify_child, Network};
 use rootlight::types::{Header, HeaderForm, SealedHeader};
 

@@ -2,9 +2,9 @@
 //! that commits to such receipts was mined over an invalid state transition.
 
 use super::body::{receipts_root, BodyError, VerifiedReceipts};
+use super::candidate::Candidate;
 use super::network::Network;
 use super::testing::{chain, child, easy_network, mine};
-use super::verified::Candidate;
 use super::{Rule, VerifiedHeader};
 use crate::trie::NodeFormat;
 use crate::types::bloom::logs_bloom;

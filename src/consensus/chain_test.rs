@@ -1,11 +1,11 @@
 //! Tests of the uncle rules on a mined chain, each broken alone, and of reorganisations.
 
+use super::candidate::Candidate;
 use super::chain::{ChainError, Change, HeaderChain};
 use super::network::Network;
 use super::rule::Rule;
 use super::testing::{chain, child, easy_network, mine};
 use super::uncles::UncleError;
-use super::verified::Candidate;
 use crate::types::{uncles_hash, Header, SealedHeader, U256};
 
 const START: u64 = 5_000;

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use super::candidate::Candidate;
 use super::chain::{ChainError, Change, HeaderChain};
 use super::network::Network;
 use super::rule::Rule;
 use super::testing::{chain, child, easy_network, mine};
 use super::uncles::UncleError;
-use super::verified::Candidate;
 use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
 
 const START: u64 = 5_000;

@@ -16,6 +16,7 @@ pub mod body;
 #[cfg(test)]
 mod body_test;
 pub mod builtin;
+pub mod candidate;
 pub mod chain;
 #[cfg(test)]
 mod chain_test;
@@ -46,6 +47,7 @@ pub mod uncles;
 pub mod verified;
 
 pub use body::{BodyError, VerifiedBody, VerifiedReceipts};
+pub use candidate::Candidate;
 pub use chain::{Base, ChainError, ChainView, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;
 pub use custom::NetworkFileError;
@@ -56,4 +58,4 @@ pub use pow::{verify_merged_mining, PowError, Seal};
 pub use rule::{Fork, Rule, RuleSet};
 pub use rules::{verify_child, verify_standalone, RuleError};
 pub use uncles::{UncleError, VerifiedUncles};
-pub use verified::{Candidate, Evidence, Origin, VerifiedHeader};
+pub use verified::{Evidence, Origin, VerifiedHeader};

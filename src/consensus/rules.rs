@@ -6,6 +6,7 @@
 use thiserror::Error;
 
 use super::bitcoin::BitcoinHeader;
+use super::candidate::Candidate;
 use super::difficulty;
 use super::fork_detection::{compared_data, ForkContext, ForkDetection, ForkDetectionError};
 use super::network::{
@@ -13,7 +14,6 @@ use super::network::{
 };
 use super::pow::{verify_with_hash, PowError, Seal};
 use super::rule::{Rule, RuleSet};
-use super::verified::Candidate;
 use crate::types::{Header, B256, U256};
 
 /// The header rule that is broken: the field, the rule and the values.

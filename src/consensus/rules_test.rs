@@ -3,12 +3,12 @@
 
 use std::mem::discriminant;
 
+use super::candidate::Candidate;
 use super::network::Network;
 use super::pow::PowError;
 use super::rule::Rule;
 use super::rules::{verify_child, Check, RuleError};
 use super::testing::{child, easy_network, header, mine, Bitcoin};
-use super::verified::Candidate;
 use crate::types::{Header, SealedHeader, SignedUint, B256, U256};
 
 /// Far above genesis. Fork detection data are disabled, because they need ancestors.

@@ -3,66 +3,12 @@
 use alloc::sync::Arc;
 use core::ops::Deref;
 
+use super::candidate::Candidate;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
 use super::rules::{verify_standalone, Check, RuleError};
-use crate::types::{Header, HeaderError, SealedHeader, B256};
-
-/// A header to be checked: with its hash and its hash for merged mining, both computed from it. It is shared from the
-/// start: a kilobyte that goes through several hands and is kept in the end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
-    header: Arc<SealedHeader>,
-    mining_hash: Result<B256, HeaderError>,
-}
-
-impl Candidate {
-    /// Decodes a header of a network; both hashes are taken over the bytes read where possible.
-    pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, HeaderError> {
-        let (header, mining_base) = Header::decode_sealed(rlp, &|number| network.header_shape(number))?;
-        Ok(Self::new(header, mining_base))
-    }
-
-    fn new(header: SealedHeader, mining_base: B256) -> Self {
-        Self { mining_hash: header.complete_mining_hash(mining_base), header: Arc::new(header) }
-    }
-
-    /// The header.
-    #[must_use]
-    pub fn header(&self) -> &SealedHeader {
-        &self.header
-    }
-
-    /// The hash for merged mining; an error where the coinbase lacks fork detection data.
-    pub const fn mining_hash(&self) -> &Result<B256, HeaderError> {
-        &self.mining_hash
-    }
-
-    /// Gives the header back.
-    #[must_use]
-    pub fn into_header(self) -> SealedHeader {
-        Arc::unwrap_or_clone(self.header)
-    }
-
-    pub(super) fn into_shared(self) -> Arc<SealedHeader> {
-        self.header
-    }
-}
-
-impl From<Header> for Candidate {
-    fn from(header: Header) -> Self {
-        let (header, mining_base) = header.seal_with_mining_base();
-        Self::new(header, mining_base)
-    }
-}
-
-impl From<SealedHeader> for Candidate {
-    fn from(header: SealedHeader) -> Self {
-        let mining_base = header.mining_base_hash();
-        Self::new(header, mining_base)
-    }
-}
+use crate::types::SealedHeader;
 
 /// Why a header is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! `eth_call`: runs a message on the state after a block, with that block as its environment.
 
-use alloc::vec::Vec;
+use alloy_primitives::{Address, Bytes, U256};
 
-use alloy_primitives::{Address, Bytes, B256, U256};
-
+use super::block_hashes::BlockHashes;
 use super::limits::RunLimits;
 use super::recorder::Recorder;
-use super::result::{CallOutcome, CallResult, CallStop, OverrideError};
+use super::result::{CallOutcome, CallResult};
+use super::stop::{CallStop, OverrideError};
 use crate::consensus::RuleSet;
 use crate::evm::precompiles::Precompile;
 use crate::evm::{
@@ -14,7 +14,7 @@ use crate::evm::{
     RunContext, Setting,
 };
 use crate::state::{OverriddenState, StateOverride, StateReader};
-use crate::types::{Header, SealedHeader};
+use crate::types::Header;
 
 /// A message to execute. A local call needs neither balance nor nonce, so neither is checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,28 +61,6 @@ impl From<&Header> for BlockEnvironment {
             gas_limit: header.gas_limit.value(),
             minimum_gas_price: header.minimum_gas_price.value(),
         }
-    }
-}
-
-/// The blocks before the one in which a call runs, on its branch. `None` means that the data are not
-/// available.
-pub trait BlockHashes {
-    /// Hash of the block at a height.
-    fn block_hash(&self, number: u64) -> Option<B256>;
-
-    /// Header of the block at a height.
-    fn header(&self, _number: u64) -> Option<SealedHeader> {
-        None
-    }
-
-    /// Uncles of the block at a height.
-    fn uncles(&self, _number: u64) -> Option<Vec<Header>> {
-        None
-    }
-
-    /// Total difficulty, uncles included, up to the block at a height.
-    fn total_difficulty(&self, _number: u64) -> Option<U256> {
-        None
     }
 }
 

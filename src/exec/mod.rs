@@ -3,7 +3,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `call`, `recorder`, `result`, `limits`, `estimate` | local calls |
+//! | `call`, `block_hashes`, `recorder`, `result`, `stop`, `limits`, `estimate` | local calls |
 //! | `transaction`, `transaction_state`, `transaction_error`, `basic_cost` | one transaction: rules, run, fee, receipt |
 //! | `block`, `block_context`, `block_error`, `sublists`, `activation` | execution and validation of a block |
 //! | `remasc`, `remasc_share` | the fee distribution that ends every block |
@@ -17,6 +17,7 @@ mod basic_cost;
 mod block;
 mod block_context;
 mod block_error;
+mod block_hashes;
 mod build;
 mod call;
 mod estimate;
@@ -31,6 +32,7 @@ mod remasc_share;
 mod remasc_test;
 mod result;
 mod schedule;
+mod stop;
 mod sublists;
 pub mod trace;
 mod transaction;
@@ -44,15 +46,17 @@ pub use basic_cost::basic_cost;
 pub use block::{check_block, execute_block, execute_in, BlockInput, ExecutedBlock};
 pub use block_context::{Ancestry, BlockContext};
 pub use block_error::{BlockError, Mismatch};
+pub use block_hashes::BlockHashes;
 pub use build::{build_block, build_in, Built, Candidate};
-pub use call::{call, call_watched, BlockEnvironment, BlockHashes, CallContext, CallMessage};
+pub use call::{call, call_watched, BlockEnvironment, CallContext, CallMessage};
 pub use estimate::{estimate, Estimate};
 pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};
 pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING};
 pub use observer::{BlockObserver, Executed, NoObserver};
 pub use remasc::UnknownAncestor;
-pub use result::{CallOutcome, CallResult, CallStop, OverrideError};
+pub use result::{CallOutcome, CallResult};
+pub use stop::{CallStop, OverrideError};
 pub use sublists::{EdgeError, ListLimits};
 pub use transaction::{Item, SharedCalls, TransactionEnd, TransactionList};
 pub use transaction_error::{NotExecuted, TxError};

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, Bytes, B256, U256};
 
-use super::call::BlockHashes;
+use super::block_hashes::BlockHashes;
 use super::limits::RunLimits;
-use super::result::CallStop;
+use super::stop::CallStop;
 use crate::evm::{EvmAccount, EvmState};
 use crate::state::{AccountState, Corrupt, StateError, StateKey, StateOverride, StateReader};
 use crate::types::{Header, SealedHeader};

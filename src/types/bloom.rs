@@ -4,7 +4,7 @@
 
 use alloy_primitives::{Bloom, BloomInput};
 
-use super::receipt::Log;
+use super::log::Log;
 
 /// Adds a log's address and topics.
 pub fn accrue_log(bloom: &mut Bloom, log: &Log) {

@@ -10,6 +10,7 @@ pub mod header;
 mod header_decode;
 mod header_encode;
 pub mod json;
+mod log;
 pub mod number;
 pub mod receipt;
 pub mod rlp;
@@ -24,8 +25,9 @@ pub use header::{
     Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape, HeaderVersion, SealedHeader,
     FORK_DETECTION_LEN, MERGED_MINING_TAG,
 };
+pub use log::Log;
 pub use number::{RawUint, SignedUint};
-pub use receipt::{Log, Receipt};
+pub use receipt::Receipt;
 pub use sender::SenderError;
 pub(crate) use sorted::sorted;
 pub use transaction::{Transaction, REMASC_ADDRESS};

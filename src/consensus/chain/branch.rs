@@ -5,8 +5,9 @@ use alloc::sync::Arc;
 use super::{entry::Entry, ChainError, ChainView, HeaderChain};
 use crate::{
     consensus::{
+        candidate::Candidate,
         fork_detection::ForkDetection,
-        verified::{Candidate, Origin, VerifiedHeader},
+        verified::{Origin, VerifiedHeader},
     },
     types::SealedHeader,
 };

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use super::entry::{no_uncles, Entry, Proven};
 use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
+use crate::consensus::candidate::Candidate;
 use crate::consensus::fork_choice::{replaces, Contender};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
 use crate::consensus::rules::{Check, RuleError};
-use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
+use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{Header, B256, U256};
 
 impl HeaderChain {

@@ -9,6 +9,7 @@ mod insert;
 mod restore;
 mod side;
 mod uncles;
+mod unproven;
 mod view;
 
 use alloc::sync::Arc;

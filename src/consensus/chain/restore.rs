@@ -6,28 +6,14 @@
 use alloc::sync::Arc;
 
 use super::entry::{Entry, Proven};
+use super::unproven::Unproven;
 use super::{ChainError, ChainView, HeaderChain};
+use crate::consensus::candidate::Candidate;
 use crate::consensus::network::Network;
 use crate::consensus::pow::Seal;
 use crate::consensus::rules::Check;
-use crate::consensus::verified::{Candidate, Origin, VerifiedHeader};
+use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{Header, SealedHeader, B256, U256};
-
-/// The highest header that was read back and whose proof of work was not checked in this run. It is canonical, and
-/// nothing from the base up to it counts as work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unproven {
-    pub(super) number: u64,
-    pub(super) hash: B256,
-    /// Sum of the difficulties that the headers above the base up to this one state.
-    pub(super) work: U256,
-}
-
-impl Unproven {
-    pub(super) fn at(entry: &Entry) -> Self {
-        Self { number: entry.number(), hash: entry.hash(), work: entry.work }
-    }
-}
 
 impl ChainView {
     /// Number of the highest header that was read back and is not proven yet; none when all are.

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 
 use super::entry::Entry;
 use super::{ChainError, ChainView, HeaderChain, Reorganisation};
+use crate::consensus::candidate::Candidate;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::rules::Check;
 use crate::consensus::uncles::{UncleError, VerifiedUncles};
-use crate::consensus::verified::{Candidate, Origin};
+use crate::consensus::verified::Origin;
 use crate::types::{Header, SealedHeader, B256, U256};
 
 /// The ancestors among which an uncle must have its parent, and whose uncles it must not repeat; newest first.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::entry::{skip_height, Entry};
 use super::heights::Heights;
-use super::restore::Unproven;
+use super::unproven::Unproven;
 use crate::consensus::fork_detection::UNCLE_BLOCKS;
 use crate::consensus::network::Network;
 use crate::consensus::persistent::Map;

@@ -3,10 +3,12 @@
 mod admission;
 mod error;
 mod order;
+mod pooled;
 mod queue;
 #[cfg(test)]
 mod queue_test;
 
 pub use admission::{PoolContext, PoolRules};
 pub use error::PoolError;
-pub use queue::{Added, Pool, Pooled};
+pub use pooled::Pooled;
+pub use queue::{Added, Pool};

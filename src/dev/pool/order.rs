@@ -7,7 +7,7 @@ use core::cmp::Ordering;
 
 use alloy_primitives::U256;
 
-use super::queue::Pooled;
+use super::pooled::Pooled;
 
 /// A sender's next transaction, with the later ones of the same sender.
 struct Candidate {

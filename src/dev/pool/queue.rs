@@ -10,44 +10,10 @@ use alloy_primitives::{Address, B256, U256};
 use super::admission::{PoolContext, PoolRules};
 use super::error::PoolError;
 use super::order::by_price;
+use super::pooled::Pooled;
 use crate::consensus::persistent::Map;
 use crate::state::AccountState;
 use crate::types::Transaction;
-
-/// A transaction in the pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pooled {
-    /// The transaction.
-    pub transaction: Transaction,
-    /// Its hash.
-    pub hash: B256,
-    /// Its sender, from the signature or impersonated.
-    pub sender: Address,
-    /// Height of the head when the transaction arrived.
-    pub block: u64,
-    /// Seconds since 1970 when the transaction arrived.
-    pub time: u64,
-    /// Its number in the order of arrival.
-    pub arrival: u64,
-}
-
-impl Pooled {
-    fn nonce(&self) -> u64 {
-        // Admission refuses nonces above 64 bits.
-        u64::try_from(self.transaction.nonce.value()).unwrap_or(u64::MAX)
-    }
-
-    /// The balance in wei that its sender needs: the value, and gas limit times gas price unless the transaction is
-    /// free.
-    fn cost(&self, context: &PoolContext<'_>) -> U256 {
-        let transaction = &self.transaction;
-        if context.basic_cost(transaction, &self.sender) == 0 {
-            return transaction.value;
-        }
-        let gas = transaction.gas_price.value().saturating_mul(transaction.gas_limit.value());
-        transaction.value.saturating_add(gas)
-    }
-}
 
 /// Transactions of one sender, by nonce.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,8 @@ use super::error::JsonError;
 use super::field::{object, Field, Slot};
 use crate::types::bloom::logs_bloom;
 use crate::types::error::{FieldError, FieldRule};
-use crate::types::receipt::{Log, Receipt};
+use crate::types::log::Log;
+use crate::types::receipt::Receipt;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

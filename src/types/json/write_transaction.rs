@@ -6,7 +6,8 @@ use alloy_primitives::{Address, Bloom, B256, U256};
 use serde::Serialize;
 
 use super::write_hex::{self as write, Data, Quantity};
-use crate::types::receipt::{Log, Receipt};
+use crate::types::log::Log;
+use crate::types::receipt::Receipt;
 use crate::types::transaction::Transaction;
 
 /// The location of a transaction.

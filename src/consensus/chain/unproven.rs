@@ -1,0 +1,20 @@
+//! How far down the headers that were read back are proven.
+
+use super::entry::Entry;
+use crate::types::{B256, U256};
+
+/// The highest header that was read back and whose proof of work was not checked in this run. It is canonical, and
+/// nothing from the base up to it counts as work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unproven {
+    pub(super) number: u64,
+    pub(super) hash: B256,
+    /// Sum of the difficulties that the headers above the base up to this one state.
+    pub(super) work: U256,
+}
+
+impl Unproven {
+    pub(super) fn at(entry: &Entry) -> Self {
+        Self { number: entry.number(), hash: entry.hash(), work: entry.work }
+    }
+}

@@ -1,0 +1,41 @@
+//! A transaction in the pool.
+
+use alloy_primitives::{Address, B256, U256};
+
+use super::admission::PoolContext;
+use crate::types::Transaction;
+
+/// A transaction in the pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pooled {
+    /// The transaction.
+    pub transaction: Transaction,
+    /// Its hash.
+    pub hash: B256,
+    /// Its sender, from the signature or impersonated.
+    pub sender: Address,
+    /// Height of the head when the transaction arrived.
+    pub block: u64,
+    /// Seconds since 1970 when the transaction arrived.
+    pub time: u64,
+    /// Its number in the order of arrival.
+    pub arrival: u64,
+}
+
+impl Pooled {
+    pub(super) fn nonce(&self) -> u64 {
+        // Admission refuses nonces above 64 bits.
+        u64::try_from(self.transaction.nonce.value()).unwrap_or(u64::MAX)
+    }
+
+    /// The balance in wei that its sender needs: the value, and gas limit times gas price unless the transaction is
+    /// free.
+    pub(super) fn cost(&self, context: &PoolContext<'_>) -> U256 {
+        let transaction = &self.transaction;
+        if context.basic_cost(transaction, &self.sender) == 0 {
+            return transaction.value;
+        }
+        let gas = transaction.gas_price.value().saturating_mul(transaction.gas_limit.value());
+        transaction.value.saturating_add(gas)
+    }
+}
