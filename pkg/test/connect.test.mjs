@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { connectWith } from '../connect.js';
 import { FakeSocket } from './lib/fake-socket.mjs';
+import { pause, until } from './lib/wait.mjs';
 
 beforeEach(() => {
   FakeSocket.made.splice(0);
@@ -191,8 +192,8 @@ test('the rest of what was kept is proven behind, with the pages that are wanted
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   // The last page is not there, which ends it.
   const { seen, provider } = await start({ store, behind: [2, 0, 9, 1] });
-  for (let looks = 0; looks < 100 && seen.proven.length < 3; looks += 1) await new Promise((resolve) => setTimeout(resolve, 20));
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await until(() => seen.proven.length >= 3, 'three pages');
+  await pause(100);
   assert.deepEqual(seen.proven, [3, 1, undefined]);
   provider.close();
 });

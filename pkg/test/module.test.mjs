@@ -5,6 +5,7 @@ import { after, before, test } from 'node:test';
 import { connect } from '../index.js';
 import { startDevChain } from '../dev.js';
 import { transportTo } from './lib/chain-transport.mjs';
+import { pause, until } from './lib/wait.mjs';
 
 /** For attempts that must come to an end. */
 const LIMIT = { timeout: 30_000 };
@@ -37,15 +38,11 @@ after(() => {
   clearInterval(running);
 });
 
-const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 /** Mines a block and waits until the light client has it. */
 async function follows(light) {
   await chain.request({ method: 'evm_mine' });
   const wanted = await chain.request({ method: 'eth_blockNumber' });
-  for (const end = Date.now() + 20_000; (await light.request({ method: 'eth_blockNumber' })) !== wanted; await pause(20)) {
-    assert.ok(Date.now() < end, `${wanted} is never reached`);
-  }
+  await until(async () => (await light.request({ method: 'eth_blockNumber' })) === wanted, `block ${wanted}`);
 }
 
 /** A transport that counts what it is asked, and how many exchanges are under way. */

@@ -6,6 +6,7 @@ import { pagesIn } from '../store.js';
 import { inPage } from './lib/in-page.mjs';
 import { loaded, visit } from './lib/store-scenario.mjs';
 import { serveRecording } from './lib/upstream.mjs';
+import { pause } from './lib/wait.mjs';
 
 let node;
 let upstream;
@@ -150,7 +151,7 @@ test('pages are written one after the other, and none after one that was not', a
   const store = mapStore();
   const put = async (key, value) => {
     if (value[0] === 0) throw new Error('no space');
-    await new Promise((resolve) => setTimeout(resolve, value[0]));
+    await pause(value[0]);
     store.put(key, value);
   };
   const told = [];

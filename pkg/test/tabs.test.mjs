@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { inPage } from './lib/in-page.mjs';
+import { pause } from './lib/wait.mjs';
 
 /** Blocks of the chain: 18 pages of 64, and a bit; a client writes when it has 512 new ones. */
 const BLOCKS = 1_200;
@@ -73,13 +74,13 @@ test('a slow tab does not cut off what a fast one wrote, and writes on when that
     await fast(begin, options('/fast'));
     // Both have found nothing kept before the first of them writes.
     await slow(begin, options('/slow'));
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await pause(500);
     openFast();
     assert.equal(await fast(head, BLOCKS), BLOCKS);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await pause(500);
     // The slow one gets as far as its first pages.
     openSlow(22);
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    await pause(1_000);
     const visit = async (blocks) => {
       const count = await asked(async () => {
         await third(begin, options('/third'));
@@ -200,13 +201,13 @@ test('two clients with one store of the caller\'s do not write over each other',
   const openSecond = gate('/second');
   const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2, store });
   const connecting = ['/first', '/second'].map((path) => connect(options(path)));
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await pause(200);
   openFirst();
   const first = await connecting[0];
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await pause(300);
   const written = new Map(store.values);
   openSecond(22);
-  await new Promise((resolve) => setTimeout(resolve, 500));
+  await pause(500);
   assert.deepEqual(store.values, written);
   assert.ok(written.size > 18, `${written.size} values`);
   openSecond();
@@ -217,7 +218,7 @@ test('of a store of the caller\'s little is asked for beyond what does not hold'
   const { connect } = await import('../index.js');
   const store = mapStore();
   (await connect({ ...served.options, store })).close();
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await pause(300);
   let read = 0;
   // It goes on for ever.
   const endless = {

@@ -6,6 +6,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { transportTo } from './lib/chain-transport.mjs';
 import { inPage } from './lib/in-page.mjs';
 import { scenario } from './lib/upstreams-scenario.mjs';
+import { until } from './lib/wait.mjs';
 
 /** Things that the scenario finds right. */
 const CHECKS = 18;
@@ -61,11 +62,11 @@ async function follow({ connect, webSocketTransport }, { startDevChain }) {
   const mined = async () => {
     await chain.request({ method: 'evm_mine' });
     const wanted = await chain.request({ method: 'eth_blockNumber' });
-    for (const end = Date.now() + 20_000; (await head()) !== wanted; ) {
-      assert.ok(Date.now() < end, `${wanted} is never reached`);
+    const reached = async () => {
       server.announce();
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+      return (await head()) === wanted;
+    };
+    await until(reached, `block ${wanted}`, { every: 50 });
   };
   try {
     await mined();
@@ -74,10 +75,7 @@ async function follow({ connect, webSocketTransport }, { startDevChain }) {
     // The first question after the break is what brings the connection back.
     const [account] = await chain.request({ method: 'eth_accounts' });
     const asked = () => light.request({ method: 'eth_getBalance', params: [account, 'latest'] }).catch(() => undefined);
-    for (const end = Date.now() + 20_000; (await asked()) === undefined; ) {
-      assert.ok(Date.now() < end, 'the connection never comes back');
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+    await until(asked, 'an answer over a new connection', { every: 50 });
     await mined();
   } finally {
     light.close();

@@ -8,7 +8,7 @@ use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
 use super::rules::{verify_standalone, Check, RuleError};
-use crate::types::SealedHeader;
+use crate::types::{Header, SealedHeader};
 
 /// Why a header is believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

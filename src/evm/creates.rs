@@ -3,20 +3,14 @@
 use alloc::boxed::Box;
 
 use alloy_primitives::{Bytes, U256};
-use revm::context_interface::journaled_state::account::JournaledAccountTr as _;
-use revm::context_interface::{CreateScheme, JournalTr as _};
-use revm::handler::FrameResult;
-use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
+use revm::context_interface::CreateScheme;
+use revm::interpreter::interpreter_action::FrameInput;
 use revm::interpreter::interpreter_types::{InputsTr as _, LoopControl as _, RuntimeFlag as _};
-use revm::interpreter::{
-    CreateInputs, CreateOutcome, Gas, InstructionResult, InterpreterAction, InterpreterResult,
-};
+use revm::interpreter::{CreateInputs, InstructionResult, InterpreterAction};
 
 use super::accounts::balance_of;
 use super::context::{charge, pop, push, EvmDatabase, Step, StepResult};
-use super::database::EvmState;
 use super::gas::MAX_INIT_CODE;
-use super::machine::Machine;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
@@ -56,29 +50,6 @@ pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB
     let action = InterpreterAction::NewFrame(FrameInput::Create(Box::new(inputs)));
     step.interpreter.bytecode.set_action(action);
     Err(InstructionResult::Suspend)
-}
-
-impl<S: EvmState> Machine<'_, S> {
-    /// Refuses to create a contract at the address of one that an earlier transaction of the block destroyed
-    /// (RSKIP-125). The creation uses up all its gas, and the creator's nonce is incremented.
-    pub(super) fn refuse_destroyed(&mut self, init: &FrameInit) -> Option<FrameResult> {
-        let FrameInput::Create(inputs) = &init.frame_input else { return None };
-        let journal = &mut self.evm.ctx.journaled_state;
-        let Ok(creator) = journal.load_account(inputs.caller());
-        let nonce = creator.data.info.nonce;
-        let address = inputs.created_address(nonce);
-        journal.database.touch(Touch::CreationAddress(address));
-        let bound = self.evm.ctx.chain.rules.has(Rule::Rskip125) && init.depth > 0;
-        if !bound || !journal.database.destroyed_before()?.contains(&address) {
-            return None;
-        }
-        let Ok(mut creator) = journal.load_account_mut(inputs.caller());
-        creator.data.set_nonce(nonce.saturating_add(1));
-        let mut gas = Gas::new(inputs.gas_limit());
-        gas.spend_all();
-        let result = InterpreterResult::new(InstructionResult::CreateCollision, Bytes::new(), gas);
-        Some(FrameResult::Create(CreateOutcome::new(result, None)))
-    }
 }
 
 fn read_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, offset: U256, len: usize) -> StepResult<Bytes> {

@@ -14,8 +14,9 @@ use revm::interpreter::{
 use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::frame::Answer;
-use super::machine::{FirstFrame, Machine};
+use super::machine::Machine;
 use super::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, Unsimulated};
+use super::run::FirstFrame;
 use super::touches::Touch;
 use crate::consensus::Rule;
 use crate::types::{Header, SealedHeader};

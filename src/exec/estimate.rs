@@ -6,7 +6,8 @@ use alloy_primitives::{Address, Bytes, U256};
 
 use super::call::{call_watched, CallContext, CallMessage};
 use super::limits::RunLimits;
-use super::result::{CallOutcome, CallStop};
+use super::result::CallOutcome;
+use super::stop::CallStop;
 use crate::evm::{intrinsic_gas, FrameClose, FrameStart, HaltReason, Inspector};
 use crate::state::{OverriddenState, StateError, StateOverride, StateReader};
 

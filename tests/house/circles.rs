@@ -16,53 +16,6 @@ const CRATES: [Crate; 5] = [
     ("bench/src", "rootlight_bench"),
 ];
 
-/// Circles that are still to be untied, as groups of files that import each other. A group may only shrink; the
-/// target is an empty list.
-const KNOWN: [&[&str]; 8] = [
-    &[
-        "src/evm/creates.rs",
-        "src/evm/frame.rs",
-        "src/evm/inspect_hooks.rs",
-        "src/evm/machine.rs",
-        "src/evm/opcodes.rs",
-    ],
-    &[
-        "src/evm/precompiles/bridge/members.rs",
-        "src/evm/precompiles/bridge/methods.rs",
-        "src/evm/precompiles/bridge/queue.rs",
-        "src/evm/precompiles/bridge/reads.rs",
-        "src/evm/precompiles/bridge/session.rs",
-        "src/evm/precompiles/bridge/store.rs",
-        "src/evm/precompiles/bridge/whitelist.rs",
-        "src/evm/precompiles/bridge/write/change.rs",
-        "src/evm/precompiles/bridge/write/election.rs",
-        "src/evm/precompiles/bridge/write/events.rs",
-        "src/evm/precompiles/bridge/write/headers.rs",
-        "src/evm/precompiles/bridge/write/lists.rs",
-        "src/evm/precompiles/bridge/write/pegin.rs",
-        "src/evm/precompiles/bridge/write/release.rs",
-        "src/evm/precompiles/bridge/write/union.rs",
-        "src/evm/precompiles/bridge/write/update.rs",
-        "src/evm/precompiles/bridge/write/votes.rs",
-    ],
-    &[
-        "src/light/header_window.rs",
-        "src/light/pin.rs",
-        "src/light/prove.rs",
-        "src/light/sync/below.rs",
-        "src/light/sync/elect.rs",
-        "src/light/sync/keep.rs",
-        "src/light/sync/machine.rs",
-        "src/light/sync/peer.rs",
-        "src/light/sync/standing.rs",
-    ],
-    &["src/rpc/chain.rs", "src/rpc/filters.rs", "src/rpc/table.rs"],
-    &["src/rpc/dev/send.rs", "src/rpc/raw_transaction.rs"],
-    &["src/rpc/exchange.rs", "src/rpc/session.rs"],
-    &["native/src/replay/mod.rs", "native/src/upstream/mod.rs"],
-    &["native/src/upstream/ws.rs", "native/src/upstream/ws_link.rs"],
-];
-
 type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
 /// The imports between a crate's files, without those between a module and the modules below it. Code for tests does
@@ -123,22 +76,13 @@ fn shown(graph: &Graph, group: &BTreeSet<PathBuf>) -> String {
 
 #[test]
 fn files_do_not_import_each_other_in_circles() {
-    let (mut faults, mut found) = (Vec::new(), Vec::new());
+    let mut faults = Vec::new();
     for (folder, name) in CRATES {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let graph = imports(&Modules::read(&root, name));
-        for group in circles(&graph) {
-            let files: Vec<String> =
-                group.iter().map(|file| format!("{folder}/{}", file.display())).collect();
-            let known = KNOWN.iter().find(|known| files.iter().all(|file| known.contains(&file.as_str())));
-            match known {
-                Some(known) => found.push(*known),
-                None => faults.push(format!("In {folder}: {}", shown(&graph, &group))),
-            }
-        }
+        let found = circles(&graph);
+        faults.extend(found.iter().map(|group| format!("In {folder}: {}", shown(&graph, group))));
     }
-    let gone = KNOWN.iter().filter(|known| !found.contains(known));
-    faults.extend(gone.map(|known| format!("Untied: remove {known:?} from the known circles.")));
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 

@@ -1,5 +1,6 @@
 // What a program does with the development chain inside its own process, the same in Node.js and in a page: throws where
 // something is not as it must be.
+import { until } from './wait.mjs';
 
 function must(condition, what) {
   if (!condition) throw new Error(`not as it must be: ${what}`);
@@ -82,10 +83,7 @@ export async function options({ startDevChain }) {
   const told = [];
   chain.on('message', ({ data }) => told.push(data.result.number));
   await ask('eth_subscribe', 'newHeads');
-  for (let left = 100; told.length === 0; left -= 1) {
-    must(left > 0, 'a block by the clock, and word of it, within ten seconds');
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+  await until(() => told.length > 0, 'a block by the clock, and its notification', { within: 10_000 });
   must(told[0] === '0x1' && (await ask('eth_blockNumber')) !== '0x0', 'the block');
   chain.close();
   for (const [wrong, what] of [

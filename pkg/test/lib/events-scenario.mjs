@@ -3,6 +3,7 @@
 
 import { transportTo } from './chain-transport.mjs';
 import { keepRunning } from './running.mjs';
+import { until } from './wait.mjs';
 
 function must(condition, what) {
   if (!condition) throw new Error(`not as it must be: ${what}`);
@@ -26,12 +27,11 @@ async function listen(provider, ...params) {
     else told.push(data.result);
   };
   provider.on('message', listener);
-  const until = async (count) => {
-    const end = Date.now() + 20_000;
-    while (told.length < count && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
+  const next = async (count) => {
+    await until(() => told.length >= count, `${count} notifications`);
     return told.splice(0);
   };
-  return { subscription, listener, told, gaps, until };
+  return { subscription, listener, told, gaps, next };
 }
 
 const marks = (logs) => logs.map((log) => `${BigInt(log.blockNumber)}${log.removed ? '-' : '+'}`).join(' ');
@@ -58,43 +58,43 @@ async function work({ connect }, { startDevChain }) {
 
   for (const [name, provider] of [['chain', chain], ['light client', light]]) {
     const reached = async () => (await provider.request({ method: 'eth_blockNumber' })) === (await ask('eth_blockNumber'));
-    while (!(await reached())) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(reached, `the head of the ${name}`);
     const heads = await listen(provider, 'newHeads');
     const logs = await listen(provider, 'logs', { address: contract, topics: [`0x${'7'.padStart(64, '0')}`] });
     const first = BigInt(await ask('eth_blockNumber')) + 1n;
     const at = (...offsets) => offsets.map((offset) => first + BigInt(offset)).join(' ');
     const before = await ask('evm_snapshot');
     for (const target of [contract, to, contract]) await send({ to: target });
-    check(numbers(await heads.until(3)) === at(0, 1, 2), `heads of the ${name}`);
-    check(marks(await logs.until(2)) === `${first}+ ${first + 2n}+`, `logs of the ${name}`);
+    check(numbers(await heads.next(3)) === at(0, 1, 2), `heads of the ${name}`);
+    check(marks(await logs.next(2)) === `${first}+ ${first + 2n}+`, `logs of the ${name}`);
 
     // Another branch, one block longer.
     await ask('evm_revert', before);
     for (const target of [to, contract, to, contract]) await send({ to: target });
-    const seen = marks(await logs.until(4));
+    const seen = marks(await logs.next(4));
     check(seen === `${first}- ${first + 2n}- ${first + 1n}+ ${first + 3n}+`, `a reorganisation of the ${name}: ${seen}`);
-    check(numbers(await heads.until(4)) === at(0, 1, 2, 3), `heads of the new branch of the ${name}`);
+    check(numbers(await heads.next(4)) === at(0, 1, 2, 3), `heads of the new branch of the ${name}`);
 
     // No longer.
     const { request } = provider;
     check((await request({ method: 'eth_unsubscribe', params: [logs.subscription] })) === true, 'the end');
     check((await request({ method: 'eth_unsubscribe', params: [logs.subscription] })) === false, 'no second end');
     await send({ to: contract });
-    check((await heads.until(1)).length === 1 && logs.told.length === 0, `silence after the end, ${name}`);
+    check((await heads.next(1)).length === 1 && logs.told.length === 0, `silence after the end, ${name}`);
     provider.removeListener('message', heads.listener);
     await send({ to });
-    await listen(provider, 'newHeads').then(({ until }) => send({ to }).then(() => until(1)));
+    await listen(provider, 'newHeads').then(({ next }) => send({ to }).then(() => next(1)));
     check(heads.told.length === 0, `a removed listener of the ${name}`);
 
     // The module forgets a subscription; it is made again.
     const lost = await listen(provider, 'newHeads');
     const known = BigInt(await provider.request({ method: 'eth_blockNumber' }));
     check((await request({ method: 'eth_uninstallFilter', params: [lost.subscription] })) === true, 'a lost subscription');
-    for (const end = Date.now() + 20_000; lost.told.length === 0 && Date.now() < end; ) {
+    const told = async () => {
       await send({ to });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-    check(lost.told.length > 0, `a subscription of the ${name} that was made again`);
+      return lost.told.length > 0;
+    };
+    check(await until(told, 'a notification', { every: 50 }), `a subscription of the ${name} that was made again`);
     // Each block since then was told, or told to be missing.
     const [{ fromBlock, toBlock }] = lost.gaps;
     const whole = BigInt(fromBlock) === known + 1n && BigInt(lost.told[0].number) <= BigInt(toBlock) + 1n;
@@ -144,9 +144,9 @@ async function faultWork({ connect }, { startDevChain }) {
   stuck = true;
   const hash_ = await log();
   const hanging = Array.from({ length: 8 }, () => failureOf(light.request({ method: 'eth_getTransactionReceipt', params: [hash_] })));
-  check((await heads.until(1)).length === 1, 'a head beside logs that hang');
+  check((await heads.next(1)).length === 1, 'a head beside logs that hang');
   await log();
-  check((await heads.until(1)).length === 1, 'another one');
+  check((await heads.next(1)).length === 1, 'another one');
   check(logs.told.length === 0, 'logs without proof');
 
   // All who wait are told of the end.

@@ -1,4 +1,5 @@
 // One visit with what earlier ones have kept, the same in Node.js and in a page.
+import { pause } from './wait.mjs';
 
 /** Connects, asks for the head, closes once what is new is kept. */
 export async function visit({ connect }, options) {
@@ -6,7 +7,7 @@ export async function visit({ connect }, options) {
   try {
     const head = Number(await provider.request({ method: 'eth_blockNumber', params: [] }));
     // Uncles come after the head; then there is nothing more to keep.
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await pause(300);
     return head;
   } finally {
     provider.close();

@@ -2,6 +2,7 @@
 // in a page.
 import { transportTo } from './chain-transport.mjs';
 import { keepRunning } from './running.mjs';
+import { until } from './wait.mjs';
 
 /** What state is proven with. */
 const PROOFS = ['eth_getProof', 'rootlight_getWitness', 'rsk_getProof'];
@@ -13,13 +14,6 @@ async function failureOf(promise) {
     },
     (error) => error,
   );
-}
-
-async function until(condition) {
-  for (const end = Date.now() + 20_000; !(await condition()); ) {
-    if (Date.now() > end) throw new Error(`never: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 /** Returns how many things were found right. */
@@ -59,7 +53,7 @@ async function work({ connect }, { startDevChain }) {
   check((await request('eth_getTransactionCount', from, 'latest')) === '0x0', 'the nonce before it');
   check((await ask('eth_getTransactionByHash', hash)).hash === hash, 'the upstream has it');
   await ask('evm_mine');
-  await until(async () => (await request('eth_blockNumber')) === '0x6');
+  await until(async () => (await request('eth_blockNumber')) === '0x6', 'block 6');
   check((await request('eth_getTransactionReceipt', hash)).blockNumber === '0x6', 'its receipt');
   check((await failureOf(request('eth_sendRawTransaction', '0xc0'))).code === -32602, 'bytes that are no transaction');
   check((await failureOf(request('eth_sendRawTransaction', raw))).message.length > 0, 'a nonce that is used');

@@ -9,12 +9,19 @@ use alloy_primitives::Bytes;
 use super::super::abi::{bytes_result, int_result, Arg};
 use super::constants::Key;
 use super::federation::{Federation, Member};
-use super::methods::Which;
 use super::session::{Bridge, Done};
 use super::Refusal;
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
 use crate::types::sorted;
+
+/// The federation that a getter returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    Active,
+    Retiring,
+    Proposed,
+}
 
 /// Result of the numeric getters if the federation does not exist.
 const NO_FEDERATION: i64 = -1;

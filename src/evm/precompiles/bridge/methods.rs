@@ -1,6 +1,7 @@
 //! Table of the Bridge's methods: selector, arguments, price, rules and permitted callers.
 
 use super::super::abi::{Arg, Kind};
+use super::members::Which;
 #[cfg(feature = "bridge-write")]
 use super::write::{change, headers, lists, pegin, release, union, update, votes};
 use super::{members, queue, reads, store, whitelist, Bridge, Done};
@@ -23,14 +24,6 @@ pub(super) enum Who {
     Local,
     /// Only local calls until this rule is active.
     LocalUntil(Rule),
-}
-
-/// The federation that a getter returns.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    Active,
-    Retiring,
-    Proposed,
 }
 
 /// The implementation of a method.

@@ -7,6 +7,7 @@
 mod address;
 mod checkpoints;
 mod constants;
+mod dispatch;
 mod federation;
 mod members;
 mod methods;
@@ -23,8 +24,8 @@ use alloc::vec::Vec;
 
 use alloy_primitives::Bytes;
 
+pub(super) use dispatch::{price, run};
 pub use payees::{federation_payees, is_free_transaction};
-pub(super) use session::{price, run};
 use session::{Bridge, Done};
 
 use super::{NativeCall, NativeHost, Refusal};

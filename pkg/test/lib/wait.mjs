@@ -1,0 +1,16 @@
+// Waiting in tests, the same in Node.js and in a page.
+
+/** Resolves after a time in milliseconds. */
+export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/**
+ * Asks for a value until it is one that counts as true, and resolves to it. `what` names it in the error after
+ * `within` milliseconds; `every` is the pause between two attempts.
+ */
+export async function until(attempt, what, { within = 20_000, every = 20 } = {}) {
+  for (const end = Date.now() + within; ; await pause(every)) {
+    const value = await attempt();
+    if (value) return value;
+    if (Date.now() > end) throw new Error(`${what}: not within ${within / 1_000} s`);
+  }
+}

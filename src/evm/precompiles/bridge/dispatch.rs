@@ -1,0 +1,97 @@
+//! Calls of the Bridge: finds the method, computes its price and runs it.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::Bytes;
+
+use super::super::abi::{decode, Arg};
+use super::super::CallType;
+use super::methods::{Action, Method, CONFIRMATIONS, RECEIVE_HEADERS, RELEASE_BTC};
+use super::payees::is_free;
+use super::session::Bridge;
+use super::{store, Carried, NativeCall, NativeHost, Refusal};
+use crate::consensus::Rule;
+
+/// Price in gas of data that call no method.
+const INVALID: u64 = 23_000;
+
+/// Parses the method that the data call, and its arguments.
+fn parse<'d>(call: &NativeCall<'d>) -> Option<(&'static Method, Vec<Arg<'d>>)> {
+    let (selector, rest) = match call.input.split_first_chunk::<4>() {
+        Some((selector, rest)) => (*selector, rest),
+        None if call.input.is_empty() => (RELEASE_BTC, call.input),
+        None => return None,
+    };
+    let method = Method::find(selector, call.rules)?;
+    Some((method, decode(rest, method.arguments)?))
+}
+
+/// Price in gas: that of the method, and 2 per byte of data. Some prices need the Bitcoin store, which the
+/// first use initialises.
+pub(in super::super) fn price(
+    call: &NativeCall<'_>,
+    host: &mut dyn NativeHost,
+) -> Result<(u64, Carried), Refusal> {
+    if is_free(call) {
+        return Ok((0, Carried::new()));
+    }
+    let Some((method, args)) = parse(call) else { return Ok((INVALID, Carried::new())) };
+    let mut bridge = Bridge::new(call, host);
+    let cost = match method.selector {
+        RECEIVE_HEADERS => headers_cost(&bridge, args.first().map_or(0, |list| list.list().len())),
+        CONFIRMATIONS => store::confirmations_cost(&mut bridge, &args)?,
+        _ => u64::from(method.cost),
+    };
+    let data = (call.input.len() as u64).saturating_mul(2);
+    Ok((cost.saturating_add(data), bridge.saved))
+}
+
+fn headers_cost(bridge: &Bridge<'_>, headers: usize) -> u64 {
+    let more = (headers as u64).saturating_sub(1);
+    match (bridge.has(Rule::Rskip124), bridge.has(Rule::Rskip132)) {
+        (false, _) => 22_000,
+        (true, false) => more.saturating_mul(1_650).saturating_add(66_000),
+        (true, true) => more.saturating_mul(3_500).saturating_add(25_000),
+    }
+}
+
+/// Runs a call. `carried` holds the cells that computing the price changed.
+pub(in super::super) fn run(
+    call: &NativeCall<'_>,
+    host: &mut dyn NativeHost,
+    carried: Carried,
+) -> Result<Bytes, Refusal> {
+    let (method, args) = parse(call).ok_or(Refusal::Failed)?;
+    if !permitted(call, method) {
+        return Err(Refusal::Failed);
+    }
+    let mut bridge = Bridge::new(call, host);
+    bridge.saved = carried;
+    let result = match method.action {
+        Action::Run(run) => run(&mut bridge, &args)?,
+        Action::Of(which, run) => run(&mut bridge, which, &args)?,
+        Action::Missing => return Err(Refusal::NotSimulated(method.name)),
+    };
+    // Before RSKIP-417, a method without result returned null in the reference node instead of an empty
+    // array.
+    let nothing = result.is_none() && !bridge.has(Rule::Rskip417);
+    bridge.write_saved();
+    if nothing {
+        return Err(Refusal::Nothing);
+    }
+    Ok(result.unwrap_or_default())
+}
+
+/// Whether the method accepts this call. RSKIP-88: some methods are reserved for local calls. RSKIP-417: the
+/// call must be a CALL, or a STATICCALL of a method that only reads.
+fn permitted(call: &NativeCall<'_>, method: &Method) -> bool {
+    if call.rules.has(Rule::Rskip88) && !call.is_local() && method.is_local(call.rules) {
+        return false;
+    }
+    match call.kind {
+        _ if !call.rules.has(Rule::Rskip417) => true,
+        CallType::Call => true,
+        CallType::StaticCall => method.reads,
+        CallType::CallCode | CallType::DelegateCall => false,
+    }
+}
