@@ -63,8 +63,9 @@ async function follow({ connect, webSocketTransport }, { startDevChain }) {
     await chain.request({ method: 'evm_mine' });
     const wanted = await chain.request({ method: 'eth_blockNumber' });
     const reached = async () => {
+      if ((await head()) === wanted) return true;
       server.announce();
-      return (await head()) === wanted;
+      return false;
     };
     await until(reached, `block ${wanted}`, { every: 50 });
   };
