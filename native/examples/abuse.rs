@@ -1,78 +1,130 @@
-//! Abuses a server over loopback and prints what it costs: the peak of its resident memory, and how long a well-behaved
-//! client waits meanwhile. Each abuse gets a process of its own and is bounded.
+//! Abuses a server over loopback and measures what that costs: the peak of its resident memory, and how long a
+//! well-behaved client waits meanwhile. Every abuse gets a new server process, has a limit, and checks that it did what
+//! it claims to do.
 //!
 //! `cargo xtask abuse`, or `cargo run --release -p rootlight-native --example abuse -- BINARY [ABUSE..]`
+//!
+//! Attackers run in a process of their own at a lower priority: clients on other machines would not take processor time
+//! from the server, nor from those who wait for it.
 
-#[path = "abuse/attacks.rs"]
-mod attacks;
+#[path = "abuse/attack.rs"]
+mod attack;
+#[path = "abuse/chain.rs"]
+mod chain;
+#[path = "abuse/connections.rs"]
+mod connections;
+#[path = "abuse/http.rs"]
+mod http;
+#[path = "abuse/memory.rs"]
+mod memory;
+#[path = "abuse/runs.rs"]
+mod runs;
 #[path = "abuse/target.rs"]
 mod target;
 #[path = "abuse/upstream.rs"]
 mod upstream;
+#[path = "abuse/watch.rs"]
+mod watch;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
-use target::{Observed, Target};
+use attack::{Attacker, Words};
+use target::Target;
+use watch::{Observed, Watching};
 
 /// Most resident memory in any abuse, MiB.
 const MEMORY: u64 = 256;
 
-/// By how much the p99 of a well-behaved client may exceed its idle value; below the floor nothing is measured but the
-/// scheduler of the operating system.
+/// By how much the p99 of a well-behaved client may exceed its idle value. Up to the floor the scheduler of the operating
+/// system is measured: with all processors busy a thread waits that long for its next slice.
 const SLOWER: u32 = 5;
 const FLOOR: Duration = Duration::from_millis(10);
 
-#[tokio::main]
-async fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let Some(binary) = arguments.next() else {
-        eprintln!("usage: abuse BINARY [ABUSE..]");
-        std::process::exit(2);
-    };
-    let wanted: Vec<String> = arguments.collect();
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
-    println!(
-        "{:<28} {:>9} {:>10} {:>10} {:>10}  what happened",
-        "abuse", "peak MiB", "idle p99", "p99", "longest"
-    );
-    let mut bad = 0;
-    for (name, attack) in attacks::ALL {
-        if !is_wanted(name) {
-            continue;
+/// A client at the attackers' own address, which cannot be told from them: it takes turns with their connections, and has
+/// to be answered within this time.
+const NEIGHBOUR: Duration = Duration::from_secs(5);
+
+/// Time for which the idle server is observed.
+const IDLE: Duration = Duration::from_secs(4);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => {
+            eprintln!("usage: abuse BINARY [ABUSE..]");
+            ExitCode::from(2)
         }
-        let target = Target::development(&binary).await;
-        let idle = target.observe(Duration::from_secs(2)).await;
-        let watching = target.watch();
-        let words = attack(&target).await;
-        let seen = watching.end().await;
-        bad += u32::from(!row(name, target.peak(), &idle, &seen, &words));
-    }
-    for (name, padding) in upstream::ALL {
-        if is_wanted(name) {
-            let (target, words) = upstream::attack(&binary, padding).await;
-            let peak = target.peak();
-            println!("{name:<28} {peak:>9} {:>10} {:>10} {:>10}  {words}", "-", "-", "-");
-            bad += u32::from(peak > MEMORY);
-        }
-    }
-    if bad > 0 {
-        println!(
-            "{bad} beyond {MEMORY} MiB, or {SLOWER} times the idle p99 (at least {FLOOR:?}), or refused"
-        );
-        std::process::exit(1);
+        ["--attack", name] => attack::run(name),
+        [binary, wanted @ ..] => measure(binary, wanted),
     }
 }
 
-/// Prints a row; `false` where a bound does not hold.
-fn row(name: &str, peak: u64, idle: &Observed, seen: &Observed, words: &attacks::Words) -> bool {
-    let slow = seen.p99() > FLOOR.max(idle.p99() * SLOWER);
+fn measure(binary: &str, wanted: &[&str]) -> ExitCode {
+    if let Some(unknown) = wanted.iter().find(|name| attack::find(name).is_none()) {
+        let names: Vec<&str> = attack::all().map(|(name, _)| name).collect();
+        eprintln!("no abuse is named {unknown}; there are {}", names.join(", "));
+        return ExitCode::from(2);
+    }
     println!(
-        "{name:<28} {peak:>9} {:>10.1?} {:>10.1?} {:>10.1?}  {}{}",
-        idle.p99(),
-        seen.p99(),
-        seen.longest(),
-        words.text,
-        if seen.failed > 0 { format!(", {} questions failed", seen.failed) } else { String::new() },
+        "{:<20} {:>8} | {:>9} {:>9} {:>6} | {:>9} {:>9} {:>6} | {:>9} | what happened",
+        "abuse", "peak MiB", "idle p99", "p99", "ratio", "idle call", "call p99", "ratio", "neighbour"
     );
-    peak <= MEMORY && !slow && words.good && seen.failed == 0
+    let mut bad = Vec::new();
+    for (name, _) in attack::all().filter(|(name, _)| wanted.is_empty() || wanted.contains(name)) {
+        if !one(binary, name) {
+            bad.push(name);
+        }
+    }
+    if bad.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "beyond {MEMORY} MiB, or {SLOWER} times the idle p99 (at least {FLOOR:?}), or without effect: {}",
+        bad.join(", ")
+    );
+    ExitCode::FAILURE
+}
+
+/// One abuse of a new server; `false` where a limit does not hold.
+fn one(binary: &str, name: &str) -> bool {
+    let mut attacker = Attacker::start(name);
+    let target = Target::start(binary, &attacker.server);
+    attacker.prepare(target.address);
+    // What the preparation cost is no part of the abuse; the kernel forgets the peak so far.
+    target.reset_peak();
+    let clients = [
+        ("127.0.0.1", watch::CHAIN_ID),
+        ("127.0.0.1", &attacker.question),
+        ("127.0.0.2", &attacker.question),
+    ];
+    let watch = || clients.map(|(from, question)| Watching::start(from, target.address, question));
+    let watching = watch();
+    std::thread::sleep(IDLE);
+    let idle = watching.map(Watching::end);
+    let watching = watch();
+    let words = attacker.attack();
+    let seen = watching.map(Watching::end);
+    row(name, target.peak(), &idle, &seen, &words)
+}
+
+/// Prints a row; `false` where a limit does not hold.
+fn row(name: &str, peak: u64, idle: &[Observed; 3], seen: &[Observed; 3], words: &Words) -> bool {
+    let pairs: Vec<(&Observed, &Observed)> = idle.iter().zip(seen).collect();
+    let neighbour = seen[2].p99();
+    let slow = pairs[..2].iter().any(|(idle, seen)| seen.p99() > FLOOR.max(idle.p99() * SLOWER));
+    let failed: u32 = pairs.iter().map(|(idle, seen)| idle.failed + seen.failed).sum();
+    print!("{name:<20} {peak:>8} |");
+    for (idle, seen) in &pairs[..2] {
+        let (before, under) = (idle.p99(), seen.p99());
+        let ratio = under.as_secs_f64() / before.as_secs_f64().max(1e-6);
+        print!(" {before:>9.1?} {under:>9.1?} {ratio:>6.1} |");
+    }
+    print!(" {neighbour:>9.1?} |");
+    let longest = pairs[..2].iter().map(|(_, seen)| seen.longest()).max().unwrap_or_default();
+    let count = seen[0].count();
+    let bad = if words.good { "" } else { "NO EFFECT, OR REFUSED TO OTHERS: " };
+    let failures = if failed > 0 { format!(", {failed} questions failed") } else { String::new() };
+    println!(" {bad}{} (longest {longest:.1?} of {count}{failures})", words.text);
+    peak <= MEMORY && !slow && neighbour <= NEIGHBOUR && words.good && failed == 0
 }

@@ -1,81 +1,160 @@
-//! An upstream that pads its answers.
+//! Abuses of a light client by its upstreams.
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{json, Value};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::target::Target;
+use crate::attack::{words, Attack, Words};
+use crate::chain::{Chain, BLOCKS};
+use crate::http::{call, post, together};
+use crate::watch;
 
-/// Bytes of padding in each answer to a message.
-const PADDING: usize = 28 << 20;
+/// Bytes of padding in each answer to a message: less than a client takes.
+const PADDING: usize = 11 << 20;
 
-/// What the upstreams answer.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Padding {
-    /// Blocks with a list of transactions that are none.
-    Transactions,
-    /// Many more answers than there were questions.
+/// How long clients ask while the upstreams pad.
+const LONG: Duration = Duration::from_secs(15);
+
+/// What an upstream does to its answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Blocks of no chain, with a list of transactions that are none.
+    Blocks,
+    /// Many more answers than there were questions, of no chain.
     Members,
-    /// Proofs of many nodes that are empty.
+    /// Answers of an honest chain as they are.
+    Honest,
+    /// Answers of an honest chain, whose objects have another, long member.
+    Longer,
+    /// Answers of an honest chain with many empty nodes in proofs.
     Nodes,
+    /// As [`Self::Longer`], for questions that have no proof, which several upstreams answer.
+    Unproven,
 }
 
-/// Each way to pad, with the name of its abuse.
-pub(crate) const ALL: [(&str, Padding); 3] = [
-    ("upstream", Padding::Transactions),
-    ("upstream-members", Padding::Members),
-    ("upstream-nodes", Padding::Nodes),
-];
+/// Whether the attack has begun; upstreams of no chain answer nothing before, the others are honest.
+static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// A light client with three such upstreams, which somebody asks meanwhile, also for the logs of 600 blocks.
-pub(crate) async fn attack(binary: &str, padding: Padding) -> (Target, String) {
-    let mut upstreams = Vec::new();
-    for _ in 0..3 {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        upstreams.push(listener.local_addr().expect("its address"));
-        tokio::spawn(serve(listener, padding));
+/// Answers that were padded, in number and in bytes.
+static PADDED: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The honest chain, for as long as this process lives.
+static CHAIN: Mutex<Option<&Chain>> = Mutex::new(None);
+
+macro_rules! attack {
+    ($way:ident, $log_bytes:expr, $question:expr, $attack:expr) => {
+        Attack {
+            server: || Box::pin(server(Way::$way, $log_bytes)),
+            question: $question,
+            ..Attack::of_development($attack)
+        }
+    };
+}
+
+/// A state that the client has proven once, and keeps.
+const BALANCE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x00000000000000000000000000000000000000aa","latest"]}"#;
+
+pub(crate) fn all() -> Vec<(&'static str, Attack)> {
+    vec![
+        ("upstream-blocks", attack!(Blocks, 0, watch::CHAIN_ID, |a| Box::pin(ask(a, no_chain, false)))),
+        ("upstream-members", attack!(Members, 0, watch::CHAIN_ID, |a| Box::pin(ask(a, no_chain, false)))),
+        ("upstream-logs", attack!(Honest, 100_000, BALANCE, |a| Box::pin(ask(a, all_logs, true)))),
+        ("upstream-bodies", attack!(Longer, 32, BALANCE, |a| Box::pin(ask(a, all_logs, true)))),
+        ("upstream-nodes", attack!(Nodes, 32, BALANCE, |a| Box::pin(ask(a, balance, true)))),
+        ("upstream-unproven", attack!(Unproven, 32, BALANCE, |a| Box::pin(ask(a, unproven, true)))),
+    ]
+}
+
+/// Starts three upstreams, and gives the arguments of a light client that has them.
+async fn server(way: Way, log_bytes: usize) -> String {
+    let of_chain = !matches!(way, Way::Blocks | Way::Members);
+    if of_chain {
+        let chain: &Chain = Box::leak(Box::new(Chain::start(log_bytes).await));
+        *CHAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(chain);
     }
-    let urls: Vec<String> =
-        upstreams.iter().map(|address: &SocketAddr| format!("http://{address}/")).collect();
-    let mut arguments = vec!["light", "--network", "mainnet"];
-    urls.iter().for_each(|url| arguments.extend(["--upstream", url]));
-    let target = Target::start(binary, &arguments);
-    let mut tasks = Vec::new();
-    for _ in 0..8 {
-        let address = target.address;
-        tasks.push(tokio::spawn(async move {
-            for id in 0..10 {
-                let hash = format!("0x{id:064x}");
-                let (method, params) = match id % 3 {
-                    0 => ("eth_getBlockByHash", serde_json::json!([hash, true])),
-                    1 => {
-                        ("eth_getLogs", serde_json::json!([{"fromBlock": "0x895440", "toBlock": "0x895698"}]))
-                    }
-                    _ => ("eth_getBalance", serde_json::json!([format!("0x{id:040x}"), "latest"])),
-                };
-                let call =
-                    serde_json::json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-                let call = call.to_string();
-                let asked = crate::target::post(address, None, &call);
-                let _ = tokio::time::timeout(Duration::from_secs(10), asked).await;
+    let mut arguments = match (way, of_chain) {
+        (_, false) => "light --network mainnet".to_owned(),
+        (Way::Unproven, _) => "light --network regtest --checkpoint none --unproven quorum:2".to_owned(),
+        _ => "light --network regtest --checkpoint none".to_owned(),
+    };
+    for host in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+        let listener = TcpListener::bind(format!("{host}:0")).await.expect("a port");
+        let address: SocketAddr = listener.local_addr().expect("its address");
+        arguments.push_str(&format!(" --upstream http://{address}/"));
+        tokio::spawn(serve(listener, way));
+    }
+    arguments
+}
+
+/// Questions to a client that has no chain yet.
+fn no_chain(id: usize) -> Value {
+    let hash = format!("0x{id:064x}");
+    match id % 2 {
+        0 => call(id, "eth_getBlockByHash", json!([hash, true])),
+        _ => call(id, "eth_getTransactionByHash", json!([hash])),
+    }
+}
+
+/// Logs of all blocks.
+fn all_logs(id: usize) -> Value {
+    call(id, "eth_getLogs", json!([{"fromBlock": "0x2", "toBlock": format!("{:#x}", BLOCKS + 1)}]))
+}
+
+/// The balance of another account each time.
+fn balance(id: usize) -> Value {
+    call(id, "eth_getBalance", json!([format!("0x{:040x}", id + 0xa_0000), "latest"]))
+}
+
+/// What nobody can prove.
+fn unproven(id: usize) -> Value {
+    call(id, "eth_gasPrice", json!([]))
+}
+
+/// Eight clients ask for a while; the upstreams of an honest chain have to be believed in the end.
+async fn ask(address: SocketAddr, question: fn(usize) -> Value, of_chain: bool) -> Words {
+    BEGUN.store(true, Ordering::SeqCst);
+    let started = Instant::now();
+    let answered = together(8, move |client| async move {
+        let (mut results, mut errors) = (0, Vec::new());
+        for turn in 0.. {
+            if started.elapsed() > LONG {
+                break;
             }
-        }));
-    }
-    tokio::time::sleep(Duration::from_secs(25)).await;
-    tasks.iter().for_each(tokio::task::JoinHandle::abort);
-    (target, format!("three upstreams that pad answers to {} MiB", PADDING >> 20))
+            let answer = post(address, &question(turn * 8 + client).to_string()).await;
+            match answer.split_once("\"error\":") {
+                Some((_, error)) => errors.push(error.chars().take(150).collect::<String>()),
+                None => results += u32::from(answer.contains("\"result\"")),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        (results, errors)
+    });
+    let answered = answered.await;
+    let results: u32 = answered.iter().map(|(results, _)| results).sum();
+    let errors: Vec<&String> = answered.iter().flat_map(|(_, errors)| errors).collect();
+    let (padded, bytes) = (PADDED.load(Ordering::SeqCst), BYTES.load(Ordering::SeqCst));
+    let error = errors.first().map(|error| format!(", such as {error}")).unwrap_or_default();
+    let text = format!(
+        "{padded} answers of upstreams, {} MiB; {results} results, {} errors{error}",
+        bytes >> 20,
+        errors.len()
+    );
+    words(bytes > 32 << 20 && (!of_chain || results + errors.len() as u32 > 0), text)
 }
 
-async fn serve(listener: TcpListener, padding: Padding) {
+async fn serve(listener: TcpListener, way: Way) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(connection(stream, padding));
+        tokio::spawn(connection(stream, way));
     }
 }
 
-async fn connection(mut stream: TcpStream, padding: Padding) -> Option<()> {
+async fn connection(mut stream: TcpStream, way: Way) -> Option<()> {
     let mut read = Vec::new();
     loop {
         let mut piece = [0; 4096];
@@ -90,7 +169,11 @@ async fn connection(mut stream: TcpStream, padding: Padding) -> Option<()> {
         }
         let question: Value = serde_json::from_slice(&read[end + 4..end + 4 + length]).ok()?;
         read.drain(..end + 4 + length);
-        let body = answer(&question, padding);
+        let body = answer(&question, way).await;
+        if BEGUN.load(Ordering::SeqCst) {
+            PADDED.fetch_add(1, Ordering::SeqCst);
+            BYTES.fetch_add(body.len(), Ordering::SeqCst);
+        }
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -100,30 +183,86 @@ async fn connection(mut stream: TcpStream, padding: Padding) -> Option<()> {
     }
 }
 
-/// Objects that look like blocks of a far higher chain, or proofs, padded.
-fn answer(question: &Value, padding: Padding) -> String {
-    let calls: Vec<&Value> =
-        question.as_array().map_or_else(|| vec![question], |calls| calls.iter().collect());
+async fn answer(question: &Value, way: Way) -> String {
+    let begun = BEGUN.load(Ordering::SeqCst);
+    match way {
+        Way::Blocks | Way::Members if begun => of_no_chain(question, way),
+        Way::Blocks | Way::Members => {
+            json!({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -32000, "message": "later"}})
+                .to_string()
+        }
+        _ => {
+            let chain = *CHAIN.lock().unwrap_or_else(PoisonError::into_inner);
+            let answer = chain.expect("a chain").ask(question).await;
+            if begun {
+                padded(question, answer, way)
+            } else {
+                answer.to_string()
+            }
+        }
+    }
+}
+
+/// The calls of a message.
+fn calls(question: &Value) -> Vec<&Value> {
+    question.as_array().map_or_else(|| vec![question], |calls| calls.iter().collect())
+}
+
+/// Objects that look like blocks of a far higher chain.
+fn of_no_chain(question: &Value, way: Way) -> String {
+    let calls = calls(question);
     let share = PADDING / calls.len().max(1);
     let one = |call: &&Value| {
-        let result = match (call["method"].as_str(), padding) {
+        let result = match (call["method"].as_str(), way) {
             (Some("eth_blockNumber"), _) => "\"0x900000\"".to_owned(),
             (Some("net_version" | "eth_chainId"), _) => "\"0x1e\"".to_owned(),
-            (_, Padding::Nodes) => {
-                let nodes = "\"\",".repeat(share / 3);
-                format!("{{\"accountProof\":[{nodes}\"\"],\"number\":\"0x900000\"}}")
-            }
-            (_, Padding::Transactions) => {
+            (_, Way::Blocks) => {
                 format!("{{\"number\":\"0x900000\",\"transactions\":[{}0]}}", "0,".repeat(share / 2))
             }
-            (_, Padding::Members) => "null".to_owned(),
+            _ => "null".to_owned(),
         };
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}", call["id"])
     };
     let answers: Vec<String> = calls.iter().map(one).collect();
-    match padding {
-        Padding::Members => format!("[{}{}]", "0,".repeat(PADDING / 2), answers.join(",")),
+    match way {
+        Way::Members => format!("[{}{}]", answers.join(","), ",0".repeat(PADDING / 2)),
         _ if question.is_array() => format!("[{}]", answers.join(",")),
         _ => answers.concat(),
+    }
+}
+
+/// An honest answer with padding in its results.
+fn padded(question: &Value, answer: Value, way: Way) -> String {
+    let calls = calls(question);
+    let share = PADDING / calls.len().max(1);
+    let pad = |answer: &Value| {
+        let text = answer.to_string();
+        let call = calls.iter().find(|call| call["id"] == answer["id"]);
+        let method = call.and_then(|call| call["method"].as_str()).unwrap_or_default();
+        match (way, method) {
+            (Way::Longer, _) if answer["result"].is_object() => text.replacen(
+                "\"result\":{",
+                &format!("\"result\":{{\"padding\":[{}0],", "0,".repeat(share / 2)),
+                1,
+            ),
+            (Way::Nodes, "eth_getProof") => text.replacen(
+                "\"accountProof\":[",
+                &format!("\"accountProof\":[{}", "\"\",".repeat(share / 3)),
+                1,
+            ),
+            (Way::Unproven, "eth_gasPrice") => {
+                let members: Vec<String> = (0..PADDING / 10).map(|name| format!("\"{name:x}\":0")).collect();
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{{}}}}}",
+                    answer["id"],
+                    members.join(",")
+                )
+            }
+            _ => text,
+        }
+    };
+    match answer.as_array() {
+        Some(answers) => format!("[{}]", answers.iter().map(pad).collect::<Vec<_>>().join(",")),
+        None => pad(&answer),
     }
 }

@@ -1,0 +1,69 @@
+//! An honest chain with much in its blocks: a development chain of the program next to this one.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{json, Value};
+
+use crate::http::{post, result};
+
+/// Blocks whose logs a client asks for at once.
+pub(crate) const BLOCKS: u64 = 600;
+
+/// The server of the chain; ends when dropped.
+pub(crate) struct Chain {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Chain {
+    /// Starts a chain whose first [`BLOCKS`] blocks have a transaction with this many bytes of logs each.
+    pub(crate) async fn start(log_bytes: usize) -> Self {
+        let this = std::env::current_exe().expect("this program");
+        let program = this.parent().and_then(|folder| folder.parent()).expect("a folder").join("rootlight");
+        let mut child = Command::new(program)
+            .args(["dev", "--genesis", "regtest", "--http-port", "0", "--silent"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the chain starts");
+        let output = BufReader::new(child.stdout.take().expect("its output"));
+        let line = output.lines().map_while(Result::ok).find_map(|line| {
+            let rest = line.strip_prefix("listening http://")?;
+            rest.split(' ').next()?.parse().ok()
+        });
+        let chain = Self { child, address: line.expect("its address") };
+        chain.fill(log_bytes).await;
+        chain
+    }
+
+    async fn fill(&self, log_bytes: usize) {
+        let accounts = result(self.address, "eth_accounts", json!([])).await;
+        // A contract that writes zeros to a log: PUSH3 length, PUSH1 0, LOG0.
+        let code = format!("62{log_bytes:06x}6000a000");
+        let init = format!("0x60{:02x}80600b6000396000f3{code}", code.len() / 2);
+        let sent = json!([{"from": accounts[0], "gas": "0x4c4b40", "data": init}]);
+        let hash = result(self.address, "eth_sendTransaction", sent).await;
+        let receipt = result(self.address, "eth_getTransactionReceipt", json!([hash])).await;
+        let contract = receipt["contractAddress"].clone();
+        for _ in 0..BLOCKS {
+            let sent = json!([{"from": accounts[0], "to": contract, "gas": "0x5b8d80"}]);
+            result(self.address, "eth_sendTransaction", sent).await;
+        }
+    }
+
+    /// What the chain's server answers to a message.
+    pub(crate) async fn ask(&self, message: &Value) -> Value {
+        let answer = post(self.address, &message.to_string()).await;
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        serde_json::from_str(body).unwrap_or_default()
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,92 @@
+//! Well-behaved clients: threads that ask one small question after the other, each over a connection of its own.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpSocket;
+
+/// A question that needs no look at the chain.
+pub(crate) const CHAIN_ID: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
+
+/// Longest time for which an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time between two questions.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How long questions took.
+#[derive(Default)]
+pub(crate) struct Observed {
+    times: Vec<Duration>,
+    pub(crate) failed: u32,
+}
+
+/// A client that is asking.
+pub(crate) struct Watching {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Observed>,
+}
+
+impl Watching {
+    /// Asks until told to end.
+    pub(crate) fn start(from: &'static str, address: SocketAddr, question: &str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, question) = (stop.clone(), question.to_owned());
+        Self { stop, thread: std::thread::spawn(move || ask(from, address, &question, &stopped)) }
+    }
+
+    pub(crate) fn end(self) -> Observed {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("the client ends")
+    }
+}
+
+fn ask(from: &str, address: SocketAddr, question: &str, stop: &AtomicBool) -> Observed {
+    let mut observed = Observed::default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    while !stop.load(Ordering::Relaxed) {
+        let started = Instant::now();
+        let answer = runtime
+            .block_on(async { tokio::time::timeout(PATIENCE, exchange(from, address, question)).await });
+        let answered = answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.contains("\"result\"")));
+        observed.times.push(started.elapsed());
+        observed.failed += u32::from(!answered);
+        std::thread::sleep(PAUSE);
+    }
+    observed
+}
+
+async fn exchange(from: &str, address: SocketAddr, question: &str) -> std::io::Result<String> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(format!("{from}:0").parse().map_err(std::io::Error::other)?)?;
+    let mut stream = socket.connect(address).await?;
+    let length = question.len();
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Content-Length: {length}\r\n\r\n{question}"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+impl Observed {
+    pub(crate) fn p99(&self) -> Duration {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        times.get(times.len().saturating_sub(1) * 99 / 100).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn longest(&self) -> Duration {
+        self.times.iter().max().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.times.len()
+    }
+}
