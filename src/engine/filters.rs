@@ -146,10 +146,20 @@ impl Open {
             }
             Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {}
         }
-        let head = settled_height(view)?;
+        let mut head = settled_height(view)?;
         let (stayed, kept) = self.fork(view, head);
+        let logs = loop {
+            match self.new_logs(view, kept, head) {
+                // A subscriber cannot ask for less: the later blocks are told of in the next poll. What one block alone
+                // has beyond the limit is not told.
+                Err(RangeStop::TooLong) if self.subscription => match head.saturating_sub(kept) {
+                    0 | 1 => break Vec::new(),
+                    blocks => head = kept.saturating_add(blocks / 2),
+                },
+                logs => break logs?,
+            }
+        };
         let new = headers(view, kept.saturating_add(1), head)?;
-        let logs = self.new_logs(view, kept, head)?;
         let removed = self.go_on(stayed, &new, &logs);
         Ok(match self.watch {
             Watch::Logs { .. } => {

@@ -16,6 +16,13 @@ use crate::{
 pub const FREE_LOG_BLOCKS: u64 = 2_000;
 /// Logs from a longer range at most.
 pub const MAX_LOGS: usize = 10_000;
+/// Bytes of JSON that the logs of one range take at most, about: no answer may be longer. Without this limit a few blocks
+/// of logs without data, or many blocks of logs with much, would take hundreds of megabytes before the answer is refused.
+pub const MAX_LOG_BYTES: usize = 10 * 1024 * 1024;
+/// Bytes of a log object in JSON beside topics and data, at least.
+const LOG_OBJECT: usize = 300;
+/// Bytes of a topic in JSON.
+const TOPIC: usize = 69;
 
 /// Which logs are meant, apart from where they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,6 +67,14 @@ pub struct FoundLog {
     pub transaction_index: u64,
     /// The block.
     pub block: BlockRef,
+}
+
+impl FoundLog {
+    /// Bytes that it takes in JSON, at least.
+    fn json_bytes(&self) -> usize {
+        let topics = self.log.topics.len().saturating_mul(TOPIC);
+        self.log.data.len().saturating_mul(2).saturating_add(topics).saturating_add(LOG_OBJECT)
+    }
 }
 
 /// The logs of one block.
@@ -109,6 +124,8 @@ pub enum RangeStop {
     Stop(Stop),
     /// More than [`MAX_LOGS`] logs in more than [`FREE_LOG_BLOCKS`] blocks.
     TooMany,
+    /// Logs of more than [`MAX_LOG_BYTES`].
+    TooLong,
     /// More blocks than one question may look at here.
     TooWide {
         /// The limit.
@@ -138,14 +155,20 @@ pub fn range_logs(
     if blocks > view.max_log_blocks() && from <= to {
         return Err(RangeStop::TooWide { max: view.max_log_blocks() });
     }
-    let (mut found, mut lacking) = (Vec::new(), Facts::new());
+    let (mut found, mut bytes, mut lacking) = (Vec::new(), 0_usize, Facts::new());
     for number in from..=to {
         if view.interrupted() {
             return Err(Stop::Refused(super::Refusal::Interrupted).into());
         }
         let Some(header) = view.header_by_number(number)? else { break };
         match block_logs(view, &header, filter) {
-            Ok(logs) if lacking.is_empty() => found.extend(logs),
+            Ok(logs) if lacking.is_empty() => {
+                bytes = logs.iter().map(FoundLog::json_bytes).fold(bytes, usize::saturating_add);
+                if bytes > MAX_LOG_BYTES {
+                    return Err(RangeStop::TooLong);
+                }
+                found.extend(logs);
+            }
             Ok(_) => {}
             Err(Stop::Lacking(facts)) => lacking.extend(facts),
             Err(refused) => return Err(refused.into()),

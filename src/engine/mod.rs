@@ -27,6 +27,7 @@ pub use light_view::LightView;
 pub use local_view::{DevPart, LocalSnapshot, LocalView};
 pub use logs::{
     block_logs, logs_by_hash, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS,
+    MAX_LOG_BYTES,
 };
 pub use node::{Draw, Moment, Node, Snapshot};
 pub use refusal::Refusal;

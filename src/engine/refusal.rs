@@ -103,6 +103,12 @@ pub enum Refusal {
         /// The limit.
         max: usize,
     },
+    /// A question needs more blocks and state than one question may keep.
+    #[error("Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time")]
+    TooManyBytes {
+        /// The limit.
+        max: usize,
+    },
     /// A witness that would not fit.
     #[error("Limit exceeded: the witness has more than {max} bytes")]
     WitnessTooLarge {
@@ -225,6 +231,7 @@ impl Refusal {
         match self {
             Self::TooManyRounds { .. }
             | Self::TooManyFacts { .. }
+            | Self::TooManyBytes { .. }
             | Self::WitnessTooLarge { .. }
             | Self::TraceTooLarge { .. }
             | Self::TooManyBlocks { .. } => -32005,

@@ -13,7 +13,9 @@ use super::{
     params::{block_selector, parse_address, parse_hash, tag_in_any_case, BlockSelector, Params},
 };
 use crate::{
-    engine::{logs_by_hash, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS},
+    engine::{
+        logs_by_hash, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS, MAX_LOG_BYTES,
+    },
     types::json::{Location, RpcLog},
 };
 
@@ -175,6 +177,7 @@ pub(super) fn range_failure(stop: RangeStop) -> Failure {
     match stop {
         RangeStop::Stop(stop) => Failure::Stop(stop),
         RangeStop::TooMany => RpcError::TooManyLogs(MAX_LOGS).into(),
+        RangeStop::TooLong => RpcError::ResponseSize(MAX_LOG_BYTES).into(),
         RangeStop::TooWide { max } => RpcError::TooManyBlocks(max).into(),
     }
 }
