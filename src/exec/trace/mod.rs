@@ -9,9 +9,9 @@ pub use block::{BlockTracer, Tracer, TransactionTrace};
 pub use calls::{CallTrace, CallTracer, TraceAction, TraceNode};
 pub use steps::{StepLog, StepOptions, StepTrace, StepTracer};
 
-/// Most bytes of the traces of one request, slightly more than the largest possible answer. A trace that
-/// exceeds it stops collecting and is reported as too large.
-pub const MAX_TRACE_BYTES: usize = 24 << 20;
+/// Most bytes of the traces of one request, in JSON: slightly more than the largest possible answer (10 MiB), because
+/// traces are estimated. A trace that exceeds it stops collecting and is reported as too large.
+pub const MAX_TRACE_BYTES: usize = 12 << 20;
 
 /// Space left for a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,9 @@ use crate::exec::Executed;
 /// SLOAD and SSTORE. After them the trace shows their slot.
 const SLOAD: u8 = 0x54;
 const SSTORE: u8 = 0x55;
-/// Bytes of an entry in JSON, without memory, stack and storage.
-const STEP_BYTES: usize = 120;
+/// Bytes of an entry in JSON, without memory, stack and storage, and of each of these while it is empty.
+const STEP_BYTES: usize = 58;
+const PART_BYTES: usize = 13;
 /// Bytes of a stack word and of a storage entry in JSON.
 const WORD_BYTES: usize = 67;
 const SLOT_BYTES: usize = 134;
@@ -123,10 +124,15 @@ impl StepTracer {
     }
 
     fn kept_bytes(&self, step: &Step<'_>, storage: usize) -> usize {
-        let memory = if self.options.disable_memory { 0 } else { step.memory.len().saturating_mul(3) };
-        let stack = if self.options.disable_stack { 0 } else { step.stack.len().saturating_mul(WORD_BYTES) };
-        let slots = if self.options.disable_storage { 0 } else { storage.saturating_mul(SLOT_BYTES) };
-        STEP_BYTES.saturating_add(memory).saturating_add(stack).saturating_add(slots)
+        let part = |left_out: bool, count: usize, bytes: usize| match left_out {
+            true => 0,
+            false => count.saturating_mul(bytes).saturating_add(PART_BYTES),
+        };
+        let StepOptions { disable_storage, disable_memory, disable_stack } = self.options;
+        STEP_BYTES
+            .saturating_add(part(disable_memory, step.memory.len().div_ceil(32), WORD_BYTES))
+            .saturating_add(part(disable_stack, step.stack.len(), WORD_BYTES))
+            .saturating_add(part(disable_storage, storage, SLOT_BYTES))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The objects of the default tracer (`rskTracer`). Hex strings have no `0x` prefix.
 
-use alloc::{boxed::Box, collections::BTreeMap, format, string::String, vec::Vec};
+use alloc::{boxed::Box, collections::BTreeMap, format, string::String};
 
 use alloy_primitives::{hex, Address, B256, U256};
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::{
 struct Run<'a> {
     contract_address: String,
     init_storage: BTreeMap<String, String>,
-    struct_logs: Vec<Op<'a>>,
+    struct_logs: Ops<'a>,
     result: String,
     error: &'static str,
     reverted: bool,
@@ -34,15 +34,43 @@ struct Op<'a> {
     gas: u64,
     gas_cost: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    memory: Option<Vec<String>>,
+    memory: Option<Chunks<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<Vec<String>>,
+    stack: Option<Words<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     storage: Option<Slots<'a>>,
 }
 
-/// Storage that is formatted while it is serialized, because every instruction repeats it.
+/// Instructions, with their memory, stack and storage, are formatted one by one while they are serialized: all together they
+/// would take several times the length of the answer.
+struct Ops<'a>(&'a [StepLog], StepOptions);
+
+/// See [`Ops`].
+struct Chunks<'a>(&'a [u8]);
+
+/// See [`Ops`].
+struct Words<'a>(&'a [U256]);
+
+/// See [`Ops`].
 struct Slots<'a>(&'a BTreeMap<U256, U256>);
+
+impl Serialize for Ops<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|step| op(step, self.1)))
+    }
+}
+
+impl Serialize for Chunks<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.chunks(32).map(hex::encode))
+    }
+}
+
+impl Serialize for Words<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(word))
+    }
+}
 
 impl Serialize for Slots<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -100,7 +128,7 @@ fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> Run<'_> {
     Run {
         contract_address: hex::encode(contract),
         init_storage: slots(&trace.first_storage),
-        struct_logs: trace.steps.iter().map(|step| op(step, hidden)).collect(),
+        struct_logs: Ops(&trace.steps, hidden),
         result: hex::encode(&trace.output),
         error: failure.flatten().map_or("", halt_text),
         reverted: failure == Some(None),
@@ -110,15 +138,14 @@ fn run(trace: &StepTrace, contract: Address, hidden: StepOptions) -> Run<'_> {
 }
 
 fn op(step: &StepLog, hidden: StepOptions) -> Op<'_> {
-    let chunks = || step.memory.chunks(32).map(hex::encode).collect();
     Op {
         op: opcodes::name(step.opcode),
         depth: step.depth,
         pc: step.pc,
         gas: step.gas,
         gas_cost: step.gas_cost,
-        memory: (!hidden.disable_memory).then(chunks),
-        stack: (!hidden.disable_stack).then(|| step.stack.iter().map(word).collect()),
+        memory: (!hidden.disable_memory).then(|| Chunks(&step.memory)),
+        stack: (!hidden.disable_stack).then(|| Words(&step.stack)),
         storage: (!hidden.disable_storage).then(|| Slots(&step.storage)),
     }
 }
