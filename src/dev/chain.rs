@@ -85,6 +85,8 @@ pub struct DevChain {
     pub(super) work: WorkShop,
     pub(super) new_pending: Vec<B256>,
     pub(super) events: Vec<DevEvent>,
+    /// Transactions that were dropped because the block mined last had no time for them.
+    pub(super) slow: Vec<B256>,
     pub(super) interrupts: Interrupts,
     wallet: Wallet,
     report_reverts: bool,
@@ -117,6 +119,7 @@ impl DevChain {
             work: WorkShop::default(),
             new_pending: Vec::new(),
             events: Vec::new(),
+            slow: Vec::new(),
             interrupts: Interrupts::default(),
             wallet,
             report_reverts: config.report_reverts,
@@ -251,9 +254,9 @@ impl DevChain {
     /// The result of a transaction that should have been mined by the last block.
     fn outcome(&self, hash: B256) -> Result<B256, DevError> {
         let view = self.chain.view();
-        let slow = |event: &DevEvent| matches!(event, DevEvent::TooSlow { hash: slow } if *slow == hash);
         let Some((block, index)) = view.locate(&hash) else {
-            let too_slow = self.events.iter().any(slow);
+            // Not looked for among the events, which are for the host and may be full.
+            let too_slow = self.slow.contains(&hash);
             return Err(if too_slow { DevError::TooSlow(hash) } else { DevError::NotMined });
         };
         let receipts = view.block(&block).map(|stored| stored.receipts.clone());

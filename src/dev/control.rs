@@ -8,11 +8,21 @@ use super::error::DevError;
 use crate::evm::precompiles::Precompile;
 use crate::state::World;
 
+/// The largest number of snapshots. A revert keeps its snapshot, so a test suite that takes one for each test adds one for
+/// each test. Snapshots share what they have in common, but each keeps what only its own branch has.
+pub const MAX_SNAPSHOTS: usize = 10_000;
+
 impl DevChain {
     /// Takes a snapshot of the chain and returns its number. Numbers start at 1.
-    pub fn save(&mut self) -> u64 {
+    ///
+    /// # Errors
+    /// There are [`MAX_SNAPSHOTS`] already.
+    pub fn save(&mut self) -> Result<u64, DevError> {
+        if self.snapshots.len() >= MAX_SNAPSHOTS {
+            return Err(DevError::TooManySnapshots);
+        }
         self.snapshots.push(Saved { chain: self.chain.clone(), clock: self.clock });
-        self.snapshots.len() as u64
+        Ok(self.snapshots.len() as u64)
     }
 
     /// The number of snapshots.

@@ -45,6 +45,9 @@ pub enum DevError {
     /// More blocks in one request than [`MAX_BLOCKS_AT_ONCE`](super::MAX_BLOCKS_AT_ONCE).
     #[error("{0} blocks at once, at most {max}", max = super::MAX_BLOCKS_AT_ONCE)]
     TooManyBlocks(u64),
+    /// There are [`MAX_SNAPSHOTS`](super::MAX_SNAPSHOTS) snapshots.
+    #[error("there are {max} snapshots, which is the limit: revert to an earlier one, or reset the chain", max = super::MAX_SNAPSHOTS)]
+    TooManySnapshots,
     /// The time limit of the request expired before all its blocks were mined. The blocks mined so far stay on the
     /// chain.
     #[error("the time limit was reached after {mined} blocks: ask for fewer blocks at once")]

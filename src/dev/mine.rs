@@ -120,8 +120,10 @@ impl DevChain {
     fn append(&mut self, sealed: SealedHeader, block: Assembled) -> Result<Imported, DevError> {
         let Assembled { uncles, transactions, executed, dropped, .. } = block;
         let imported = self.chain.append(sealed, uncles, transactions, executed)?;
+        self.slow.clear();
         for (hash, error) in dropped {
             if error.is_interruption() {
+                self.slow.push(hash);
                 self.note(DevEvent::TooSlow { hash });
             }
             if never_minable(&error) {

@@ -34,6 +34,7 @@ pub use config::{
     cow_keys, DevAccounts, DevConfig, Mining, DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE,
     DEFAULT_GAS_LIMIT, DEFAULT_HISTORY,
 };
+pub use control::MAX_SNAPSHOTS;
 pub use error::DevError;
 pub use key::PrivateKey;
 pub use mine::MAX_BLOCKS_AT_ONCE;

@@ -343,7 +343,7 @@ fn dev_code(error: &DevError) -> i32 {
         DevError::Reverted { .. } => -32015,
         DevError::UnknownWork(_) | DevError::InvalidWork { .. } | DevError::NoMerkleHashes => -33000,
         DevError::NotBitcoin(_) | DevError::Native(_) => -32602,
-        DevError::TooManyBlocks(_) | DevError::TimeLimit { .. } => -32005,
+        DevError::TooManyBlocks(_) | DevError::TooManySnapshots | DevError::TimeLimit { .. } => -32005,
         DevError::TooSlow(_) | DevError::Stopping => -32011,
         _ => -32000,
     }

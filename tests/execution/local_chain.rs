@@ -161,7 +161,7 @@ fn siblings(chain: &LocalChain, data: usize) -> impl Iterator<Item = Block> + us
     let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
     let mut dev = DevChain::new(config).unwrap();
     assert_eq!(dev.view().head().hash(), chain.head().hash());
-    let start = dev.save();
+    let start = dev.save().unwrap();
     let key = dev.wallet().addresses()[0];
     (0u64..).map(move |index| {
         dev.revert(start);

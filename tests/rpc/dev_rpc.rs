@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rootlight::consensus::bitcoin::{double_sha256, reversed};
 use rootlight::consensus::mining::BitcoinWork;
 use rootlight::consensus::Change;
-use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::dev::{DevAccounts, DevConfig, Mining, MAX_BLOCKS_AT_ONCE, MAX_SNAPSHOTS};
+use rootlight::engine::{range_logs, Changes, Filters, LogFilter, RangeStop, Watch};
 use rootlight::exec::{Ancestry, Interrupts, Watchdog};
 use rootlight::local::{ImportError, LocalChain};
 use rootlight::types::{Block, BlockBody, B256, U256};
@@ -534,6 +535,106 @@ fn a_transaction_that_takes_too_long_is_dropped() {
     interrupt(&mut dev, u64::MAX, true, false);
     dev.get("evm_mine", json!([]));
     assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 1, "queued": 0}));
+}
+
+/// The events of a host that does not take them are full; what is told of the transaction does not depend on them.
+#[test]
+fn a_transaction_that_takes_too_long_is_told_apart_after_many_blocks() {
+    let mut dev = dev(Mining::Instant);
+    dev.get("anvil_setCode", json!([NOBODY, "0x5b600056"]));
+    dev.get("hardhat_mine", json!([format!("{MAX_BLOCKS_AT_ONCE:#x}")]));
+    interrupt(&mut dev, u64::MAX, true, false);
+    let endless = json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]);
+    let (code, text) = dev.refused("eth_sendTransaction", endless);
+    assert_eq!((code, text.contains("time limit")), (-32011, true), "{text}");
+}
+
+#[test]
+fn there_is_a_largest_number_of_snapshots() {
+    let mut dev = dev(Mining::Manual);
+    for _ in 0..MAX_SNAPSHOTS {
+        dev.get("evm_snapshot", json!([]));
+    }
+    let (code, text) = dev.refused("evm_snapshot", json!([]));
+    assert_eq!((code, text.contains("10000 snapshots")), (-32005, true), "{text}");
+    assert_eq!(dev.get("evm_revert", json!(["0x5"])), json!(true));
+    assert_eq!(dev.number("evm_snapshot", json!([])), 6);
+}
+
+/// A chain whose blocks from the second on have a log of this many bytes each.
+fn with_logs(bytes: u32, blocks: u64) -> Dev {
+    let mut dev = dev(Mining::Instant);
+    // PUSH3 length, PUSH1 0, LOG0.
+    dev.get("anvil_setCode", json!([NOBODY, format!("0x62{bytes:06x}6000a0")]));
+    for _ in 0..blocks {
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]));
+    }
+    dev
+}
+
+/// An answer has at most 10 MiB; logs beyond it are not even collected.
+#[test]
+fn logs_of_a_range_have_a_largest_size() {
+    let mut dev = with_logs(400_000, 14);
+    let snapshot = dev.client.snapshot();
+    let view = snapshot.view(0, &|| false);
+    let logs = |to| range_logs(&*view, 0, to, &LogFilter::default()).map(|logs| logs.len());
+    assert_eq!(logs(13), Ok(13));
+    assert_eq!(logs(14), Err(RangeStop::TooLong));
+    let all = |to: &str| json!([{"fromBlock": "0x0", "toBlock": to}]);
+    assert_eq!(dev.get("eth_getLogs", all("0xd")).as_array().unwrap().len(), 13);
+    let (code, text) = dev.refused("eth_getLogs", all("0xe"));
+    assert_eq!((code, text.contains("size limit of 10485760")), (-32011, true), "{text}");
+    let filter = dev.get("eth_newFilter", all("0xe"));
+    assert!(dev.refused("eth_getFilterLogs", json!([filter])).1.contains("size limit"));
+}
+
+/// A subscriber cannot ask for fewer blocks, so what is too long for one poll is told in several.
+#[test]
+fn a_subscription_gets_many_logs_in_several_polls() {
+    let mut dev = with_logs(400_000, 0);
+    let (mut filters, mut told) = (Filters::new(B256::ZERO), Vec::new());
+    // Not those of REMASC.
+    let filter = LogFilter { addresses: vec![NOBODY.parse().unwrap()], topics: Vec::new() };
+    let watch = Watch::Logs { filter, from: 0, to: None };
+    let id = {
+        let snapshot = dev.client.snapshot();
+        let made = filters.subscribe(watch, &*snapshot.view(0, &|| false), 0).unwrap();
+        made.unwrap()
+    };
+    for _ in 0..20 {
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]));
+    }
+    let snapshot = dev.client.snapshot();
+    for _ in 0..3 {
+        match filters.poll(id, &*snapshot.view(0, &|| false), 0).unwrap().unwrap() {
+            Changes::Logs(logs) => {
+                told.push(logs.iter().map(|(log, _)| log.block.number).collect::<Vec<_>>())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(told, [(1..=10).collect::<Vec<_>>(), (11..=20).collect(), vec![]]);
+}
+
+/// Traces are collected up to the length of an answer, not to a multiple of it.
+#[test]
+fn a_trace_that_no_answer_has_room_for_is_not_collected() {
+    let traced = |dev: &mut Dev, steps: usize| {
+        // PUSH1 1, PUSH2 0x7fe0, MSTORE: 32 KiB of memory. Then PUSH1 1, POP.
+        let code = format!("0x6001617fe052{}", "600150".repeat(steps / 2));
+        dev.get("anvil_setCode", json!([NOBODY, code]));
+        let sent = json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]);
+        json!([dev.get("eth_sendTransaction", sent)])
+    };
+    let mut dev = dev(Mining::Instant);
+    let short = traced(&mut dev, 140);
+    let trace = dev.get("debug_traceTransaction", short);
+    assert!(trace.to_string().len() > 9 << 20, "{}", trace.to_string().len());
+    // Some 16 MiB.
+    let long = traced(&mut dev, 230);
+    let (code, text) = dev.refused("debug_traceTransaction", long);
+    assert_eq!((code, text.contains("trace is larger")), (-32005, true), "{text}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "QUANTITY",
         "Takes a snapshot of the chain and returns its number, from 1 on.",
-        |node, _| done(&quantity(chain(node)?.save()), Level::Local),
+        |node, _| done(&quantity(chain(node)?.save().map_err(RpcError::from)?), Level::Local),
     ),
     write(
         ("evm_revert", &["anvil_revert"]),
