@@ -26,6 +26,10 @@ static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 /// parsing it needs, together with many of usual length.
 static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 
+/// Blocks and state that light clients' messages keep between the questions that they have to ask upstreams. One message
+/// has at most 48 MiB (`MAX_FACT_BYTES`).
+static FACTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
+
 /// All recordings of the process: the contents of compressed files, and the index of every file. Uncompressed files
 /// are read from disk, so only their index counts.
 static RECORDINGS: LazyLock<Budget> = LazyLock::new(|| Budget::new(192 * MIB));
@@ -52,7 +56,8 @@ const REFUSAL_MS: u64 = 3_000;
 /// stays in memory, because the socket's send buffer takes more than this at once.
 const SMALL_ANSWER: usize = 16 * 1024;
 
-/// The largest number of finished answers that wait for bytes of the budget, and the time for which each waits.
+/// The largest number of messages that wait for bytes of a budget while they are answered, and the time for which each
+/// waits.
 const LATE_ANSWERS: usize = 32;
 const LATE_ANSWER: Duration = Duration::from_secs(5);
 
@@ -61,17 +66,16 @@ pub async fn hold_answer(bytes: usize) -> Option<Held> {
     if bytes <= SMALL_ANSWER {
         return Some(Held::default());
     }
-    match ANSWERS.try_take(bytes) {
-        None if ANSWERS.waiting.load(Ordering::Relaxed) < LATE_ANSWERS => {
-            ANSWERS.take_within(bytes, LATE_ANSWER).await
-        }
-        None => ANSWERS.take_or_refuse(bytes),
-        held => held,
-    }
+    ANSWERS.take_soon(bytes).await
 }
 
 /// The error message when a budget has no room for a request or an answer.
 pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
+
+/// The budget of blocks and state that messages of light clients keep.
+pub fn facts() -> &'static Budget {
+    &FACTS
+}
 
 /// The budget of recordings.
 pub fn recordings() -> &'static Budget {
@@ -122,6 +126,18 @@ impl Budget {
     /// As [`Self::take`]; returns `None` after `limit`.
     pub async fn take_within(&self, bytes: usize, limit: Duration) -> Option<Held> {
         tokio::time::timeout(limit, self.take(bytes)).await.ok()
+    }
+
+    /// Takes bytes for a message that is being answered. Few callers wait, and not for long, because they hold other
+    /// bytes meanwhile; the others are refused at once.
+    pub async fn take_soon(&self, bytes: usize) -> Option<Held> {
+        match self.try_take(bytes) {
+            None if self.waiting.load(Ordering::Relaxed) < LATE_ANSWERS => {
+                self.take_within(bytes, LATE_ANSWER).await
+            }
+            None => self.take_or_refuse(bytes),
+            held => held,
+        }
     }
 
     /// Takes bytes if they are free now.

@@ -28,7 +28,8 @@ const MAX_BUSY: usize = 4_096;
 pub struct Runs {
     state: Mutex<State>,
     /// Number of places for fresh connections, those with little debt. At least two, so that a single connection,
-    /// which has at most one of them, cannot take all.
+    /// which has at most one of them, cannot take all. One address gets all but one of them, however many connections it
+    /// opens, so that another address finds a place at once.
     fresh: usize,
     /// Number of places for the other connections. All places together are slightly more than the processors, so that
     /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
@@ -96,7 +97,9 @@ impl Runs {
             let turn = {
                 let mut state = self.state();
                 let state = &mut *state;
-                let is_fresh = self.fresh > 0 && state.is_fresh(peer, Instant::now());
+                let is_fresh = self.fresh > 0
+                    && state.is_fresh(peer, Instant::now())
+                    && state.has_room(peer.address, self.fresh);
                 let (lane, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if lane.taken < most {
@@ -128,7 +131,12 @@ impl Runs {
         state.ran(peer, is_fresh, ran);
         let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
         lane.taken = lane.taken.saturating_sub(1);
-        while let Some((next, sender)) = lane.next() {
+        // Of the addresses that wait for fresh places those have to wait on that have as many as they may.
+        let placed = &state.placed;
+        let most = if is_fresh { self.fresh } else { usize::MAX };
+        while let Some((next, sender)) =
+            lane.next(|address| places_of(placed, address).saturating_add(1) < most)
+        {
             // If the receiver no longer waits, the place comes back and the next one gets it.
             match sender.send(self.place(next, is_fresh)) {
                 Err(mut place) => place.given = false,
@@ -149,6 +157,11 @@ impl State {
     fn is_fresh(&self, peer: Peer, now: Instant) -> bool {
         let debt = self.until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         debt <= FREE_DEBT && !self.placed.contains_key(&peer)
+    }
+
+    /// Whether an address has fewer fresh places than it may.
+    fn has_room(&self, address: IpAddr, fresh: usize) -> bool {
+        places_of(&self.placed, address).saturating_add(1) < fresh
     }
 
     fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
@@ -175,9 +188,18 @@ impl Lane {
         self.queue.entry(peer.address).or_default().entry(peer.connection).or_default().push_back(sender);
     }
 
-    /// Takes the first waiting run of the next connection of the next address.
-    fn next(&mut self) -> Option<(Peer, oneshot::Sender<Place>)> {
-        let address = *after(&self.queue, self.last)?;
+    /// Takes the first waiting run of the next connection of the next address that may have a place.
+    fn next(&mut self, may: impl Fn(IpAddr) -> bool) -> Option<(Peer, oneshot::Sender<Place>)> {
+        let mut address = *after(&self.queue, self.last)?;
+        for _ in 0..self.queue.len() {
+            if may(address) {
+                break;
+            }
+            address = *after(&self.queue, Some(address))?;
+        }
+        if !may(address) {
+            return None;
+        }
         let connections = self.queue.get_mut(&address)?;
         let connection = *after(connections, self.last_of.get(&address).copied())?;
         let waiting = connections.get_mut(&connection)?;
@@ -193,6 +215,12 @@ impl Lane {
         }
         Some((Peer { address, connection }, sender?))
     }
+}
+
+/// The number of fresh places that the connections of an address hold.
+fn places_of(placed: &BTreeMap<Peer, usize>, address: IpAddr) -> usize {
+    let [first, last] = [u64::MIN, u64::MAX].map(|connection| Peer { address, connection });
+    placed.range(first..=last).map(|(_, count)| count).sum()
 }
 
 /// The key after `last`, or the first key after the end.
@@ -270,7 +298,7 @@ mod tests {
         assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
         let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy)).await;
         assert!(third.is_err(), "and no third place");
-        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 1], 2))).await;
+        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 2], 2))).await;
         assert!(other.unwrap().is_fresh);
         drop((one, two));
         assert!(runs.enter(greedy).await.is_fresh, "short runs leave little debt");
@@ -278,6 +306,35 @@ mod tests {
         assert!(!runs.enter(greedy).await.is_fresh, "the connection has debt after a long run");
         tokio::time::sleep(Duration::from_millis(400)).await;
         assert!(runs.enter(greedy).await.is_fresh, "the debt has decreased with time");
+    }
+
+    /// An address that opens a connection for each run has no debt on any of them.
+    #[tokio::test]
+    async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
+        let runs = Runs::new(2);
+        let greedy = |connection| peer([127, 0, 0, 1], connection);
+        let one = runs.enter(greedy(1)).await;
+        let two = runs.enter(greedy(2)).await;
+        assert!(one.is_fresh && !two.is_fresh, "one fresh place of two");
+        let waiting = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(3))).await;
+        assert!(waiting.is_err());
+        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 2], 4))).await;
+        assert!(other.unwrap().is_fresh, "another address does not wait");
+        // Nor does it where connections of the first address were in the queue before it.
+        let others = [5, 6].map(|connection| peer([127, 0, 0, connection], u64::from(connection)));
+        drop(one);
+        let [held, freed] = [runs.enter(others[0]).await, runs.enter(others[1]).await];
+        let queued = [7, 8].map(|connection| {
+            let runs = runs.clone();
+            tokio::spawn(async move { runs.enter(greedy(connection)).await })
+        });
+        tokio::task::yield_now().await;
+        drop(freed);
+        let first = queued.into_iter().next().unwrap().await.unwrap();
+        assert!(first.is_fresh);
+        drop(held);
+        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(others[1])).await;
+        assert!(other.unwrap().is_fresh);
     }
 
     /// A place that was given to a client that no longer waits goes to the next one.

@@ -79,6 +79,11 @@ pub fn root_format(network: &Network, number: u64) -> NodeFormat {
     }
 }
 
+/// Bytes of memory that a transaction, a receipt and a log take beside their data and topics, about.
+const TRANSACTION_BYTES: usize = 600;
+const RECEIPT_BYTES: usize = 500;
+const LOG_BYTES: usize = 128;
+
 /// Root of the transactions trie.
 #[must_use]
 pub fn transactions_root(transactions: &[Transaction], format: NodeFormat) -> B256 {
@@ -155,6 +160,15 @@ impl VerifiedBody {
         &self.hashes
     }
 
+    /// About how many bytes of memory it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let of = |sum: usize, transaction: &Transaction| {
+            sum.saturating_add(TRANSACTION_BYTES).saturating_add(transaction.data.len())
+        };
+        self.transactions.iter().fold(TRANSACTION_BYTES, of)
+    }
+
     /// Index of a transaction in the block.
     #[must_use]
     pub fn position(&self, hash: &B256) -> Option<usize> {
@@ -212,6 +226,17 @@ impl VerifiedReceipts {
     #[must_use]
     pub fn receipts(&self) -> &[Receipt] {
         &self.receipts
+    }
+
+    /// About how many bytes of memory they take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let logs = self.receipts.iter().flat_map(|receipt| &receipt.logs);
+        let receipts = self.receipts.len().saturating_add(1).saturating_mul(RECEIPT_BYTES);
+        logs.fold(receipts, |sum, log| {
+            let topics = log.topics.len().saturating_mul(32);
+            sum.saturating_add(LOG_BYTES).saturating_add(topics).saturating_add(log.data.len())
+        })
     }
 
     /// Number of logs in the receipts before `position`: the log index of that transaction's first log.

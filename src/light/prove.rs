@@ -18,7 +18,7 @@ use crate::{
         Candidate, ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
     },
     state::{keys, StateKey},
-    trie::{self, verify_multiproof},
+    trie::{self, limits::MAX_MULTIPROOF_NODES, verify_multiproof},
     types::{json, Header, HeaderError, Receipt, SealedHeader},
 };
 
@@ -44,6 +44,7 @@ pub fn task(task: &Task, against: Against<'_>, known: &Known<'_>) -> Result<Fact
         }
         Wanted::One(Fact::Body(block)) => {
             let body = body(first(task)?, &held(against, block)?, against.network)?;
+            facts.block_bytes = body.bytes();
             facts.bodies.insert(block.hash, Arc::new(body));
         }
         Wanted::One(Fact::Uncles(block, _)) => {
@@ -52,6 +53,7 @@ pub fn task(task: &Task, against: Against<'_>, known: &Known<'_>) -> Result<Fact
         }
         Wanted::One(Fact::Receipts(block)) => {
             let receipts = receipts(task, &held(against, block)?, against.network)?;
+            facts.block_bytes = receipts.bytes();
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
         Wanted::One(Fact::Location(hash)) => {
@@ -392,24 +394,43 @@ fn long_value(
     verify_multiproof(root, &[path], &nodes, &[value]).map_err(refuted)
 }
 
-/// Nodes of an `eth_getProof` answer or of a witness; one type for both, since a browser pays for each.
+/// Nodes of an `eth_getProof` answer or of a witness, unread; one type for both, since a browser pays for each.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AccountProof {
-    #[serde(alias = "nodes")]
-    account_proof: Vec<String>,
-    #[serde(default)]
-    storage_proof: Vec<StorageProof>,
+struct AccountProof<'a> {
+    #[serde(borrow, alias = "nodes")]
+    account_proof: &'a RawValue,
+    #[serde(borrow, default)]
+    storage_proof: Option<&'a RawValue>,
     /// Codes and long values of a witness.
-    #[serde(default)]
-    values: Vec<String>,
+    #[serde(borrow, default)]
+    values: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct StorageProof {
+struct StorageProof<'a> {
     // The reference's first draft used the plural.
-    #[serde(alias = "proofs", default)]
-    proof: Vec<String>,
+    #[serde(borrow, alias = "proofs", default)]
+    proof: Option<&'a RawValue>,
+}
+
+/// Reads the members of a list one by one. There may be as many as nodes of a proof: members of two bytes take many times
+/// their text as values.
+fn for_each<'a>(
+    list: Option<&'a RawValue>,
+    read: &mut dyn FnMut(&'a RawValue) -> Result<(), Cause>,
+) -> Result<(), Cause> {
+    let (mut count, mut result) = (0, Ok(()));
+    json::for_each_member(list.map_or("[]", RawValue::get), &mut |member| {
+        count = usize::saturating_add(count, 1);
+        result = match count > MAX_MULTIPROOF_NODES {
+            true => Err(Cause::Refuted(format!("more than {MAX_MULTIPROOF_NODES} nodes"))),
+            false => read(member),
+        };
+        result.is_ok()
+    })
+    .map_err(refuted)?;
+    result
 }
 
 /// The nodes of an `eth_getProof` answer. Only they count: balance, nonce and values are read from them.
@@ -422,16 +443,27 @@ pub(super) fn account_proof(
     if is_null(raw) {
         return Err(Cause::Withheld);
     }
-    let answer: AccountProof = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let answer: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
     let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
     paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
-    let storage_nodes = answer.storage_proof.iter().flat_map(|entry| entry.proof.iter());
-    let nodes: Result<Vec<Bytes>, _> =
-        answer.account_proof.iter().chain(storage_nodes).map(|node| decode_hex(node)).collect();
-    let nodes = nodes.map_err(refuted)?;
+    let (mut nodes, mut lacks) = (Vec::new(), false);
+    let mut read = |list: Option<&RawValue>| {
+        let before = nodes.len();
+        for_each(list, &mut |node| {
+            nodes.push(hex_bytes(node)?);
+            Ok(())
+        })?;
+        Ok::<_, Cause>(nodes.len() == before)
+    };
+    read(Some(answer.account_proof))?;
+    for_each(answer.storage_proof, &mut |entry| {
+        let entry: StorageProof<'_> = serde_json::from_str(entry.get()).map_err(refuted)?;
+        lacks |= read(entry.proof)?;
+        Ok(())
+    })?;
     let nothing: [&[u8]; 0] = [];
     verify_multiproof(root, &paths, &nodes, &nothing).map_err(|error| {
-        if nodes.is_empty() || answer.storage_proof.iter().any(|entry| entry.proof.is_empty()) {
+        if nodes.is_empty() || lacks {
             return Cause::NoAbsence(format!("{error}"));
         }
         refuted(error)
@@ -451,11 +483,16 @@ fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if raw.get().len() > MAX_WITNESS_TEXT {
         return Err(Cause::Refuted(format!("a witness of more than {MAX_WITNESS_TEXT} bytes")));
     }
-    let answer: AccountProof = serde_json::from_str(raw.get()).map_err(refuted)?;
-    let decoded = |texts: &[String]| -> Result<Vec<Bytes>, Cause> {
-        texts.iter().map(|text| decode_hex(text).map_err(refuted)).collect()
+    let answer: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let decoded = |list: Option<&RawValue>| {
+        let mut all = Vec::new();
+        for_each(list, &mut |text| {
+            all.push(hex_bytes(text)?);
+            Ok(())
+        })?;
+        Ok::<_, Cause>(all)
     };
-    let (nodes, values) = (decoded(&answer.account_proof)?, decoded(&answer.values)?);
+    let (nodes, values) = (decoded(Some(answer.account_proof))?, decoded(answer.values)?);
     let proven = trie::connected(root, &nodes, &values).map_err(refuted)?;
     if proven.is_empty() {
         return Err(Cause::Refuted("nothing of the witness belongs to the state".into()));

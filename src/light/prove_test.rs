@@ -11,7 +11,7 @@ use super::{
     task::{Cause, Task, Wanted},
     upstream::{Answer, CallFailure},
 };
-use crate::state::StateKey;
+use crate::{state::StateKey, trie::limits::MAX_MULTIPROOF_NODES};
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_string()).unwrap()
@@ -40,6 +40,24 @@ fn an_empty_proof_is_not_a_wrong_one() {
         assert!(matches!(prove(wrong), Cause::Refuted(_)), "{wrong}");
     }
     assert_eq!(prove("null"), Cause::Withheld);
+}
+
+/// Members of three bytes would take ten times their text as values, so they are counted before they are kept.
+#[test]
+fn a_proof_of_too_many_nodes_is_refused_while_it_is_read() {
+    let prove = |json: &str| {
+        let slots = [U256::ZERO];
+        account_proof(&raw(json), B256::repeat_byte(7), &Address::ZERO, &slots).unwrap_err()
+    };
+    let many = |member: &str| alloc::vec![member; MAX_MULTIPROOF_NODES + 1].join(",");
+    for json in [
+        alloc::format!(r#"{{"accountProof":[{}]}}"#, many(r#""""#)),
+        alloc::format!(r#"{{"accountProof":[],"storageProof":[{}]}}"#, many("{}")),
+        alloc::format!(r#"{{"accountProof":[],"storageProof":[{{"proof":[{}]}}]}}"#, many(r#""""#)),
+    ] {
+        let expected = alloc::format!("more than {MAX_MULTIPROOF_NODES} nodes");
+        assert_eq!(prove(&json), Cause::Refuted(expected));
+    }
 }
 
 /// A block off the chain is asked for by its hash first. Only where it was named by its hash is a wrong proof a fault.

@@ -36,6 +36,8 @@ pub struct FactStore {
     pub(crate) uncles: BTreeMap<B256, Arc<VerifiedUncles>>,
     /// Receipts by block hash.
     pub(crate) receipts: BTreeMap<B256, Arc<VerifiedReceipts>>,
+    /// What bodies and receipts take, in bytes of memory, about.
+    pub(crate) block_bytes: usize,
     /// Places of transactions by hash.
     pub(crate) locations: BTreeMap<B256, Arc<Location>>,
     /// Trie nodes, long values and codes by their own hash: what is found under a hash is what the hash says.
@@ -80,6 +82,13 @@ const GENERATION_ENTRIES: usize = 512;
 /// Most trie nodes in one generation of the cache, some 100 bytes each, codes up to 24 kB.
 const GENERATION_NODES: usize = 100_000;
 
+/// Most bytes in one generation of the cache, about: some 200 blocks as large as they are on the main network. Blocks can be
+/// ten times as large, so that counting them is not enough.
+const GENERATION_BYTES: usize = 12 * 1024 * 1024;
+
+/// Bytes of memory that a trie node takes beside its own.
+const NODE_BYTES: usize = 100;
+
 /// Proven facts of earlier sessions. Two generations: when the young one is full it becomes the old one, and what was
 /// not used since is forgotten. Absence is never kept: what was not there may come. Where a transaction is, is kept once
 /// the body of that block has shown it.
@@ -98,6 +107,7 @@ impl FactStore {
         self.bodies.extend(other.bodies);
         self.uncles.extend(other.uncles);
         self.receipts.extend(other.receipts);
+        self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
         self.locations.extend(other.locations);
         // What no longer fits is lacking again; the bound on memory comes first.
         self.nodes.merge(other.nodes).ok();
@@ -113,6 +123,12 @@ impl FactStore {
     /// Whether a transaction is said to be in a block.
     pub(crate) fn is_mined(&self, transaction: &B256) -> bool {
         self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
+    }
+
+    /// About how many bytes of memory the blocks and the state in it take.
+    pub fn bytes(&self) -> usize {
+        let nodes = self.nodes.len().saturating_mul(NODE_BYTES).saturating_add(self.nodes.total_bytes());
+        nodes.saturating_add(self.block_bytes)
     }
 
     fn is_full(&self) -> bool {
@@ -144,8 +160,18 @@ impl FactCache {
         });
         learned.locations = places;
         learned.refused.clear();
+        // Most of it would be of no use to others: it is what one caller asked for.
+        if learned.bytes() > GENERATION_BYTES {
+            learned.bodies.clear();
+            learned.receipts.clear();
+            learned.block_bytes = 0;
+            learned.nodes = ProvenNodes::new();
+        }
         core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
         self.remember_sent(core::mem::take(&mut learned.sent));
+        if self.young.bytes().saturating_add(learned.bytes()) > GENERATION_BYTES {
+            self.old = core::mem::take(&mut self.young);
+        }
         self.young.merge(learned);
         if self.young.is_full() {
             self.old = core::mem::take(&mut self.young);
@@ -342,6 +368,22 @@ mod tests {
         let known = Known::new(&own, &cache);
         assert!(known.body(&hash(1_800 - 1)).is_some() && known.body(&hash(600)).is_none());
         assert_eq!((GENERATION_ENTRIES, cache.young.bodies.len(), cache.old.bodies.len()), (512, 0, 600));
+    }
+
+    /// Few large blocks fill a generation as many small ones do, and what one caller alone has read is not kept.
+    #[test]
+    fn so_many_bytes_are_kept_in_a_generation() {
+        let learned = |at: usize, block_bytes: usize| {
+            let body = Arc::new(VerifiedBody::of_hashes(hash(at), Vec::new()));
+            FactStore { bodies: [(hash(at), body)].into(), block_bytes, ..FactStore::default() }
+        };
+        let mut cache = FactCache::new();
+        cache.absorb(learned(1, GENERATION_BYTES));
+        assert_eq!((cache.young.bodies.len(), cache.young.bytes()), (1, GENERATION_BYTES));
+        cache.absorb(learned(2, 1));
+        assert_eq!((cache.young.bodies.len(), cache.old.bodies.len()), (1, 1));
+        cache.absorb(learned(3, GENERATION_BYTES + 1));
+        assert_eq!((cache.young.bodies.len(), cache.young.bytes(), cache.old.bodies.len()), (1, 1, 1));
     }
 
     #[test]

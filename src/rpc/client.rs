@@ -26,6 +26,9 @@ use crate::{
 /// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
 pub const MAX_WAITING: usize = 256;
 
+/// Most bytes of them together, about.
+const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
+
 /// A light client with one owner.
 pub type Client = SharedClient<Alone>;
 
@@ -217,11 +220,10 @@ impl<S: Share> SharedClient<S> {
             self.sync.write().observe(observations);
         }
         let mut waiting = self.learned.write();
-        if waiting.len() < MAX_WAITING {
-            waiting.push(facts);
-        }
-        if let Some(mut cache) = self.cache.try_write() {
-            waiting.drain(..).for_each(|facts| cache.absorb(facts));
+        match self.cache.try_write() {
+            Some(mut cache) => waiting.drain(..).chain([facts]).for_each(|facts| cache.absorb(facts)),
+            None if fits(&waiting, &facts) => waiting.push(facts),
+            None => {}
         }
         sent
     }
@@ -236,6 +238,12 @@ impl<S: Share> SharedClient<S> {
     pub fn sent_questions(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamCall> {
         outbox.questions(&self.cache.read(), now)
     }
+}
+
+/// Whether facts may wait for the cache with those that wait already.
+fn fits(waiting: &[FactStore], facts: &FactStore) -> bool {
+    let bytes = waiting.iter().map(FactStore::bytes).fold(facts.bytes(), usize::saturating_add);
+    waiting.len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES
 }
 
 /// What subscribers are notified of: the head, and whether it is the newest.
@@ -257,6 +265,14 @@ mod tests {
         let mut session = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, Now::default());
         assert!(matches!(client.step(&mut session, &|| false), Step::Done(Some(_))));
         client.close(session);
+    }
+
+    #[test]
+    fn what_waits_for_a_long_run_has_a_largest_size() {
+        let of = |block_bytes| FactStore { block_bytes, ..FactStore::default() };
+        let half = MAX_WAITING_BYTES / 2;
+        assert!(fits(&[of(half)], &of(half)));
+        assert!(!fits(&[of(half), of(half)], &of(1)));
     }
 
     /// Messages that come in the middle of a long run; each would hang or panic on a lock that the run holds.

@@ -66,7 +66,7 @@ pub use method::{Done, Failure, Handler, Method, Pages, Param, Read, Watching, W
 pub use notify::{is_gone, notifications, poll_message};
 pub use params::{BlockSelector, Params, MAX_PROOF_KEYS};
 pub use revert::reason as revert_reason;
-pub use session::{Session, Step, MAX_FACTS, MAX_ROUNDS};
+pub use session::{Session, Step, MAX_FACTS, MAX_FACT_BYTES, MAX_ROUNDS};
 pub use share::{Alone, Lock, Share};
 pub use table::{methods, UNAVAILABLE};
 pub use witness::MAX_WITNESS_BYTES;

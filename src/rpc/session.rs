@@ -35,6 +35,10 @@ pub const MAX_ROUNDS: usize = 256;
 /// Most facts one message may lack at once; an `eth_call` that wants more is refused.
 pub const MAX_FACTS: usize = 4096;
 
+/// Most bytes of blocks and state that one message keeps until it is answered, about: logs of 2,000 blocks of the main
+/// network take some 30 MiB.
+pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
+
 /// Most questions asked at once, more where one fact takes more: four messages of forty.
 const MAX_QUESTIONS: usize = 160;
 
@@ -95,6 +99,11 @@ impl Session {
     /// Bytes of the results that are finished already.
     pub fn finished_bytes(&self) -> usize {
         self.exchange.held
+    }
+
+    /// About how many bytes of memory the proven blocks and state take that the message keeps until it is answered.
+    pub fn fact_bytes(&self) -> usize {
+        self.own.bytes()
     }
 
     /// Whether a call of the message needs the filters.
@@ -304,7 +313,7 @@ impl Session {
 
     /// Why fetching these facts is pointless, if it is.
     fn obstacle(&self, facts: &Facts) -> Option<Refusal> {
-        obstacle(facts, &self.failed, &self.fetched, self.rounds)
+        obstacle(facts, &self.failed, &self.fetched, self.rounds, self.own.bytes())
     }
 
     /// What to fetch of the facts that the request at a place lacks: none, if a witness is asked for that shows them all.
@@ -453,6 +462,7 @@ fn obstacle(
     failed: &[(Fact, FactFailure)],
     fetched: &BTreeSet<Fact>,
     rounds: usize,
+    bytes: usize,
 ) -> Option<Refusal> {
     let failed = failed.iter().filter(|(fact, _)| facts.contains(fact));
     if let Some((_, failure)) = failed.min_by_key(|(fact, _)| *fact) {
@@ -460,6 +470,9 @@ fn obstacle(
     }
     if facts.len() > MAX_FACTS {
         return Some(Refusal::TooManyFacts { max: MAX_FACTS });
+    }
+    if bytes > MAX_FACT_BYTES {
+        return Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES });
     }
     if rounds >= MAX_ROUNDS {
         return Some(Refusal::TooManyRounds { rounds: MAX_ROUNDS });
@@ -537,10 +550,23 @@ mod tests {
     #[test]
     fn what_was_fetched_and_is_still_lacking_is_an_obstacle() {
         let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
-        let refused = |fetched: &[Fact]| obstacle(&facts, &[], &fetched.iter().copied().collect(), 0);
+        let refused = |fetched: &[Fact]| obstacle(&facts, &[], &fetched.iter().copied().collect(), 0, 0);
         assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
         let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
         assert!(refusal.as_ref().is_some_and(|words| words.contains("leaves it open")), "{refusal:?}");
+    }
+
+    /// Questions are counted, but blocks differ in size by a factor of a thousand.
+    #[test]
+    fn a_message_keeps_only_so_many_bytes_of_blocks_and_state() {
+        let facts = Facts::from([Fact::Location(B256::ZERO)]);
+        let refused = |bytes| obstacle(&facts, &[], &BTreeSet::new(), 0, bytes);
+        assert_eq!(refused(MAX_FACT_BYTES), None);
+        assert_eq!(refused(MAX_FACT_BYTES + 1), Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES }));
+        let mut session = Session::new(Arc::new(Dispatcher::new()), pin(), b"{}");
+        session.own.merge(FactStore { block_bytes: 5, ..FactStore::default() });
+        session.own.merge(FactStore { block_bytes: 7, ..FactStore::default() });
+        assert_eq!(session.fact_bytes(), 12);
     }
 
     #[test]

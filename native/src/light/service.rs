@@ -38,6 +38,12 @@ const LIMIT_EXCEEDED: i32 = -32005;
 /// Brief runs at the same time for each processor.
 const BRIEF_RUNS: usize = 4;
 
+/// Blocks and state up to these bytes are not counted: those of a few look-ups.
+const SMALL_FACTS: usize = 64 * 1024;
+
+/// The longest message that is read without waiting for a turn.
+const SHORT_MESSAGE: usize = 64 * 1024;
+
 /// Time between two looks at whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -197,7 +203,7 @@ impl LightService {
     async fn converse(&self, message: &Bytes, caller: &Caller) -> Answer {
         let error = |code, text| Answer::failed(message, code, text);
         let mut next = Next::Start(message.clone(), caller.connection.clone());
-        let mut held = Held::default();
+        let (mut held, mut facts) = (Held::default(), Held::default());
         loop {
             let Some((session, step)) = self.run(next, caller.peer).await else {
                 return error(INTERNAL_ERROR, "Internal server error");
@@ -205,8 +211,11 @@ impl LightService {
             match step {
                 None => next = Next::Begin(session),
                 Some(Step::Fetch(questions)) => {
-                    // Answers of a batch that are finished wait for those that are not.
-                    if !hold(&mut held, session.finished_bytes()).await {
+                    // Answers of a batch that are finished wait for those that are not, and what is proven for what is
+                    // not.
+                    if !hold(&mut held, session.finished_bytes()).await
+                        || !hold_facts(&mut facts, session.fact_bytes()).await
+                    {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
                     next = Next::Feed(session, ask_each(&self.upstreams, questions).await);
@@ -238,7 +247,8 @@ impl LightService {
     /// comes back without a step.
     async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<Step>)> {
         let brief = match &next {
-            Next::Start(..) => true,
+            // Reading a long one takes as long as a run.
+            Next::Start(message, _) => message.len() <= SHORT_MESSAGE,
             Next::Begin(_) => false,
             Next::Feed(session, _) => session.is_brief(),
         };
@@ -279,6 +289,16 @@ async fn hold(held: &mut Held, bytes: usize) -> bool {
         return true;
     }
     let more = budget::hold_answer(bytes.saturating_sub(held.bytes())).await;
+    more.map(|more| held.merge(more)).is_some()
+}
+
+/// As [`hold`], for proven blocks and state.
+async fn hold_facts(held: &mut Held, bytes: usize) -> bool {
+    let missing = bytes.saturating_sub(held.bytes());
+    if bytes <= SMALL_FACTS || missing == 0 {
+        return true;
+    }
+    let more = budget::facts().take_soon(missing).await;
     more.map(|more| held.merge(more)).is_some()
 }
 

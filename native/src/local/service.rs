@@ -26,6 +26,9 @@ const INTERNAL_ERROR: i32 = -32603;
 /// JSON-RPC code of a limit (EIP-1474).
 const LIMIT_EXCEEDED: i32 = -32005;
 
+/// The longest message that is read on the calling thread: that takes well below a millisecond.
+const SHORT_MESSAGE: usize = 64 * 1024;
+
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -179,10 +182,31 @@ impl LocalService {
         self.state.stopping.store(true, Ordering::Relaxed);
     }
 
+    /// Reads a message. Reading a long one takes milliseconds, so it is done in turn and not on the calling thread.
+    async fn open(&self, caller: &Caller, message: &Arc<Vec<u8>>) -> Result<LocalMessage, Unanswered> {
+        let (dispatcher, connection) = (self.dispatcher.clone(), caller.connection.clone());
+        let bytes = message.clone();
+        let read = move || LocalMessage::new(&dispatcher, connection, &bytes);
+        if message.len() <= SHORT_MESSAGE {
+            return Ok(read());
+        }
+        let place = self.runs.enter(caller.peer).await;
+        let reading = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            read()
+        });
+        reading.await.map_err(|_| Unanswered::Failed)
+    }
+
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
     /// look-up. Other messages wait for their turn and run on a thread of their own, so that they do not block other
     /// connections.
-    async fn run(&self, peer: Peer, message: LocalMessage) -> Result<(Option<Reply>, Held), Unanswered> {
+    async fn run(
+        &self,
+        peer: Peer,
+        message: LocalMessage,
+        short: bool,
+    ) -> Result<(Option<Reply>, Held), Unanswered> {
         let job = Job {
             message,
             writer: self.writer.clone(),
@@ -192,7 +216,11 @@ impl LocalService {
             state: self.state.clone(),
             options: self.options.clone(),
         };
-        let brief = catch_unwind(AssertUnwindSafe(|| job.run_if_brief())).map_err(|_| Unanswered::Failed)?;
+        let brief = match short {
+            true => catch_unwind(AssertUnwindSafe(|| job.run_if_brief())).map_err(|_| Unanswered::Failed)?,
+            // Hashing a long parameter takes as long as a run.
+            false => Err(job),
+        };
         let job = match brief {
             Ok(reply) => {
                 let reply = reply.map_err(Unanswered::NotKept)?;
@@ -216,9 +244,13 @@ impl LocalService {
     }
 
     async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> Answer {
-        let open = LocalMessage::new(&self.dispatcher, caller.connection.clone(), &message);
+        let message = Arc::new(message);
         let error = |code, text: &str| Answer::failed(&message, code, text);
-        match self.run(caller.peer, open).await {
+        let answered = match self.open(caller, &message).await {
+            Ok(open) => self.run(caller.peer, open, message.len() <= SHORT_MESSAGE).await,
+            Err(unanswered) => Err(unanswered),
+        };
+        match answered {
             Ok((reply, held)) => {
                 if let Some(failure) = reply.as_ref().and_then(report::failed_call) {
                     info!("{failure}");
