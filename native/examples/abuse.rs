@@ -113,7 +113,7 @@ fn row(name: &str, peak: u64, idle: &[Observed; 3], seen: &[Observed; 3], words:
     let pairs: Vec<(&Observed, &Observed)> = idle.iter().zip(seen).collect();
     let neighbour = seen[2].p99();
     let slow = pairs[..2].iter().any(|(idle, seen)| seen.p99() > FLOOR.max(idle.p99() * SLOWER));
-    let failed: u32 = pairs.iter().map(|(idle, seen)| idle.failed + seen.failed).sum();
+    let failed: u32 = pairs[..2].iter().map(|(idle, seen)| idle.failed + seen.failed).sum();
     print!("{name:<20} {peak:>8} |");
     for (idle, seen) in &pairs[..2] {
         let (before, under) = (idle.p99(), seen.p99());

@@ -5,6 +5,7 @@ pub mod cli;
 pub mod follow;
 pub mod light;
 pub mod local;
+mod priority;
 mod progress;
 pub mod record;
 pub mod runs;

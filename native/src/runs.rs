@@ -27,9 +27,9 @@ const MAX_BUSY: usize = 4_096;
 #[derive(Debug)]
 pub struct Runs {
     state: Mutex<State>,
-    /// Number of places for fresh connections, those with little debt. At least two, so that a single connection,
-    /// which has at most one of them, cannot take all. One address gets all but one of them, however many connections it
-    /// opens, so that another address finds a place at once.
+    /// Number of places for fresh connections, those with little debt. A connection has at most one of them, and an
+    /// address all but one, however many connections it opens, so that another address finds a place at once. At least
+    /// three, so that a second connection of the same address finds one too.
     fresh: usize,
     /// Number of places for the other connections. All places together are slightly more than the processors, so that
     /// waits are short, and few enough to bound the memory of runs, which is some tens of MiB each at worst.
@@ -71,7 +71,7 @@ impl Runs {
     /// The places for a machine with this number of processors.
     #[must_use]
     pub fn new(processors: usize) -> Arc<Self> {
-        let fresh = processors.clamp(2, 4);
+        let fresh = processors.clamp(2, 4) + 1;
         Arc::new(Self { state: Mutex::default(), fresh, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
@@ -298,7 +298,7 @@ mod tests {
         assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
         let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy)).await;
         assert!(third.is_err(), "and no third place");
-        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 2], 2))).await;
+        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 1], 2))).await;
         assert!(other.unwrap().is_fresh);
         drop((one, two));
         assert!(runs.enter(greedy).await.is_fresh, "short runs leave little debt");
@@ -313,28 +313,32 @@ mod tests {
     async fn an_address_leaves_a_place_to_others_however_many_connections_it_has() {
         let runs = Runs::new(2);
         let greedy = |connection| peer([127, 0, 0, 1], connection);
+        let other = |connection| peer([127, 0, 0, 2], connection);
+        let soon = |peer| tokio::time::timeout(Duration::from_secs(5), runs.enter(peer));
         let one = runs.enter(greedy(1)).await;
         let two = runs.enter(greedy(2)).await;
-        assert!(one.is_fresh && !two.is_fresh, "one fresh place of two");
-        let waiting = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(3))).await;
+        let three = runs.enter(greedy(3)).await;
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        let waiting = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(4))).await;
         assert!(waiting.is_err());
-        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 2], 4))).await;
-        assert!(other.unwrap().is_fresh, "another address does not wait");
-        // Nor does it where connections of the first address were in the queue before it.
-        let others = [5, 6].map(|connection| peer([127, 0, 0, connection], u64::from(connection)));
-        drop(one);
-        let [held, freed] = [runs.enter(others[0]).await, runs.enter(others[1]).await];
-        let queued = [7, 8].map(|connection| {
-            let runs = runs.clone();
-            tokio::spawn(async move { runs.enter(greedy(connection)).await })
+        assert!(soon(other(5)).await.unwrap().is_fresh, "another address does not wait");
+        // Nor does it where connections of the first address have waited for longer.
+        drop((one, two));
+        let held =
+            [runs.enter(other(6)).await, runs.enter(other(7)).await, runs.enter(peer([9; 4], 8)).await];
+        let queued = [9, 10, 11].map(|connection| {
+            let (runs, peer) = (runs.clone(), greedy(connection));
+            tokio::spawn(async move { runs.enter(peer).await })
         });
         tokio::task::yield_now().await;
-        drop(freed);
-        let first = queued.into_iter().next().unwrap().await.unwrap();
-        assert!(first.is_fresh);
         drop(held);
-        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(others[1])).await;
-        assert!(other.unwrap().is_fresh);
+        assert!(soon(other(12)).await.unwrap().is_fresh);
+        let mut fresh = 0;
+        for task in queued {
+            fresh += u32::from(tokio::time::timeout(Duration::from_millis(100), task).await.is_ok());
+        }
+        assert_eq!(fresh, 3, "each of the others in its turn");
+        drop(three);
     }
 
     /// A place that was given to a client that no longer waits goes to the next one.

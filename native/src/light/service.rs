@@ -22,6 +22,7 @@ use super::{
     sync::{self, Log},
 };
 use crate::budget::{self, Held, NO_ROOM};
+use crate::priority;
 use crate::runs::Runs;
 use crate::service::{Answer, Caller, Health, Peer, Service};
 use crate::store::StoreError;
@@ -258,6 +259,7 @@ impl LightService {
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
         let work = tokio::task::spawn_blocking(move || {
             let _turn = (permit, place);
+            priority::lower();
             let mut session = match next {
                 Next::Start(message, connection) => {
                     let session = Box::new(shared.client.open_from(connection, &message, sync::now()));

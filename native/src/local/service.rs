@@ -16,6 +16,7 @@ use tracing::{error, info, warn};
 use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
 use crate::budget::{self, Held, NO_ROOM};
+use crate::priority;
 use crate::runs::Runs;
 use crate::service::{Answer, Caller, Health, Peer, Service};
 use crate::store::{Persist, StoreError};
@@ -193,6 +194,7 @@ impl LocalService {
         let place = self.runs.enter(caller.peer).await;
         let reading = tokio::task::spawn_blocking(move || {
             let _place = place;
+            priority::lower();
             read()
         });
         reading.await.map_err(|_| Unanswered::Failed)
@@ -235,6 +237,7 @@ impl LocalService {
         let mut held = room.ok_or(Unanswered::NoRoom)?;
         let run = move || {
             let _place = place;
+            priority::lower();
             job.run()
         };
         let reply = tokio::task::spawn_blocking(run).await.map_err(|_| Unanswered::Failed)?;
