@@ -202,6 +202,9 @@ pub enum ParamError {
     /// `state` and `stateDiff` for the same account.
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
+    /// State overrides that are too long.
+    #[error("state overrides have more than {0} bytes of JSON: give fewer accounts, slots or less code")]
+    OverridesTooLong(usize),
 }
 
 /// Why a call failed.

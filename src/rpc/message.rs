@@ -4,6 +4,7 @@ use alloc::{collections::BTreeMap, string::String};
 
 use alloy_primitives::{Address, U256};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::{
     entries::Entries,
@@ -15,6 +16,10 @@ use crate::{
     exec::CallMessage,
     state::{AccountOverride, OverrideStorage, StateOverride},
 };
+
+/// Longest state overrides of a call, in bytes of JSON: twenty codes of the greatest length. Read, an account without
+/// anything takes ten times its text.
+const MAX_OVERRIDES: usize = 1024 * 1024;
 
 /// A transaction call object; unknown fields are ignored, `input` wins over `data`.
 #[derive(Deserialize, Default)]
@@ -151,6 +156,11 @@ pub(super) fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
 }
 
 fn parse_overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
+    let length =
+        params.object::<&RawValue>(2, "a map of addresses to overrides")?.map_or(0, |raw| raw.get().len());
+    if length > MAX_OVERRIDES {
+        return Err(ParamError::OverridesTooLong(MAX_OVERRIDES).into());
+    }
     let given: Option<Entries<OverrideObject>> = params.object(2, "a map of addresses to overrides")?;
     let mut accounts = BTreeMap::new();
     for (address, object) in given.iter().flat_map(|given| &given.0) {

@@ -549,6 +549,21 @@ fn a_transaction_that_takes_too_long_is_told_apart_after_many_blocks() {
     assert_eq!((code, text.contains("time limit")), (-32011, true), "{text}");
 }
 
+/// Read, overrides take many times their text.
+#[test]
+fn state_overrides_have_a_largest_size() {
+    let mut dev = dev(Mining::Manual);
+    let call = |bytes: usize| {
+        let code = format!("0x{}", "00".repeat(bytes));
+        json!([{"to": NOBODY}, "latest", {(NOBODY): {"code": code}}])
+    };
+    assert_eq!(dev.get("eth_call", call(500_000)), json!("0x"));
+    for method in ["eth_call", "eth_estimateGas"] {
+        let (code, text) = dev.refused(method, call(600_000));
+        assert_eq!((code, text.contains("1048576 bytes")), (-32602, true), "{method}: {text}");
+    }
+}
+
 #[test]
 fn there_is_a_largest_number_of_snapshots() {
     let mut dev = dev(Mining::Manual);
