@@ -152,7 +152,7 @@ impl Open {
             match self.new_logs(view, kept, head) {
                 // A subscriber cannot ask for less: the later blocks are told of in the next poll. What one block alone
                 // has beyond the limit is not told.
-                Err(RangeStop::TooLong) if self.subscription => match head.saturating_sub(kept) {
+                Err(RangeStop::TooLong) if self.subscription.is_some() => match head.saturating_sub(kept) {
                     0 | 1 => break Vec::new(),
                     blocks => head = kept.saturating_add(blocks / 2),
                 },

@@ -563,7 +563,7 @@ mod tests {
         let refused = |bytes| obstacle(&facts, &[], &BTreeSet::new(), 0, bytes);
         assert_eq!(refused(MAX_FACT_BYTES), None);
         assert_eq!(refused(MAX_FACT_BYTES + 1), Some(Refusal::TooManyBytes { max: MAX_FACT_BYTES }));
-        let mut session = Session::new(Arc::new(Dispatcher::new()), pin(), b"{}");
+        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), b"{}");
         session.own.merge(FactStore { block_bytes: 5, ..FactStore::default() });
         session.own.merge(FactStore { block_bytes: 7, ..FactStore::default() });
         assert_eq!(session.fact_bytes(), 12);

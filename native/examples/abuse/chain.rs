@@ -54,10 +54,10 @@ impl Chain {
     }
 
     /// What the chain's server answers to a message.
-    pub(crate) async fn ask(&self, message: &Value) -> Value {
-        let answer = post(self.address, &message.to_string()).await;
-        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-        serde_json::from_str(body).unwrap_or_default()
+    pub(crate) async fn ask(&self, message: &Value) -> String {
+        let mut answer = post(self.address, &message.to_string()).await;
+        let head = answer.find("\r\n\r\n").map_or(answer.len(), |end| end + 4);
+        answer.split_off(head)
     }
 }
 

@@ -11,6 +11,7 @@ use tracing::debug;
 use super::error::Secrets;
 use super::{CallResult, UpstreamError};
 use crate::budget::Held;
+use crate::priority;
 
 /// Longest data of an error that is kept, bytes of JSON text: as values it takes many times as much.
 const DATA_BYTES: usize = 64 * 1024;
@@ -48,6 +49,21 @@ pub(crate) fn result_of(response: Response<'_>) -> CallResult {
         CallFailure::Rpc { code, message } => UpstreamError::Rpc { code, message, data },
         other => other.into(),
     })
+}
+
+/// Longest answer that is read on the calling thread, in bytes: that takes well below a millisecond.
+const SHORT_ANSWER: usize = 64 * 1024;
+
+/// As [`decode`], for long answers on a thread of its own: the calling one serves clients meanwhile.
+pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
+    if text.len() <= SHORT_ANSWER {
+        return decode(&text, first, count);
+    }
+    let reading = tokio::task::spawn_blocking(move || {
+        priority::lower();
+        decode(&text, first, count)
+    });
+    reading.await.unwrap_or_else(|_| Err(UpstreamError::Malformed("the answer cannot be read".into())))
 }
 
 /// A way to have one message answered.

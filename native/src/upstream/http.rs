@@ -10,7 +10,7 @@ use tracing::debug;
 
 use crate::budget::{self, Held};
 
-use super::batch::{ask_all, decode, Decoded, Exchange};
+use super::batch::{ask_all, decode_apart, Decoded, Exchange};
 use super::error::Secrets;
 use super::{CallResult, Upstream, UpstreamError, UrlError};
 
@@ -157,10 +157,13 @@ impl HttpUpstream {
             return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Held::default()));
         }
         // The reference sends some JSON-RPC errors with status 400, so the body is looked at first.
-        let decoded = text.and_then(|(text, held)| {
-            let decoded = decode(&text, FIRST_ID, count).map_err(Failure::last)?;
-            Ok((decoded, held))
-        });
+        let decoded = match text {
+            Ok((text, held)) => {
+                let decoded = decode_apart(text, FIRST_ID, count).await;
+                decoded.map(|decoded| (decoded, held)).map_err(Failure::last)
+            }
+            Err(failure) => Err(failure),
+        };
         match decoded {
             Err(failure) if !status.is_success() && matches!(failure.error, UpstreamError::Malformed(_)) => {
                 Err(Failure::last(UpstreamError::Status(status.as_u16())))
