@@ -6,14 +6,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::HttpBody;
-use axum::http::Response;
 use axum::{Extension, Router};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tower_http::compression::{predicate::Predicate, CompressionLayer, DefaultPredicate};
+use tower_http::compression::CompressionLayer;
 use tracing::{debug, info, warn};
 
 use super::metered::Metered;
@@ -21,21 +19,6 @@ use super::places::{Guest, Places, Ticket};
 use super::shared::{stopped, Shared};
 use super::{http, Access, Limits, Origins};
 use crate::service::{Peer, SharedService};
-
-/// Longest answer that is compressed, in bytes. Compressing takes place on the threads that serve connections, and takes
-/// tens of milliseconds for each further megabyte.
-const MAX_COMPRESSED: u64 = 1024 * 1024;
-
-/// Which answers are compressed: those worth it, up to [`MAX_COMPRESSED`].
-#[derive(Debug, Clone, Copy)]
-struct Short;
-
-impl Predicate for Short {
-    fn should_compress<B: HttpBody>(&self, response: &Response<B>) -> bool {
-        let short = response.body().size_hint().upper().is_some_and(|bytes| bytes <= MAX_COMPRESSED);
-        short && DefaultPredicate::new().should_compress(response)
-    }
-}
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -131,10 +114,8 @@ impl Server {
     /// Serves until `stop` completes, then waits for open requests to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { main, second: second_listener, shared, stop: stopping, .. } = self;
-        let router = Router::new()
-            .fallback(http::handle)
-            .layer(CompressionLayer::new().compress_when(Short))
-            .with_state(shared.clone());
+        let router =
+            Router::new().fallback(http::handle).layer(CompressionLayer::new()).with_state(shared.clone());
         let connections = Connections {
             router,
             places: Places::new(shared.limits.connections),
