@@ -119,13 +119,7 @@ async fn read(
             Ok(Some(Err(failure))) => return failed(failure),
             Ok(Some(Ok(message))) => message,
         };
-        let bytes = match message {
-            Message::Text(text) => text.as_bytes().to_vec(),
-            // Some client libraries send binary frames; the reference node reads them as text.
-            Message::Binary(bytes) => bytes.to_vec(),
-            // The library answers pings and close frames while the next message is awaited.
-            Message::Ping(_) | Message::Pong(_) | Message::Close(_) => continue,
-        };
+        let Some(bytes) = payload(message) else { continue };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
         let (guest, held, work) = (guest.clone(), guest.message(), guest.work());
@@ -139,6 +133,17 @@ async fn read(
             drop(work);
             drop(slot);
         });
+    }
+}
+
+/// The bytes of a JSON-RPC message; `None` for control frames.
+fn payload(message: Message) -> Option<Vec<u8>> {
+    match message {
+        Message::Text(text) => Some(text.as_bytes().to_vec()),
+        // Some client libraries send binary frames; the reference node reads them as text.
+        Message::Binary(bytes) => Some(bytes.to_vec()),
+        // The library answers pings and close frames while the next message is awaited.
+        Message::Ping(_) | Message::Pong(_) | Message::Close(_) => None,
     }
 }
 

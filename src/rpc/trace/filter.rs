@@ -148,7 +148,7 @@ fn collect(
     if to.saturating_sub(from.number) >= max {
         return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
     }
-    let (mut found, mut skip, mut room) = (Vec::new(), filter.after, MAX_TRACE_BYTES);
+    let mut found = Found { entries: Vec::new(), skip: filter.after, room: MAX_TRACE_BYTES };
     let (mut next, mut lacking) = (Some(from), Facts::new());
     while let Some(header) = next {
         if view.interrupted() {
@@ -163,16 +163,9 @@ fn collect(
             traced => traced?,
         };
         for trace in block.iter().filter(|trace| filter.wants(trace)) {
-            let shown = shape::transaction(&header, trace);
-            let skipped = skip.min(shown.len());
-            skip = skip.saturating_sub(skipped);
-            let wanted = filter.count.saturating_sub(found.len());
-            for entry in shown.into_iter().skip(skipped).take(wanted) {
-                room = room.checked_sub(entry.weight()).ok_or_else(too_large)?;
-                found.push(entry);
-            }
+            found.add(shape::transaction(&header, trace), filter.count)?;
         }
-        if found.len() >= filter.count || header.number >= to {
+        if found.entries.len() >= filter.count || header.number >= to {
             break;
         }
         next = view.header_by_number(header.number.saturating_add(1))?;
@@ -180,5 +173,28 @@ fn collect(
     if !lacking.is_empty() {
         return Err(Failure::Stop(Stop::Lacking(lacking)));
     }
-    Ok(found)
+    Ok(found.entries)
+}
+
+/// The entries that a filter has found so far.
+struct Found {
+    entries: Vec<shape::RpcTrace>,
+    /// How many of the next entries are left out.
+    skip: usize,
+    /// Bytes that further entries may take.
+    room: usize,
+}
+
+impl Found {
+    /// Adds the entries of a transaction, up to so many in all.
+    fn add(&mut self, shown: Vec<shape::RpcTrace>, most: usize) -> Result<(), Failure> {
+        let skipped = self.skip.min(shown.len());
+        self.skip = self.skip.saturating_sub(skipped);
+        let wanted = most.saturating_sub(self.entries.len());
+        for entry in shown.into_iter().skip(skipped).take(wanted) {
+            self.room = self.room.checked_sub(entry.weight()).ok_or_else(too_large)?;
+            self.entries.push(entry);
+        }
+        Ok(())
+    }
 }
