@@ -62,7 +62,8 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
   const { Client } = await instance(instantiate, await load(module), life);
   /** The module's client; nothing holds it, and so its memory, once this life is over. */
   let client;
-  const events = withEvents((call, quiet) => life.run(async () => answered(await client.request(message(call))), quiet), LOOK_AGAIN);
+  const ask = (call, quiet) => life.run(async () => answered(await client.request(message(call))), quiet);
+  const events = withEvents(ask, LOOK_AGAIN, () => client?.takeChanged());
   const pages = pagesIn(store, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
   life.onEnd((reason) => {
     client?.close();

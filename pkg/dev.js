@@ -39,7 +39,8 @@ export async function startDevChain(options = {}) {
   const secret = crypto.getRandomValues(new Uint8Array(SECRET));
   let chain = await life.run(() => withOptions(() => new DevChain(config, secret)));
   // `life.run` returns a promise even for synchronous work, so that exceptions become rejections.
-  const events = withEvents((call, quiet) => life.run(() => answered(chain.request(message(call))), quiet), LOOK);
+  const ask = (call, quiet) => life.run(() => answered(chain.request(message(call))), quiet);
+  const events = withEvents(ask, LOOK, () => chain?.takeChanged());
   life.onEnd((reason) => {
     // Drops the last reference to the chain, so that its memory can be freed.
     chain.close();

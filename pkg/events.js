@@ -8,9 +8,6 @@ const NOT_FOUND = -32000;
 /** JSON-RPC error code of invalid parameters. */
 const INVALID_PARAMS = -32602;
 
-/** Methods after which new events may be due. */
-const SENDS = /^eth_send|^evm_|^anvil_|^hardhat_|^mnr_submit/;
-
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
 /** A copy of a call that does not change when the caller changes its objects. */
@@ -26,8 +23,9 @@ function copied({ method, params }) {
  * @param {(call: {method: string, params?: readonly unknown[]}, quiet?: boolean) => Promise<{result: unknown, level?: string}>} ask
  * sends a call to the module; `quiet` if no caller waits for the result
  * @param {number} interval milliseconds between two polls while the module reports no change
+ * @param {() => boolean | undefined} takeChanged whether the answers since the last call have changed the module's chain or pool
  */
-export function withEvents(ask, interval) {
+export function withEvents(ask, interval, takeChanged) {
   const listeners = new Map();
   /** Subscriptions by the id that the caller knows: see {@link added}. */
   const subscriptions = new Map();
@@ -131,7 +129,7 @@ export function withEvents(ask, interval) {
     }
     if (call?.method === 'eth_subscribe') return subscribe(call);
     const answer = await ask(call);
-    if (SENDS.test(call.method)) void changed();
+    if (takeChanged()) void changed();
     return answer;
   }
 

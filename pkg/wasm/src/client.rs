@@ -98,6 +98,12 @@ impl Client {
         self.driver.answer(message.as_bytes()).await
     }
 
+    /// Whether the answers since the last call may have events for subscribers: a transaction was sent.
+    #[wasm_bindgen(js_name = takeChanged)]
+    pub fn take_changed(&self) -> bool {
+        self.driver.take_changed()
+    }
+
     /// The upstream at this place says that there is something new.
     pub fn hint(&self, upstream: usize) {
         self.driver.hint(upstream);

@@ -68,6 +68,8 @@ struct Running {
     /// The page's, whose events are notifications.
     connection: Arc<Connection>,
     entropy: Entropy,
+    /// Whether an answer may have events for subscribers.
+    changed: bool,
 }
 
 /// A development chain that answers JSON-RPC.
@@ -99,7 +101,8 @@ impl DevChain {
         let node = node(&options, entropy.moment())?;
         let client = LocalClient::new(Box::new(node));
         let connection = Arc::new(Connection::default().with_subscriptions(MAX_FILTERS));
-        let running = Running { dispatcher: client.dispatcher(), client, connection, entropy };
+        let running =
+            Running { dispatcher: client.dispatcher(), client, connection, entropy, changed: false };
         let chain = Self { running: Rc::new(RefCell::new(Some(running))) };
         spawn_local(tick(chain.running.clone()));
         Ok(chain)
@@ -108,12 +111,19 @@ impl DevChain {
     /// Answers a JSON-RPC message with a JSON-RPC answer; none once the chain is closed.
     pub fn request(&self, message: &str) -> Option<String> {
         let mut running = self.running.borrow_mut();
-        let Running { client, dispatcher, connection, entropy } = running.as_mut()?;
+        let Running { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
         let message = LocalMessage::new(dispatcher, connection.clone(), message.as_bytes());
+        *changed |= message.changes_chain();
         let deadline = Deadline::start();
         let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
         reply.map(|reply| reply.body)
+    }
+
+    /// Whether the answers since the last call may have events for subscribers: the chain or its pool may have changed.
+    #[wasm_bindgen(js_name = takeChanged)]
+    pub fn take_changed(&self) -> bool {
+        self.running.borrow_mut().as_mut().is_some_and(|running| core::mem::take(&mut running.changed))
     }
 
     /// Ends the chain and frees what it holds; there are no answers from then on.

@@ -1,6 +1,6 @@
 //! The promise loops: following the chain at each upstream, and answering one request.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::light::{
@@ -37,6 +37,8 @@ pub(crate) struct Driver {
     upstreams: Vec<Upstream>,
     /// What answers to questions of callers may take.
     budget: Budget,
+    /// Whether an answer may have events for subscribers.
+    changed: Cell<bool>,
     /// Takes what is to be kept.
     keep: Function,
     /// Is told how far the first synchronization is.
@@ -68,7 +70,15 @@ impl Driver {
         };
         let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
         let budget = Budget::new(ANSWER_BYTES);
-        Self { client, restoring: RefCell::default(), upstreams, budget, keep, progress }
+        Self {
+            client,
+            restoring: RefCell::default(),
+            upstreams,
+            budget,
+            changed: Cell::default(),
+            keep,
+            progress,
+        }
     }
 
     /// Begins taking back so many kept pages.
@@ -140,6 +150,11 @@ impl Driver {
     /// An upstream says that there is something new.
     pub(crate) fn hint(&self, index: usize) {
         self.client.sync_hint(index);
+    }
+
+    /// Whether an answer may have events for subscribers since the last call.
+    pub(crate) fn take_changed(&self) -> bool {
+        self.changed.take()
     }
 
     /// How many upstreams there are.
@@ -220,7 +235,7 @@ impl Driver {
                     self.client.feed(&mut session, answers);
                 }
                 Step::Done(reply) => {
-                    self.client.close(session);
+                    self.changed.set(self.client.close(session) || self.changed.get());
                     return reply.map(|reply| reply.body);
                 }
             }
