@@ -1,7 +1,7 @@
 //! How the parts of a light client are held: by one owner, or by the threads of a server.
 
 use core::{
-    cell::{Ref, RefCell, RefMut},
+    cell::RefCell,
     ops::{Deref, DerefMut},
 };
 
@@ -40,13 +40,11 @@ impl<T> Lock<T> for RefCell<T> {
     }
 
     fn read(&self) -> impl Deref<Target = T> {
-        let part: Ref<'_, T> = self.borrow();
-        part
+        self.borrow()
     }
 
     fn write(&self) -> impl DerefMut<Target = T> {
-        let part: RefMut<'_, T> = self.borrow_mut();
-        part
+        self.borrow_mut()
     }
 
     fn try_write(&self) -> Option<impl DerefMut<Target = T>> {
