@@ -2,13 +2,7 @@
 //!
 //! Hosts move the bytes; only this file writes and reads them. What comes back is still unproven.
 
-use alloc::{
-    borrow::{Cow, ToOwned},
-    boxed::Box,
-    format,
-    string::String,
-    vec::Vec,
-};
+use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
 
 use serde::{de::IgnoredAny, Deserialize};
 use serde_json::value::RawValue;
@@ -86,8 +80,6 @@ pub fn encode_batch(calls: &[UpstreamCall], first_id: u64) -> String {
 pub struct Response<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
-    #[serde(default)]
-    method: Option<IgnoredAny>,
     #[serde(default, borrow)]
     result: Present<'a>,
     #[serde(default, borrow)]
@@ -105,12 +97,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Present<'a> {
 }
 
 #[derive(Deserialize)]
-struct ErrorObject<'a> {
+struct ErrorObject {
     code: i64,
-    #[serde(default, borrow)]
-    message: Cow<'a, str>,
-    #[serde(default, borrow)]
-    data: Option<&'a RawValue>,
+    #[serde(default)]
+    message: String,
 }
 
 impl<'a> Response<'a> {
@@ -134,7 +124,7 @@ impl<'a> Response<'a> {
     /// The result, or why there is none. `"result":null` is a result.
     pub fn into_answer(self) -> Answer {
         match (self.error, self.result.0) {
-            (Some(error), _) => Err(match serde_json::from_str::<ErrorObject<'_>>(error.get()) {
+            (Some(error), _) => Err(match serde_json::from_str::<ErrorObject>(error.get()) {
                 Ok(error) => CallFailure::Rpc { code: error.code, message: printable(&error.message) },
                 Err(_) => CallFailure::Malformed("the error member is no JSON-RPC error"),
             }),
@@ -145,7 +135,12 @@ impl<'a> Response<'a> {
 
     /// The `data` of the error, as it came.
     pub fn error_data(&self) -> Option<&'a RawValue> {
-        serde_json::from_str::<ErrorObject<'a>>(self.error?.get()).ok()?.data
+        #[derive(Deserialize)]
+        struct Data<'a> {
+            #[serde(default, borrow)]
+            data: Option<&'a RawValue>,
+        }
+        serde_json::from_str::<Data<'a>>(self.error?.get()).ok()?.data
     }
 }
 
@@ -164,9 +159,15 @@ pub enum Subject {
 
 /// What a message is about. Of a batch the first member with an id decides.
 pub fn subject(text: &str) -> Subject {
+    #[derive(Deserialize)]
+    struct Notification {
+        #[serde(default)]
+        method: Option<IgnoredAny>,
+    }
+    let notifies = |text| serde_json::from_str(text).is_ok_and(|Notification { method }| method.is_some());
     let of = |text| match Response::read(text) {
         Err(_) => Subject::Nothing,
-        Ok(Response { method: Some(_), .. }) => Subject::Notification,
+        Ok(_) if notifies(text) => Subject::Notification,
         Ok(response) => response.id().map_or(Subject::Unknown, Subject::Call),
     };
     if !text.trim_start().starts_with('[') {

@@ -1,6 +1,6 @@
 //! `eth_call` and `eth_estimateGas`: local execution on proven state.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
 use alloy_primitives::{hex, B256, U256};
 
@@ -189,7 +189,7 @@ impl BlockHashes for Ancestors<'_> {
 }
 
 /// Message, block selector and overrides.
-fn arguments(params: Params<'_>) -> Result<(CallMessage, BlockSelector, StateOverride), Failure> {
+fn arguments(params: Params<'_>) -> Result<(Arc<CallMessage>, BlockSelector, Arc<StateOverride>), Failure> {
     Ok((message(params)?, params.call_block(1)?, overrides(params)?))
 }
 

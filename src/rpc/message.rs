@@ -1,6 +1,6 @@
 //! Call objects and state overrides as callers write them.
 
-use alloc::{collections::BTreeMap, string::String};
+use alloc::{collections::BTreeMap, string::String, sync::Arc};
 
 use alloy_primitives::{Address, U256};
 use serde::Deserialize;
@@ -143,7 +143,7 @@ fn hex_word(text: &str) -> Result<U256, ParamError> {
 }
 
 /// The message in the first parameter.
-pub(super) fn message(params: Params<'_>) -> Result<CallMessage, ParamError> {
+pub(super) fn message(params: Params<'_>) -> Result<Arc<CallMessage>, ParamError> {
     params.once(0, || {
         let object: CallObject = params.object(0, "a call object")?.unwrap_or_default();
         object.message()
@@ -151,7 +151,7 @@ pub(super) fn message(params: Params<'_>) -> Result<CallMessage, ParamError> {
 }
 
 /// The overrides in the third parameter.
-pub(super) fn overrides(params: Params<'_>) -> Result<StateOverride, Failure> {
+pub(super) fn overrides(params: Params<'_>) -> Result<Arc<StateOverride>, Failure> {
     params.once(2, || parse_overrides(params))
 }
 

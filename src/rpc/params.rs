@@ -1,6 +1,6 @@
 //! Typed parameters: what the reference node accepts, with its error texts (reference: its `parameters` classes).
 
-use alloc::{boxed::Box, string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, cell::RefCell, fmt};
 
 use alloy_primitives::{hex, Address, Bytes, B256, U256};
@@ -21,7 +21,7 @@ pub struct Params<'a> {
 
 /// Parameters that were parsed in an earlier run of the same call, by position.
 #[derive(Default)]
-pub(super) struct Parsed(RefCell<Vec<(usize, Box<dyn Any + Send>)>>);
+pub(super) struct Parsed(RefCell<Vec<(usize, Arc<dyn Any + Send + Sync>)>>);
 
 impl fmt::Debug for Parsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,21 +76,18 @@ impl<'a> Params<'a> {
 
     /// What `parse` makes of the parameter at a position. It is kept for further runs of the call: a call on a light
     /// client runs again after each round of facts, and some parameters are long.
-    pub(super) fn once<T: Clone + Send + 'static, E>(
+    pub(super) fn once<T: Send + Sync + 'static, E>(
         &self,
         position: usize,
         parse: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let Some(Parsed(parsed)) = self.parsed else { return parse() };
-        let known = parsed.borrow().iter().find(|(at, _)| *at == position).and_then(|(_, known)| {
-            let known: Option<&T> = known.downcast_ref();
-            known.cloned()
-        });
-        if let Some(known) = known {
+    ) -> Result<Arc<T>, E> {
+        let Some(Parsed(parsed)) = self.parsed else { return parse().map(Arc::new) };
+        let known = parsed.borrow().iter().find(|(at, _)| *at == position).map(|(_, known)| known.clone());
+        if let Some(Ok(known)) = known.map(Arc::downcast) {
             return Ok(known);
         }
-        let value = parse()?;
-        parsed.borrow_mut().push((position, Box::new(value.clone())));
+        let value = Arc::new(parse()?);
+        parsed.borrow_mut().push((position, value.clone()));
         Ok(value)
     }
 

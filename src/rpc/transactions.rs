@@ -91,8 +91,7 @@ fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failu
     let hash = params.hash(0, "transaction hash")?;
     let mut given = None;
     if params.is_given(1) {
-        let decode =
-            || signed::decode(&params.data(1)?, view.network().chain_id).map(|(given, _)| Arc::new(given));
+        let decode = || signed::decode(&params.data(1)?, view.network().chain_id).map(|(given, _)| given);
         let transaction = params.once(1, decode)?;
         let found = transaction.hash();
         if found != hash {
