@@ -276,9 +276,7 @@ impl Filters {
 
     /// Ends a subscription of the owner's connection; `false` if it has none with this id.
     pub fn unsubscribe(&mut self, id: u128) -> bool {
-        let own = Some(self.owner.connection);
-        let place = self.open.iter().position(|open| open.id == id && open.subscription == own);
-        place.map(|place| self.open.remove(place)).is_some()
+        self.remove(id, Some(self.owner.connection))
     }
 
     /// Ends all subscriptions of a connection.
@@ -394,8 +392,13 @@ impl Filters {
 
     /// Removes a filter; `false` if there is none.
     pub fn uninstall(&mut self, id: u128) -> bool {
+        self.remove(id, None)
+    }
+
+    /// Removes a filter, if it is a subscription of this connection where one is given.
+    fn remove(&mut self, id: u128, connection: Option<u64>) -> bool {
         let before = self.open.len();
-        self.open.retain(|open| open.id != id);
+        self.open.retain(|open| open.id != id || (connection.is_some() && open.subscription != connection));
         self.open.len() < before
     }
 
