@@ -1,6 +1,6 @@
 //! A message and its answer: what sessions of light clients and of local chains have in common.
 
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
@@ -29,7 +29,7 @@ pub struct Reply {
     /// Ids of the subscriptions that the message has ended.
     pub unsubscribed: Vec<String>,
     /// The method of a message that is a single call, and the error that it ended in.
-    pub failed: Option<(&'static str, RpcError)>,
+    pub failed: Option<Box<(&'static str, RpcError)>>,
 }
 
 /// The members of a message, each with its call or its outcome.
@@ -185,7 +185,7 @@ impl Exchange {
             // A result is long, and copied by now.
             let error = outcome.err();
             if open.is_empty() {
-                (reply.body, reply.failed) = (answer, member.method.zip(error));
+                (reply.body, reply.failed) = (answer, member.method.zip(error).map(Box::new));
                 return Some(reply);
             }
             reply.body.push_str(if reply.body.is_empty() { open } else { "," });

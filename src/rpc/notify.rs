@@ -31,7 +31,7 @@ pub fn notifications<'a>(subscription: &'a str, reply: &'a Reply) -> impl Iterat
 
 /// Whether the answer to [`poll_message`] says that there is no such subscription.
 pub fn is_gone(reply: &Reply) -> bool {
-    matches!(reply.failed, Some((_, RpcError::FilterNotFound)))
+    reply.failed.as_ref().is_some_and(|failed| matches!(failed.1, RpcError::FilterNotFound))
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Transactions and receipts.
 
-use alloc::sync::Arc;
-
 use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,

@@ -33,7 +33,7 @@ const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransactio
 
 /// The log line for a single call that failed; `None` for other messages and methods.
 pub(super) fn failed_call(reply: &Reply) -> Option<String> {
-    let (method, error) = reply.failed.as_ref()?;
+    let (method, error) = &**reply.failed.as_ref()?;
     EXECUTING.contains(method).then(|| format!("{method}: {error}"))
 }
 
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn failed_calls_give_a_log_line() {
         let reply = |method, error: Option<RpcError>| Reply {
-            failed: error.map(|error| (method, error)),
+            failed: error.map(|error| Box::new((method, error))),
             ..Reply::default()
         };
         let line = failed_call(&reply("eth_call", Some(RpcError::ParameterCount)));
