@@ -26,7 +26,7 @@ pub struct Question {
 #[derive(Debug)]
 pub enum Settled {
     /// Facts, and the upstreams that were not needed.
-    Proven(FactStore, Vec<usize>),
+    Proven(Box<FactStore>, Vec<usize>),
     /// More questions: in another way, or to another upstream.
     Again(Box<Errand>),
     /// Nobody could prove it.
@@ -84,7 +84,7 @@ impl Errand {
             }
             Ok(facts) => {
                 seen.extend(observation(Ok(state_of(&self.task.wanted))));
-                Settled::Proven(facts, self.others.into())
+                Settled::Proven(Box::new(facts), self.others.into())
             }
             Err(cause) => {
                 let cause = self.task.blame(cause);
@@ -113,7 +113,9 @@ impl Errand {
         let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pin.rests(*next));
         let Some(upstream) = next else {
             let failure = FactFailure { wanted: self.task.wanted.to_string(), attempts: self.failures };
-            return self.absent.map_or(Settled::Failed(failure), |facts| Settled::Proven(facts, Vec::new()));
+            return self
+                .absent
+                .map_or(Settled::Failed(failure), |facts| Settled::Proven(Box::new(facts), Vec::new()));
         };
         let transactions = plan::transactions(&self.task.wanted, known);
         self.task = self.task.for_upstream(upstream, &transactions);

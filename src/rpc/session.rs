@@ -369,7 +369,7 @@ impl Session {
                         facts.locations.remove(hash);
                     }
                 }
-                self.own.merge(facts);
+                self.own.merge(*facts);
             }
             Settled::Again(errand) => self.tasks.push(*errand),
             Settled::Failed(failure) => {
