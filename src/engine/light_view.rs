@@ -243,7 +243,8 @@ impl View for LightView<'_> {
     }
 
     fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
-        let head = self.chain()?.head();
+        let chain = self.chain()?;
+        let head = chain.head();
         let given = given.or_else(|| self.known.sent(&transaction));
         if let Some(given) = given {
             // The nonce decides, and nobody has to be asked where it is.
@@ -262,17 +263,22 @@ impl View for LightView<'_> {
             }
             (Some(Location::Mined(block)), _) => *block,
         };
-        let header = match self.header_by_number(block.number) {
-            Ok(Some(header)) if header.hash() == block.hash => header,
-            Err(Stop::Refused(Refusal::TooOld { number, lowest })) => {
+        let (number, lowest) = (block.number, chain.lowest());
+        let header = match chain.by_number(number) {
+            Some(header) if header.hash() == block.hash => header,
+            None if number < lowest => {
                 return Err(Stop::Refused(Refusal::PlacedTooOld { transaction, number, lowest }));
             }
-            Err(other) => return Err(other),
-            Ok(_) => return Err(Stop::Refused(Refusal::Abandoned { transaction, block })),
+            _ => return Err(Stop::Refused(Refusal::Abandoned { transaction, block })),
         };
-        let body = self.body(&header)?;
-        match body.position(&transaction) {
-            Some(index) => Ok(TransactionPlace::Mined(header, index)),
+        // A place may be false: only the block's body shows it. Whether the block is deep enough counts after that,
+        // unless nobody has the body.
+        let admitted = || gate::admit(self.pin, chain, header);
+        if self.known.is_refused(&Fact::Body(block)) {
+            admitted()?;
+        }
+        match self.body(header)?.position(&transaction) {
+            Some(index) => Ok(TransactionPlace::Mined(admitted()?, index)),
             None => Err(Stop::Refused(Refusal::Misplaced { transaction, block })),
         }
     }

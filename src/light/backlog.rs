@@ -12,7 +12,7 @@ use crate::{consensus::VerifiedHeader, types::Header};
 
 /// Most blocks that are remembered without their uncles, or with a list that waits for an older one: those of some two
 /// hours. Older ones decide no fork choice any more.
-const MAX_GIVEN_UP: usize = 256;
+pub(super) const MAX_GIVEN_UP: usize = 256;
 
 /// Uncles on their way.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, sync::Arc, vec::Vec};
 
 use super::{
-    fact::Fact,
+    fact::{BlockRef, Fact},
     pin::Pin,
     plan, prove,
     store::{FactStore, Known, Location},
@@ -11,7 +11,6 @@ use super::{
     task::{AttemptFailure, Cause, FactFailure, Task, Wanted},
     upstream::{Answer, UpstreamCall},
 };
-use crate::consensus::ChainView;
 
 /// A question to one of the upstreams.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,17 +122,15 @@ impl Errand {
         Settled::Again(Box::new(self))
     }
 
-    /// Whether the fact is of a block off the chain: who has the chain answers of that one, and has no other uncles.
+    /// Whether an honest upstream may answer so about a block off the chain: it need not have the block, and asked by
+    /// number or by transaction it answers about its own chain. Asked by the block's hash it gives no false answer.
     fn excuses(&self, cause: &Cause, pin: &Pin) -> bool {
-        let block = match (&self.task.wanted, cause) {
-            (_, Cause::Call(_)) => return false,
-            (Wanted::Proof { block, .. } | Wanted::Witness { block, .. }, _) => block,
-            (Wanted::One(Fact::Body(block) | Fact::Receipts(block) | Fact::State(block, _)), _) => block,
-            (Wanted::One(Fact::Uncles(block, _)), Cause::Withheld) => block,
-            (Wanted::One(_), _) => return false,
-        };
-        let held = |chain: &ChainView| chain.is_canonical(block.number, &block.hash);
-        !pin.chain().is_some_and(held)
+        if matches!(cause, Cause::Call(_) | Cause::Refuted(_)) {
+            return false;
+        }
+        let held =
+            |block: &BlockRef| pin.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash));
+        self.task.wanted.block().is_some_and(|block| !held(block))
     }
 }
 

@@ -275,7 +275,7 @@ fn follow_both(client: &mut Client, upstreams: &mut [&mut Mined; 2], millis: u64
 /// and gives them once it has the block: with the header, or by themselves.
 #[test]
 fn uncles_come_from_an_upstream_that_has_the_block_later() {
-    for (aside, alone) in [(false, true), (false, false), (true, true)] {
+    for (aside, alone) in [(false, true), (false, false), (true, true), (true, false)] {
         let (mut mined, uncle) = family();
         let fork = mined.next(|header| header.gas_used = 5);
         let height = fork.number;
@@ -299,6 +299,35 @@ fn uncles_come_from_an_upstream_that_has_the_block_later() {
         late.family = alone.then_some((whole, false));
         follow_both(&mut client, &mut [&mut first, &mut late], 60_000);
         assert!(expected.is_some() && total(&client) == expected, "aside {aside}, alone {alone}");
+    }
+}
+
+/// An upstream goes over to a heavier branch of fewer blocks between two answers. It is asked for its height again before
+/// it is blamed for the block that it announced; one that announces it again, and gives none, rests.
+#[test]
+fn a_branch_of_fewer_blocks_is_no_fault() {
+    for honest in [true, false] {
+        let mut mined = Mined::new();
+        mined.grow(10, 14);
+        let client = mined.client();
+        mined.grow(1, 14);
+        mined.boast = 1;
+        let now = Now { millis: 1_000_000, ..mined.now() };
+        while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+            let told = calls[0].method == "eth_blockNumber";
+            let answer = |call: &UpstreamCall| match call.method {
+                "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" => {
+                    Ok(RawValue::from_string("null".into()).unwrap())
+                }
+                _ => mined.answer(call),
+            };
+            let answers = calls.iter().map(answer).collect();
+            client.sync_feed(0, answers, now);
+            mined.boast = if told && honest { 0 } else { mined.boast };
+        }
+        assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
+        let state = client.sync().upstreams().remove(0);
+        assert_eq!((state.record.demerits, state.resting.is_none()), (u32::from(!honest), honest));
     }
 }
 

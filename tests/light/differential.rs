@@ -11,7 +11,7 @@ use rootlight::rpc::{methods, UNAVAILABLE};
 use serde_json::{json, Value};
 use support::{
     chain::{lines, text},
-    light::{follower, Light, Upstream, FOLLOWED},
+    light::{follower, Change, Light, Upstream, FOLLOWED},
     shared,
 };
 
@@ -278,6 +278,40 @@ fn traces_above_the_checkpoint_say_how_far_the_headers_go() {
     assert!(words.contains("is older than block 600") && error["code"] == -32002, "{words}");
     let above = json!(["0x280"]);
     assert_eq!(light.call("trace_block", &above), light.upstream.call("trace_block", &above));
+}
+
+/// A run reads headers of ancestors, and the block's hash does not cover their merged mining (RSKIP-92): the ancestor
+/// must have shown its proof of work. Here the upstream gives the checkpoint another coinbase.
+#[test]
+fn a_trace_that_reads_a_header_without_its_proof_of_work_is_refused() {
+    let Some((node, _)) = follower() else { return };
+    let light = |change: Option<Change>| {
+        let mut upstream = Upstream::new(node.snapshot());
+        (upstream.without, upstream.change) = (vec!["rootlight_getHeaders"], change);
+        Light::since(Network::regtest(), upstream, 600)
+    };
+    let mut honest = light(None);
+    let mut swapped = light(Some(Box::new(|call, answer| {
+        if call.method != "eth_getBlockByNumber" || !call.params.contains("0x258") {
+            return answer;
+        }
+        let mut block: Value = serde_json::from_str(answer?.get()).unwrap();
+        let coinbase = text(&block, "bitcoinMergedMiningCoinbaseTransaction").to_owned() + &"00".repeat(64);
+        block["bitcoinMergedMiningCoinbaseTransaction"] = json!(coinbase);
+        Ok(serde_json::value::RawValue::from_string(block.to_string()).unwrap())
+    })));
+    let mut refused = 0;
+    for number in 0x259..0x280 {
+        let params = json!([format!("{number:#x}")]);
+        let (expected, told) = (honest.call("trace_block", &params), swapped.call("trace_block", &params));
+        let words = told.as_ref().err().map_or("", |error| text(error, "message"));
+        if words.contains("the proof of work of block 600 was not shown") && expected.is_ok() {
+            refused += 1;
+        } else {
+            assert_eq!(told, expected, "block {number}");
+        }
+    }
+    assert!(refused > 0);
 }
 
 /// What a run gives is compared with the header: under other rules for gas the blocks do not come out as theirs say.

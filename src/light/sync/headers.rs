@@ -9,6 +9,7 @@ use super::{
 use crate::{
     consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
     light::{
+        backlog::MAX_GIVEN_UP,
         fact::BlockRef,
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
@@ -55,7 +56,7 @@ impl Sync {
     }
 
     /// The height of the newest header taken from an upstream, if that is not on the heaviest chain.
-    fn side_branch(&self, upstream: usize) -> Option<u64> {
+    pub(super) fn side_branch(&self, upstream: usize) -> Option<u64> {
         let hash = self.peers.get(upstream)?.at?;
         let view = self.chain.as_ref()?.view();
         let number = view.by_hash(&hash)?.number;
@@ -159,6 +160,8 @@ impl Sync {
         let (first, wanted, before) = (window.first(), window.len(), self.head_number());
         let (headers, missing) = window.into_headers();
         let short = headers.len() < wanted;
+        let shown = self.peers.get(upstream).and_then(|peer| peer.at);
+        let parent = headers.first().map(|found| found.header.header().parent_hash);
         let early = match self.insert_all(upstream, headers) {
             Ok(early) => early,
             Err(SyncFault { number, cause: SyncCause::Unlinked }) => {
@@ -167,7 +170,11 @@ impl Sync {
             Err(fault) => return Err(fault),
         };
         self.count(upstream, before);
-        if let Some((number, cause)) = missing.filter(|_| !early) {
+        let missing = missing.filter(|_| !early);
+        if self.misses_at_first(upstream, missing.as_ref()) {
+            return Ok(self.start_over(upstream));
+        }
+        if let Some((number, cause)) = missing {
             return Err(SyncFault { number, cause });
         }
         let ended = short || early;
@@ -175,13 +182,16 @@ impl Sync {
             peer.rewind = FIRST_REWIND;
             peer.at_end |= ended;
         }
+        if let Some(window) = self.skipped(upstream, shown, parent) {
+            return Ok(Phase::Work(Work { window: Some((Goal::Above, window)), uncles }));
+        }
         if ended {
             self.drop_lease(upstream);
             return Ok(self.after(upstream, uncles));
         }
         if self.lease_is_over(upstream) {
             // Others get their turn; its own comes again if it was the fastest.
-            return Ok(Phase::Height);
+            return Ok(self.start_over(upstream));
         }
         Ok(self.go_on_above(upstream, uncles))
     }
@@ -212,6 +222,46 @@ impl Sync {
             work.uncles.extend(uncles);
         }
         next
+    }
+
+    /// Whether an upstream lacks one of the last blocks that it announced, and did not before. It may have gone over to a
+    /// heavier branch of fewer blocks since it told its height, for which it is asked again.
+    fn misses_at_first(&mut self, upstream: usize, missing: Option<&(u64, SyncCause)>) -> bool {
+        let Some(peer) = self.peers.get_mut(upstream) else { return false };
+        let announced = peer.announced.unwrap_or(0);
+        let near = |number: &u64| announced.saturating_sub(*number) < FIRST_REWIND;
+        let missed = matches!(missing, Some((number, SyncCause::Missing)) if near(number));
+        !core::mem::replace(&mut peer.missed, missed) && missed
+    }
+
+    /// The blocks from the lowest one on whose uncles nobody has shown, among those up to `parent` that this upstream has
+    /// not shown itself: others had shown their headers, or it followed another branch. Uncles may come along with its
+    /// headers only. `shown` is the newest header that it showed before.
+    fn skipped(&self, upstream: usize, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
+        // What a store left open is not asked of the first one that is heard.
+        let (view, peer) = (self.chain.as_ref()?.view(), self.peers.get(upstream)?);
+        let known = shown.is_some() || self.synced_once;
+        let was_shown = |header: &VerifiedHeader| {
+            let same = shown.and_then(|shown| view.ancestor(&shown, header.number));
+            same.is_some_and(|same| same.hash() == header.hash())
+        };
+        let (mut next, mut first) = (view.by_hash(&parent?), None);
+        // No older ones are asked for again.
+        for _ in 0..MAX_GIVEN_UP {
+            let Some(header) = next.filter(|header| !was_shown(header)) else { break };
+            let block = BlockRef { number: header.number, hash: header.hash() };
+            first = if self.backlog.wants(&block) { Some(header.number) } else { first };
+            next = view.by_hash(&header.parent_hash);
+        }
+        let first = first.filter(|_| known && self.binary(upstream))?;
+        let last = peer.cursor.min(first.saturating_add(peer.window as u64)).max(first);
+        Some(HeaderWindow::new(first, last, last).in_binary(true))
+    }
+
+    /// Asks an upstream for its height again. Uncles that it was to fetch meanwhile are open to everybody.
+    fn start_over(&mut self, upstream: usize) -> Phase {
+        self.backlog.release(upstream);
+        Phase::Height
     }
 
     fn advance(&mut self, upstream: usize, number: u64, hash: B256) {

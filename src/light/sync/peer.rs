@@ -41,6 +41,8 @@ pub(super) struct Peer<C> {
     pub(super) announced: Option<u64>,
     /// Whether all it has was seen at its last turn.
     pub(super) at_end: bool,
+    /// Whether it lacked one of the last blocks that it had announced, when it was last asked for headers.
+    pub(super) missed: bool,
     /// The newest header taken from it, on whichever branch.
     pub(super) cursor: u64,
     /// The hash of that header.
@@ -100,6 +102,7 @@ impl<C: Default> Peer<C> {
             no_uncles: false,
             announced: None,
             at_end: false,
+            missed: false,
             cursor: 0,
             at: None,
             rewind: FIRST_REWIND,

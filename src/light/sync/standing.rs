@@ -33,7 +33,7 @@ pub(super) const PATIENCE: u64 = 30_000;
 /// Pause before an upstream may propose again what was judged too light, in milliseconds: it costs thousands of headers.
 const NEXT_PROPOSAL: u64 = 60_000;
 
-/// How many blocks an upstream may be behind the best and still be asked first.
+/// How many blocks an upstream may be behind the head and still be asked first.
 const LAG: u64 = 2;
 
 /// How an upstream fared with a question for a fact.
@@ -112,10 +112,12 @@ impl Sync {
 
     /// Whom to ask for facts, best first; those that are resting last, for what nobody else can prove.
     pub fn roster(&self) -> Vec<usize> {
-        let best = self.announced();
+        let head = self.head_number();
         let standing = |index: &usize| {
             self.peers.get(*index).map(|peer| {
-                let behind = peer.announced.is_none_or(|own| own.saturating_add(LAG) < best);
+                // Questions are about the heaviest chain: a longer branch of less work is of no use.
+                let behind = peer.announced.is_none_or(|own| own.saturating_add(LAG) < head)
+                    || self.side_branch(*index).is_some();
                 let unable = peer.can.proofs == Some(false);
                 (peer.record.lies, behind, unable, peer.record.demerits / 4, peer.record.latency / 64)
             })

@@ -95,9 +95,10 @@ fn the_best_are_asked_first() {
         change(&mut three);
         three.roster()
     };
-    // Up to two blocks behind is as good as any.
-    assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 2)), [0, 1, 2]);
-    assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 3)), [2, 0, 1]);
+    // Up to two blocks behind the head is as good as any, and more blocks than the head has are no better.
+    assert_eq!(first(&|sync| sync.peers[0].announced = Some(START - 2)), [0, 1, 2]);
+    assert_eq!(first(&|sync| sync.peers[0].announced = Some(START - 3)), [1, 2, 0]);
+    assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 3)), [0, 1, 2]);
     assert_eq!(first(&|sync| sync.peers[0].announced = None), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].record.lies = 1), [1, 2, 0]);
     let boast = |sync: &mut Sync| (sync.peers[0].record.lies, sync.peers[0].announced) = (1, Some(1 << 63));

@@ -27,6 +27,10 @@ impl Sync {
     /// Open uncles for this upstream to fetch; it is not asked again for what it has no method for.
     pub(super) fn uncle_tasks(&mut self, upstream: usize) -> Vec<Task> {
         let shown = newest_shown(&self.peers, self.chain.as_ref());
+        // While it lacks blocks that it announced, it does not keep others from fetching them.
+        if self.peers.get(upstream).is_some_and(|peer| peer.missed) {
+            return Vec::new();
+        }
         if self.peers.get(upstream).is_some_and(|peer| peer.no_uncles) {
             self.backlog.refuse_all(upstream, &shown);
         }

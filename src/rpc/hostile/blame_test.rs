@@ -1,11 +1,13 @@
 //! What honest upstreams say of blocks off their chain, and of headers that JSON does not show whole, is no misbehaviour.
 
+use serde_json::json;
+
 use super::{
     chain::{Chains, Wish},
     oracle::{At, Question},
     play::Play,
     random::Random,
-    upstream::{Stage, Upstream},
+    upstream::{Stage, Trick, Upstream},
 };
 use crate::light::Identity;
 
@@ -51,4 +53,112 @@ fn questions_about_blocks_off_the_chain_blame_nobody() {
     let (method, params) = Question::LogsOf(side).call();
     assert!(play.send(method, &params)["error"].is_object());
     assert_eq!(play.blame(main), None);
+}
+
+/// Asked for a block by its hash, an honest upstream proves the state of that block or none. A false proof counts against
+/// its upstream off the chain as well.
+#[test]
+fn a_false_proof_of_a_block_off_the_chain_is_blamed() {
+    let mut chains = Chains::new(8);
+    let (base, mut main) = (chains.base.hash(), chains.base.hash());
+    let side = chains.mine(base, Wish::default());
+    for _ in 0..3 {
+        main = chains.mine(main, Wish::default());
+    }
+    let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
+    let balance = chains.block(&side).facts.balance;
+    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let liar = Upstream { tricks: vec![Trick::OldState], latency: 1, ..honest(&chain) };
+    let mut play = Play::new(stage, vec![liar, honest(&chain)], Identity::default(), time);
+    assert!(play.sync(60_000));
+    let (method, params) = Question::Balance(At::Hash(side)).call();
+    assert_eq!(play.send(method, &params)["result"], format!("{balance:#x}"));
+    let record = play.client.sync().upstreams().remove(0).record;
+    assert!(record.demerits >= 8 && record.evidence[0].call.params.contains(&side.to_string()), "{record:?}");
+    assert_eq!(play.blame(main), None);
+}
+
+/// Asked by number for the uncles of a block off its chain, an upstream shows those of its own block, of which JSON may
+/// hide a part.
+#[test]
+fn uncles_of_another_block_that_json_hides_blame_nobody() {
+    let mut chains = Chains::new(8);
+    let mut main = chains.base.hash();
+    for _ in 0..8 {
+        main = chains.mine(main, Wish::default());
+    }
+    // Each states more uncles than JSON can tell, and nobody has them.
+    let secretive = |chains: &mut Chains, parent| {
+        let hash = chains.mine(parent, Wish { hidden: true, count: Some(11), ..Wish::default() });
+        chains.block(&hash).header.clone()
+    };
+    let mut last = main;
+    for _ in 0..2 {
+        let parent = chains.block(&main).header.parent_hash;
+        let uncle = secretive(&mut chains, parent);
+        (last, main) = (main, chains.mine(main, Wish { uncles: vec![uncle], ..Wish::default() }));
+    }
+    assert_eq!(chains.block(&last).uncles.as_ref().map(Vec::len), Some(1));
+    let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
+    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    // A node that checks nothing shows the uncle as a block; then all are asked for its own uncles, by hash and by number.
+    let careless = Upstream { forger: true, latency: 1, ..honest(&chain) };
+    let mut play = Play::new(stage, vec![careless, honest(&chain)], Identity::default(), time);
+    assert!(play.sync(60_000));
+    play.run(20_000);
+    let (method, params) = Question::Uncle(At::Hash(main), 0).call();
+    play.send(method, &params);
+    assert_eq!(play.blame(main), None);
+}
+
+/// Where transactions must have blocks on top, a false place in a block without any hides none that is deeper: in a
+/// block of another branch, or in the newest one.
+#[test]
+fn a_false_place_in_a_young_block_hides_no_transaction() {
+    let mut chains = Chains::new(8);
+    let (mut main, mut other) = (chains.base.hash(), chains.base.hash());
+    let transactions = |own: bool| if own { vec![0] } else { Vec::new() };
+    for step in 0..3 {
+        other = chains.mine(other, Wish { transactions: transactions(step == 2), ..Wish::default() });
+        let uncles = if step == 2 { vec![chains.sibling(main)] } else { Vec::new() };
+        main = chains.mine(main, Wish { transactions: transactions(step == 0), uncles, ..Wish::default() });
+    }
+    let time = chains.block(&main).header.timestamp;
+    let (chain, apart) = (chains.branch(main), chains.branch(other));
+    for first in [
+        Upstream { latency: 1, ..honest(&apart) },
+        Upstream { latency: 1, tricks: vec![Trick::NewPlace], ..honest(&chain) },
+    ] {
+        let stage = Stage { chains: chains.clone(), foreign: Vec::new(), false_tops: Vec::new() };
+        let identity = Identity { min_depth: 1, ..Identity::default() };
+        let mut play = Play::new(stage, vec![first, honest(&chain)], identity, time);
+        assert!(play.sync(60_000));
+        play.run(20_000);
+        assert_eq!(play.head(), Some(main));
+        let (method, params) = Question::Receipt(0, false).call();
+        let answer = play.send(method, &params);
+        assert_eq!(answer["result"]["blockHash"], json!(chain[1]), "{answer}");
+    }
+}
+
+/// Questions are about the heaviest chain, so those who follow it are asked first, however many blocks another one has.
+#[test]
+fn whoever_follows_a_longer_and_lighter_branch_is_asked_last() {
+    let mut chains = Chains::new(8);
+    let (mut main, mut other) = (chains.base.hash(), chains.base.hash());
+    for step in 0..3 {
+        let uncles = if step == 1 { (0..4).map(|_| chains.sibling(main)).collect() } else { Vec::new() };
+        main = chains.mine(main, Wish { uncles, ..Wish::default() });
+    }
+    for _ in 0..6 {
+        other = chains.mine(other, Wish::default());
+    }
+    let time = chains.block(&other).header.timestamp;
+    let (chain, longer) = (chains.branch(main), chains.branch(other));
+    let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
+    let upstreams = vec![Upstream { latency: 1, ..honest(&longer) }, honest(&chain)];
+    let mut play = Play::new(stage, upstreams, Identity::default(), time);
+    assert!(play.sync(60_000));
+    play.run(20_000);
+    assert_eq!((play.head(), play.client.sync().roster()), (Some(main), vec![1, 0]));
 }

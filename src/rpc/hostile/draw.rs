@@ -12,7 +12,7 @@ use crate::{
         difficulty,
         testing::{child, mine},
     },
-    light::{Identity, Unproven},
+    light::{Identity, Unproven, MAX_BRANCH},
     types::{Header, SealedHeader, B256, U256},
 };
 
@@ -99,6 +99,8 @@ fn with_false_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
 
 /// The honest chain and an attacker's, which states more work, or whose work is harder to see, but has less.
 pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
+    // On its own, so that the other draws of a seed do not depend on it.
+    let mut far = Random(random.0.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let setting = match random.below(1_000) {
         0..2 => Setting::Long,
         2..4 => Setting::Eclipsed,
@@ -159,6 +161,14 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
         for _ in 0..1 + random.below(3) {
             let transactions = chains.transactions(tip, random, 2);
             tip = chains.mine(tip, Wish { transactions, ..Wish::default() });
+        }
+        sides.push(tip);
+    }
+    if far.chance(4) {
+        // Its newest blocks are too far from the chain to be connected to it.
+        let mut tip = *far.pick(&chains.branch(main));
+        for _ in 0..MAX_BRANCH as u64 + 1 + far.below(12) {
+            tip = chains.mine(tip, Wish::default());
         }
         sides.push(tip);
     }
@@ -258,6 +268,8 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
     let count = least + random.below(4 - least);
     let honest = drawn.setting == Setting::Long || random.chance(65);
     let place = random.below(count);
+    // On its own, so that the other draws of a seed do not depend on it.
+    let mut more = Random(random.0.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let mut tops = Vec::new();
     let upstreams = (0..count).map(|index| {
         let honest = honest && (index == place || random.chance(15));
@@ -271,6 +283,7 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
         if !honest {
             let most = random.below(3);
             tricks.extend((0..most).map(|_| *random.pick(&TRICKS)));
+            tricks.extend(more.chance(6).then_some(Trick::NewPlace));
         }
         let tip = match drawn.attack {
             Some(attack) if !honest && random.chance(60) => attack,

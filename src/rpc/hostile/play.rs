@@ -23,6 +23,8 @@ pub(super) struct Play {
     /// The last moment that the client was told.
     pub(super) told: u64,
     due: Vec<(u64, Option<Vec<UpstreamCall>>)>,
+    /// Whether an upstream was asked something while the client's head was not its own.
+    apart: Vec<bool>,
 }
 
 impl Play {
@@ -34,7 +36,8 @@ impl Play {
         let options = SyncOptions { below: super::chain::BELOW, ..SyncOptions::default() };
         let client = Client::with_upstreams(network, checkpoint, identity, options);
         let due = upstreams.iter().map(|_| (0, None)).collect();
-        Self { client, stage, upstreams, now: 0, epoch, told: 0, due }
+        let apart = vec![false; upstreams.len()];
+        Self { client, stage, upstreams, now: 0, epoch, told: 0, due, apart }
     }
 
     pub(super) fn restore(&mut self, pages: &[Vec<u8>]) -> Result<Option<u64>, KeptFault> {
@@ -120,6 +123,7 @@ impl Play {
     pub(super) fn send(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
+        let head = self.head();
         for _ in 0..1_000 {
             let questions = match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
@@ -132,6 +136,8 @@ impl Play {
             self.now += slowest.unwrap_or(0);
             let mut answers = Vec::new();
             for question in &questions {
+                self.apart[question.upstream] |=
+                    self.upstreams[question.upstream].chain.last() != head.as_ref();
                 let call = std::slice::from_ref(&question.call);
                 answers.push(self.ask(question.upstream, call).remove(0));
             }
@@ -140,17 +146,18 @@ impl Play {
         panic!("no end to {method} {params}");
     }
 
-    /// What stands against an honest upstream, if anything does. One on another branch than the client's does not have
-    /// some of what it is asked for.
+    /// What stands against an honest upstream, if anything does. It is never a liar. One that was asked about another
+    /// branch than its own does not have some of what it was asked for, which may count as silence.
     pub(super) fn blame(&self, tip: B256) -> Option<String> {
         let states = self.client.sync().upstreams();
-        let honest = self.upstreams.iter().zip(states).filter(|(upstream, _)| upstream.is_honest());
-        for (upstream, state) in honest {
+        let honest = self.upstreams.iter().zip(states).zip(&self.apart);
+        for ((upstream, state), apart) in honest.filter(|((upstream, _), _)| upstream.is_honest()) {
             let record = &state.record;
-            let unheard = upstream.latency > TIMEOUT;
-            let useful = upstream.chain.last() == Some(&tip) && self.head() == Some(tip);
-            let blamed = record.lies > 0 || (useful && (record.demerits > 0 || state.resting.is_some()));
-            if blamed && !unheard {
+            let same = !apart && upstream.chain.last() == Some(&tip) && self.head() == Some(tip);
+            let heard = upstream.latency <= TIMEOUT;
+            let liar = state.resting.as_ref().is_some_and(|(_, fault)| fault.cause.is_lie());
+            let silent = same && heard && (record.demerits > 0 || state.resting.is_some());
+            if record.lies > 0 || liar || silent {
                 return Some(format!("{:?} {record:?} {:?}", upstream.binary, state.resting));
             }
         }

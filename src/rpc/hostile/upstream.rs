@@ -36,6 +36,8 @@ pub(super) enum Trick {
     OldPlace,
     /// Says that transactions are in the block before theirs.
     WrongPlace,
+    /// Says that transactions are in its newest block.
+    NewPlace,
     /// Shows transactions that were replaced as if they waited.
     ShowsReplaced,
     /// Says that blocks asked for by hash do not exist.
@@ -62,7 +64,7 @@ pub(super) enum Trick {
     EasyWork,
 }
 
-/// All of them, for drawing.
+/// Those that are drawn alike.
 pub(super) const TRICKS: [Trick; 20] = [
     Trick::Silent,
     Trick::Lossy(30),
@@ -317,6 +319,7 @@ impl Upstream {
         let before = self.at(stage, block.number() - 1).filter(|_| self.does(Trick::WrongPlace));
         let other = match self.does(Trick::OldPlace) {
             true => Some((stage.chains.base.number() - 200, B256::repeat_byte(0x55))),
+            false if self.does(Trick::NewPlace) => self.chain.last().map(|hash| (self.height(stage), *hash)),
             false => before.map(|block| (block.number(), block.hash())),
         };
         if let Some((number, hash)) = other {
