@@ -42,8 +42,9 @@ enum State {
     Ready(usize, Vec<Header>),
 }
 
-/// The height of the newest header that an upstream has shown, where that is a block or a descendant of it.
-pub(super) type Shown<'a> = &'a dyn Fn(usize, &BlockRef) -> Option<u64>;
+/// The height of the newest header that an upstream has shown, where that is a block or a descendant of it, and at least
+/// this high. Heights are compared first: that is quick, and mostly decides.
+pub(super) type Shown<'a> = &'a dyn Fn(usize, &BlockRef, u64) -> Option<u64>;
 
 impl Entry {
     fn new(count: u32, state: State) -> Self {
@@ -51,7 +52,7 @@ impl Entry {
     }
 
     fn try_in_vain(&mut self, block: &BlockRef, upstream: usize, shown: Shown<'_>) {
-        let again = shown(upstream, block)
+        let again = shown(upstream, block, 0)
             .map_or(block.number, |height| height.saturating_add(height.saturating_sub(block.number).max(1)));
         self.tried.retain(|(peer, _)| *peer != upstream);
         self.tried.push((upstream, again));
@@ -60,8 +61,8 @@ impl Entry {
     /// Whether asking this upstream, which announces blocks up to `height`, is of use now.
     fn may_have(&self, block: &BlockRef, upstream: usize, height: u64, shown: Shown<'_>) -> bool {
         match self.tried.iter().find(|(peer, _)| *peer == upstream) {
-            Some((_, again)) => shown(upstream, block).is_some_and(|newest| newest >= *again),
-            None => block.number <= height || shown(upstream, block).is_some(),
+            Some((_, again)) => shown(upstream, block, *again).is_some(),
+            None => block.number <= height || shown(upstream, block, block.number).is_some(),
         }
     }
 }
@@ -134,7 +135,9 @@ impl Backlog {
     /// This upstream has none to give of any block that is open.
     pub(super) fn refuse_all(&mut self, upstream: usize, shown: Shown<'_>) {
         let all = self.blocks.iter_mut().chain(self.given_up.iter_mut());
-        let open = all.filter(|(_, entry)| matches!(entry.state, State::Wanted));
+        let open = all.filter(|(block, entry)| {
+            matches!(entry.state, State::Wanted) && entry.may_have(block, upstream, u64::MAX, shown)
+        });
         open.for_each(|(block, entry)| entry.try_in_vain(block, upstream, shown));
     }
 

@@ -168,13 +168,15 @@ impl Sync {
 
 /// What upstreams have shown, as the backlog asks for it.
 fn newest_shown<'a>(
-    peers: &'a [Peer],
+    peers: &[Peer],
     chain: Option<&'a HeaderChain>,
-) -> impl Fn(usize, &BlockRef) -> Option<u64> + 'a {
-    move |upstream, block| {
-        let (at, view) = (peers.get(upstream)?.at?, chain?.view());
-        let holds = view.ancestor(&at, block.number)?.hash() == block.hash;
-        view.by_hash(&at).filter(|_| holds).map(|newest| newest.number)
+) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> + 'a {
+    let view = chain.map(HeaderChain::view);
+    let newest = |peer: &Peer| view?.by_hash(&peer.at?).map(|newest| (newest.hash(), newest.number));
+    let newest: Vec<_> = peers.iter().map(newest).collect();
+    move |upstream, block, least| {
+        let (at, number) = (*newest.get(upstream)?).filter(|(_, number)| *number >= least)?;
+        (view?.ancestor(&at, block.number)?.hash() == block.hash).then_some(number)
     }
 }
 

@@ -1,0 +1,59 @@
+//! Records what an upstream answered while a question was asked, and asks the same question again of the recording: a run
+//! is a function of the upstream's responses, so a recorded bug happens again, with no network.
+//!
+//!     cargo run --example record_and_replay
+//!
+//! `rootlight record` and `--upstream replay:PATH` do the same for whole ranges of blocks.
+
+use std::collections::HashMap;
+
+use rootlight::light::{Answer, CallFailure, UpstreamCall};
+use serde_json::json;
+
+mod common;
+use common::Transport;
+
+/// Passes calls on and keeps what came.
+struct Recorder<'a> {
+    upstream: &'a mut dyn Transport,
+    answers: HashMap<(String, String), Answer>,
+}
+
+impl Transport for Recorder<'_> {
+    fn ask(&mut self, call: &UpstreamCall) -> Answer {
+        let answer = self.upstream.ask(call);
+        self.answers.insert((call.method.into(), call.params.to_string()), answer.clone());
+        answer
+    }
+}
+
+/// Answers from what was kept.
+struct Replay(HashMap<(String, String), Answer>);
+
+impl Transport for Replay {
+    fn ask(&mut self, call: &UpstreamCall) -> Answer {
+        let recorded = self.0.get(&(call.method.into(), call.params.to_string()));
+        recorded.cloned().unwrap_or_else(|| Err(CallFailure::Transport("not recorded".into())))
+    }
+}
+
+fn main() {
+    let mut node = common::Node::start();
+    let accounts = node.request("eth_accounts", &json!([])).expect("accounts");
+    node.request("evm_mine", &json!([])).expect("a block");
+    let params = json!([accounts[0], "latest"]);
+
+    let mut recorder = Recorder { upstream: &mut node, answers: HashMap::new() };
+    let mut client = common::synchronized(&mut recorder);
+    let first = common::ask(&mut client, &mut recorder, "eth_getBalance", &params);
+    let recorded = recorder.answers;
+    println!("{} responses recorded, {first}", recorded.len());
+
+    // Another client, and no node.
+    drop(node);
+    let mut replay = Replay(recorded);
+    let mut client = common::synchronized(&mut replay);
+    let again = common::ask(&mut client, &mut replay, "eth_getBalance", &params);
+    println!("replayed, {again}");
+    assert_eq!(first, again);
+}
