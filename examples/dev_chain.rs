@@ -32,7 +32,9 @@ mod tests {
         let snapshot = node.request("evm_snapshot", &json!([])).expect("a snapshot");
         let receipt = deploy(&mut node);
         assert_eq!(receipt["status"], "0x1");
-        let code = |node: &mut common::Node| node.request("eth_getCode", &json!([receipt["contractAddress"], "latest"]));
+        let code = |node: &mut common::Node| {
+            node.request("eth_getCode", &json!([receipt["contractAddress"], "latest"]))
+        };
         assert_eq!(code(&mut node), Ok("0x00".into()));
         assert_eq!(node.request("evm_revert", &json!([snapshot])), Ok(true.into()));
         assert_eq!(code(&mut node), Ok("0x".into()));

@@ -13,17 +13,17 @@ fn main() {
     let transfer = json!([{ "from": accounts[0], "to": accounts[1], "value": "0xde0b6b3a7640000" }]);
     node.request("eth_sendTransaction", &transfer).expect("a transfer");
 
-    let mut client = common::synchronized(&mut node);
+    let client = common::synchronized(&mut node);
     let head = client.sync().chain().expect("a chain").head().clone();
     println!("synchronized to block {} {}", head.number, head.hash());
 
     // The balance comes with a proof under the state root of a verified header, or not at all.
-    let response = common::ask(&mut client, &mut node, "eth_getBalance", &json!([accounts[1], "latest"]));
+    let response = common::ask(&client, &mut node, "eth_getBalance", &json!([accounts[1], "latest"]));
     println!("balance of {}: {}", accounts[1], response["result"]);
     assert_eq!(response["result"], "0x21e27c1806e59a40000", "10,001 RBTC");
 
     // What the answer is worth.
-    let response = common::ask(&mut client, &mut node, "rootlight_verification", &json!(["latest"]));
+    let response = common::ask(&client, &mut node, "rootlight_verification", &json!(["latest"]));
     println!("{:#}", response["result"]);
     assert_eq!(response["result"]["level"], Value::from("verified"));
 }

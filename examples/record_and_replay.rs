@@ -44,16 +44,16 @@ fn main() {
     let params = json!([accounts[0], "latest"]);
 
     let mut recorder = Recorder { upstream: &mut node, answers: HashMap::new() };
-    let mut client = common::synchronized(&mut recorder);
-    let first = common::ask(&mut client, &mut recorder, "eth_getBalance", &params);
+    let client = common::synchronized(&mut recorder);
+    let first = common::ask(&client, &mut recorder, "eth_getBalance", &params);
     let recorded = recorder.answers;
     println!("{} responses recorded, {first}", recorded.len());
 
     // Another client, and no node.
     drop(node);
     let mut replay = Replay(recorded);
-    let mut client = common::synchronized(&mut replay);
-    let again = common::ask(&mut client, &mut replay, "eth_getBalance", &params);
+    let client = common::synchronized(&mut replay);
+    let again = common::ask(&client, &mut replay, "eth_getBalance", &params);
     println!("replayed, {again}");
     assert_eq!(first, again);
 }

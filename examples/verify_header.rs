@@ -4,6 +4,7 @@
 //!     cargo run --example verify_header -- mainnet 0xf9...   (header RLP with its three merged-mining fields)
 
 use rootlight::consensus::{Candidate, Network, VerifiedHeader};
+use rootlight::types::HeaderForm;
 use serde_json::json;
 
 mod common;
@@ -21,7 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The same header with another state root: the work was done for another hash.
     let mut forged = Candidate::decode(&rlp, &network)?.into_header().into_header();
     forged.state_root.0[0] ^= 1;
-    let refused = VerifiedHeader::alone(Candidate::decode(&forged.encode(), &network)?, &network);
+    let refused =
+        VerifiedHeader::alone(Candidate::decode(&forged.encode(HeaderForm::Full), &network)?, &network);
     println!("with another state root: {}", refused.expect_err("a forged header is refused"));
     Ok(())
 }
@@ -35,7 +37,7 @@ fn mined() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let batch = headers.map_err(|error| error.to_string())?;
     let network = common::Node::network();
     let headers = rootlight::light::decode_headers(batch.as_str().ok_or("text")?, 1, &network)?;
-    Ok(headers.into_iter().next().ok_or("a header")?.header.encode())
+    Ok(headers.into_iter().next().ok_or("a header")?.header.encode(HeaderForm::Full))
 }
 
 fn decode(text: &str) -> Result<Vec<u8>, hex::FromHexError> {

@@ -1,6 +1,7 @@
 //! What the examples share: a development chain in this process that plays the upstream, and the loop in which a host
 //! drives the light client.
-#![allow(dead_code)] // Each example uses its part.
+// Each example uses its part of this module.
+#![allow(dead_code, unreachable_pub)]
 
 use std::sync::Arc;
 
@@ -38,7 +39,8 @@ impl Node {
         self.messages += 1;
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = self.client.open(message.as_bytes());
-        let reply = self.client.answer(message, moment(self.messages), &|| false).expect("a request gets a response");
+        let reply =
+            self.client.answer(message, moment(self.messages), &|| false).expect("a request gets a response");
         let mut response: Value = serde_json::from_str(&reply.body).expect("JSON");
         match response.get_mut("error") {
             Some(error) => Err(error.take()),
@@ -76,7 +78,7 @@ pub fn synchronized(transport: &mut dyn Transport) -> Client {
     let network = Node::network();
     let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
     let identity = Identity { upstreams: vec!["node".into()], ..Identity::default() };
-    let mut client = Client::with_upstreams(network, checkpoint, identity, SyncOptions::default());
+    let client = Client::with_upstreams(network, checkpoint, identity, SyncOptions::default());
     let mut millis = 0;
     while !client.sync().is_synced() {
         // The client says what to fetch, or how long to wait. This host does both at once.
@@ -93,7 +95,7 @@ pub fn synchronized(transport: &mut dyn Transport) -> Client {
 }
 
 /// Answers one request of a caller from proven data: the client lists what it has to fetch, proves what comes, and goes on.
-pub fn ask(client: &mut Client, transport: &mut dyn Transport, method: &str, params: &Value) -> Value {
+pub fn ask(client: &Client, transport: &mut dyn Transport, method: &str, params: &Value) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes(), Now { unix: NOW, millis: 60_000 });
     let reply = loop {
@@ -108,4 +110,3 @@ pub fn ask(client: &mut Client, transport: &mut dyn Transport, method: &str, par
     client.close(session);
     serde_json::from_str(&reply.body).expect("JSON")
 }
-
