@@ -32,10 +32,11 @@ const PACKAGES: [Part; 4] = [
 
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for example
 /// while it links a module or waits for a server, and the two build into different folders of cargo's.
-const HOST: [Part; 6] = [
+const HOST: [Part; 7] = [
     part("format", format),
     part("documents", links::check),
     part("tests: core and native", native_tests),
+    part("examples", examples),
     part("lint", lint),
     part("api documentation", api_docs),
     part("bare metal builds", bare),
@@ -169,6 +170,22 @@ fn native_cargo_test() -> Cmd {
 /// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once.
 fn native_tests(log: &mut Log) -> Outcome {
     plain(log, native_cargo_test())
+}
+
+/// Runs every example of the core, and their tests.
+fn examples(log: &mut Log) -> Outcome {
+    let folder = crate::shell::root().join("examples");
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("examples: {e}"))?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let sources = files.filter(|path| path.extension().is_some_and(|extension| extension == "rs"));
+    let mut names: Vec<String> =
+        sources.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
+    names.sort();
+    log.run(Cmd::new("cargo test --locked --package rootlight --examples"))?;
+    for name in &names {
+        log.run(Cmd::new("cargo run --locked --package rootlight --example").arg(name))?;
+    }
+    Ok(format!("{} examples", names.len()))
 }
 
 fn lint(log: &mut Log) -> Outcome {
