@@ -37,7 +37,7 @@ fn mined() -> Result<Vec<u8>, Box<dyn std::error::Error>> {
     let batch = headers.map_err(|error| error.to_string())?;
     let network = common::Node::network();
     let headers = rootlight::light::decode_headers(batch.as_str().ok_or("text")?, 1, &network)?;
-    Ok(headers.into_iter().next().ok_or("a header")?.header.encode(HeaderForm::Full))
+    Ok(headers.into_iter().next().ok_or("a header")?.0.header().encode(HeaderForm::Full))
 }
 
 fn decode(text: &str) -> Result<Vec<u8>, hex::FromHexError> {
