@@ -105,7 +105,7 @@ fn recover_c(hash: &B256, r: &U256, s: &U256, odd: bool) -> Option<[u8; 64]> {
     let id = if odd { RecoveryId::One } else { RecoveryId::Zero };
     let signature = RecoverableSignature::from_compact(&compact, id).ok()?;
     let message = secp256k1::Message::from_digest(hash.0);
-    let key = secp256k1::SECP256K1.recover_ecdsa(message, &signature).ok()?;
+    let key = signature.recover(message).ok()?;
     key.serialize_uncompressed().last_chunk::<64>().copied()
 }
 

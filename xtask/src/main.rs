@@ -8,6 +8,7 @@ mod bench;
 mod checkpoint;
 mod clients;
 mod cold;
+mod dependencies;
 mod fuzz;
 mod links;
 mod nodes;

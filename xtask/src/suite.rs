@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{clients, links, tools, wasm};
+use crate::{clients, dependencies, links, tools, wasm};
 
 /// One installation step or check.
 struct Part {
@@ -32,9 +32,10 @@ const PACKAGES: [Part; 4] = [
 
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for example
 /// while it links a module or waits for a server, and the two build into different folders of cargo's.
-const HOST: [Part; 7] = [
+const HOST: [Part; 8] = [
     part("format", format),
     part("documents", links::check),
+    part("dependencies", dependencies::check),
     part("tests: core and native", native_tests),
     part("examples", examples),
     part("lint", lint),

@@ -74,12 +74,27 @@ async fn tick(service: Arc<LocalService>) {
 fn accounts(args: &DevArgs) -> Result<DevAccounts, CommandError> {
     let mut accounts = DevAccounts { count: args.accounts, ..DevAccounts::default() };
     if let Some(words) = &args.mnemonic {
+        check_mnemonic(words)?;
         accounts.mnemonic.clone_from(words);
     }
     if let Some(balance) = &args.balance {
         accounts.balance = rbtc(balance).map_err(wrong("--balance"))?;
     }
     Ok(accounts)
+}
+
+/// Refuses a mnemonic whose words are not of BIP-39's English list, or whose checksum is wrong: a word that was mistyped
+/// would give other accounts.
+fn check_mnemonic(words: &str) -> Result<(), CommandError> {
+    let reason = match bip39::Mnemonic::parse_in_normalized(bip39::Language::English, words) {
+        Ok(_) => return Ok(()),
+        Err(bip39::Error::UnknownWord(index)) => {
+            format!("word {} is not in BIP-39's English list", index.saturating_add(1))
+        }
+        Err(bip39::Error::InvalidChecksum) => "the checksum is wrong; a word is missing or mistyped".into(),
+        Err(error) => error.to_string(),
+    };
+    Err(CommandError::Usage(format!("--mnemonic: {reason}")))
 }
 
 /// An option as the command line names it.
@@ -128,4 +143,26 @@ fn allocation(file: &str) -> Result<String, CommandError> {
     let bytes = verify::read_file(std::path::Path::new(file), GENESIS_BYTES)
         .map_err(|error| failed(error.to_string()))?;
     String::from_utf8(bytes).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mnemonic_with_a_wrong_word_or_checksum_is_refused() {
+        assert!(check_mnemonic(rootlight::dev::DEFAULT_MNEMONIC).is_ok());
+        let abandon = "abandon ".repeat(11);
+        assert!(check_mnemonic(&format!("  {abandon}about\n")).is_ok());
+        for (words, reason) in [
+            (format!("{abandon}abandon"), "checksum"),
+            (format!("abandon abandn {}", "abandon ".repeat(10)), "word 2 is not in"),
+            ("abandon about".into(), "word count"),
+            (String::new(), "word count"),
+        ] {
+            let error = check_mnemonic(&words).unwrap_err();
+            let CommandError::Usage(text) = &error else { panic!("{error:?}") };
+            assert!(text.starts_with("--mnemonic: ") && text.contains(reason), "{text}");
+        }
+    }
 }

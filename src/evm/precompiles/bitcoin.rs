@@ -14,7 +14,7 @@ const MAX_TEXT: usize = 128;
 
 /// RIPEMD-160 of SHA-256.
 pub(super) fn hash160(data: &[u8]) -> [u8; 20] {
-    ripemd::Ripemd160::digest(Sha256::digest(data)).into()
+    <ripemd::Ripemd160 as ripemd::Digest>::digest(Sha256::digest(data)).into()
 }
 
 /// The script that requires `required` signatures of these keys, in this order (at most 16 keys).

@@ -13,7 +13,7 @@ pub(super) fn sha256(input: &[u8]) -> Vec<u8> {
 pub(super) fn ripemd160(input: &[u8]) -> Vec<u8> {
     let mut word = Vec::with_capacity(32);
     word.resize(12, 0);
-    word.extend_from_slice(&ripemd::Ripemd160::digest(input));
+    word.extend_from_slice(&<ripemd::Ripemd160 as ripemd::Digest>::digest(input));
     word
 }
 
