@@ -7,12 +7,13 @@ import { load as bring, once } from './load.js';
 /** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
 
-/** The error for a document that does not hold: `rule` is the broken rule, `passed` the facts proven before it. */
+/** The error for a document that does not hold: `rule` is the broken rule, `what` the part of the document, `passed` the checks before it. */
 export class VerificationError extends Error {
-  constructor({ rule, reason, passed }) {
-    super(`${rule}: ${reason}`);
+  constructor({ rule, what, reason }, passed) {
+    super(`${rule}: ${what}: ${reason}`);
     this.name = 'VerificationError';
     this.rule = rule;
+    this.what = what;
     this.passed = passed;
   }
 }
@@ -40,10 +41,11 @@ async function checked(work) {
 
 function checker(check) {
   return async (document) => {
-    const text = JSON.stringify(document);
-    const { report, failure } = await checked((module) => JSON.parse(module[check](text)));
-    if (failure) throw new VerificationError(failure);
-    return report;
+    const text = JSON.stringify(document) ?? '';
+    const report = await checked((module) => JSON.parse(module[check](text)));
+    const { checks, facts, notProven, failed } = report;
+    if (failed) throw new VerificationError(failed, checks);
+    return { checks, facts, notProven };
   };
 }
 

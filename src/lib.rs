@@ -2,7 +2,8 @@
 //!
 //! No I/O, no clock, no threads: bytes come in, proven facts and JSON-RPC answers come out.
 //! Layers, each knowing only those below it:
-//! `rpc -> engine -> dev -> local -> light -> exec -> evm -> state -> consensus -> trie -> types`.
+//! `rpc -> engine -> dev -> local -> light -> exec -> evm -> verify -> state -> consensus ->
+//! trie -> types`.
 #![cfg_attr(not(test), no_std)]
 // Without local chains much of their code has no caller; linkers drop it.
 #![cfg_attr(not(feature = "local"), allow(dead_code))]
@@ -33,3 +34,4 @@ pub mod rpc;
 pub mod state;
 pub mod trie;
 pub mod types;
+pub mod verify;

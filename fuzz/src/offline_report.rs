@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
-use rootlight::light::offline::{check_account, check_receipt, Failure, Report};
+use rootlight::consensus::Network;
 use rootlight::state::{keys, Account, World};
 use rootlight::trie::{index_key, ordered_trie, Trie};
 use rootlight::types::{Log, Receipt};
+use rootlight::verify::{verify, Report, Subject};
 use serde_json::{json, Value};
 
 use crate::input::{change, Input};
@@ -21,28 +22,30 @@ const MAX_RECEIPTS: usize = 40;
 /// First byte: any text as either document, or a document made of choices and then changed.
 pub fn check(data: &[u8]) {
     let mut input = Input::new(data);
-    let kind = input.byte() % 4;
+    let kind = input.byte() % 6;
     let text = || core::str::from_utf8(data.get(1..).unwrap_or_default());
     match kind {
-        0 => text().into_iter().for_each(|text| drop(checked(check_account, text))),
-        1 => text().into_iter().for_each(|text| drop(checked(check_receipt, text))),
-        2 => check_made_account(&mut input),
+        0 => text().into_iter().for_each(|text| drop(checked(Subject::Account, text))),
+        1 => text().into_iter().for_each(|text| drop(checked(Subject::Receipt, text))),
+        2 => text().into_iter().for_each(|text| drop(checked(Subject::Header, text))),
+        3 => text().into_iter().for_each(|text| drop(checked(Subject::Block, text))),
+        4 => check_made_account(&mut input),
         _ => check_made_receipt(&mut input),
     }
 }
 
-type Check = fn(&str) -> Result<Report, Failure>;
-
-/// A failure names a rule and a reason; nothing of a report is empty.
-fn checked(check: Check, text: &str) -> Option<Report> {
-    match with_limit(text.len(), || check(text)) {
-        Ok(report) => {
+/// A failure has a reason; nothing of a report is empty. Returns the report if every check passed.
+fn checked(subject: Subject, text: &str) -> Option<Report> {
+    let network = Network::regtest();
+    let report = with_limit(text.len(), || verify(subject, text.as_bytes(), &network));
+    assert!(serde_json::to_string(&report).is_ok() && !report.to_string().is_empty());
+    match &report.failed {
+        None => {
             assert!(!report.checks.is_empty() && report.checks.iter().all(|check| !check.shown.is_empty()));
-            assert!(serde_json::to_string(&report).is_ok());
             Some(report)
         }
-        Err(failure) => {
-            assert!(!failure.reason.is_empty() && !failure.to_string().is_empty());
+        Some(failure) => {
+            assert!(!failure.reason.is_empty());
             None
         }
     }
@@ -112,23 +115,23 @@ fn check_made_account(input: &mut Input<'_>) {
         "codeHash": code_hash,
     });
     let document = json!({"stateRoot": trie.root(), "proof": {"jsonrpc": "2.0", "id": 1, "result": answer}});
-    let report = checked(check_account, &document.to_string()).expect("an honest document");
-    assert_eq!(report.facts.get("exists"), Some(if truth.contains_key(&address) { "true" } else { "false" }));
+    let report = checked(Subject::Account, &document.to_string()).expect("an honest document");
+    assert_eq!(report.value("exists"), Some(truth.contains_key(&address).to_string()));
 
     let Some(text) = changed(&document, input) else { return };
-    let Some(report) = checked(check_account, &text) else { return };
-    let fact = |name: &str| report.facts.get(name);
+    let Some(report) = checked(Subject::Account, &text) else { return };
+    let fact = |name: &str| report.value(name);
     // Another root is another state.
     if !report.checks.iter().any(|check| check.shown.ends_with(&trie.root().to_string())) {
         return;
     }
     let address: Address = fact("address").and_then(|text| text.parse().ok()).expect("an address");
     let held = truth.get(&address);
-    assert_eq!(fact("exists"), Some(if held.is_some() { "true" } else { "false" }));
+    assert_eq!(fact("exists"), Some(held.is_some().to_string()));
     let held = held.unwrap_or(&absent);
     assert!(fact("balance").is_none_or(|text| text == held.balance.to_string()));
     assert!(fact("nonce").is_none_or(|text| text == held.nonce.to_string()));
-    for (name, value) in report.facts.iter() {
+    for (name, value) in report.values() {
         let Some(slot) = name.strip_prefix("storage[").and_then(|rest| rest.strip_suffix(']')) else {
             continue;
         };
@@ -164,19 +167,19 @@ fn check_made_receipt(input: &mut Input<'_>) {
     if input.byte() % 2 == 0 {
         document["index"] = json!(index);
     }
-    let report = checked(check_receipt, &document.to_string()).expect("an honest document");
-    assert_eq!(report.facts.get("index"), Some(index.to_string().as_str()));
+    let report = checked(Subject::Receipt, &document.to_string()).expect("an honest document");
+    assert_eq!(report.value("index"), Some(index.to_string()));
 
     let Some(text) = changed(&document, input) else { return };
-    let Some(report) = checked(check_receipt, &text) else { return };
+    let Some(report) = checked(Subject::Receipt, &text) else { return };
     if report.checks.iter().any(|check| check.shown.ends_with(&trie.root().to_string())) {
-        let index: usize = report.facts.get("index").and_then(|text| text.parse().ok()).expect("an index");
+        let index: usize = report.value("index").and_then(|text| text.parse().ok()).expect("an index");
         let truth = Receipt::decode(&receipts[index]).expect("our own");
-        assert_eq!(report.facts.get("gasUsed"), Some(truth.gas_used.to_string().as_str()));
+        assert_eq!(report.value("gasUsed"), Some(truth.gas_used.to_string()));
         assert_eq!(
-            report.facts.get("cumulativeGasUsed"),
-            Some(truth.cumulative_gas_used.to_string().as_str())
+            report.value("cumulativeGasUsed"),
+            Some(truth.cumulative_gas_used.to_string())
         );
-        assert_eq!(report.facts.get("logs[0].data").is_some(), !truth.logs.is_empty());
+        assert_eq!(report.value("logs[0].data").is_some(), !truth.logs.is_empty());
     }
 }

@@ -13,6 +13,5 @@ pub mod server;
 pub mod service;
 pub mod store;
 pub mod upstream;
-pub mod verify;
 
 pub use upstream::replay;

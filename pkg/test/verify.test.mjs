@@ -5,9 +5,12 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inPage } from './lib/in-page.mjs';
-import { scenario } from './lib/verify-scenario.mjs';
+import { scenario, tableScenario } from './lib/verify-scenario.mjs';
 
 const vectors = JSON.parse(readFileSync(new URL('../../tests/vectors/offline.json', import.meta.url), 'utf8'));
+const table = JSON.parse(readFileSync(new URL('../../tests/vectors/verify.json', import.meta.url), 'utf8'));
+/** Cases of the table that the package has checks for. */
+const CASES = table.cases.filter(({ subject }) => subject !== 'header').length;
 
 test('documents are checked in Node.js', async () => {
   assert.equal(await scenario(await import('../verify.js'), vectors), 8);
@@ -19,6 +22,18 @@ test('documents are checked in a page', async () => {
     return scenario(await import('/verify.js'), input);
   };
   assert.equal(await inPage((run) => run(work, vectors)), 8);
+});
+
+test('the package says of the table of documents what the command line says', async () => {
+  assert.equal(await tableScenario(await import('../verify.js'), table), CASES);
+});
+
+test('a page says it too', async () => {
+  const work = async (input) => {
+    const { tableScenario } = await import('/test/lib/verify-scenario.mjs');
+    return tableScenario(await import('/verify.js'), input);
+  };
+  assert.equal(await inPage((run) => run(work, table)), table.cases.length);
 });
 
 test('a program may ask for a hash and for nothing else', () => {

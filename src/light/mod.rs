@@ -14,7 +14,6 @@ mod header_window;
 mod header_window_test;
 mod lz4;
 mod meter;
-pub mod offline;
 mod outbox;
 mod pin;
 pub mod plan;

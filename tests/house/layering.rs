@@ -7,8 +7,20 @@ use std::path::{Path, PathBuf};
 use crate::modules::{rust_files, Module, Modules};
 
 /// Lowest first: a layer may import itself and those before it.
-const LAYERS: [&str; 11] =
-    ["types", "trie", "consensus", "state", "evm", "exec", "light", "local", "dev", "engine", "rpc"];
+const LAYERS: [&str; 12] = [
+    "types",
+    "trie",
+    "consensus",
+    "state",
+    "verify",
+    "evm",
+    "exec",
+    "light",
+    "local",
+    "dev",
+    "engine",
+    "rpc",
+];
 
 /// The longest a source file may be, in lines; test files are exempt.
 const MAX_LINES: usize = 600;

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use rootlight::light::{Unproven, MAX_AGE};
+use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
 use crate::server::{names, Origins, ServerConfig};
@@ -233,8 +235,8 @@ impl ServerArgs {
 #[command(after_help = VERIFY_HELP)]
 pub struct VerifyArgs {
     /// What the file holds
-    #[arg(value_enum)]
-    pub subject: crate::verify::Subject,
+    #[arg(value_parser = subject_parser())]
+    pub subject: Subject,
     /// File to check; - for standard input
     pub file: PathBuf,
     /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
@@ -243,6 +245,11 @@ pub struct VerifyArgs {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn subject_parser() -> impl TypedValueParser<Value = Subject> {
+    PossibleValuesParser::new(Subject::ALL.map(Subject::name))
+        .try_map(|name| Subject::by_name(&name).ok_or("not a subject"))
 }
 
 const VERIFY_HELP: &str = "\

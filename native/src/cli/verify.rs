@@ -5,13 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use rootlight::consensus::Network;
+use rootlight::verify::{verify, MAX_INPUT_BYTES};
 
 use super::args::VerifyArgs;
 use super::CommandError;
-use crate::verify;
-
-/// Longest input, bytes: a block of thousands of transactions with all receipts is below 20 MiB.
-const INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Longest network file, bytes.
 const NETWORK_BYTES: u64 = 1024 * 1024;
@@ -19,13 +16,13 @@ const NETWORK_BYTES: u64 = 1024 * 1024;
 /// Checks and prints; fails with [`CommandError::Refused`] where something does not hold.
 pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     let network = network(&args.network)?;
-    let report = verify::verify(args.subject, &read(&args.file)?, &network);
+    let report = verify(args.subject, &read(&args.file)?, &network);
     if args.json {
         println!("{}", serde_json::to_string_pretty(&report).map_err(CommandError::failed)?);
     } else {
         print!("{report}");
     }
-    if report.verified {
+    if report.verified() {
         Ok(())
     } else {
         Err(CommandError::Refused)
@@ -54,9 +51,10 @@ pub(super) fn network_text(name: &str) -> Result<String, CommandError> {
 
 fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
     if path.as_os_str() == "-" {
-        return limited(std::io::stdin().lock(), INPUT_BYTES).map_err(CommandError::failed);
+        return limited(std::io::stdin().lock(), MAX_INPUT_BYTES as u64).map_err(CommandError::failed);
     }
-    read_file(path, INPUT_BYTES).map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
+    read_file(path, MAX_INPUT_BYTES as u64)
+        .map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
 }
 
 pub(super) fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {

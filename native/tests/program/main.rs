@@ -7,3 +7,4 @@ mod cli;
 mod dev;
 mod light;
 mod verify;
+mod verify_table;

@@ -9,13 +9,13 @@ fn vector(name: &str) -> Value {
     all[name].clone()
 }
 
-fn outcome(text: &str) -> Value {
-    serde_json::from_str(text).expect("an outcome is JSON")
+fn report(text: &str) -> Value {
+    serde_json::from_str(text).expect("a report is JSON")
 }
 
 pub fn a_receipt_is_proven() {
-    let shown = outcome(&verify_receipt(&vector("receipt").to_string()));
-    assert_eq!(shown["report"]["facts"]["gasUsed"], json!("496108"));
+    let shown = report(&verify_receipt(&vector("receipt").to_string()));
+    assert_eq!(shown["facts"]["gasUsed"], json!("496108"));
 }
 
 pub fn every_changed_digit_of_a_receipt_is_refused() {
@@ -27,22 +27,22 @@ pub fn every_changed_digit_of_a_receipt_is_refused() {
         changed.replace_range(at..=at, digit);
         let mut copy = document.clone();
         copy["receipt"] = json!(changed);
-        assert!(outcome(&verify_receipt(&copy.to_string()))["failure"].is_object(), "digit {at}");
+        assert!(report(&verify_receipt(&copy.to_string()))["failed"].is_object(), "digit {at}");
     }
 }
 
 pub fn an_account_is_proven() {
-    let shown = outcome(&verify_account(&vector("account").to_string()));
-    assert_eq!(shown["report"]["facts"]["storage[0x2]"], json!("0xd3c21bcecceda1000000"));
-    let absent = outcome(&verify_account(&vector("absentAccount").to_string()));
-    assert_eq!(absent["report"]["facts"]["exists"], json!("false"));
+    let shown = report(&verify_account(&vector("account").to_string()));
+    assert_eq!(shown["facts"]["storage[0x2]"], json!("0xd3c21bcecceda1000000"));
+    let absent = report(&verify_account(&vector("absentAccount").to_string()));
+    assert_eq!(absent["facts"]["exists"], json!("false"));
 }
 
 pub fn a_false_claim_is_refused() {
     let mut document = vector("account");
     document["proof"]["balance"] = json!("0x1");
-    let refused = outcome(&verify_account(&document.to_string()));
-    assert_eq!(refused["failure"]["rule"], json!("stateValues"));
+    let refused = report(&verify_account(&document.to_string()));
+    assert_eq!(refused["failed"]["rule"], json!("stateValues"));
 }
 
 pub fn keccak_is_keccak() {

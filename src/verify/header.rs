@@ -1,0 +1,106 @@
+//! Headers: hash, proof of work, and the rules that need no other block.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use super::header_fact::HeaderFact;
+use super::input::{list, Input};
+use super::input_error::InputError;
+use super::report::{Failure, NotProven, Report, Rule};
+use crate::consensus::{
+    verify_child, verify_standalone, Candidate, Network, Origin, PowError, RuleError, VerifiedHeader,
+};
+use crate::types::SealedHeader;
+
+/// Most headers of one document: a week of blocks.
+const MAX_HEADERS: usize = 20_160;
+
+/// Checks a header, or an array of consecutive headers.
+pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -> Result<(), Failure> {
+    match input {
+        Input::Json(text) if text.starts_with('[') => check_run(text, network, report),
+        single => {
+            prove(single.header(network)?, network, report)?;
+            report.not_proven.push(NotProven::HeaderChain);
+            Ok(())
+        }
+    }
+}
+
+/// Proves one header. Returns `None` for the genesis header, which has no proof of work.
+pub(super) fn prove(
+    candidate: Candidate,
+    network: &Network,
+    report: &mut Report,
+) -> Result<Option<VerifiedHeader>, Failure> {
+    let header = candidate.header();
+    let (hash, number) = (header.hash(), header.number);
+    report.passed(Rule::HeaderHash, format_args!("block {number} has the hash {hash}"));
+    report.facts.push(HeaderFact::Header(Box::new(header.clone())).into());
+    if hash == network.genesis_hash {
+        report.facts.push(HeaderFact::Genesis(network.name.clone()).into());
+        return Ok(None);
+    }
+    known_rules(header, network)?;
+    let difficulty = header.difficulty.value();
+    let verified = VerifiedHeader::alone(candidate, network).map_err(refusal)?;
+    report.passed(Rule::HeaderRules, format_args!("proof of work of block {number}"));
+    if let Origin::Alone(seal) = verified.evidence().origin {
+        report.facts.push(HeaderFact::Sealed(seal, difficulty).into());
+    }
+    Ok(Some(verified))
+}
+
+/// Nodes' raw headers, which cannot prove their work, are the most frequent mistake and get a hint.
+fn refusal(error: RuleError) -> Failure {
+    match error {
+        RuleError::Work(PowError::NoCoinbase) => {
+            let hint = "no coinbase: the raw headers that nodes give out lack Merkle proof and coinbase; use the block's JSON";
+            Failure::new(Rule::HeaderRules, "merged mining", hint)
+        }
+        other => Failure::new(Rule::HeaderRules, "header rules", other),
+    }
+}
+
+/// Blocks from the next network upgrade on follow rules that this version does not know.
+fn known_rules(header: &SealedHeader, network: &Network) -> Result<(), Failure> {
+    if network.needs_update_for(header.number) {
+        let reason = format!("block {} is beyond the rules this version knows: update needed", header.number);
+        return Err(Failure::new(Rule::HeaderRules, "header rules", reason));
+    }
+    Ok(())
+}
+
+/// Consecutive headers: each by itself, and each as the child of the one before.
+fn check_run(text: &str, network: &Network, report: &mut Report) -> Result<(), Failure> {
+    let members = list(text, "array of headers")?;
+    let count = members.len();
+    if members.is_empty() || count > MAX_HEADERS {
+        return Err(InputError::Shape(format!("array of 1 to {MAX_HEADERS} headers, not {count}")).into());
+    }
+    let (mut first, mut last): (u64, Option<SealedHeader>) = (0, None);
+    for member in members {
+        let candidate = Input::of(member.get())?.header(network)?;
+        let number = candidate.header().number;
+        let broken = |error: RuleError| {
+            Failure::new(Rule::HeaderLinks, "header rules", format!("block {number}: {error}"))
+        };
+        known_rules(candidate.header(), network)?;
+        match &last {
+            None => {
+                verify_standalone(&candidate, network, None).map_err(broken)?;
+                first = number;
+            }
+            Some(parent) => {
+                verify_child(&candidate, parent, network, None).map_err(broken)?;
+            }
+        }
+        last = Some(candidate.into_header());
+    }
+    if let Some(last) = last {
+        report.passed(Rule::HeaderLinks, format_args!("{count} headers, blocks {first} to {}", last.number));
+        report.facts.push(HeaderFact::Headers { count, first, last: Box::new(last) }.into());
+    }
+    report.not_proven.push(NotProven::HeaderRunChain);
+    Ok(())
+}

@@ -1,0 +1,243 @@
+//! The forms a document may have: hex, JSON, or a whole JSON-RPC response.
+
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use alloy_primitives::hex;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::input_error::{InputError, MAX_INPUT_BYTES};
+#[cfg(feature = "verify-headers")]
+use super::report::{Failure, Rule};
+#[cfg(feature = "verify-headers")]
+use crate::consensus::{Candidate, Network};
+use crate::types::json::for_each_member;
+#[cfg(feature = "verify-headers")]
+use crate::types::json::header_from_json;
+use crate::types::{Bytes, B256, U256};
+
+/// Wrappings that are removed around a value: a line of a recording holds a JSON-RPC response, which holds the result.
+const MAX_WRAPPINGS: usize = 2;
+
+/// Longest quotation of a JSON-RPC error, in characters.
+const MAX_QUOTED: usize = 300;
+
+/// Most trie nodes of one list, and most storage slots of one account. Longer lists are refused while they are read.
+const MAX_LIST: usize = crate::trie::limits::MAX_MULTIPROOF_NODES;
+
+/// The members of all documents as raw text. One type for all, because each costs code in the browser's module.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Members<'a> {
+    // JSON-RPC responses and lines of recordings.
+    #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) header: Option<&'a RawValue>,
+    // Receipts.
+    #[serde(borrow)]
+    pub(super) receipt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) raw_receipt: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) nodes: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) receipts_root: Option<&'a RawValue>,
+    #[serde(borrow, alias = "index")]
+    pub(super) transaction_index: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) block_hash: Option<&'a RawValue>,
+    // Accounts and their slots.
+    #[serde(borrow)]
+    pub(super) state_root: Option<&'a RawValue>,
+    // rskj's first draft of eth_getProof used the plural in slots.
+    #[serde(borrow, alias = "proofs")]
+    pub(super) proof: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) address: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) account_proof: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) balance: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) nonce: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) code_hash: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) storage_hash: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) storage_proof: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) key: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) value: Option<&'a RawValue>,
+    // Blocks.
+    #[cfg(feature = "verify-headers")]
+    #[serde(borrow)]
+    pub(super) block: Option<&'a RawValue>,
+    #[cfg(feature = "verify-headers")]
+    #[serde(borrow)]
+    pub(super) uncles: Option<&'a RawValue>,
+    #[cfg(feature = "verify-headers")]
+    #[serde(borrow)]
+    pub(super) receipts: Option<&'a RawValue>,
+}
+
+impl<'a> Members<'a> {
+    /// Reads an object; `wanted` names it in errors.
+    pub(super) fn read(text: &'a str, wanted: &str) -> Result<Self, InputError> {
+        // serde would read an array as the fields in order.
+        if !text.starts_with('{') {
+            return Err(InputError::Shape(format!("{wanted} must be a JSON object")));
+        }
+        serde_json::from_str(text).map_err(|error| InputError::Shape(format!("{wanted}: {error}")))
+    }
+
+    /// The value inside a JSON-RPC response or a line of a recording; `None` if this is neither.
+    fn wrapped(&self) -> Result<Option<&'a str>, InputError> {
+        if let (Some(_), Some(response)) = (self.request, self.response) {
+            return Ok(Some(response.get()));
+        }
+        match (self.error, self.result) {
+            (Some(error), _) => Err(InputError::RpcError(error.get().chars().take(MAX_QUOTED).collect())),
+            (None, Some(result)) => Ok(Some(result.get())),
+            (None, None) if self.jsonrpc.is_some() => Err(InputError::NoResult),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// A document, or a member of one, without its wrapping.
+#[derive(Debug)]
+pub(super) enum Input<'a> {
+    /// Bytes that were given as hex.
+    Raw(Vec<u8>),
+    /// A JSON object or array, as text.
+    Json(&'a str),
+}
+
+impl<'a> Input<'a> {
+    /// Reads a document: hex with or without `0x` and quotes, or JSON.
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, InputError> {
+        if bytes.len() > MAX_INPUT_BYTES {
+            return Err(InputError::TooLong(bytes.len()));
+        }
+        let text = core::str::from_utf8(bytes).map_err(|_| InputError::Form("not text".into()))?.trim();
+        if !text.starts_with(['{', '[', '"']) {
+            return hex::decode(text).map(Self::Raw).map_err(|error| InputError::Form(error.to_string()));
+        }
+        let raw: &RawValue =
+            serde_json::from_str(text).map_err(|error| InputError::Form(error.to_string()))?;
+        Self::of(raw.get())
+    }
+
+    /// Takes a JSON value: a string is hex, a JSON-RPC response is its result.
+    pub(super) fn of(mut text: &'a str) -> Result<Self, InputError> {
+        for _ in 0..MAX_WRAPPINGS {
+            // An object that cannot be read is refused by whoever needs its members.
+            let Ok(members) = Members::read(text, "") else { break };
+            let Some(inner) = members.wrapped()? else { break };
+            text = inner;
+        }
+        match text.as_bytes().first() {
+            Some(b'"') => hex::decode(unquoted(text))
+                .map(Self::Raw)
+                .map_err(|error| InputError::Form(error.to_string())),
+            Some(b'{' | b'[') => Ok(Self::Json(text)),
+            _ => Err(InputError::Shape("neither an object, an array nor a hex string".to_owned())),
+        }
+    }
+
+    /// The members of a JSON object; `wanted` names it in errors.
+    pub(super) fn members(&self, wanted: &str) -> Result<Members<'a>, InputError> {
+        match self {
+            Self::Json(text) => Members::read(text, wanted),
+            Self::Raw(_) => Err(InputError::Shape(format!("{wanted} must be a JSON object"))),
+        }
+    }
+
+    /// A header: its RLP, or a node's JSON of a block or uncle.
+    #[cfg(feature = "verify-headers")]
+    pub(super) fn header(&self, network: &Network) -> Result<Candidate, Failure> {
+        let candidate = match self {
+            Self::Raw(bytes) => Candidate::decode(bytes, network).map_err(|error| error.to_string()),
+            Self::Json(text) => header_from_json(text, None, &|number| network.header_shape(number))
+                .map(Candidate::from)
+                .map_err(|error| error.to_string()),
+        };
+        candidate.map_err(|reason| Failure::new(Rule::HeaderHash, "header", reason))
+    }
+}
+
+/// The text between quotes; other JSON as it is. Hex and numbers need no escapes.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+}
+
+fn wrong(field: &str, wanted: &str) -> InputError {
+    InputError::Shape(format!("{field} is not {wanted}"))
+}
+
+/// Bytes from a JSON string of hex, with or without `0x`.
+pub(super) fn bytes(raw: &RawValue, field: &str) -> Result<Bytes, InputError> {
+    let digits = raw.get().starts_with('"').then(|| unquoted(raw.get()));
+    let decoded = digits.and_then(|digits| hex::decode(digits).ok());
+    decoded.map(Bytes::from).ok_or_else(|| wrong(field, "a string of hex digits"))
+}
+
+/// Exactly `N` bytes from a JSON string of hex.
+pub(super) fn fixed<const N: usize>(raw: &RawValue, field: &str) -> Result<[u8; N], InputError> {
+    <[u8; N]>::try_from(bytes(raw, field)?.as_ref()).map_err(|_| wrong(field, &format!("{N} bytes of hex")))
+}
+
+/// A 32-byte hash from a JSON string of hex.
+pub(super) fn hash(raw: &RawValue, field: &str) -> Result<B256, InputError> {
+    fixed(raw, field).map(B256::from)
+}
+
+/// A number of up to 32 bytes, bare or in quotes: hex with `0x`, else decimal. `0x` is zero.
+pub(super) fn number(raw: &RawValue, field: &str) -> Result<U256, InputError> {
+    let text = unquoted(raw.get());
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    // The parser of numbers takes underscores, and no digits for zero.
+    let valid = digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && !text.is_empty();
+    let number = valid.then(|| U256::from_str_radix(digits, radix).ok()).flatten();
+    number.ok_or_else(|| wrong(field, "a number of up to 32 bytes"))
+}
+
+/// The members of a JSON array, at most [`MAX_LIST`].
+pub(super) fn list<'a>(text: &'a str, field: &str) -> Result<Vec<&'a RawValue>, InputError> {
+    let mut members = Vec::new();
+    let mut fits = true;
+    for_each_member(text, &mut |member| {
+        fits = members.len() < MAX_LIST;
+        if fits {
+            members.push(member);
+        }
+        fits
+    })
+    .map_err(|error| InputError::Shape(format!("{field}: {error}")))?;
+    match fits {
+        true => Ok(members),
+        false => Err(InputError::Shape(format!("{field}: more than {MAX_LIST} members"))),
+    }
+}
+
+/// Trie nodes from a JSON array of hex strings.
+pub(super) fn nodes(text: &str, field: &str) -> Result<Vec<Bytes>, InputError> {
+    list(text, field)?.into_iter().map(|node| bytes(node, field)).collect()
+}

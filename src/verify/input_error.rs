@@ -1,0 +1,31 @@
+//! Why a document cannot be read.
+
+use alloc::string::String;
+
+/// Longest document, in bytes. A week of headers has 60 MiB, a block of thousands of transactions with all receipts less
+/// than 20 MiB.
+pub const MAX_INPUT_BYTES: usize = 64 * 1024 * 1024;
+
+/// Why a document cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InputError {
+    /// The document is too long.
+    #[error("{0} bytes, at most {MAX_INPUT_BYTES} are taken")]
+    TooLong(usize),
+    /// Neither hex nor JSON.
+    #[error("neither hex nor JSON: {0}")]
+    Form(String),
+    /// A JSON-RPC response with an error.
+    #[error("the JSON-RPC response is an error: {0}")]
+    RpcError(String),
+    /// A JSON-RPC response without a result, or with `null`.
+    #[error("the JSON-RPC response has no result")]
+    NoResult,
+    /// The document has a header, and no network was given or this build does not check headers.
+    #[error("headers are not checked here; state the root instead")]
+    HeaderNotChecked,
+    /// JSON of another kind than this check takes.
+    #[error("{0}")]
+    Shape(String),
+}

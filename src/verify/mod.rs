@@ -1,0 +1,125 @@
+//! Offline verification: what a document proves, without any upstream.
+//!
+//! A document is a header, a block, a receipt with its trie nodes, or an `eth_getProof` result. Nothing is trusted but
+//! the parameters of the network and the root that the document states, and a document may prove that root too by giving
+//! the header. docs/verify.md describes the formats. The command line and the package both call this module, so they
+//! accept and refuse the same documents.
+
+mod account;
+#[cfg(test)]
+mod account_test;
+#[cfg(feature = "verify-headers")]
+mod block;
+mod fact;
+mod finding;
+#[cfg(feature = "verify-headers")]
+mod header;
+#[cfg(feature = "verify-headers")]
+mod header_fact;
+mod input;
+mod input_error;
+mod receipt;
+mod render;
+mod report;
+mod root;
+mod root_kind;
+
+use crate::consensus::Network;
+
+pub use account::{AccountProof, SlotProof};
+pub use fact::{Fact, SlotContent};
+pub use finding::Finding;
+#[cfg(feature = "verify-headers")]
+pub use header_fact::HeaderFact;
+pub use input_error::{InputError, MAX_INPUT_BYTES};
+pub use receipt::ReceiptProof;
+pub use report::{Check, Failure, NotProven, Report, Rule};
+pub use root::Root;
+pub use root_kind::RootKind;
+
+use input::Input;
+
+/// What a document is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A header, or consecutive headers.
+    Header,
+    /// A block with its transactions.
+    Block,
+    /// A receipt with its trie nodes.
+    Receipt,
+    /// An `eth_getProof` result.
+    Account,
+}
+
+impl Subject {
+    /// Every subject.
+    pub const ALL: [Self; 4] = [Self::Header, Self::Block, Self::Receipt, Self::Account];
+
+    /// The name in reports and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Header => "header",
+            Self::Block => "block",
+            Self::Receipt => "receipt",
+            Self::Account => "account",
+        }
+    }
+
+    /// The subject with this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|subject| subject.name() == name)
+    }
+}
+
+/// Verifies a document. The report states what is proven, and which check failed if one did.
+#[cfg(feature = "verify-headers")]
+#[must_use]
+pub fn verify(subject: Subject, document: &[u8], network: &Network) -> Report {
+    match subject {
+        Subject::Header => verify_header(document, network),
+        Subject::Block => verify_block(document, network),
+        Subject::Receipt => verify_receipt(document, Some(network)),
+        Subject::Account => verify_account(document, Some(network)),
+    }
+}
+
+/// Verifies a header, or an array of consecutive headers, oldest first.
+#[cfg(feature = "verify-headers")]
+#[must_use]
+pub fn verify_header(document: &[u8], network: &Network) -> Report {
+    run(Subject::Header, document, Some(network), |input, report| header::check(input, network, report))
+}
+
+/// Verifies a block: header, transactions, and uncles and receipts as far as they are given.
+#[cfg(feature = "verify-headers")]
+#[must_use]
+pub fn verify_block(document: &[u8], network: &Network) -> Report {
+    run(Subject::Block, document, Some(network), |input, report| block::check(input, network, report))
+}
+
+/// Verifies one receipt under a receipts root. A header in the document needs a network.
+#[must_use]
+pub fn verify_receipt(document: &[u8], network: Option<&Network>) -> Report {
+    run(Subject::Receipt, document, network, |input, report| receipt::check(input, network, report))
+}
+
+/// Verifies an account and its storage slots under a state root. A header in the document needs a network.
+#[must_use]
+pub fn verify_account(document: &[u8], network: Option<&Network>) -> Report {
+    run(Subject::Account, document, network, |input, report| account::check(input, network, report))
+}
+
+fn run(
+    subject: Subject,
+    document: &[u8],
+    network: Option<&Network>,
+    check: impl FnOnce(&Input<'_>, &mut Report) -> Result<(), Failure>,
+) -> Report {
+    let mut report = Report::new(subject, network.map(|network| network.name.as_str()));
+    let outcome = Input::parse(document).map_err(Failure::from).and_then(|input| check(&input, &mut report));
+    report.failed = outcome.err();
+    report
+}

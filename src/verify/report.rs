@@ -1,0 +1,210 @@
+//! The result of one verification.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::Serialize;
+
+use super::fact::Fact;
+use super::finding::Finding;
+use super::input_error::InputError;
+use super::root_kind::RootKind;
+use super::Subject;
+
+/// The kinds of checks. [`Rule::name`] is their name in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// The document is complete and parses.
+    Document,
+    /// The header's fields hash to the block hash that is stated.
+    HeaderHash,
+    /// Proof of work, and the header rules that need no other block.
+    HeaderRules,
+    /// Each header is the child of the one before it.
+    HeaderLinks,
+    /// What is stated beside a header (a root, a block hash) is what the header has.
+    HeaderValues,
+    /// The transactions are those of the transactions root, in order.
+    Transactions,
+    /// The signature of each transaction gives a sender.
+    Senders,
+    /// The uncles are those of the uncles hash, each with its own proof of work.
+    #[cfg(feature = "verify-headers")]
+    Uncles,
+    /// The receipts are those of the receipts root, in order.
+    Receipts,
+    /// The receipt is the one that the receipts root commits to.
+    ReceiptInclusion,
+    /// The receipt's bloom is that of its logs. Consensus implies it, so this also checks the parser.
+    ReceiptBloom,
+    /// Trie nodes link the state root to the key, present or absent, and none is left over.
+    StateProof,
+    /// Balance, nonce, code hash, storage hash and storage values are those that the proven nodes hold.
+    StateValues,
+}
+
+impl Rule {
+    /// The name in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Document => "document",
+            Self::HeaderHash => "headerHash",
+            Self::HeaderRules => "headerRules",
+            Self::HeaderLinks => "headerLinks",
+            Self::HeaderValues => "headerValues",
+            Self::Transactions => "transactions",
+            Self::Senders => "senders",
+            #[cfg(feature = "verify-headers")]
+            Self::Uncles => "uncles",
+            Self::Receipts => "receipts",
+            Self::ReceiptInclusion => "receiptInclusion",
+            Self::ReceiptBloom => "receiptBloom",
+            Self::StateProof => "stateProof",
+            Self::StateValues => "stateValues",
+        }
+    }
+}
+
+/// One check that passed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// The kind of check.
+    pub rule: Rule,
+    /// What it showed, in words.
+    pub shown: String,
+}
+
+/// The check that failed. Nothing is proven beyond the checks before it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{what}: {reason}")]
+pub struct Failure {
+    /// The kind of check.
+    pub rule: Rule,
+    /// The part of the document that was checked, for instance `accountProof`; `input` if the document cannot be read.
+    pub what: &'static str,
+    /// What is wrong. It may quote the document.
+    pub reason: String,
+}
+
+impl Failure {
+    pub(super) fn new(rule: Rule, what: &'static str, reason: impl ToString) -> Self {
+        Self { rule, what, reason: reason.to_string() }
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Self::new(Rule::Document, "input", error)
+    }
+}
+
+/// Something that the document states or relies on and that was not checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotProven {
+    /// A root was stated without a header.
+    Root(RootKind),
+    /// The place of a single header in the chain.
+    #[cfg(feature = "verify-headers")]
+    HeaderChain,
+    /// The place of consecutive headers in the chain.
+    #[cfg(feature = "verify-headers")]
+    HeaderRunChain,
+    /// The place of a block in the chain, and the execution of the block.
+    #[cfg(feature = "verify-headers")]
+    BlockChain,
+    /// Uncles of which the document has only the hashes: how many.
+    #[cfg(feature = "verify-headers")]
+    Uncles(usize),
+    /// What a receipt's inclusion does not show.
+    ReceiptContext,
+    /// The stated storage hash, which the nodes do not show.
+    StorageHash,
+}
+
+impl fmt::Display for NotProven {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root(kind) => write!(f, "the {} itself; give \"header\" to prove it", kind.words()),
+            #[cfg(feature = "verify-headers")]
+            Self::HeaderChain => f.write_str(
+                "that the header is on the heaviest chain, and that its difficulty follows from its parent",
+            ),
+            #[cfg(feature = "verify-headers")]
+            Self::HeaderRunChain => f.write_str(
+                "that the first header is on the chain you mean, and that this is the heaviest one",
+            ),
+            #[cfg(feature = "verify-headers")]
+            Self::BlockChain => f.write_str(
+                "that the block is on the heaviest chain, and that its state root follows from executing it",
+            ),
+            #[cfg(feature = "verify-headers")]
+            Self::Uncles(count) => {
+                write!(f, "{count} uncle hashes: give their headers as \"uncles\" to prove them")
+            }
+            Self::ReceiptContext => f.write_str(
+                "transaction hash, sender, recipient, effective gas price and the logs' index in the block: they \
+                 follow from the body and the receipts before",
+            ),
+            Self::StorageHash => f.write_str("storageHash: the nodes given do not show it"),
+        }
+    }
+}
+
+/// The result of one verification. `Display` renders it as text, `Serialize` as JSON (docs/verify.md).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// What the document is about.
+    pub subject: Subject,
+    /// Name of the network whose rules apply to headers; `None` if the document may not have one.
+    pub network: Option<String>,
+    /// The checks that passed, in order.
+    pub checks: Vec<Check>,
+    /// What the checks prove, in order.
+    pub facts: Vec<Fact>,
+    /// What was not checked.
+    pub not_proven: Vec<NotProven>,
+    /// The check that failed, if one did.
+    pub failed: Option<Failure>,
+}
+
+impl Report {
+    pub(super) fn new(subject: Subject, network: Option<&str>) -> Self {
+        let (checks, facts, not_proven) = (Vec::new(), Vec::new(), Vec::new());
+        let network = network.map(Into::into);
+        Self { subject, network, checks, facts, not_proven, failed: None }
+    }
+
+    /// Whether every check passed.
+    #[must_use]
+    pub const fn verified(&self) -> bool {
+        self.failed.is_none()
+    }
+
+    /// The proven facts in words.
+    #[must_use]
+    pub fn proven(&self) -> Vec<Finding> {
+        self.facts.iter().flat_map(Fact::findings).collect()
+    }
+
+    /// The proven values by name, in order. Numbers are decimal, bytes and hashes are `0x` hexadecimal.
+    #[must_use]
+    pub fn values(&self) -> Vec<(String, String)> {
+        let mut values = Vec::new();
+        self.facts.iter().for_each(|fact| fact.put_values(&mut values));
+        values
+    }
+
+    /// The proven value with this name (see [`Self::values`]).
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<String> {
+        self.values().into_iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    pub(super) fn passed(&mut self, rule: Rule, shown: impl ToString) {
+        self.checks.push(Check { rule, shown: shown.to_string() });
+    }
+}

@@ -1,0 +1,96 @@
+//! The root that a proof starts at: stated by the caller, or proven by a header.
+
+use alloc::format;
+
+use super::input::Members;
+use super::input_error::InputError;
+use super::report::{Failure, NotProven, Report};
+use super::root_kind::RootKind;
+#[cfg(feature = "verify-headers")]
+use super::{header, header_fact::HeaderFact, input::Input, report::Rule};
+#[cfg(feature = "verify-headers")]
+use crate::consensus::Candidate;
+use crate::consensus::Network;
+use crate::types::B256;
+
+/// Where the root comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    /// The document states it.
+    Stated(B256),
+    /// A header of the document proves it; the document may state it too.
+    #[cfg(feature = "verify-headers")]
+    Header(Candidate, Option<B256>),
+}
+
+impl Root {
+    pub(super) fn read(
+        given: &Members<'_>,
+        kind: RootKind,
+        network: Option<&Network>,
+    ) -> Result<Self, Failure> {
+        let stated = match kind {
+            RootKind::State => given.state_root,
+            RootKind::Receipts => given.receipts_root,
+        };
+        let stated = stated.map(|raw| super::input::hash(raw, kind.field())).transpose()?;
+        match (given.header, stated) {
+            (None, Some(root)) => Ok(Self::Stated(root)),
+            (None, None) => Err(InputError::Shape(format!("{} or header is missing", kind.field())).into()),
+            (Some(raw), stated) => Self::header(raw.get(), stated, network),
+        }
+    }
+
+    #[cfg(feature = "verify-headers")]
+    fn header(text: &str, stated: Option<B256>, network: Option<&Network>) -> Result<Self, Failure> {
+        let network = network.ok_or(InputError::HeaderNotChecked)?;
+        Ok(Self::Header(Input::of(text)?.header(network)?, stated))
+    }
+
+    #[cfg(not(feature = "verify-headers"))]
+    fn header(_: &str, _: Option<B256>, _: Option<&Network>) -> Result<Self, Failure> {
+        Err(InputError::HeaderNotChecked.into())
+    }
+
+    /// Returns the root and, if a header proves it, the hash of the block.
+    #[cfg_attr(
+        not(feature = "verify-headers"),
+        expect(unused_variables, reason = "there is no header to check")
+    )]
+    pub(super) fn prove(
+        self,
+        kind: RootKind,
+        network: Option<&Network>,
+        report: &mut Report,
+    ) -> Result<(B256, Option<B256>), Failure> {
+        match self {
+            Self::Stated(root) => {
+                report.not_proven.push(NotProven::Root(kind));
+                Ok((root, None))
+            }
+            #[cfg(feature = "verify-headers")]
+            Self::Header(candidate, stated) => {
+                let network = network.ok_or(InputError::HeaderNotChecked)?;
+                prove_by_header(candidate, stated, kind, network, report)
+            }
+        }
+    }
+}
+
+#[cfg(feature = "verify-headers")]
+fn prove_by_header(
+    candidate: Candidate,
+    stated: Option<B256>,
+    kind: RootKind,
+    network: &Network,
+    report: &mut Report,
+) -> Result<(B256, Option<B256>), Failure> {
+    let (root, block) = (kind.of(candidate.header()), candidate.header().hash());
+    header::prove(candidate, network, report)?;
+    if let Some(stated) = stated.filter(|stated| *stated != root) {
+        let reason = format!("stated as {stated}, the header has {root}");
+        return Err(Failure::new(Rule::HeaderValues, kind.field(), reason));
+    }
+    report.facts.push(HeaderFact::Root(kind, root).into());
+    Ok((root, Some(block)))
+}

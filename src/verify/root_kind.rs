@@ -1,0 +1,38 @@
+//! Which root of a header a proof starts at.
+
+#[cfg(feature = "verify-headers")]
+use crate::types::{Header, B256};
+
+/// Which root of a header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootKind {
+    /// `stateRoot`.
+    State,
+    /// `receiptsRoot`.
+    Receipts,
+}
+
+impl RootKind {
+    /// The name of the field.
+    pub(super) const fn field(self) -> &'static str {
+        match self {
+            Self::State => "stateRoot",
+            Self::Receipts => "receiptsRoot",
+        }
+    }
+
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Self::State => "state root",
+            Self::Receipts => "receipts root",
+        }
+    }
+
+    #[cfg(feature = "verify-headers")]
+    pub(super) const fn of(self, header: &Header) -> B256 {
+        match self {
+            Self::State => header.state_root,
+            Self::Receipts => header.receipts_root,
+        }
+    }
+}
