@@ -75,6 +75,7 @@ pub(crate) fn run(name: &str) -> ExitCode {
         println!("prepared");
         told.next().expect("the word to go");
         let Words { good, text } = (attack.attack)(address).await;
+        upstream::end();
         println!("{good}\n{text}");
     });
     // Sockets that are still open end with the process.

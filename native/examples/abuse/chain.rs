@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::{json, Value};
 
@@ -13,7 +14,7 @@ pub(crate) const BLOCKS: u64 = 600;
 
 /// The server of the chain; ends when dropped.
 pub(crate) struct Chain {
-    child: Child,
+    child: Mutex<Child>,
     pub(crate) address: SocketAddr,
 }
 
@@ -33,7 +34,7 @@ impl Chain {
             let rest = line.strip_prefix("listening http://")?;
             rest.split(' ').next()?.parse().ok()
         });
-        let chain = Self { child, address: line.expect("its address") };
+        let chain = Self { child: Mutex::new(child), address: line.expect("its address") };
         chain.fill(log_bytes).await;
         chain
     }
@@ -59,11 +60,17 @@ impl Chain {
         let head = answer.find("\r\n\r\n").map_or(answer.len(), |end| end + 4);
         answer.split_off(head)
     }
+
+    /// Ends the server, also while questions to it are under way.
+    pub(crate) fn end(&self) {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
 }
 
 impl Drop for Chain {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.end();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
@@ -45,7 +45,14 @@ static PADDED: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// The honest chain, for as long as this process lives.
-static CHAIN: Mutex<Option<&Chain>> = Mutex::new(None);
+static CHAIN: Mutex<Option<Arc<Chain>>> = Mutex::new(None);
+
+/// Ends the chain's server.
+pub(crate) fn end() {
+    if let Some(chain) = CHAIN.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        chain.end();
+    }
+}
 
 macro_rules! attack {
     ($way:ident, $log_bytes:expr, $question:expr, $attack:expr) => {
@@ -75,7 +82,7 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
 async fn server(way: Way, log_bytes: usize) -> String {
     let of_chain = !matches!(way, Way::Blocks | Way::Members);
     if of_chain {
-        let chain: &Chain = Box::leak(Box::new(Chain::start(log_bytes).await));
+        let chain = Arc::new(Chain::start(log_bytes).await);
         *CHAIN.lock().unwrap_or_else(PoisonError::into_inner) = Some(chain);
     }
     let mut arguments = match (way, of_chain) {
@@ -187,7 +194,7 @@ async fn answer(question: &Value, way: Way) -> String {
                 .to_string()
         }
         _ => {
-            let chain = *CHAIN.lock().unwrap_or_else(PoisonError::into_inner);
+            let chain = CHAIN.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let answer = chain.expect("a chain").ask(question).await;
             if begun && way != Way::Honest {
                 padded(question, &serde_json::from_str(&answer).unwrap_or_default(), way)
