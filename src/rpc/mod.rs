@@ -32,6 +32,8 @@ mod method;
 #[cfg(test)]
 mod mined_chain;
 #[cfg(test)]
+mod mined_pair_test;
+#[cfg(test)]
 mod mined_scenarios_test;
 #[cfg(test)]
 mod mined_sync_test;

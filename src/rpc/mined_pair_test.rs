@@ -1,0 +1,157 @@
+//! How a client follows two upstreams that differ in what they have and when.
+
+use serde_json::value::RawValue;
+
+use super::{
+    mined_chain::{family, Mined, START},
+    Client,
+};
+use crate::{
+    consensus::{
+        difficulty,
+        testing::{child, mine},
+    },
+    light::{CallFailure, Now, SyncStep, UpstreamCall},
+};
+
+/// Another upstream that shows the blocks below a height.
+fn other(mined: &Mined, below: u64, bare: bool) -> Mined {
+    let blocks = mined.blocks.iter().filter(|(header, _)| header.number < below).cloned().collect();
+    Mined { blocks, bare, ..Mined::from(START, mined.network.clone()) }
+}
+
+/// Answers two upstreams in turn until nothing is asked any more.
+fn follow_both(client: &mut Client, upstreams: &mut [&mut Mined; 2], millis: u64) {
+    let now = Now { millis, ..upstreams.iter().map(|mined| mined.now()).max_by_key(|now| now.unix).unwrap() };
+    for _ in 0..100 {
+        let mut asked = false;
+        for (upstream, mined) in upstreams.iter_mut().enumerate() {
+            if let SyncStep::Fetch(calls) = client.sync_next(upstream, now) {
+                let answers = calls.iter().map(|call| mined.answer(call)).collect();
+                client.sync_feed(upstream, answers, now);
+                asked = true;
+            }
+        }
+        if !asked {
+            return;
+        }
+    }
+    panic!("synchronization does not end");
+}
+
+/// One upstream shows a block first and withholds its uncles. The other one is a block behind then, or on another branch,
+/// and gives them once it has the block: with the header, or by themselves.
+#[test]
+fn uncles_come_from_an_upstream_that_has_the_block_later() {
+    for (aside, alone) in [(false, true), (false, false), (true, true), (true, false)] {
+        let (mut mined, uncle) = family();
+        let fork = mined.next(|header| header.gas_used = 5);
+        let height = fork.number;
+        mined.adopt(1, uncle);
+        let head = mined.head().hash();
+        let mut first = other(&mined, height + 1, true);
+        let mut late = other(&mined, height, alone);
+        if aside {
+            late.blocks.push((fork, Vec::new()));
+        }
+        late.family = alone.then(|| (other(&mined, height, false).client(), false));
+        let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&head);
+        let mut client = mined.start_with(2);
+        follow_both(&mut client, &mut [&mut first, &mut late], 0);
+        assert!(client.sync().chain().unwrap().by_hash(&head).is_some() && total(&client).is_none());
+
+        mined.grow(1, 14);
+        let whole = mined.client();
+        late.blocks = mined.blocks.clone();
+        let expected = total(&whole);
+        late.family = alone.then_some((whole, false));
+        follow_both(&mut client, &mut [&mut first, &mut late], 60_000);
+        assert!(expected.is_some() && total(&client) == expected, "aside {aside}, alone {alone}");
+    }
+}
+
+/// An upstream goes over to a heavier branch of fewer blocks between two answers. It is asked for its height again before
+/// it is blamed for the block that it announced; one that announces it again, and gives none, rests.
+#[test]
+fn a_branch_of_fewer_blocks_is_no_fault() {
+    for honest in [true, false] {
+        let mut mined = Mined::new();
+        mined.grow(10, 14);
+        let client = mined.client();
+        mined.grow(1, 14);
+        mined.boast = 1;
+        let now = Now { millis: 1_000_000, ..mined.now() };
+        while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
+            let told = calls[0].method == "eth_blockNumber";
+            let answer = |call: &UpstreamCall| match call.method {
+                "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" => {
+                    Ok(RawValue::from_string("null".into()).unwrap())
+                }
+                _ => mined.answer(call),
+            };
+            let answers = calls.iter().map(answer).collect();
+            client.sync_feed(0, answers, now);
+            mined.boast = if told && honest { 0 } else { mined.boast };
+        }
+        assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
+        let state = client.sync().upstreams().remove(0);
+        assert_eq!((state.record.demerits, state.resting.is_none()), (u32::from(!honest), honest));
+    }
+}
+
+/// Behind one address there may be several nodes: one that has the header may show no uncles where another one has them.
+/// It is asked again when it shows more blocks on top, and not before.
+#[test]
+fn uncles_are_asked_for_again_as_the_chain_grows() {
+    let (mut mined, uncle) = family();
+    let behind = mined.client();
+    mined.adopt(1, uncle);
+    let (head, whole) = (mined.head().hash(), mined.client());
+    (mined.bare, mined.family) = (true, Some((behind, false)));
+    let mut client = mined.client();
+    let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&head);
+    let questions = |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
+    let (asked, mut again) = (questions(&mined), Vec::new());
+    for blocks in 1..9_u64 {
+        let before = questions(&mined);
+        mined.follow_at(&mut client, blocks * 100_000);
+        assert_eq!(questions(&mined), before, "nothing new");
+        mined.grow(1, 14);
+        mined.follow_at(&mut client, blocks * 100_000 + 50_000);
+        again.extend((questions(&mined) > before).then_some(blocks));
+        assert!(client.sync().is_settled());
+    }
+    assert!(asked > 0 && total(&client).is_none());
+    assert_eq!(again, [1, 2, 4, 8], "blocks on top with which it is asked again");
+    mined.family = Some((whole, false));
+    mined.grow(8, 14);
+    mined.follow_at(&mut client, 1_000_000);
+    assert!(total(&client).is_some());
+}
+
+/// A list with an uncle ahead of this clock counts once the clock is there, and so does a later list that rests on it.
+#[test]
+fn uncles_ahead_of_the_clock_count_later() {
+    let (mut mined, uncle) = family();
+    let early = {
+        let parent = mined.blocks[9].0.clone();
+        let mut early = child(&mined.network, &parent);
+        early.timestamp += 3_000;
+        early.difficulty = difficulty::expected(&early, &parent, &mined.network).into();
+        mine(early)
+    };
+    mined.adopt(1, early);
+    mined.adopt(1, uncle);
+    let (client, now) = (mined.client(), mined.now());
+    let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&mined.head().hash());
+    let record = client.sync().upstreams().remove(0).record;
+    assert!(total(&client).is_none() && record.demerits == 0, "{record:?}");
+    for (seconds, counts) in [(1_000, false), (3_000, true)] {
+        client.sync_poll();
+        let now = Now { unix: now.unix + seconds, millis: seconds * 1_000 };
+        let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("due") };
+        let answers = calls.iter().map(|_| Err(CallFailure::Transport("gone".into()))).collect();
+        client.sync_feed(0, answers, now);
+        assert_eq!(total(&client).is_some(), counts, "{seconds}");
+    }
+}
