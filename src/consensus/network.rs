@@ -173,6 +173,18 @@ impl Network {
         }
     }
 
+    /// The same network without some hard forks: the rules that these activate are never active. The genesis hash stays.
+    #[must_use]
+    pub fn without(mut self, forks: &[Fork]) -> Self {
+        for (rule, height) in Rule::ALL.iter().zip(&mut self.activations) {
+            if rule.fork().is_some_and(|fork| forks.contains(&fork)) {
+                *height = NEVER;
+            }
+        }
+        self.eras = eras(&self.activations);
+        self
+    }
+
     /// The height from which a rule is active; `None` if it is never active.
     #[must_use]
     pub fn activation(&self, rule: Rule) -> Option<u64> {

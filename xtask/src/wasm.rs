@@ -27,11 +27,15 @@ const PROFILE: &str = "wasm";
 pub(crate) const ARTEFACTS: [Artefact; 3] = [
     Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: 100_000 },
     Artefact { name: "rootlight", features: "light", settings: &[], gate: 350_000 },
-    // The development chain runs in tests and on pages that show something: its interpreter is built for size.
+    // The development chain runs in tests and on pages that show something: its interpreter and its SHA-2 are built for
+    // size.
     Artefact {
         name: "rootlight_dev",
         features: "dev",
-        settings: &["profile.wasm.package.revm-interpreter.opt-level=\"s\""],
+        settings: &[
+            "profile.wasm.package.revm-interpreter.opt-level=\"s\"",
+            "profile.wasm.package.sha2.opt-level=\"s\"",
+        ],
         gate: 500_000,
     },
 ];
