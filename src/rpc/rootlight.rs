@@ -28,8 +28,9 @@ pub(super) const METHODS: &[Method] = &[
         doc: told(
             "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; `headersPerSecond`, \
              `secondsLeft`; `stale`: seconds since the head, where they are too many; `lowWork`: block, seconds and percent \
-             of a stretch below the floor; `unclesComplete`; `headersToProve`: headers kept by an earlier run whose work is \
-             still to be proven; `fault`.",
+             of a stretch below the floor; `unclesComplete`; `start`: `checkpoint`, or `work` where no block is trusted, and \
+             then `attackCost`: the work that it takes at least to make up this chain; `headersToProve`: headers kept by an \
+             earlier run whose work is still to be proven; `fault`.",
         ),
         handler: Handler::Read(sync_status),
     },
@@ -65,7 +66,12 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 5,
         pages: Pages::Any,
-        doc: told("What an answer about a block rests on: level, depth, work on top."),
+        doc: told(
+            "What an answer about a block rests on: `level`, `origin` (why its header is believed), `canonical`, `depth`, \
+             `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or `work` where no block is trusted, and then \
+             `attackCost`: the work that it takes at least to make up this block and those above it; \
+             `forkDetectionComplete`, `unclesProven`; `blockNumber`, `blockHash`.",
+        ),
         handler: Handler::Read(verification),
     },
 ];

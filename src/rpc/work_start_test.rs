@@ -172,6 +172,20 @@ fn a_chain_of_enough_work_starts_and_says_so() {
     assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
 }
 
+/// The method table's row of each method names every member of its answer.
+#[test]
+fn the_method_table_names_what_is_said_of_the_start() {
+    let mut mined = honest();
+    let mut client = start_with(&mut mined);
+    for name in ["rootlight_syncStatus", "rootlight_verification"] {
+        let answer = ask(&mut client, name, json!([]))["result"].clone();
+        let row = crate::rpc::methods().find(|method| method.name == name).unwrap();
+        for member in answer.as_object().unwrap().keys() {
+            assert!(row.doc.contains(&format!("`{member}`")), "{name}: {member}");
+        }
+    }
+}
+
 #[test]
 fn a_start_from_a_checkpoint_says_that() {
     let mut mined = Mined::new();
@@ -188,14 +202,22 @@ fn nothing_is_answered_before_the_headers_are_there() {
     let mut mined = honest();
     let mut client = client(1);
     let now = mined.now();
-    for _ in 0..6 {
+    let head = mined.head().number;
+    let mut shown = Vec::new();
+    while !client.sync().is_synced() {
+        let words = ask(&mut client, "eth_blockNumber", json!([]))["error"]["message"].to_string();
+        assert!(words.contains("still synchronizing"), "{words}");
+        let progress = client.sync().progress();
+        shown.push((progress.start, progress.head, progress.target));
         let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("nothing is asked") };
         let answers = calls.iter().map(|call| mined.answer(call)).collect();
         client.sync_feed(0, answers, now);
-        assert!(!client.sync().is_synced());
-        let words = ask(&mut client, "eth_blockNumber", json!([]))["error"]["message"].to_string();
-        assert!(words.contains("still synchronizing"), "{words}");
     }
+    // Progress is that of the headers above the proposed block.
+    let half_way = |&(from, at, to): &(u64, u64, u64)| {
+        from == head - HEADERS as u64 && to == head && from + 100 < at && at < to
+    };
+    assert!(shown.iter().any(half_way), "{shown:?}");
 }
 
 /// The first block's own statement counts for nothing.

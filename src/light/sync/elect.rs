@@ -26,6 +26,7 @@ use crate::{
         fault::{SyncCause, SyncFault},
         floor::Floor,
         header_window::{HeaderWindow, WindowError},
+        meter::Progress,
         prove,
         upstream::{Answer, UpstreamCall},
     },
@@ -78,6 +79,16 @@ impl Sync {
     pub(super) fn proposes(&self, upstream: usize) -> bool {
         let apart = || self.peers.get(upstream).is_some_and(|peer| peer.apart);
         self.is_by_work() && (self.chain.is_none() || apart())
+    }
+
+    /// How far the upstream is that has shown the most headers of its candidate; `None` without candidates.
+    pub(super) fn progress_of_candidates(&self) -> Option<Progress> {
+        self.rule().filter(|_| self.chain.is_none())?;
+        let shown = self.peers.iter().filter_map(|peer| match &peer.candidate {
+            Candidate::Headers(sync) | Candidate::Judged(sync) => Some(sync.progress()),
+            Candidate::Height | Candidate::Block(_) => None,
+        });
+        shown.max_by_key(|progress| progress.head.saturating_sub(progress.start))
     }
 
     pub(super) fn next_of_candidate(&mut self, upstream: usize) -> SyncStep {

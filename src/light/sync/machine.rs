@@ -69,6 +69,9 @@ impl Sync {
 
     /// How far synchronization is.
     pub fn progress(&self) -> Progress {
+        if let Some(progress) = self.progress_of_candidates() {
+            return progress;
+        }
         self.meter.progress(self.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
     }
 
