@@ -64,14 +64,17 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
   let client;
   const ask = (call, quiet) => life.run(async () => answered(await client.request(message(call))), quiet);
   const events = withEvents(ask, LOOK_AGAIN, () => client?.takeChanged());
-  const pages = pagesIn(store, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
+  // A start by work neither reads nor writes headers: whoever writes to the store would choose the start.
+  const kept = config.checkpoint === 'work' ? null : store;
+  const pages = pagesIn(kept, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
   life.onEnd((reason) => {
     client?.close();
     client = undefined;
     pages?.close();
     events.close(reason);
   });
-  // The module hands out verified headers as they come, which is when there is something to tell.
+  // The module hands out verified headers as they come, which is when there is something to tell. A start by work has
+  // none to keep and hands out empty lists.
   const keep = (first, list) => {
     pages?.save(first, list);
     void events.changed();

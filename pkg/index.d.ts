@@ -15,11 +15,14 @@ export interface ProviderRpcError extends Error {
 
 /**
  * A result, and its level where it is less than proven: `unproven-absence` rests on "there is none" of all upstreams, of
- * which no proof can exist, `unproven` on what the option `unproven` allows.
+ * which no proof can exist, `unproven` on what the option `unproven` allows. `start` is there where no block is trusted
+ * (`checkpoint: 'work'`) and the result rests on the chain; `rootlight_verification` and `rootlight_syncStatus` say in
+ * `attackCost` what it takes to make that chain up.
  */
 export interface Answer {
   readonly result: unknown;
   readonly level?: 'unproven-absence' | 'unproven';
+  readonly start?: 'work';
 }
 
 /** What a subscription has found (EIP-1193, EIP-758). */
@@ -111,8 +114,14 @@ export interface ConnectOptions {
    * each other.
    */
   readonly upstream: string | URL | Transport | readonly (string | URL | Transport)[];
-  /** Where trust starts. The newest built-in one by default, or genesis. */
-  readonly checkpoint?: Checkpoint;
+  /**
+   * Where trust starts: a block, or the newest built-in one by default (genesis on networks without any), which is
+   * refused once it is more than a year old. `'work'` trusts no block: it starts from the heaviest chain of recent
+   * headers that upstreams prove, says so with every answer (`start`), and keeps no headers. It is refused on networks
+   * where work is nearly free, which are all but `mainnet`, and by `connect` of `rootlight/dev.js`, whose module has no
+   * room for it.
+   */
+  readonly checkpoint?: Checkpoint | 'work';
   /** Seconds between two looks for new blocks; 10 by default, 0.1 at least. */
   readonly pollSeconds?: number;
   /** Questions in one batch; 50 by default. */
@@ -123,7 +132,7 @@ export interface ConnectOptions {
   readonly maxAge?: number;
   /**
    * Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the chain must show; 50
-   * by default, 0 asks for none.
+   * by default, 0 asks for none and is refused with `checkpoint: 'work'`.
    */
   readonly minWork?: number;
   /**
@@ -135,7 +144,7 @@ export interface ConnectOptions {
   readonly onProgress?: (progress: SyncProgress) => void;
   /**
    * Where verified headers are kept between two runs: IndexedDB by default where there is one, `null` for nowhere, or
-   * your own. Nothing that comes back is believed: headers up to the first damaged or foreign page are used, the others
+   * your own; nowhere with `checkpoint: 'work'`. Nothing that comes back is believed: headers up to the first damaged or foreign page are used, the others
    * are replaced. Of several pages of a site one writes; another one takes over when that one is closed.
    */
   readonly store?: HeaderStore | null;

@@ -22,11 +22,14 @@ export function message(call) {
   }
 }
 
-/** The result in a JSON-RPC response, with its level if it is less than proven. Throws the response's error. */
+/**
+ * The result in a JSON-RPC response, with its level if it is less than proven, and with what it starts from if no block
+ * is trusted. Throws the response's error.
+ */
 export function answered(answer) {
   if (answer === undefined) throw failure(INTERNAL, 'no answer');
-  const { result, level, error } = JSON.parse(answer);
-  if (error === undefined) return level === undefined ? { result } : { result, level };
+  const { result, level, start, error } = JSON.parse(answer);
+  if (error === undefined) return { result, ...(level && { level }), ...(start && { start }) };
   const code = error.code === REVERTED_ON_SERVER ? REVERTED : error.code;
   throw Object.assign(failure(code, error.message), 'data' in error && { data: error.data });
 }

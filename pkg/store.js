@@ -23,8 +23,9 @@ const MOST_WAITING = 16 * 2 ** 20;
 /** Longest wait for a store that takes nothing, in milliseconds; it is given up then, and the client goes on without. */
 const PATIENCE = 30_000;
 
-/** One name for each chain that a client may follow. */
-const nameOf = ({ network, checkpoint }) => `rootlight-v${VERSION}-${network}-${checkpoint?.hash ?? 'newest'}`;
+/** One name for each chain that a client may follow. Modules for tests take a network as an object too, with its own name. */
+const nameOf = ({ network, checkpoint }) =>
+  `rootlight-v${VERSION}-${network?.name ?? network}-${checkpoint?.hash ?? 'newest'}`;
 
 /**
  * @typedef {object} Pages

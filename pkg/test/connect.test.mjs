@@ -51,7 +51,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
       const { method } = JSON.parse(text);
       seen.asked.push(method);
       const result = { eth_subscribe: '0x1', eth_blockNumber: '0x5' }[method] ?? seen.news ?? [];
-      return JSON.stringify({ result, level: seen.level });
+      return JSON.stringify({ result, level: seen.level, start: seen.start });
     }
     hint(index) {
       seen.hints.push(index);
@@ -150,6 +150,33 @@ test('what the module hands out is kept, and told of; what could not be told is 
   t.mock.timers.tick(1);
   assert.equal(looks(), 2);
   provider.close();
+});
+
+test('a start by work leaves a store alone; events are told, and carry the start', async () => {
+  const touched = [];
+  const store = { get: (key) => void touched.push(key), put: (key) => void touched.push(key) };
+  const { seen, provider } = await start({ store, checkpoint: 'work' });
+  assert.equal(seen.settings.checkpoint, 'work');
+  const told = [];
+  provider.on('message', ({ data }) => told.push(data));
+  const subscription = await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
+  Object.assign(seen, { news: ['0x7'], start: 'work' });
+  seen.keep(0, []);
+  await settled();
+  assert.deepEqual(told, [{ subscription, result: '0x7', start: 'work' }]);
+  assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5', start: 'work' });
+  assert.deepEqual(touched, []);
+  provider.close();
+});
+
+test('headers of a network that is an object are kept under its name', async () => {
+  const keys = new Set();
+  const store = { get: (key) => void keys.add(key), put: (key) => void keys.add(key) };
+  const network = { name: 'mine', base: 'regtest' };
+  const { seen, provider } = await start({ store, network, checkpoint: { number: 1, hash: '0x1' } });
+  assert.deepEqual(seen.settings.network, network);
+  provider.close();
+  assert.deepEqual([...keys], ['rootlight-v1-mine-0x1/0']);
 });
 
 test('without a store nothing is kept, events are told nevertheless', async () => {

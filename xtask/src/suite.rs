@@ -44,10 +44,11 @@ const HOST: [Part; 8] = [
 ];
 
 /// Checks of the browser package, after [`PACKAGES`].
-const BROWSER: [Part; 5] = [
+const BROWSER: [Part; 6] = [
     part("wasm: verify-only", |log| wasm::build(log, &wasm::ARTEFACTS[0])),
     part("wasm: light client", |log| wasm::build(log, &wasm::ARTEFACTS[1])),
     part("wasm: development chain", |log| wasm::build(log, &wasm::ARTEFACTS[2])),
+    part("wasm: any network", |log| wasm::build(log, &wasm::ARTEFACTS[3])),
     part("tests: wasm in node", wasm_node),
     part("tests: wasm in chromium", wasm_browser),
 ];

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use rootlight::consensus::{checkpoint, Checkpoint, Network};
+use rootlight::consensus::{checkpoint, Checkpoint, Network, WorkStart};
 use rootlight::light::{SyncOptions, Unproven, MAX_AGE};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::host::moment;
 
@@ -21,9 +22,10 @@ const BATCH: usize = 50;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Options<'a> {
-    network: &'a str,
     #[serde(borrow)]
-    checkpoint: Option<CheckpointOption<'a>>,
+    network: &'a RawValue,
+    #[serde(borrow)]
+    checkpoint: Option<&'a RawValue>,
     poll_millis: Option<u64>,
     batch: Option<usize>,
     min_depth: Option<u64>,
@@ -54,11 +56,20 @@ impl CheckpointOption<'_> {
     }
 }
 
+/// Where a client starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start {
+    /// At a block that is trusted.
+    At(Checkpoint),
+    /// At a block that the work above it speaks for; none is trusted.
+    Work(WorkStart),
+}
+
 /// What a client needs to know.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) network: Arc<Network>,
-    pub(crate) checkpoint: Checkpoint,
+    pub(crate) start: Start,
     pub(crate) poll_millis: u64,
     pub(crate) batch: usize,
     pub(crate) min_depth: u64,
@@ -72,21 +83,18 @@ impl Config {
     /// Reads the options; the reason in words where they are wrong.
     pub(crate) fn read(json: &str) -> Result<Self, String> {
         let options: Options<'_> = serde_json::from_str(json).map_err(|e| format!("options: {e}"))?;
-        let network = Network::by_name(options.network)
-            .ok_or_else(|| format!("network: '{}' is not known", options.network))?;
-        let checkpoint = match options.checkpoint {
-            Some(checkpoint) => checkpoint.read()?,
-            None => newest(&network)?,
-        };
+        let network = network(options.network.get())?;
+        let min_work = options.min_work.unwrap_or(SyncOptions::default().work_floor);
+        let start = start(options.checkpoint.map(RawValue::get), &network, min_work)?;
         let unproven = options.unproven.map_or(Ok(Unproven::default()), str::parse);
         Ok(Self {
             network: Arc::new(network),
-            checkpoint,
+            start,
             poll_millis: options.poll_millis.map_or(POLL, |pause| pause.max(LEAST_POLL)),
             batch: options.batch.unwrap_or(BATCH).max(1),
             min_depth: options.min_depth.unwrap_or(0),
             max_age: options.max_age.unwrap_or(MAX_AGE),
-            min_work: options.min_work.unwrap_or(SyncOptions::default().work_floor),
+            min_work,
             unproven: unproven.map_err(|e| format!("unproven: {e}"))?,
             names: options.names,
         })
@@ -108,6 +116,34 @@ impl Config {
         let name = |index| self.names.get(index).cloned().unwrap_or_else(|| format!("upstream {index}"));
         (0..count).map(name).collect()
     }
+}
+
+/// The network of a name, or the one that an object describes as a network file does.
+fn network(option: &str) -> Result<Network, String> {
+    match option.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(name) => Network::by_name(name).ok_or_else(|| format!("network: '{name}' is not known")),
+        None if cfg!(feature = "networks") => Network::from_json(option).map_err(|e| format!("network: {e}")),
+        None => Err("network: give a name".into()),
+    }
+}
+
+/// Where to start: what upstreams prove for `"work"`, a block that is given, or the newest built-in checkpoint.
+fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start, String> {
+    Ok(match option {
+        None => Start::At(newest(network)?),
+        Some(r#""work""#) if !cfg!(feature = "work-start") => {
+            return Err("checkpoint: 'work' is not in this module: use connect of rootlight/index.js".into())
+        }
+        Some(r#""work""#) if min_work == 0 => {
+            return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into())
+        }
+        Some(r#""work""#) => Start::Work(network.start_by_work().map_err(|e| format!("checkpoint: {e}"))?),
+        Some(block) => {
+            let block: CheckpointOption<'_> = serde_json::from_str(block)
+                .map_err(|e| format!("checkpoint: {e}: give {{number, hash}} or 'work'"))?;
+            Start::At(block.read()?)
+        }
+    })
 }
 
 /// The newest built-in checkpoint, or genesis; the reason in words where it is too old.

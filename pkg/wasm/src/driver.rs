@@ -9,7 +9,7 @@ use rootlight::light::{
 use rootlight::rpc::{Client, Step};
 use wasm_bindgen::JsValue;
 
-use crate::config::Config;
+use crate::config::{Config, Start};
 use crate::host::{moment, sleep, Budget, Deadline, Share, Upstream};
 
 /// Longest sleep of a loop in milliseconds, so that what other upstreams made possible is noticed.
@@ -68,7 +68,11 @@ impl Driver {
             work_floor: config.min_work,
             ..SyncOptions::default()
         };
-        let client = Client::with_upstreams(config.network.clone(), config.checkpoint, identity, options);
+        let network = config.network.clone();
+        let client = match config.start {
+            Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, identity, options),
+            Start::Work(work) => Client::by_work(network, work, identity, options),
+        };
         let budget = Budget::new(ANSWER_BYTES);
         Self {
             client,
@@ -120,13 +124,18 @@ impl Driver {
         self.client.keep_again(page.into());
     }
 
-    /// Hands out what is new and verified.
-    fn save(&self) {
+    /// Hands out what is new and verified. A start by work keeps nothing: it hands out an empty list where the chain has
+    /// `changed`.
+    fn save(&self, changed: bool) {
         let pages = self.client.export();
-        let Some(first) = pages.first() else { return };
+        let first = pages.first().map_or(0, |page| page.index);
+        let told = changed && self.client.sync().is_by_work();
+        if pages.is_empty() && !told {
+            return;
+        }
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
         // A store that fails is no reason to stop.
-        let _ = self.keep.call2(&JsValue::NULL, &(first.index as f64).into(), &list);
+        let _ = self.keep.call2(&JsValue::NULL, &(first as f64).into(), &list);
     }
 
     /// Tells how far the first synchronization is: start, head, target, headers per second, seconds left if known.
@@ -176,8 +185,8 @@ impl Driver {
             match step {
                 SyncStep::Fetch(calls) => {
                     let answers = upstream.ask(&calls, true, &share).await;
-                    self.client.sync_feed(index, answers, moment());
-                    self.save();
+                    let changed = self.client.sync_feed(index, answers, moment());
+                    self.save(changed);
                     self.report();
                 }
                 SyncStep::Wait(millis) => sleep((millis as f64).min(LONGEST_SLEEP)).await,

@@ -1,0 +1,8 @@
+// The light client of a module that takes networks as objects too. It is built for tests and measurements and not published.
+import { connectWith } from '../../connect.js';
+import { instantiate } from '../../dist/rootlight_networks.js';
+import { load as bring, once } from '../../load.js';
+
+export const load = once((source) => bring(new URL('../../dist/rootlight_networks_bg.wasm', import.meta.url), source));
+
+export const connect = (options) => connectWith(load, instantiate, options);

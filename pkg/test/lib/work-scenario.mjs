@@ -1,0 +1,137 @@
+// What a client does that trusts no block, the same in Node.js and in a page.
+import { transportTo } from './chain-transport.mjs';
+import { keepRunning } from './running.mjs';
+
+/** Seconds between blocks: 58 headers of a day, without a gap of more than half an hour. */
+const SPACING = 1_500;
+
+/** Headers above the block that is started at. */
+export const HEADERS = 58;
+
+/** Blocks of the chain. */
+export const BLOCKS = 70;
+
+/** Development chains mine at difficulty 1, and their blocks may have any time; work on such a network proves nothing. */
+export const NETWORK = {
+  name: 'by-work',
+  base: 'regtest',
+  params: { futureBound: 60 },
+  // Without RSKIP-97 the rules let difficulty fall to the minimum after ten minutes without a block.
+  rules: { rskip97: 0 },
+  workStart: { difficulty: 1, from: 0, headers: HEADERS },
+};
+
+const hexadecimal = (number) => `0x${number.toString(16)}`;
+
+/** Does some work at a time that is so many seconds ahead. */
+export async function later(seconds, work) {
+  const { now } = Date;
+  Date.now = () => now.call(Date) + seconds * 1_000;
+  try {
+    return await work();
+  } finally {
+    Date.now = now;
+  }
+}
+
+/** A chain of a day and some hours, and the work that is done with it at the time of its newest block. */
+async function withChain({ startDevChain }, work) {
+  const chain = await startDevChain({ blockTime: 'manual' });
+  try {
+    await chain.request({ method: 'hardhat_mine', params: [hexadecimal(BLOCKS), hexadecimal(SPACING)] });
+    const { timestamp } = await chain.request({ method: 'eth_getBlockByNumber', params: ['latest', false] });
+    const ahead = Math.ceil(Number(timestamp) - Date.now() / 1_000);
+    return await later(ahead, () => keepRunning(() => work(chain)));
+  } finally {
+    chain.close();
+  }
+}
+
+const optionsFor = (chain, more) => ({
+  network: NETWORK,
+  checkpoint: 'work',
+  minWork: 1,
+  pollSeconds: 0.1,
+  upstream: transportTo(chain),
+  ...more,
+});
+
+/** A start by work, a block that comes later, and what is said of all this. */
+export async function byWork({ connect }, dev) {
+  return withChain(dev, async (chain) => {
+    const progress = [];
+    const provider = await connect(optionsFor(chain, { onProgress: (told) => progress.push(told) }));
+    const ask = (method, ...params) => provider.requestWithLevel({ method, params });
+    try {
+      const [height, chainId] = [await ask('eth_blockNumber'), await ask('eth_chainId')];
+      const status = await ask('rootlight_syncStatus');
+      const proofs = [];
+      for (const number of [BLOCKS, BLOCKS - 9, BLOCKS - HEADERS]) proofs.push(await ask('rootlight_verification', hexadecimal(number)));
+      const began = performance.now();
+      await ask('eth_subscribe', 'newHeads');
+      const told = new Promise((resolve, reject) => {
+        const timer = setTimeout(() => reject(new Error('no event')), 20_000);
+        provider.on('message', (message) => {
+          clearTimeout(timer);
+          resolve(message);
+        });
+      });
+      // The chain's own clock is ahead of this one by as much again.
+      const { timestamp } = await chain.request({ method: 'eth_getBlockByNumber', params: ['latest', false] });
+      await chain.request({ method: 'evm_setNextBlockTimestamp', params: [hexadecimal(Number(timestamp) + 1)] });
+      await chain.request({ method: 'evm_mine' });
+      const { data } = await told;
+      const event = { start: data.start, number: data.result.number, milliseconds: performance.now() - began };
+      return { progress, height, chainId, status, proofs, event };
+    } finally {
+      provider.close();
+    }
+  });
+}
+
+/** Nothing is read from a store or written to it. */
+export async function withStore({ connect }, dev) {
+  return withChain(dev, async (chain) => {
+    const touched = [];
+    const store = { get: (key) => void touched.push(key), put: (key) => void touched.push(key) };
+    for (const more of [{ store }, {}]) {
+      const provider = await connect(optionsFor(chain, more));
+      await provider.request({ method: 'eth_blockNumber' });
+      provider.close();
+    }
+    const databases = (await globalThis.indexedDB?.databases()) ?? [];
+    return { touched, databases };
+  });
+}
+
+const reasonOf = (promise) => promise.then((provider) => (provider.close(), 'connected'), ({ message }) => message);
+
+/** Why clients do not start, in words. */
+export async function refusals({ connect }, dev, published) {
+  const upstream = async () => new Uint8Array(0);
+  const simple = (options, from = published) => reasonOf(from.connect({ upstream, store: null, ...options }));
+  const year = 365 * 86_400;
+  return withChain(dev, async (chain) => {
+    const started = (more) => reasonOf(connect(optionsFor(chain, { store: null, ...more })));
+    const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
+    const genesis = { number: 0, hash };
+    const workStart = { ...NETWORK.workStart, difficulty: 100 };
+    return {
+      testnet: await simple({ network: 'testnet', checkpoint: 'work' }),
+      regtest: await simple({ network: 'regtest', checkpoint: 'work' }),
+      floor: await simple({ network: 'mainnet', checkpoint: 'work', minWork: 0 }),
+      form: await simple({ network: 'mainnet', checkpoint: 'newest' }),
+      file: await simple({ network: { name: 'x', rules: { rskip1: 0 } } }, { connect }),
+      object: await simple({ network: NETWORK }),
+      besideAChain: await simple({ network: 'mainnet', checkpoint: 'work' }, dev),
+      age: await later(2 * year, () => simple({ network: 'mainnet' })),
+      ageOnTestnet: await later(2 * year, () => simple({ network: 'testnet' })),
+      light: await started({ network: { ...NETWORK, workStart } }),
+      floorOfWork: await started({ minWork: 50 }),
+      short: await started({ network: { ...NETWORK, workStart: { ...NETWORK.workStart, headers: BLOCKS + 1 } } }),
+      old: await later(4_000, () => started()),
+      beyond: await started({ network: { ...NETWORK, knownUntil: BLOCKS - 5 } }),
+      beyondACheckpoint: await started({ network: { ...NETWORK, knownUntil: BLOCKS - 5 }, checkpoint: genesis }),
+    };
+  });
+}

@@ -1,0 +1,75 @@
+// A start by proof of work alone, and starts that are refused, in Node.js and in a real page.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { inPage } from './lib/in-page.mjs';
+import { BLOCKS, byWork, HEADERS, refusals, withStore } from './lib/work-scenario.mjs';
+
+const hexadecimal = (number) => `0x${number.toString(16)}`;
+
+/** In Node.js with the modules of this process. */
+const inNode = async (scenario) => scenario(await import('./lib/any-network.mjs'), await import('../dev.js'), await import('../index.js'));
+
+/** In a page, by the scenario's name. */
+const onPage = (run, name) =>
+  run(async (scenario) => {
+    const modules = [await import('/test/lib/any-network.mjs'), await import('/dev.js'), await import('/index.js')];
+    return (await import('/test/lib/work-scenario.mjs'))[scenario](...modules);
+  }, name);
+
+function checkStart({ progress, height, chainId, status, proofs, event }) {
+  assert.deepEqual(height, { result: hexadecimal(BLOCKS), start: 'work' });
+  assert.deepEqual(chainId, { result: '0x21' }, 'what no block is needed for says nothing of the start');
+  assert.equal(status.result.start, 'work');
+  assert.equal(status.result.synced, true);
+  assert.equal(Number(status.result.attackCost), HEADERS);
+  // The block itself adds no work: nothing but its own word speaks for its difficulty.
+  assert.deepEqual(proofs.map(({ result }) => Number(result.attackCost)), [1, 10, HEADERS]);
+  assert.deepEqual(proofs.map(({ result }) => result.origin), ['mined', 'mined', 'work']);
+  for (const { result, start } of proofs) assert.deepEqual([result.start, start], ['work', 'work']);
+  const last = progress.at(-1);
+  assert.deepEqual([last.startingBlock, last.currentBlock, last.highestBlock], [BLOCKS - HEADERS, BLOCKS, BLOCKS]);
+  assert.deepEqual([event.start, event.number], ['work', hexadecimal(BLOCKS + 1)]);
+  // Without the module's hint it would be told of by the look that comes every ten seconds.
+  assert.ok(event.milliseconds < 5_000, `${event.milliseconds} ms`);
+}
+
+function checkRefusals(said) {
+  assert.match(said.testnet, /^checkpoint: testnet: no start by work alone: .*nearly free.*give a checkpoint/);
+  assert.match(said.regtest, /^checkpoint: regtest: no start by work alone: its blocks may have any time/);
+  assert.match(said.floor, /'work' needs a floor of work: minWork above 0/);
+  assert.match(said.form, /^checkpoint: .*: give \{number, hash\} or 'work'$/);
+  assert.match(said.file, /^network: .*rules: unknown name rskip1/);
+  assert.match(said.besideAChain, /^checkpoint: 'work' is not in this module: use connect of rootlight\/index.js/);
+  assert.match(said.object, /^network: give a name/);
+  assert.match(said.age, /newest built-in checkpoint of mainnet, block \d+, is \d+ days old, more than 365 are not accepted: update, or give a newer/);
+  assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update, or give a newer/);
+  assert.match(said.light, /has difficulty 1, at least 100 is asked for/);
+  assert.match(said.floorOfWork, /show \d % of the work expected/);
+  assert.match(said.short, new RegExp(`ends at block ${BLOCKS}, ${BLOCKS + 1} headers above block 0`));
+  assert.match(said.old, /its newest block \d+ is \d+ s old/);
+  assert.match(said.beyond, /update needed/);
+  assert.match(said.beyondACheckpoint, /update needed/);
+}
+
+test('a client that trusts no block starts by work and says so with every answer', { timeout: 60_000 }, async () => {
+  checkStart(await inNode(byWork));
+});
+
+test('the same in a page', { timeout: 60_000 }, async () => {
+  await inPage(async (run) => {
+    checkStart(await onPage(run, 'byWork'));
+    assert.deepEqual(await onPage(run, 'withStore'), { touched: [], databases: [] });
+  });
+});
+
+test('a start by work neither reads headers from a store nor keeps them', { timeout: 60_000 }, async () => {
+  assert.deepEqual(await inNode(withStore), { touched: [], databases: [] });
+});
+
+test('starts that prove nothing, and chains that do not prove enough, are refused in words', { timeout: 60_000 }, async () => {
+  checkRefusals(await inNode(refusals));
+});
+
+test('they are refused in a page', { timeout: 60_000 }, async () => {
+  checkRefusals(await inPage((run) => onPage(run, 'refusals')));
+});
