@@ -143,7 +143,7 @@ test('wrong options are named', LIMIT, async () => {
     [{ network: 'nonet' }, /^network: 'nonet' is not known/],
     [{ checkpoint: { number: 0, hash: '0x1' } }, /^checkpoint\.hash: /],
     [{ checkpoint: { ...options.checkpoint, totalDifficulty: 'much' } }, /^checkpoint\.totalDifficulty: /],
-    [{ checkpoint: { ...options.checkpoint, unknown: 1 } }, /^options: unknown field/],
+    [{ checkpoint: { ...options.checkpoint, unknown: 1 } }, /^checkpoint: unknown field/],
     [{ pollSeconds: -1 }, /^options: /],
     [{ upstream: [] }, /^upstream: at least one is needed/],
     [{ unproven: 'quorum:2' }, /^unproven: quorum:2 takes 2 upstreams, 1 given/],

@@ -1,5 +1,6 @@
 //! Proven facts, in words and as named values.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
@@ -23,7 +24,7 @@ pub enum Fact {
         /// Index of the transaction in the block.
         index: u64,
         /// The receipt.
-        receipt: Receipt,
+        receipt: Box<Receipt>,
     },
     /// An account, or that there is none.
     Account {

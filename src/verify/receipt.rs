@@ -1,5 +1,6 @@
 //! A receipt under a receipts root.
 
+use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -128,7 +129,7 @@ pub(super) fn check(
         return Err(Failure::new(Rule::ReceiptBloom, "logsBloom", reason));
     }
     report.passed(Rule::ReceiptBloom, "the bloom is that of the logs");
-    report.facts.push(Fact::Receipt { index, receipt });
+    report.facts.push(Fact::Receipt { index, receipt: Box::new(receipt) });
     report.not_proven.push(NotProven::ReceiptContext);
     Ok(())
 }
