@@ -3,7 +3,7 @@
 //!
 //!     cargo run --example light_client
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 mod common;
 

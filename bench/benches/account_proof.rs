@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use criterion::{criterion_group, Criterion};
-use rootlight::trie::{verify_proof, Trie};
-use rootlight::types::{keccak256, Bytes, B256};
-use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
+use criterion::{Criterion, criterion_group};
+use rootlight::trie::{Trie, verify_proof};
+use rootlight::types::{B256, Bytes, keccak256};
+use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
 
 /// What the check may take, in bare hashes.
 const LIMIT: f64 = 1.5;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
-use criterion::{criterion_group, Criterion};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use criterion::{Criterion, criterion_group};
 use revm::context::TxEnv;
 use revm::database::{InMemoryDB, WrapDatabaseRef};
 use revm::primitives::TxKind;
@@ -12,13 +12,13 @@ use revm::state::{AccountInfo, Bytecode};
 use revm::{Context, ExecuteEvm as _, MainBuilder as _, MainContext as _};
 use rootlight::consensus::{Network, RuleSet};
 use rootlight::exec::{
-    call, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits,
+    BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits, call,
 };
-use rootlight::state::{keys, StateKey, StateOverride, StateReader, TrieState};
-use rootlight::trie::{lookup_value, prove, verify_multiproof, ProvenNodes, Trie};
-use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
+use rootlight::state::{StateKey, StateOverride, StateReader, TrieState, keys};
+use rootlight::trie::{ProvenNodes, Trie, lookup_value, prove, verify_multiproof};
+use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
 use rootlight_bench::recordings::read;
-use rootlight_bench::state::{state as local_state, TOKEN};
+use rootlight_bench::state::{TOKEN, state as local_state};
 use serde_json::Value;
 
 /// A holder of the token, and the block whose state is read.

@@ -1,8 +1,8 @@
 //! Header verification against its hashes.
 
-use criterion::{criterion_group, Criterion};
-use rootlight_bench::headers::{Run, LIMIT};
-use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
+use criterion::{Criterion, criterion_group};
+use rootlight_bench::headers::{LIMIT, Run};
+use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
 use rootlight_bench::recordings::mainnet_headers;
 use rootlight_bench::sync::{self, Replay};
 

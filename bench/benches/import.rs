@@ -1,19 +1,19 @@
 //! Blocks full of ERC-20 transfers: executed with sender recovery and every root, and built.
 
-use alloy_primitives::{keccak256, Address, B256, U256};
-use criterion::{criterion_group, Criterion, Throughput};
-use rootlight::consensus::body::{root_format, transactions_root};
+use alloy_primitives::{Address, B256, U256, keccak256};
+use criterion::{Criterion, Throughput, criterion_group};
 use rootlight::consensus::Network;
+use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    build_block, check_block, execute_block, Ancestry, BlockEnvironment, BlockInput, Built, Candidate,
-    NoObserver,
+    Ancestry, BlockEnvironment, BlockInput, Built, Candidate, NoObserver, build_block, check_block,
+    execute_block,
 };
 use rootlight::state::World;
 use rootlight::trie::Trie;
 use rootlight::types::{Header, RawUint, SealedHeader, Transaction};
-use rootlight_bench::ratio::{only_ratios, seconds, Ratio};
-use rootlight_bench::state::{state, ACCOUNTS, TOKEN};
+use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
+use rootlight_bench::state::{ACCOUNTS, TOKEN, state};
 
 /// Transfers in a block.
 const TRANSFERS: u64 = 250;

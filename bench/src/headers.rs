@@ -1,10 +1,10 @@
 //! Full verification of a run of main network headers against the bare loop of exactly the same hashes.
 
 use alloy_primitives::keccak256;
-use rootlight::consensus::bitcoin::{hash_pair, BitcoinHeader};
-use rootlight::consensus::coinbase::Coinbase;
 use rootlight::consensus::Candidate;
-use rootlight::consensus::{verify_child, Network};
+use rootlight::consensus::bitcoin::{BitcoinHeader, hash_pair};
+use rootlight::consensus::coinbase::Coinbase;
+use rootlight::consensus::{Network, verify_child};
 use rootlight::types::{Header, HeaderForm, SealedHeader};
 
 use crate::ratio::Ratio;

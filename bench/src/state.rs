@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use rootlight::state::{Account, World};
 use rootlight::trie::{Loader, Trie};
 use serde_json::Value;

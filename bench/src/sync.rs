@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{
-    encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall,
+    Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall, encode_headers,
 };
 use rootlight::rpc::Client;
 use rootlight::types::Header;

@@ -10,7 +10,7 @@ use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{DevNode, Moment};
 use rootlight::light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall};
 use rootlight::rpc::{Client, LocalClient, Step};
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 /// Seconds since 1970 in these examples: the core never reads a clock.
 pub const NOW: u64 = 1_900_000_000;

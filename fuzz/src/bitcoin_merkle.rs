@@ -1,11 +1,11 @@
 //! Bitcoin Merkle proofs of both eras: the partial tree and the list of siblings.
 
 use alloy_primitives::B256;
-use rootlight::consensus::merkle::{branch_root, BranchError, MAX_BRANCH_LEN};
+use rootlight::consensus::merkle::{BranchError, MAX_BRANCH_LEN, branch_root};
 use rootlight::consensus::partial_merkle::partial_tree_root;
 use sha2::{Digest, Sha256};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// Most leaves of a tree made here.

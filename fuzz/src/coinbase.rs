@@ -3,9 +3,9 @@
 use alloy_primitives::B256;
 use rootlight::consensus::coinbase::{Coinbase, CoinbaseError};
 use sha2::digest::generic_array::GenericArray;
-use sha2::{compress256, Digest, Sha256};
+use sha2::{Digest, Sha256, compress256};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 const TAG: &[u8] = b"RSKBLOCK:";

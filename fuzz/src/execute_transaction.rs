@@ -6,14 +6,14 @@ use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network, Rule
 use rootlight::evm::intrinsic_gas;
 use rootlight::evm::precompiles::Precompile;
 use rootlight::exec::{
-    call, BlockContext, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, GenesisBlock,
-    Item, RunLimits, TransactionEnd, TransactionList, TxError, CALL_GAS_CAP,
+    BlockContext, BlockEnvironment, BlockHashes, CALL_GAS_CAP, CallContext, CallMessage, CallOutcome,
+    GenesisBlock, Item, RunLimits, TransactionEnd, TransactionList, TxError, call,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;
 use rootlight::types::{RawUint, SignedUint, Transaction};
 
-use crate::block::{contract_at, network, program, sender, target, wealth, OnlyGenesis};
+use crate::block::{OnlyGenesis, contract_at, network, program, sender, target, wealth};
 use crate::input::Input;
 
 /// Gas that the list of transactions has.

@@ -3,7 +3,7 @@
 use alloy_primitives::keccak256;
 use rootlight::types::{Header, HeaderForm, HeaderShape, HeaderVersion};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// First byte: the layout at every height. Second: how many bytes at the end choose a change. Then the RLP.

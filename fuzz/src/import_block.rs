@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use alloy_primitives::{Address, B256, U256};
+use rootlight::consensus::Network;
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::mining::mine;
-use rootlight::consensus::Network;
-use rootlight::dev::{cow_keys, DevChain, DevConfig, Mining, PrivateKey};
+use rootlight::dev::{DevChain, DevConfig, Mining, PrivateKey, cow_keys};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, LocalChain};
-use rootlight::types::json::{block_from_json, header_from_json, JsonBlock};
-use rootlight::types::{uncles_hash, Block, BlockBody, Header, RawUint, SignedUint, Transaction};
+use rootlight::types::json::{JsonBlock, block_from_json, header_from_json};
+use rootlight::types::{Block, BlockBody, Header, RawUint, SignedUint, Transaction, uncles_hash};
 use serde_json::Value;
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 
 /// Blocks of the recording that are imported one after the other: transactions of every kind, uncles, REMASC's
 /// first payments.

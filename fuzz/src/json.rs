@@ -2,13 +2,13 @@
 
 use alloy_primitives::{Address, B256};
 use rootlight::types::json::{
-    header_from_json, log_from_json, receipt_from_json, transaction_from_json, BlockParts, RpcBlock,
-    RpcReceipt, RpcTransaction, RpcTransactions,
+    BlockParts, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions, header_from_json, log_from_json,
+    receipt_from_json, transaction_from_json,
 };
 use rootlight::types::{Header, HeaderShape, Receipt, Transaction};
 
 use crate::header::shape;
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// Testnet's: rebuilding may add it to `v`.

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
-use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use rootlight::consensus::mining::mine;
-use rootlight::consensus::{difficulty, Checkpoint, Network};
-use rootlight::light::{KeptFault, Page, Sync, PAGE_HEADERS};
-use rootlight::types::{uncles_hash, Header, HeaderForm, SealedHeader, EMPTY_UNCLES_HASH};
+use rootlight::consensus::{Checkpoint, Network, difficulty};
+use rootlight::light::{KeptFault, PAGE_HEADERS, Page, Sync};
+use rootlight::types::{EMPTY_UNCLES_HASH, Header, HeaderForm, SealedHeader, uncles_hash};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// Number of the checkpoint's block. Pages begin 449 numbers below it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::Bytes;
-use rootlight::trie::{parse_node, Bits, Child, Step, Trie, EMPTY_ROOT};
+use rootlight::trie::{Bits, Child, EMPTY_ROOT, Step, Trie, parse_node};
 
 use crate::input::Input;
 

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::limits::MAX_PATH_BITS;
 use rootlight::trie::{
-    connected, lookup, lookup_value, parse_node, verify_multiproof, Bits, Child, Held, Lookup, Node,
-    NodeSource, ProvenNodes, Value,
+    Bits, Child, Held, Lookup, Node, NodeSource, ProvenNodes, Value, connected, lookup, lookup_value,
+    parse_node, verify_multiproof,
 };
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
-use crate::model::{key, proof, Model};
+use crate::model::{Model, key, proof};
 
 /// Most levels of nodes that name the same child twice.
 const MAX_LEVELS: usize = 600;

@@ -9,7 +9,7 @@ use rootlight::exec::GenesisBlock;
 use rootlight::state::World;
 use rootlight::types::{Header, HeaderForm};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// Most accounts and slots of a genesis file made of choices.
@@ -59,7 +59,9 @@ fn check_network(text: &str) {
     }
     for rule in Rule::ALL {
         let start = network.activation(*rule);
-        assert!(start.is_none_or(|start| network.active(*rule, start) && network.active(*rule, u64::MAX - 1)));
+        assert!(
+            start.is_none_or(|start| network.active(*rule, start) && network.active(*rule, u64::MAX - 1))
+        );
         assert!(start.is_none_or(|start| start == 0 || !network.active(*rule, start - 1)));
         assert!(start.is_some() || !network.active(*rule, u64::MAX - 1));
         for height in

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use rootlight::consensus::Network;
-use rootlight::state::{keys, Account, World};
-use rootlight::trie::{index_key, ordered_trie, Trie};
+use rootlight::state::{Account, World, keys};
+use rootlight::trie::{Trie, index_key, ordered_trie};
 use rootlight::types::{Log, Receipt};
-use rootlight::verify::{verify, Report, Subject};
-use serde_json::{json, Value};
+use rootlight::verify::{Report, Subject, verify};
+use serde_json::{Value, json};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 use crate::model::proof;
 
@@ -176,10 +176,7 @@ fn check_made_receipt(input: &mut Input<'_>) {
         let index: usize = report.value("index").and_then(|text| text.parse().ok()).expect("an index");
         let truth = Receipt::decode(&receipts[index]).expect("our own");
         assert_eq!(report.value("gasUsed"), Some(truth.gas_used.to_string()));
-        assert_eq!(
-            report.value("cumulativeGasUsed"),
-            Some(truth.cumulative_gas_used.to_string())
-        );
+        assert_eq!(report.value("cumulativeGasUsed"), Some(truth.cumulative_gas_used.to_string()));
         assert_eq!(report.value("logs[0].data").is_some(), !truth.logs.is_empty());
     }
 }

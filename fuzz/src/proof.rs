@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::trie::{
-    lookup, lookup_node, lookup_value, ordered_root, ordered_trie, prove, prove_receipt, receipt_index,
-    unwrap_node, verify_multiproof, verify_path, verify_proof, Leaf, Lookup, NodeFormat, Proven,
+    Leaf, Lookup, NodeFormat, Proven, lookup, lookup_node, lookup_value, ordered_root, ordered_trie, prove,
+    prove_receipt, receipt_index, unwrap_node, verify_multiproof, verify_path, verify_proof,
 };
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
-use crate::model::{key, proof, Model};
+use crate::model::{Model, key, proof};
 
 /// Most keys of one multi-proof, most receipts of one block, most nodes made by hand.
 const MAX_KEYS: usize = 12;

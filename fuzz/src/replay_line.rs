@@ -2,8 +2,8 @@
 
 use std::io::Write as _;
 
-use alloy_primitives::{keccak256, B256};
-use flate2::{write::GzEncoder, Compression};
+use alloy_primitives::{B256, keccak256};
+use flate2::{Compression, write::GzEncoder};
 use rootlight_native::replay::Replay;
 use rootlight_native::upstream::CallResult;
 use serde_json::Value;

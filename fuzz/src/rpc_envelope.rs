@@ -1,8 +1,8 @@
 //! The JSON-RPC envelope, against a general JSON parser.
 
-use rootlight::rpc::envelope::{write_answer, Entry, Id, Message, Outcome, MAX_BATCH, MAX_DEPTH};
-use serde_json::value::RawValue;
+use rootlight::rpc::envelope::{Entry, Id, MAX_BATCH, MAX_DEPTH, Message, Outcome, write_answer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::limit::with_limit;
 

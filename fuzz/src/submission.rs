@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 use alloy_primitives::{B256, U256};
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair};
 use rootlight::consensus::mining::BitcoinWork;
-use rootlight::consensus::{verify_merged_mining, Network, Seal};
+use rootlight::consensus::{Network, Seal, verify_merged_mining};
 use rootlight::dev::{DevChain, DevConfig, DevError, Mining, Submission};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// Seconds at which the chain is asked.

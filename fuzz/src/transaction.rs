@@ -1,10 +1,10 @@
 //! Transactions, receipts and sender recovery.
 
-use alloy_primitives::{keccak256, Address, U256};
+use alloy_primitives::{Address, U256, keccak256};
 use k256::ecdsa::SigningKey;
 use rootlight::types::{Receipt, Transaction};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// Signs the transactions of the second half.

@@ -1,9 +1,9 @@
 //! Trie nodes: the parser takes exactly what the serializer writes.
 
-use alloy_primitives::{keccak256, B256};
-use rootlight::trie::{parse_node, unwrap_node, Bits, Child, Node, Step, Value};
+use alloy_primitives::{B256, keccak256};
+use rootlight::trie::{Bits, Child, Node, Step, Value, parse_node, unwrap_node};
 
-use crate::input::{change, Input};
+use crate::input::{Input, change};
 use crate::limit::with_limit;
 
 /// The bytes as a node, and as choices for a node that is serialized, read back and changed.

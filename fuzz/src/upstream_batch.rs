@@ -1,6 +1,6 @@
 //! What an upstream answers to a message of a light client.
 
-use rootlight::light::{decode_batch, encode_batch, CallFailure, UpstreamCall, MAX_ERROR_TEXT};
+use rootlight::light::{CallFailure, MAX_ERROR_TEXT, UpstreamCall, decode_batch, encode_batch};
 use serde_json::Value;
 
 use crate::input::Input;

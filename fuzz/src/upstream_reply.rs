@@ -1,6 +1,6 @@
 //! One response of an upstream as the core reads it, against a general JSON parser.
 
-use rootlight::light::{CallFailure, Response, MAX_ERROR_TEXT};
+use rootlight::light::{CallFailure, MAX_ERROR_TEXT, Response};
 use serde_json::Value;
 
 use crate::limit::with_at_most;

@@ -11,11 +11,11 @@ mod chain;
 mod serve;
 
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use chain::{Chain, BELOW, START};
+use chain::{BELOW, Chain, START};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

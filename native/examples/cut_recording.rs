@@ -12,11 +12,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use alloy_primitives::{hex, Bytes, B256};
-use flate2::write::GzEncoder;
+use alloy_primitives::{B256, Bytes, hex};
 use flate2::Compression;
-use rootlight::trie::{parse_node, Child, Value};
-use rootlight_native::record::{record, Plan};
+use flate2::write::GzEncoder;
+use rootlight::trie::{Child, Value, parse_node};
+use rootlight_native::record::{Plan, record};
 use rootlight_native::replay::Replay;
 
 fn main() -> Result<(), Box<dyn Error>> {

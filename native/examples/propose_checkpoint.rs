@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rootlight::consensus::Network;
-use rootlight_native::light::propose::{propose, ProposeOptions, DEPTH};
+use rootlight_native::light::propose::{DEPTH, ProposeOptions, propose};
 use rootlight_native::upstream::{self, HttpConfig, SharedUpstream};
 
 /// Proposes a checkpoint that all sources confirm.

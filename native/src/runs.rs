@@ -165,12 +165,10 @@ impl State {
     }
 
     fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
-        if is_fresh {
-            if let Some(count) = self.placed.get_mut(&peer) {
-                *count -= 1;
-                if *count == 0 {
-                    self.placed.remove(&peer);
-                }
+        if is_fresh && let Some(count) = self.placed.get_mut(&peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.placed.remove(&peer);
             }
         }
         let now = Instant::now();

@@ -4,8 +4,8 @@
 //! [`Service`] handles JSON-RPC.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use rootlight::rpc::envelope::write_error;

@@ -1,7 +1,7 @@
 //! The little of Bitcoin that merged mining needs: double SHA-256, block header fields, a hash continued from a
 //! midstate, and the shape of a 64-byte transaction.
 
-use sha2::{compress256, Digest, Sha256};
+use sha2::{Digest, Sha256, compress256};
 
 use crate::types::{B256, U256};
 

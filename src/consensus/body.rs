@@ -7,9 +7,9 @@ use thiserror::Error;
 use super::network::Network;
 use super::rule::Rule;
 use super::verified::VerifiedHeader;
-use crate::trie::{ordered_root, NodeFormat, EMPTY_ROOT};
+use crate::trie::{EMPTY_ROOT, NodeFormat, ordered_root};
 use crate::types::bloom::logs_bloom;
-use crate::types::{Bloom, Receipt, Transaction, B256};
+use crate::types::{B256, Bloom, Receipt, Transaction};
 
 /// Why transactions or receipts do not belong to a block.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -72,11 +72,7 @@ pub enum BodyError {
 /// The node format of a block's transaction and receipt roots: the orchid format before RSKIP-126.
 #[must_use]
 pub fn root_format(network: &Network, number: u64) -> NodeFormat {
-    if network.active(Rule::Rskip126, number) {
-        NodeFormat::Rskip107
-    } else {
-        NodeFormat::Orchid
-    }
+    if network.active(Rule::Rskip126, number) { NodeFormat::Rskip107 } else { NodeFormat::Orchid }
 }
 
 /// Bytes of memory that a transaction, a receipt and a log take beside their data and topics, about.

@@ -1,14 +1,14 @@
 //! Rules that the receipts of every valid block obey besides the root. Each test breaks one rule. A header
 //! that commits to such receipts was mined over an invalid state transition.
 
-use super::body::{receipts_root, BodyError, VerifiedReceipts};
+use super::body::{BodyError, VerifiedReceipts, receipts_root};
 use super::candidate::Candidate;
 use super::network::Network;
 use super::testing::{chain, child, easy_network, mine};
 use super::{Rule, VerifiedHeader};
 use crate::trie::NodeFormat;
 use crate::types::bloom::logs_bloom;
-use crate::types::{Address, Bloom, Header, Log, Receipt, B256};
+use crate::types::{Address, B256, Bloom, Header, Log, Receipt};
 
 const START: u64 = 5_000;
 

@@ -2,7 +2,7 @@
 
 use alloy_primitives::{address, b256, hex};
 
-use super::network::{Network, NetworkSpec, Params, WorkStart, NEVER, WORK_START_HEADERS};
+use super::network::{NEVER, Network, NetworkSpec, Params, WORK_START_HEADERS, WorkStart};
 use super::rule::{Fork, Rule};
 use crate::types::{B256, U256};
 

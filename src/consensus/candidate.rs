@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use super::network::Network;
-use crate::types::{Header, HeaderError, SealedHeader, B256};
+use crate::types::{B256, Header, HeaderError, SealedHeader};
 
 /// A header to be checked: with its hash and its hash for merged mining, both computed from it. It is shared from the
 /// start: a kilobyte that goes through several hands and is kept in the end.

@@ -6,7 +6,7 @@ use super::network::Network;
 use super::rule::Rule;
 use super::testing::{chain, child, easy_network, mine};
 use super::uncles::UncleError;
-use crate::types::{uncles_hash, Header, SealedHeader, U256};
+use crate::types::{Header, SealedHeader, U256, uncles_hash};
 
 const START: u64 = 5_000;
 

@@ -39,7 +39,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::genesis::{Genesis, GenesisError};
-use super::network::{Network, NetworkSpec, Params, WorkStart, NEVER, WORK_START_HEADERS};
+use super::network::{NEVER, Network, NetworkSpec, Params, WORK_START_HEADERS, WorkStart};
 use super::rule::{Fork, Rule};
 use crate::types::{Address, B256, U256};
 

@@ -95,11 +95,7 @@ pub(crate) mod tests {
 
     fn signed_minimal(bytes: &[u8]) -> Vec<u8> {
         let stripped: Vec<u8> = bytes.iter().copied().skip_while(|b| *b == 0).collect();
-        if stripped.first().is_none_or(|b| *b >= 0x80) {
-            [vec![0], stripped].concat()
-        } else {
-            stripped
-        }
+        if stripped.first().is_none_or(|b| *b >= 0x80) { [vec![0], stripped].concat() } else { stripped }
     }
 
     fn field(v: &[u8], r: &[u8], s: &[u8]) -> Vec<u8> {

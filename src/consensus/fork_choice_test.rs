@@ -9,7 +9,7 @@ use super::network::Network;
 use super::rule::Rule;
 use super::testing::{chain, child, easy_network, mine};
 use super::uncles::UncleError;
-use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
+use crate::types::{B256, Header, SealedHeader, U256, uncles_hash};
 
 const START: u64 = 5_000;
 

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use super::bitcoin::BitcoinHeader;
 use super::network::FORK_DETECTION_FIRST;
-use crate::types::{Header, B256, FORK_DETECTION_LEN};
+use crate::types::{B256, FORK_DETECTION_LEN, Header};
 
 /// Distance in blocks between two commitments.
 pub const COMMITMENT_STEP: u64 = 64;

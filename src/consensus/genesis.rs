@@ -13,7 +13,7 @@ use thiserror::Error;
 use super::network::Network;
 use crate::trie::EMPTY_ROOT;
 use crate::types::{
-    Address, Bloom, Bytes, Header, RawUint, SealedHeader, SignedUint, B256, EMPTY_UNCLES_HASH, U256,
+    Address, B256, Bloom, Bytes, EMPTY_UNCLES_HASH, Header, RawUint, SealedHeader, SignedUint, U256,
 };
 
 /// Why a text is not a valid genesis.

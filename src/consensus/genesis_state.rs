@@ -6,7 +6,7 @@ use super::genesis::{AllocatedContract, Allocation, Genesis};
 use super::network::Network;
 use super::rule::Rule;
 use crate::trie::Trie;
-use crate::types::{keccak256, Address, Bytes, RawUint, SignedUint, U256};
+use crate::types::{Address, Bytes, RawUint, SignedUint, U256, keccak256};
 
 /// Native contracts that get an account when RSKIP-126 activates, as the low bytes of their addresses. An
 /// existing account is kept.

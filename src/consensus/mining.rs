@@ -3,13 +3,13 @@
 
 use alloc::vec::Vec;
 
-use super::bitcoin::{double_sha256, hash_pair, reversed, sha256_midstate, BitcoinHeader, HEADER_LEN};
+use super::bitcoin::{BitcoinHeader, HEADER_LEN, double_sha256, hash_pair, reversed, sha256_midstate};
 use super::coinbase::MIDSTATE_LEN;
 use super::network::Network;
 use super::pow::meets_target;
 use super::rule::{Rule, RuleSet};
 use crate::types::header::with_fork_detection;
-use crate::types::{Header, SealedHeader, B256, FORK_DETECTION_LEN, MERGED_MINING_TAG};
+use crate::types::{B256, FORK_DETECTION_LEN, Header, MERGED_MINING_TAG, SealedHeader};
 
 /// Length of a SHA-256 block in bytes.
 const BLOCK_LEN: usize = 64;

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use crate::types::{sorted, Address, HeaderShape, HeaderVersion, B256, U256};
+use crate::types::{Address, B256, HeaderShape, HeaderVersion, U256, sorted};
 
 use super::rule::{Fork, Rule, RuleSet};
 

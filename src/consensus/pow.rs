@@ -5,14 +5,14 @@
 
 use thiserror::Error;
 
-use super::bitcoin::{hash_number, reversed, BitcoinHeader, HEADER_LEN};
+use super::bitcoin::{BitcoinHeader, HEADER_LEN, hash_number, reversed};
 use super::coinbase::{Coinbase, CoinbaseError};
 use super::fallback::{self, FallbackError};
-use super::merkle::{branch_root, BranchError};
+use super::merkle::{BranchError, branch_root};
 use super::network::Network;
-use super::partial_merkle::{partial_tree_root, PartialTreeError};
+use super::partial_merkle::{PartialTreeError, partial_tree_root};
 use super::rule::{Rule, RuleSet};
-use crate::types::{Header, HeaderError, B256, U256};
+use crate::types::{B256, Header, HeaderError, U256};
 
 /// Why a header has no valid proof of work.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -203,11 +203,7 @@ mod tests {
         let d = difficulty.max(U256::from(3));
         // floor((2^256 - 1) / d), plus one if d divides 2^256.
         let t = U256::MAX / d;
-        if U256::MAX % d == d - U256::from(1) {
-            t + U256::from(1)
-        } else {
-            t
-        }
+        if U256::MAX % d == d - U256::from(1) { t + U256::from(1) } else { t }
     }
 
     #[test]

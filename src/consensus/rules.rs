@@ -8,13 +8,13 @@ use thiserror::Error;
 use super::bitcoin::BitcoinHeader;
 use super::candidate::Candidate;
 use super::difficulty;
-use super::fork_detection::{compared_data, ForkContext, ForkDetection, ForkDetectionError};
+use super::fork_detection::{ForkContext, ForkDetection, ForkDetectionError, compared_data};
 use super::network::{
-    Network, EXECUTION_THREADS, GAS_LIMIT_DIVISOR, MAX_EXTRA_DATA, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR,
+    EXECUTION_THREADS, GAS_LIMIT_DIVISOR, MAX_EXTRA_DATA, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR, Network,
 };
-use super::pow::{verify_with_hash, PowError, Seal};
+use super::pow::{PowError, Seal, verify_with_hash};
 use super::rule::{Rule, RuleSet};
-use crate::types::{Header, B256, U256};
+use crate::types::{B256, Header, U256};
 
 /// The header rule that is broken: the field, the rule and the values.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -235,11 +235,7 @@ impl<'a> Check<'a> {
 
     /// The kind of proof: only a fallback block has no coinbase.
     fn seal(&self) -> Seal {
-        if self.header().coinbase_tx.is_empty() {
-            Seal::FallbackSignature
-        } else {
-            Seal::MergedMining
-        }
+        if self.header().coinbase_tx.is_empty() { Seal::FallbackSignature } else { Seal::MergedMining }
     }
 
     /// All broken rules of a block, for tests.

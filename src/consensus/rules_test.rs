@@ -7,9 +7,9 @@ use super::candidate::Candidate;
 use super::network::Network;
 use super::pow::PowError;
 use super::rule::Rule;
-use super::rules::{verify_child, Check, RuleError};
-use super::testing::{child, easy_network, header, mine, Bitcoin};
-use crate::types::{Header, SealedHeader, SignedUint, B256, U256};
+use super::rules::{Check, RuleError, verify_child};
+use super::testing::{Bitcoin, child, easy_network, header, mine};
+use crate::types::{B256, Header, SealedHeader, SignedUint, U256};
 
 /// Far above genesis. Fork detection data are disabled, because they need ancestors.
 const NUMBER: u64 = 5_000;
@@ -26,11 +26,7 @@ fn broken(network: &Network, parent: &SealedHeader, header: SealedHeader, uncle:
     let candidate = Candidate::from(header);
     let mut check = Check::new(&candidate, network, None);
     check.parent = Some((parent, parent.hash()));
-    if uncle {
-        check.broken_uncle_rules()
-    } else {
-        check.broken_block_rules()
-    }
+    if uncle { check.broken_uncle_rules() } else { check.broken_block_rules() }
 }
 
 /// Applies `change` to a valid child and returns the only rule that it breaks.

@@ -9,7 +9,7 @@ use super::network::{Network, NetworkSpec, Params};
 use super::pow::meets_target;
 use super::rule::{Fork, Rule};
 use crate::types::header::with_fork_detection;
-use crate::types::{uncles_hash, Bloom, Bytes, Header, SealedHeader, B256, MERGED_MINING_TAG, U256};
+use crate::types::{B256, Bloom, Bytes, Header, MERGED_MINING_TAG, SealedHeader, U256, uncles_hash};
 use sha2::compress256;
 
 /// A header with plausible fields, not mined yet.

@@ -7,7 +7,7 @@ use thiserror::Error;
 use super::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use super::rules::RuleError;
 use super::verified::VerifiedHeader;
-use crate::types::{uncles_hash, Header, SealedHeader, B256, U256};
+use crate::types::{B256, Header, SealedHeader, U256, uncles_hash};
 
 /// Why uncles do not belong to a block, or do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -28,7 +28,9 @@ pub enum UncleError {
         found: usize,
     },
     /// The uncle is not below the block that includes it, or is too far below it.
-    #[error("uncle {index}: number {number} in block {block}, at most {UNCLE_GENERATIONS} blocks below the parent")]
+    #[error(
+        "uncle {index}: number {number} in block {block}, at most {UNCLE_GENERATIONS} blocks below the parent"
+    )]
     Generation {
         /// Index in the list.
         index: usize,

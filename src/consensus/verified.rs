@@ -7,7 +7,7 @@ use super::candidate::Candidate;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
-use super::rules::{verify_standalone, Check, RuleError};
+use super::rules::{Check, RuleError, verify_standalone};
 use crate::types::{Header, SealedHeader};
 
 /// Why a header is believed.

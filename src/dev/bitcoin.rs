@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use alloy_primitives::B256;
 
 use super::error::DevError;
-use crate::consensus::bitcoin::{double_sha256, HEADER_LEN};
-use crate::consensus::mining::{named_hash, BitcoinWork};
+use crate::consensus::bitcoin::{HEADER_LEN, double_sha256};
+use crate::consensus::mining::{BitcoinWork, named_hash};
 
 /// The largest number of transactions in a block. A Bitcoin block of 4 MB cannot hold more.
 const MAX_TRANSACTIONS: u64 = 100_000;

@@ -4,14 +4,14 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use alloy_primitives::{address, uint, Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256, address, uint};
 
 use super::key::PrivateKey;
-use super::mnemonic::{Mnemonic, DEFAULT_MNEMONIC};
+use super::mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
 use super::pool::PoolRules;
 use super::recipe::Recipe;
-use crate::consensus::genesis::{Allocation, Genesis};
 use crate::consensus::Network;
+use crate::consensus::genesis::{Allocation, Genesis};
 use crate::exec::{CallPolicy, GenesisBlock};
 
 /// The default recipient of fees: the reference node's regtest miner.

@@ -1,7 +1,7 @@
 //! Direct changes for tests that no transaction can make: reverting to a snapshot, changing accounts, dropping
 //! transactions from the pool.
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::chain::{DevChain, Saved};
 use super::error::DevError;

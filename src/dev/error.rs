@@ -1,6 +1,6 @@
 //! The errors of the development chain.
 
-use alloy_primitives::{Bytes, B256, U256};
+use alloy_primitives::{B256, Bytes, U256};
 use thiserror::Error;
 
 use super::pool::PoolError;

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use alloy_primitives::{keccak256, Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, keccak256};
 use k256::ecdsa::SigningKey;
 
 use crate::types::Transaction;

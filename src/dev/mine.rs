@@ -6,11 +6,11 @@ use super::config::Mining;
 use super::error::DevError;
 use super::recipe::Assembled;
 use super::work::Work;
-use crate::consensus::mining::{hash_to_commit, mine};
 use crate::consensus::Change;
+use crate::consensus::mining::{hash_to_commit, mine};
 use crate::exec::TxError;
 use crate::local::{ImportError, Imported};
-use crate::types::{SealedHeader, FORK_DETECTION_LEN};
+use crate::types::{FORK_DETECTION_LEN, SealedHeader};
 
 /// The largest number of blocks that one request may mine.
 pub const MAX_BLOCKS_AT_ONCE: u64 = 10_000;

@@ -31,15 +31,15 @@ pub use bitcoin::Submission;
 pub use chain::{DevChain, DevEvent};
 pub use clock::Clock;
 pub use config::{
-    cow_keys, DevAccounts, DevConfig, Mining, DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE,
-    DEFAULT_GAS_LIMIT, DEFAULT_HISTORY,
+    DEFAULT_ACCOUNTS, DEFAULT_BALANCE, DEFAULT_COINBASE, DEFAULT_GAS_LIMIT, DEFAULT_HISTORY, DevAccounts,
+    DevConfig, Mining, cow_keys,
 };
 pub use control::MAX_SNAPSHOTS;
 pub use error::DevError;
 pub use key::PrivateKey;
 pub use mine::MAX_BLOCKS_AT_ONCE;
-pub use mnemonic::{Mnemonic, DEFAULT_MNEMONIC};
-pub use options::{rbtc, DevOptionError, DevOptions, MAX_ACCOUNTS};
+pub use mnemonic::{DEFAULT_MNEMONIC, Mnemonic};
+pub use options::{DevOptionError, DevOptions, MAX_ACCOUNTS, rbtc};
 pub use recipe::{Assembled, Recipe};
-pub use wallet::{UnlockError, Wallet, DEFAULT_UNLOCK_MS};
+pub use wallet::{DEFAULT_UNLOCK_MS, UnlockError, Wallet};
 pub use work::Work;

@@ -3,18 +3,18 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::clock::Clock;
 use super::error::DevError;
 use super::pool::{Pool, Pooled};
+use crate::consensus::Network;
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::difficulty;
 use crate::consensus::network::{GAS_LIMIT_DIVISOR, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR};
-use crate::consensus::Network;
-use crate::exec::{build_in, BlockContext, BlockEnvironment, Built, Candidate, ExecutedBlock, TxError};
+use crate::exec::{BlockContext, BlockEnvironment, Built, Candidate, ExecutedBlock, TxError, build_in};
 use crate::local::ChainSnapshot;
-use crate::types::{uncles_hash, Bloom, Header, RawUint, SealedHeader, Transaction};
+use crate::types::{Bloom, Header, RawUint, SealedHeader, Transaction, uncles_hash};
 
 /// The properties of blocks that the miner chooses.
 #[derive(Debug, Clone, PartialEq, Eq)]

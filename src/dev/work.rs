@@ -8,7 +8,7 @@ use alloy_primitives::{B256, U256};
 use super::error::DevError;
 use super::recipe::Assembled;
 use crate::consensus::mining::BitcoinWork;
-use crate::consensus::{verify_merged_mining, Network};
+use crate::consensus::{Network, verify_merged_mining};
 use crate::types::SealedHeader;
 
 /// The largest number of blocks that wait at the same time, as in the reference node.

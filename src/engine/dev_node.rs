@@ -2,12 +2,12 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use alloy_primitives::{keccak256, Address, B256};
+use alloy_primitives::{Address, B256, keccak256};
 
 use super::{
+    Filters,
     local_view::{DevPart, LocalSnapshot},
     node::{Draw, Moment, Node, Snapshot},
-    Filters,
 };
 use crate::{
     consensus::ChainError,

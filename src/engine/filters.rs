@@ -5,13 +5,13 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 
 use super::{
-    logs::{logs_by_hash, range_logs, FoundLog, LogFilter, RangeStop},
+    Refusal,
+    logs::{FoundLog, LogFilter, RangeStop, logs_by_hash, range_logs},
     selector::settled_height,
     view::{Need, Stop, SyncProgress, View},
-    Refusal,
 };
 use crate::{consensus::VerifiedHeader, light::BlockRef};
 

@@ -2,12 +2,12 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec, vec::Vec};
 
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 
 use super::{
+    Filters, SyncProgress,
     local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
-    Filters, SyncProgress,
 };
 use crate::{
     exec::{CallPolicy, Interrupts},

@@ -10,23 +10,23 @@ use core::cell::RefCell;
 use alloy_primitives::{Address, B256, U256};
 
 use super::{
-    view::{Need, Stop, View},
     Refusal,
+    view::{Need, Stop, View},
 };
 use crate::{
     consensus::{VerifiedBody, VerifiedHeader},
     evm::Inspector,
     exec::{
-        check_block, execute_in, Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed,
-        ExecutedBlock,
+        Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed, ExecutedBlock, check_block,
+        execute_in,
     },
     light::{BlockRef, Fact, Facts, Known},
     state::{
-        keys::{storage_root_key, REMASC_SENDER_KEY},
         Access, AccessKey, Account, StateError, StateReader, TrieState,
+        keys::{REMASC_SENDER_KEY, storage_root_key},
     },
     trie::{Held, LoadError, Trie},
-    types::{Header, SealedHeader, Transaction, REMASC_ADDRESS},
+    types::{Header, REMASC_ADDRESS, SealedHeader, Transaction},
 };
 
 /// Runs a block again on its parent's proven state.

@@ -4,22 +4,21 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::cell::Cell;
 
 use alloy_primitives::Address;
-use alloy_primitives::{Bytes, B256, U256};
+use alloy_primitives::{B256, Bytes, U256};
 
 use super::{
-    gate,
+    Refusal, gate,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
-    Refusal,
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     exec::CallPolicy,
-    light::{facts, BlockRef, Fact, Known, Location, Pin, UpstreamState},
+    light::{BlockRef, Fact, Known, Location, Pin, UpstreamState, facts},
     state::{StateError, StateReader, TrieState},
     trie::{self, WalkError},
-    types::{Transaction, EMPTY_UNCLES_HASH},
+    types::{EMPTY_UNCLES_HASH, Transaction},
 };
 
 /// Blocks one question about logs may look at: each that may have some has to be fetched and proven.

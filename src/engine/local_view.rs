@@ -3,16 +3,16 @@
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::cell::OnceCell;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
+    Refusal,
     node::Snapshot,
     view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
-    Refusal,
 };
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
-    dev::{pool::Pool, Assembled, Clock, Mining, Recipe},
+    dev::{Assembled, Clock, Mining, Recipe, pool::Pool},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, ExecutedBlock},
     light::BlockRef,
     local::ChainSnapshot,
@@ -231,10 +231,10 @@ impl View for LocalView<'_> {
     }
 
     fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
-        if let Some((block, index)) = self.chain().locate(&transaction) {
-            if let Some(header) = self.chain().headers().by_hash(&block) {
-                return Ok(TransactionPlace::Mined(header.clone(), index));
-            }
+        if let Some((block, index)) = self.chain().locate(&transaction)
+            && let Some(header) = self.chain().headers().by_hash(&block)
+        {
+            return Ok(TransactionPlace::Mined(header.clone(), index));
         }
         let waiting = self.snapshot.dev.as_ref().and_then(|dev| dev.pool.get(&transaction));
         Ok(waiting.map_or(TransactionPlace::Unknown, |pooled| {

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256};
 
-use super::view::{both, Need, Stop, View};
+use super::view::{Need, Stop, View, both};
 use crate::{
     consensus::VerifiedHeader,
     light::{BlockRef, Facts},
-    types::{bloom, Log},
+    types::{Log, bloom},
 };
 
 /// Blocks up to which the number of logs is not limited.
@@ -177,9 +177,5 @@ pub fn range_logs(
             return Err(RangeStop::TooMany);
         }
     }
-    if lacking.is_empty() {
-        Ok(found)
-    } else {
-        Err(Stop::Lacking(lacking).into())
-    }
+    if lacking.is_empty() { Ok(found) } else { Err(Stop::Lacking(lacking).into()) }
 }

@@ -19,18 +19,18 @@ mod view;
 
 pub use dev_node::DevNode;
 pub use filters::{
-    Changes, Filters, Owner, Watch, FILTER_IDLE, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, SUBSCRIPTION_IDLE,
-    TRAIL,
+    Changes, FILTER_IDLE, Filters, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner, SUBSCRIPTION_IDLE, TRAIL,
+    Watch,
 };
 pub use follow_node::FollowNode;
 pub use light_view::LightView;
 pub use local_view::{DevPart, LocalSnapshot, LocalView};
 pub use logs::{
-    block_logs, logs_by_hash, range_logs, FoundLog, LogFilter, RangeStop, FREE_LOG_BLOCKS, MAX_LOGS,
-    MAX_LOG_BYTES,
+    FREE_LOG_BLOCKS, FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash,
+    range_logs,
 };
 pub use node::{Draw, Moment, Node, Snapshot};
 pub use refusal::Refusal;
-pub use selector::{resolve, settled_height, BlockId, Resolved};
+pub use selector::{BlockId, Resolved, resolve, settled_height};
 pub(crate) use view::both;
 pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

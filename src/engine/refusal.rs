@@ -22,7 +22,9 @@ pub enum Refusal {
         verified: u64,
     },
     /// The block is younger than the host accepts.
-    #[error("Resource unavailable: block {number} has {depth} blocks on top, at least {wanted} are asked for; ask for an older block")]
+    #[error(
+        "Resource unavailable: block {number} has {depth} blocks on top, at least {wanted} are asked for; ask for an older block"
+    )]
     TooYoung {
         /// Height of the block.
         number: u64,
@@ -58,9 +60,7 @@ pub enum Refusal {
     #[error("Resource unavailable: {0}")]
     Unproven(FactFailure),
     /// An upstream names a block that does not hold the transaction.
-    #[error(
-        "Resource unavailable: the upstream says transaction {transaction} is in {block}, but it is not"
-    )]
+    #[error("Resource unavailable: the upstream says transaction {transaction} is in {block}, but it is not")]
     Misplaced {
         /// The transaction asked for.
         transaction: B256,
@@ -104,7 +104,9 @@ pub enum Refusal {
         max: usize,
     },
     /// A question needs more blocks and state than one question may keep.
-    #[error("Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time")]
+    #[error(
+        "Limit exceeded: the answer needs more than {max} bytes of blocks and state; ask for fewer blocks at a time"
+    )]
     TooManyBytes {
         /// The limit.
         max: usize,

@@ -2,7 +2,7 @@
 
 use alloy_primitives::B256;
 
-use super::{view::View, Need};
+use super::{Need, view::View};
 use crate::{consensus::VerifiedHeader, light::BlockRef};
 
 /// Which block is meant.
@@ -51,10 +51,11 @@ pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
         BlockId::Number(number) => view.header_by_number(number)?,
         BlockId::Hash { hash, require_canonical } => {
             let found = view.header_by_hash(hash)?;
-            if let Some(header) = &found {
-                if require_canonical && !view.is_canonical(BlockRef { number: header.number, hash }) {
-                    return Ok(Resolved::NotCanonical);
-                }
+            if let Some(header) = &found
+                && require_canonical
+                && !view.is_canonical(BlockRef { number: header.number, hash })
+            {
+                return Ok(Resolved::NotCanonical);
             }
             found
         }

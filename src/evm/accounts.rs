@@ -5,7 +5,7 @@ use revm::interpreter::instructions::{host, system};
 use revm::interpreter::interpreter_types::{InputsTr as _, RuntimeFlag as _};
 use revm::interpreter::{Host as _, InstructionContext, InstructionResult};
 
-use super::context::{abort, charge, pop, push, Abort, EvmContext, EvmDatabase, Step, StepResult};
+use super::context::{Abort, EvmContext, EvmDatabase, Step, StepResult, abort, charge, pop, push};
 use super::gas::{NEW_ACCOUNT, SELFDESTRUCT};
 use super::precompiles::Precompile;
 use super::touches::Touch;

@@ -10,7 +10,7 @@ use alloc::boxed::Box;
 use core::ops::Range;
 
 use alloy_primitives::{Address, B256, U256};
-use revm::bytecode::{opcode as op, Bytecode};
+use revm::bytecode::{Bytecode, opcode as op};
 use revm::interpreter::interpreter_action::FrameInput;
 use revm::interpreter::interpreter_types::{
     InputsTr as _, LoopControl as _, MemoryTr as _, ReturnData as _, RuntimeFlag as _,
@@ -20,7 +20,7 @@ use revm::interpreter::{
 };
 
 use super::accounts::{balance_of, to_address};
-use super::context::{charge, pop, push, EvmContext, EvmDatabase, NativeCalled, Step, StepResult};
+use super::context::{EvmContext, EvmDatabase, NativeCalled, Step, StepResult, charge, pop, push};
 use super::gas::{CALL, MAX_MEMORY, NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
 use super::touches::Touch;
@@ -49,11 +49,7 @@ impl Stretch {
 
     /// The end of the range; 0 for an empty range, which needs no memory.
     fn end(self) -> usize {
-        if self.len == 0 {
-            0
-        } else {
-            self.offset.saturating_add(self.len)
-        }
+        if self.len == 0 { 0 } else { self.offset.saturating_add(self.len) }
     }
 
     /// The range that receives the output.

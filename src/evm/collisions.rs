@@ -1,8 +1,8 @@
 //! Creations at the addresses of contracts that the same block destroyed.
 
 use alloy_primitives::Bytes;
-use revm::context_interface::journaled_state::account::JournaledAccountTr as _;
 use revm::context_interface::JournalTr as _;
+use revm::context_interface::journaled_state::account::JournaledAccountTr as _;
 use revm::handler::FrameResult;
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::{CreateOutcome, Gas, InstructionResult, InterpreterResult};

@@ -4,12 +4,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use revm::Database;
 use revm::context::{BlockEnv, CfgEnv, Context, Journal, TxEnv};
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::interpreter::{InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
-use revm::Database;
 
 use super::inspect::Inspector;
 use super::precompiles::{Precompile, RunTransaction, Unsimulated};
@@ -92,11 +92,7 @@ impl<'a> RunContext<'a> {
 
     /// Greatest call depth at which a frame runs (RSKIP-150). The first frame has depth 0.
     pub(super) fn max_depth(&self) -> usize {
-        if self.rules.has(Rule::Rskip150) {
-            400
-        } else {
-            1024
-        }
+        if self.rules.has(Rule::Rskip150) { 400 } else { 1024 }
     }
 }
 
@@ -167,20 +163,12 @@ pub(super) type StepResult<T = ()> = Result<T, InstructionResult>;
 
 /// Charges gas or ends the frame.
 pub(super) fn charge(interpreter: &mut Interpreter, cost: u64) -> StepResult {
-    if interpreter.gas.record_regular_cost(cost) {
-        Ok(())
-    } else {
-        Err(InstructionResult::OutOfGas)
-    }
+    if interpreter.gas.record_regular_cost(cost) { Ok(()) } else { Err(InstructionResult::OutOfGas) }
 }
 
 /// Pushes a word or ends the frame.
 pub(super) fn push(interpreter: &mut Interpreter, word: U256) -> StepResult {
-    if interpreter.stack.push(word) {
-        Ok(())
-    } else {
-        Err(InstructionResult::StackOverflow)
-    }
+    if interpreter.stack.push(word) { Ok(()) } else { Err(InstructionResult::StackOverflow) }
 }
 
 /// Pops `N` words, the top one first, or ends the frame.

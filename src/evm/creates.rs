@@ -9,7 +9,7 @@ use revm::interpreter::interpreter_types::{InputsTr as _, LoopControl as _, Runt
 use revm::interpreter::{CreateInputs, InstructionResult, InterpreterAction};
 
 use super::accounts::balance_of;
-use super::context::{charge, pop, push, EvmDatabase, Step, StepResult};
+use super::context::{EvmDatabase, Step, StepResult, charge, pop, push};
 use super::gas::MAX_INIT_CODE;
 use super::touches::Touch;
 use crate::consensus::Rule;

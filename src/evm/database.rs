@@ -4,10 +4,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
+use revm::Database;
 use revm::bytecode::Bytecode;
 use revm::state::AccountInfo;
-use revm::Database;
 
 use super::code::bytecode;
 use super::context::EvmDatabase;

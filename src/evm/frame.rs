@@ -3,9 +3,9 @@
 use core::convert::Infallible;
 
 use alloy_primitives::{Address, Bytes};
+use revm::context_interface::JournalTr as _;
 use revm::context_interface::context::ContextError;
 use revm::context_interface::journaled_state::account::JournaledAccountTr as _;
-use revm::context_interface::JournalTr as _;
 use revm::handler::{EvmTr as _, FrameData, FrameResult, ItemOrResult};
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};
 use revm::interpreter::interpreter_types::LoopControl as _;
@@ -55,12 +55,12 @@ impl<S: EvmState> Machine<'_, S> {
     pub(super) fn open(&mut self, init: FrameInit) -> Result<Option<Answer>, Abort> {
         let depth = init.depth;
         let rules = self.evm.ctx.chain.rules;
-        if let FrameInput::Call(inputs) = &init.frame_input {
-            if let Some(precompile) = Precompile::at(&inputs.bytecode_address, rules) {
-                self.report_frame(&init, true);
-                let result = self.call_native(precompile, init)?;
-                return Ok(Some(Answer { result, native: true }));
-            }
+        if let FrameInput::Call(inputs) = &init.frame_input
+            && let Some(precompile) = Precompile::at(&inputs.bytecode_address, rules)
+        {
+            self.report_frame(&init, true);
+            let result = self.call_native(precompile, init)?;
+            return Ok(Some(Answer { result, native: true }));
         }
         self.report_frame(&init, false);
         if let Some(result) = self.refuse_destroyed(&init) {

@@ -2,16 +2,16 @@
 
 use alloy_primitives::{Address, U256};
 use revm::context::{BlockEnv, CfgEnv, Context, Evm, Journal, LocalContext, TxEnv};
-use revm::context_interface::local::FrameStack;
 use revm::context_interface::JournalTr as _;
+use revm::context_interface::local::FrameStack;
 use revm::handler::EthFrame;
 use revm::interpreter::interpreter::EthInterpreter;
 use revm::primitives::hardfork::SpecId;
 
 use super::context::{EvmContext, RunContext, Spec};
 use super::database::{Adapter, EvmState};
-use super::gas::{gas_params, MAX_CODE};
-use super::opcodes::{instructions, Instructions};
+use super::gas::{MAX_CODE, gas_params};
+use super::opcodes::{Instructions, instructions};
 use super::precompiles::NoPrecompiles;
 
 type Inner<'a, DB> =

@@ -28,7 +28,7 @@ mod touches;
 pub use changes::{ChangedAccount, Changes};
 pub use context::{Abort, NativeCalled, RunContext};
 pub use database::{EvmAccount, EvmState, ReadyCode};
-pub use gas::{intrinsic_gas, MAX_INIT_CODE};
+pub use gas::{MAX_INIT_CODE, intrinsic_gas};
 pub use halt::HaltReason;
 pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, Step, StepEnd};
 pub use machine::{Machine, Setting};

@@ -11,7 +11,7 @@ use revm::interpreter::interpreter_types::{
 use revm::interpreter::{Host as _, Instruction, InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
-use super::context::{charge, pop, push, EvmContext, EvmDatabase, Step, StepResult};
+use super::context::{EvmContext, EvmDatabase, Step, StepResult, charge, pop, push};
 use super::touches::Touch;
 use super::{accounts, calls, creates};
 use crate::consensus::{Rule, RuleSet};

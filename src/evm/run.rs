@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use alloy_primitives::{keccak256, Address, Bytes, Log, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, Log, U256, keccak256};
 use revm::context_interface::{CreateScheme, JournalTr as _, LocalContextTr as _};
 use revm::handler::FrameResult;
 use revm::interpreter::interpreter_action::{FrameInit, FrameInput};

@@ -1,6 +1,6 @@
 //! Gas charged before a transaction runs. Some transactions to the Bridge are free.
 
-use alloy_primitives::{address, Address};
+use alloy_primitives::{Address, address};
 
 use crate::consensus::{Network, RuleSet};
 use crate::evm::intrinsic_gas;

@@ -10,15 +10,15 @@ use super::block_context::{Ancestry, BlockContext};
 use super::block_error::{BlockError, Mismatch};
 use super::observer::{BlockObserver, Executed};
 use super::remasc::distribute;
-use super::sublists::{are_parallel, split, ListLimits};
+use super::sublists::{ListLimits, are_parallel, split};
 use super::transaction::{Item, TransactionEnd, TransactionList};
-use super::transaction_error::{gas_price, TxError, MAX_GAS};
+use super::transaction_error::{MAX_GAS, TxError, gas_price};
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::{Network, Rule};
 use crate::evm::precompiles::Unsimulated;
 use crate::state::{Touches, World};
 use crate::trie::Trie;
-use crate::types::{Header, Receipt, SenderError, Transaction, REMASC_ADDRESS};
+use crate::types::{Header, REMASC_ADDRESS, Receipt, SenderError, Transaction};
 
 /// A transaction's gas price is at most this many times the block's minimum (RSKIP-252).
 const PRICE_CAP: u64 = 100;
@@ -134,11 +134,7 @@ pub fn check_block(
     .into_iter()
     .flatten()
     .collect();
-    if mismatches.is_empty() {
-        Ok(())
-    } else {
-        Err(mismatches)
-    }
+    if mismatches.is_empty() { Ok(()) } else { Err(mismatches) }
 }
 
 /// Gas limit of a block, capped at the 63 bits of the reference node.

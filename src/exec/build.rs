@@ -2,23 +2,23 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, Bloom, B256, U256};
+use alloy_primitives::{Address, B256, Bloom, U256};
 
 use super::activation::activate;
-use super::block::{block_gas, check_price, run_remasc, ExecutedBlock};
+use super::block::{ExecutedBlock, block_gas, check_price, run_remasc};
 use super::block_context::{Ancestry, BlockContext};
 use super::block_error::BlockError;
 use super::call::BlockEnvironment;
 use super::observer::NoObserver;
-use super::schedule::{edges, Placed, Schedule, SEQUENTIAL};
-use super::sublists::{are_parallel, ListLimits};
+use super::schedule::{Placed, SEQUENTIAL, Schedule, edges};
+use super::sublists::{ListLimits, are_parallel};
 use super::transaction::{Item, TransactionEnd, TransactionList};
-use super::transaction_error::{gas_limit, TxError};
+use super::transaction_error::{TxError, gas_limit};
 use crate::consensus::Network;
 use crate::evm::precompiles::Unsimulated;
 use crate::state::World;
 use crate::trie::Trie;
-use crate::types::{Receipt, Transaction, REMASC_ADDRESS};
+use crate::types::{REMASC_ADDRESS, Receipt, Transaction};
 
 /// A candidate for a block, with the sender recovered from its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]

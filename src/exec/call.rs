@@ -10,8 +10,8 @@ use super::stop::{CallStop, OverrideError};
 use crate::consensus::RuleSet;
 use crate::evm::precompiles::Precompile;
 use crate::evm::{
-    intrinsic_gas, Abort, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
-    RunContext, Setting,
+    Abort, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine, RunContext, Setting,
+    intrinsic_gas,
 };
 use crate::state::{OverriddenState, StateOverride, StateReader};
 use crate::types::Header;

@@ -4,11 +4,11 @@ use alloc::borrow::Cow;
 
 use alloy_primitives::{Address, Bytes, U256};
 
-use super::call::{call_watched, CallContext, CallMessage};
+use super::call::{CallContext, CallMessage, call_watched};
 use super::limits::RunLimits;
 use super::result::CallOutcome;
 use super::stop::CallStop;
-use crate::evm::{intrinsic_gas, FrameClose, FrameStart, HaltReason, Inspector};
+use crate::evm::{FrameClose, FrameStart, HaltReason, Inspector, intrinsic_gas};
 use crate::state::{OverriddenState, StateError, StateOverride, StateReader};
 
 /// The result of an estimate.

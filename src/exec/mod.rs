@@ -40,19 +40,19 @@ mod transaction_error;
 mod transaction_state;
 
 pub use crate::evm::{
-    FrameClose, FrameKind, FrameStart, HaltReason, Inspector, Step, StepEnd, MAX_INIT_CODE,
+    FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, Step, StepEnd,
 };
 pub use basic_cost::basic_cost;
-pub use block::{check_block, execute_block, execute_in, BlockInput, ExecutedBlock};
+pub use block::{BlockInput, ExecutedBlock, check_block, execute_block, execute_in};
 pub use block_context::{Ancestry, BlockContext};
 pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
-pub use build::{build_block, build_in, Built, Candidate};
-pub use call::{call, call_watched, BlockEnvironment, CallContext, CallMessage};
-pub use estimate::{estimate, Estimate};
+pub use build::{Built, Candidate, build_block, build_in};
+pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
+pub use estimate::{Estimate, estimate};
 pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};
-pub use limits::{CallPolicy, RunLimits, CALL_GAS_CAP, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING};
+pub use limits::{CALL_GAS_CAP, CallPolicy, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING, RunLimits};
 pub use observer::{BlockObserver, Executed, NoObserver};
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult};

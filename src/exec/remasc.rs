@@ -2,17 +2,17 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use thiserror::Error;
 
 use super::basic_cost::BRIDGE;
 use super::block_context::{Ancestry, BlockContext};
 use super::observer::BlockObserver;
-use super::remasc_share::{shares, Candidate, Ledger, Share, Sibling};
+use super::remasc_share::{Candidate, Ledger, Share, Sibling, shares};
 use crate::consensus::network::UNCLE_GENERATIONS;
 use crate::evm::precompiles::bridge::federation_payees;
 use crate::state::World;
-use crate::types::rlp::{put_str, put_u256, ListBuf};
+use crate::types::rlp::{ListBuf, put_str, put_u256};
 use crate::types::{Header, Log, REMASC_ADDRESS};
 
 /// An ancestor that REMASC needs, or its list of uncles, is not available.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::block_context::{Ancestry, BlockContext};
 use super::call::BlockEnvironment;
-use super::remasc_share::{shares, Candidate, Ledger, Share, Sibling};
+use super::remasc_share::{Candidate, Ledger, Share, Sibling, shares};
 use crate::consensus::{Network, Rule};
 use crate::types::{Header, SealedHeader};
 

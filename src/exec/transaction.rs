@@ -7,13 +7,13 @@ use alloy_primitives::{Address, Bytes, U256};
 
 use super::basic_cost::basic_cost;
 use super::block_context::BlockContext;
-use super::transaction_error::{gas_limit, gas_price, NotExecuted, TxError, MAX_GAS};
+use super::transaction_error::{MAX_GAS, NotExecuted, TxError, gas_limit, gas_price};
 use super::transaction_state::{ReadyCodes, TransactionState};
 use crate::consensus::{Rule, RuleSet};
 use crate::evm::precompiles::{Precompile, RunTransaction, Unsimulated};
 use crate::evm::{
-    Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector, Machine,
-    Touch, MAX_INIT_CODE,
+    Abort, ChangedAccount, Changes, Direct, DirectEnd, FirstFrame, FrameEnd, HaltReason, Inspector,
+    MAX_INIT_CODE, Machine, Touch,
 };
 use crate::state::{Account, World};
 use crate::types::{Log, Receipt, Transaction};

@@ -28,7 +28,9 @@ pub enum TxError {
         cap: U256,
     },
     /// The initialisation code has more than 49,152 bytes (RSKIP-438).
-    #[error("Initcode size for contract is invalid, it exceed the max limit size: initcode size = {size} | maxAllowed = {MAX_INIT_CODE} |  tx = {hash}")]
+    #[error(
+        "Initcode size for contract is invalid, it exceed the max limit size: initcode size = {size} | maxAllowed = {MAX_INIT_CODE} |  tx = {hash}"
+    )]
     InitCodeSize {
         /// Length of the code in bytes.
         size: usize,

@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use alloy_primitives::map::B256Map;
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::block_context::BlockContext;
 use super::limits::MAX_LISTED_CELLS;

@@ -6,7 +6,7 @@
 use alloc::{format, vec::Vec};
 
 use super::{pin::Pin, store::Known, task::Cause};
-use crate::types::{SealedHeader, B256};
+use crate::types::{B256, SealedHeader};
 
 /// Most headers that lead from the held chain to a block asked for by hash, its own included. Each costs a question;
 /// real forks are a few blocks long, and uncles reach 7 generations back.

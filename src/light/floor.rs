@@ -165,8 +165,8 @@ fn has_floor(network: &Network, head: &VerifiedHeader) -> bool {
 mod tests {
     use super::*;
     use crate::consensus::{
-        testing::{chain, child, easy_network, mine},
         Candidate, HeaderChain,
+        testing::{chain, child, easy_network, mine},
     };
 
     /// Adds blocks with this many seconds between them.

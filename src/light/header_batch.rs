@@ -12,9 +12,9 @@ use super::{base64, lz4};
 use crate::{
     consensus::{Candidate, Network},
     types::{
+        FieldError, Header, HeaderError, SealedHeader,
         header::HeaderForm,
         rlp::{ListBuf, Reader},
-        FieldError, Header, HeaderError, SealedHeader,
     },
 };
 

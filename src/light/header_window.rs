@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     consensus::{Candidate, Network},
-    types::{json::JsonError, Header, SealedHeader},
+    types::{Header, SealedHeader, json::JsonError},
 };
 
 /// How often a header is asked for in another form before it counts as not to be had: without transactions, with
@@ -246,10 +246,11 @@ impl Slot {
             return Err(SyncCause::OtherBlock { asked: self.number, got: header.number });
         }
         // A light client shows no proof of work that it has not checked, and says so. That is no lie.
-        if header.coinbase_tx.is_empty() && header.number > 0 {
-            if let Err(Cause::Hidden(rule)) = prove::work(&header, text(object)?, network) {
-                return Err(SyncCause::Hidden(rule));
-            }
+        if header.coinbase_tx.is_empty()
+            && header.number > 0
+            && let Err(Cause::Hidden(rule)) = prove::work(&header, text(object)?, network)
+        {
+            return Err(SyncCause::Hidden(rule));
         }
         Ok(header)
     }

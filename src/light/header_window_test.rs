@@ -11,8 +11,8 @@ use super::{
     upstream::{Answer, CallFailure},
 };
 use crate::consensus::{
-    testing::{child, easy_network, header, mine},
     Network,
+    testing::{child, easy_network, header, mine},
 };
 
 const NUMBER: u64 = 77;

@@ -35,21 +35,21 @@ pub use fact::{BlockRef, Fact, Facts};
 pub use fault::{SyncCause, SyncFault};
 pub use floor::LowWork;
 pub use header_batch::{
-    decode_headers, encode_headers, Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS,
+    Batch, BatchError, MAX_BATCH_BYTES, MAX_BATCH_HEADERS, decode_headers, encode_headers,
 };
 pub use meter::Progress;
 pub use outbox::Outbox;
-pub use pin::{Identity, Pin, Unproven, UnprovenError, MAX_AGE};
+pub use pin::{Identity, MAX_AGE, Pin, Unproven, UnprovenError};
 pub use record::{Evidence, Record};
 pub(crate) use store::Sent;
 pub(crate) use store::Touch;
 pub use store::{FactCache, FactStore, Known, Location};
 pub use sync::{
-    Capabilities, KeptFault, Observation, Page, ReadPage, Restoring, Sync, SyncOptions, SyncStep,
-    UpstreamState, DEFAULT_BATCH, PAGE_HEADERS, REPROVEN,
+    Capabilities, DEFAULT_BATCH, KeptFault, Observation, PAGE_HEADERS, Page, REPROVEN, ReadPage, Restoring,
+    Sync, SyncOptions, SyncStep, UpstreamState,
 };
-pub use task::{AttemptFailure, Cause, FactFailure, Task, Wanted, MAX_UNCLES};
+pub use task::{AttemptFailure, Cause, FactFailure, MAX_UNCLES, Task, Wanted};
 pub use upstream::{
-    decode_batch, encode_batch, read_batch, subject, Answer, CallFailure, Put, Response, Subject,
-    UpstreamCall, MAX_ERROR_TEXT, NO_ANSWER,
+    Answer, CallFailure, MAX_ERROR_TEXT, NO_ANSWER, Put, Response, Subject, UpstreamCall, decode_batch,
+    encode_batch, read_batch, subject,
 };

@@ -2,9 +2,9 @@
 
 use alloc::{format, sync::Arc, vec::Vec};
 
-use alloy_primitives::{hex, B256};
+use alloy_primitives::{B256, hex};
 
-use super::{clock::Now, store::FactCache, Answer, UpstreamCall};
+use super::{Answer, UpstreamCall, clock::Now, store::FactCache};
 use crate::types::Transaction;
 
 /// Milliseconds between two looks at what was sent; a pool that has dropped a transaction gets it again.
@@ -83,7 +83,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::light::{store::Sent, CallFailure, FactStore};
+    use crate::light::{CallFailure, FactStore, store::Sent};
 
     fn cache(nonces: &[u64]) -> FactCache {
         let mut learned = FactStore::default();

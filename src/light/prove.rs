@@ -2,7 +2,7 @@
 
 use alloc::{format, string::String, string::ToString, sync::Arc, vec::Vec};
 
-use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -10,16 +10,16 @@ use thiserror::Error;
 use super::{
     fact::{BlockRef, Fact},
     store::{FactStore, Known, Location},
-    task::{Cause, Task, Wanted, MAX_UNCLES, RAW_HEADER, RAW_UNCLES},
+    task::{Cause, MAX_UNCLES, RAW_HEADER, RAW_UNCLES, Task, Wanted},
     upstream::{Answer, CallFailure, UpstreamCall},
 };
 use crate::{
     consensus::{
         Candidate, ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
     },
-    state::{keys, StateKey},
+    state::{StateKey, keys},
     trie::{self, limits::MAX_MULTIPROOF_NODES, verify_multiproof},
-    types::{json, Header, HeaderError, Receipt, SealedHeader},
+    types::{Header, HeaderError, Receipt, SealedHeader, json},
 };
 
 /// The verified chain that answers are held against.

@@ -3,7 +3,7 @@
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use alloy_primitives::U256;
-use alloy_primitives::{Address, Bytes, B256};
+use alloy_primitives::{Address, B256, Bytes};
 
 use super::fact::{BlockRef, Fact, Facts};
 use crate::{
@@ -258,7 +258,7 @@ impl<'a> Known<'a> {
     }
 
     /// What earlier calls to a contract read that had data with this hash, or were several with different data.
-    pub fn touched(&self, contract: Address, data: B256) -> impl Iterator<Item = StateKey> + 'a {
+    pub fn touched(&self, contract: Address, data: B256) -> impl Iterator<Item = StateKey> + 'a + use<'a> {
         let fits = move |touch: &&Touch| touch.contract == contract && touch.data.is_none_or(|of| of == data);
         self.cache.touched.iter().filter(fits).map(|touch| touch.key)
     }

@@ -7,14 +7,14 @@ use alloy_primitives::{Address, B256};
 
 use super::error::ImportError;
 use super::impersonated::marked_sender;
-use super::sides::{Sides, MAX_SIDE_BLOCKS, MAX_SIDE_BYTES};
+use super::sides::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, Sides};
 use super::snapshot::{ChainSnapshot, StoredBlock};
 use crate::consensus::{
     BodyError, Candidate, ChainError, Change, CheckedBlock, HeaderChain, Network, Rule, VerifiedBody,
     VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
-use crate::exec::{check_block, execute_in, BlockContext, BlockError, BlockInput, ExecutedBlock, NoObserver};
+use crate::exec::{BlockContext, BlockError, BlockInput, ExecutedBlock, NoObserver, check_block, execute_in};
 use crate::trie::Trie;
 use crate::types::{Block, Header, Receipt, SealedHeader, Transaction};
 

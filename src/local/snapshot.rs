@@ -9,7 +9,7 @@ use super::ancestry::BranchAncestry;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::persistent::Map;
 use crate::consensus::{ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
-use crate::exec::{execute_in, BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock};
+use crate::exec::{BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock, execute_in};
 use crate::trie::Trie;
 use crate::types::{SealedHeader, Transaction};
 

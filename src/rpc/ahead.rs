@@ -4,11 +4,11 @@
 
 use alloc::{format, vec::Vec};
 
-use alloy_primitives::{keccak256, Address, B256};
+use alloy_primitives::{Address, B256, keccak256};
 
 use super::{message::message, request::Request};
 use crate::{
-    light::{facts, BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted},
+    light::{BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted, facts},
     state::{StateKey, StateReader as _, TrieState},
 };
 

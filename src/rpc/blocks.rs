@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     error::RpcError,
     lookup::{find, require},
-    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param},
+    method::{Done, Failure, Handler, Method, Pages, Param, absent, optional, required, told, verified},
     params::{BlockSelector, Params},
     render,
 };

@@ -2,13 +2,13 @@
 
 use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
-use alloy_primitives::{hex, B256, U256};
+use alloy_primitives::{B256, U256, hex};
 
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
     message::{message, overrides},
-    method::{optional, required, told, verified, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, optional, required, told, verified},
     params::{BlockSelector, Params},
     revert::reason,
 };
@@ -16,12 +16,12 @@ use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, View},
     exec::{
-        call, estimate, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop,
-        Estimate, HaltReason, OverrideError, RunLimits,
+        BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, Estimate, HaltReason,
+        OverrideError, RunLimits, call, estimate,
     },
     light::{BlockRef, Fact, Facts},
     state::{NotingState, StateError, StateKey, StateOverride, StateReader},
-    types::{json::Quantity, Header, SealedHeader},
+    types::{Header, SealedHeader, json::Quantity},
 };
 
 pub(super) const METHODS: &[Method] = &[

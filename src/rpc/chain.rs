@@ -2,15 +2,15 @@
 
 use alloc::{format, string::String};
 
-use alloy_primitives::{keccak256, U256};
+use alloy_primitives::{U256, keccak256};
 use serde::Serialize;
 
 use super::{
-    method::{done, required, told, verified, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, done, required, told, verified},
     params::Params,
 };
 use crate::{
-    engine::{settled_height, Level, SyncProgress, View},
+    engine::{Level, SyncProgress, View, settled_height},
     types::json::Quantity,
 };
 

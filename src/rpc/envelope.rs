@@ -14,7 +14,7 @@ use core::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::error::{error_object, EnvelopeError, RpcError};
+use super::error::{EnvelopeError, RpcError, error_object};
 use crate::types::json::for_each_member;
 
 /// Deepest nesting of arrays and objects in a message; nothing in the method table needs more than six.
@@ -308,9 +308,9 @@ mod tests {
         for id in ["true", "{}", "[1]"] {
             let entry = single(&alloc::format!(r#"{{"id":{id},"method":"m"}}"#));
             assert_eq!(code(&entry), -32600);
-            assert!(write_answer(&entry.id, &Err(RpcError::InvalidRequest))
-                .unwrap()
-                .contains(r#""id":null"#));
+            assert!(
+                write_answer(&entry.id, &Err(RpcError::InvalidRequest)).unwrap().contains(r#""id":null"#)
+            );
         }
     }
 
@@ -323,11 +323,13 @@ mod tests {
     #[test]
     fn params_forms() {
         for ok in ["[]", "null", "{}", "{ }"] {
-            assert!(single(&alloc::format!(r#"{{"id":1,"method":"m","params":{ok}}}"#))
-                .call
-                .unwrap()
-                .params
-                .is_empty());
+            assert!(
+                single(&alloc::format!(r#"{{"id":1,"method":"m","params":{ok}}}"#))
+                    .call
+                    .unwrap()
+                    .params
+                    .is_empty()
+            );
         }
         let two = single(r#"{"id":1,"method":"m","params":["a",{"b":[1]}]}"#).call.unwrap();
         assert_eq!(two.params[1].get(), r#"{"b":[1]}"#);

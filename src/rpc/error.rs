@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use alloy_primitives::{hex, Bytes, B256};
+use alloy_primitives::{B256, Bytes, hex};
 use thiserror::Error;
 
 #[cfg(feature = "local")]
@@ -224,7 +224,9 @@ pub enum RpcError {
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
     /// The method changes a chain, and there is none here that could be changed.
-    #[error("the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)")]
+    #[error(
+        "the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)"
+    )]
     NeedsLocalChain(&'static str),
     /// The method needs a development chain, and this chain only follows another.
     #[error("the method is available on a development chain only (start `rootlight dev`)")]

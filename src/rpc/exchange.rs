@@ -7,9 +7,9 @@ use alloy_primitives::B256;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
-    envelope::{write_answer, Entry, Id, Message, Outcome, MAX_BATCH},
+    envelope::{Entry, Id, MAX_BATCH, Message, Outcome, write_answer},
     error::RpcError,
-    method::{Handler, BRIEF_COST},
+    method::{BRIEF_COST, Handler},
     request::Request,
 };
 use crate::engine::{Level, Refusal};
@@ -118,11 +118,7 @@ impl Exchange {
             let row = request.row;
             // An optional parameter of a change asks for more than one block.
             let more = row.writes() && request.values().len() > row.required();
-            if more || row.watches() {
-                u32::MAX
-            } else {
-                row.cost
-            }
+            if more || row.watches() { u32::MAX } else { row.cost }
         };
         self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }

@@ -11,11 +11,11 @@ use super::{
     chain::sync_status,
     error::{ParamError, RpcError},
     logs::{range_failure, shown, watch},
-    method::{done, optional, required, told, Done, Failure, Handler, Method, Pages, Param},
-    params::{parse_data, Params},
+    method::{Done, Failure, Handler, Method, Pages, Param, done, optional, required, told},
+    params::{Params, parse_data},
 };
 use crate::{
-    engine::{Changes, Filters, Level, View, Watch, MAX_FILTERS},
+    engine::{Changes, Filters, Level, MAX_FILTERS, View, Watch},
     types::json::{Quantity, RpcHead},
 };
 
@@ -54,7 +54,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 10,
         pages: Pages::Any,
-        doc: told("Installs a filter of transactions that enter the pool; of a light client: those sent through it."),
+        doc: told(
+            "Installs a filter of transactions that enter the pool; of a light client: those sent through it.",
+        ),
         handler: Handler::Watch(|filters, view, now, _| install(filters, view, now, Watch::Pending)),
     },
     Method {
@@ -65,7 +67,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         pages: Pages::Any,
-        doc: told("What is new since the last poll; logs taken back by a reorganisation come marked as removed."),
+        doc: told(
+            "What is new since the last poll; logs taken back by a reorganisation come marked as removed.",
+        ),
         handler: Handler::Watch(changes),
     },
     Method {
@@ -87,7 +91,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         pages: Pages::Any,
-        doc: told("Removes a filter; false if there is none. One that nobody polls for five minutes goes by itself."),
+        doc: told(
+            "Removes a filter; false if there is none. One that nobody polls for five minutes goes by itself.",
+        ),
         handler: Handler::Watch(|filters, _, _, params| uninstall(filters, params)),
     },
     Method {
@@ -101,7 +107,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         pages: Pages::Any,
-        doc: told("Notifies of what is new, logs taken back by a reorganisation marked as removed; over WebSocket."),
+        doc: told(
+            "Notifies of what is new, logs taken back by a reorganisation marked as removed; over WebSocket.",
+        ),
         handler: Handler::Subscribe(subscribe),
     },
     Method {

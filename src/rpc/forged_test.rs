@@ -2,14 +2,13 @@
 
 use serde_json::json;
 
-use super::mined_chain::{ask, family, Mined, PROMISED, START};
+use super::mined_chain::{Mined, PROMISED, START, ask, family};
 use crate::{
     consensus::{
-        difficulty,
+        ChainError, Checkpoint, HeaderChain, Rule, difficulty,
         testing::{child, header, mine},
-        ChainError, Checkpoint, HeaderChain, Rule,
     },
-    light::{Identity, KeptFault, Sync, REPROVEN},
+    light::{Identity, KeptFault, REPROVEN, Sync},
     rpc::Client,
     types::{Header, SealedHeader, U256},
 };

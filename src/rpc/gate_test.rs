@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 
 use alloy_primitives::B256;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::{
-    method::Method,
-    mined_chain::{ask, block_json, first_step, Mined, START},
-    table::methods,
     Client, Step,
+    method::Method,
+    mined_chain::{Mined, START, ask, block_json, first_step},
+    table::methods,
 };
 use crate::{
     consensus::{
         difficulty,
         testing::{child, mine},
     },
-    light::{Identity, Now, MAX_BRANCH},
+    light::{Identity, MAX_BRANCH, Now},
     trie,
-    types::{uncles_hash, Header, SealedHeader, U256},
+    types::{Header, SealedHeader, U256, uncles_hash},
 };
 
 /// Every way to say which block is meant that a chain of twenty blocks has.

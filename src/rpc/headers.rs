@@ -2,18 +2,18 @@
 
 use alloc::{string::String, vec::Vec};
 
-use alloy_primitives::{hex, Bytes};
+use alloy_primitives::{Bytes, hex};
 
 use super::{
     blocks::{by_hash, by_selector},
-    method::{absent, required, told, verified, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, absent, required, told, verified},
     params::Params,
     render,
 };
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, TransactionPlace, View},
-    trie::{index_key, ordered_trie, parse_node, Bits, Child, Step, Trie},
+    trie::{Bits, Child, Step, Trie, index_key, ordered_trie, parse_node},
     types::{HeaderForm, Receipt},
 };
 

@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{required, told, verified, Done, Failure, Handler, Method, Pages},
-    params::{block_selector, parse_address, parse_hash, tag_in_any_case, BlockSelector, Params},
+    method::{Done, Failure, Handler, Method, Pages, required, told, verified},
+    params::{BlockSelector, Params, block_selector, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
     engine::{
-        logs_by_hash, range_logs, FoundLog, Level, LogFilter, RangeStop, View, Watch, MAX_LOGS, MAX_LOG_BYTES,
+        FoundLog, Level, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, View, Watch, logs_by_hash, range_logs,
     },
     types::json::{Location, RpcLog},
 };

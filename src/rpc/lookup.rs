@@ -3,8 +3,8 @@
 use super::{error::RpcError, method::Failure, params::BlockSelector};
 use crate::{
     consensus::VerifiedHeader,
-    engine::{resolve, BlockId, Refusal, Resolved, Stop, View},
-    light::{facts, BlockRef, Fact},
+    engine::{BlockId, Refusal, Resolved, Stop, View, resolve},
+    light::{BlockRef, Fact, facts},
     state::{StateError, StateKey},
 };
 
@@ -13,10 +13,10 @@ use crate::{
 /// # Errors
 /// Lacking or refused; [`RpcError::NotCanonical`].
 pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<VerifiedHeader>, Failure> {
-    if *selector == BlockSelector::Pending {
-        if let Some(header) = view.pending()? {
-            return Ok(Some(header));
-        }
+    if *selector == BlockSelector::Pending
+        && let Some(header) = view.pending()?
+    {
+        return Ok(Some(header));
     }
     let id = match selector {
         BlockSelector::Latest | BlockSelector::Pending => BlockId::Latest,

@@ -10,7 +10,7 @@ use super::{
     entries::Entries,
     error::ParamError,
     method::Failure,
-    params::{parse_address, parse_data, parse_number, Params},
+    params::{Params, parse_address, parse_data, parse_number},
 };
 use crate::{
     exec::CallMessage,

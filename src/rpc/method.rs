@@ -135,11 +135,7 @@ impl Method {
 
 /// A text of the catalogue: of no use to a browser, and too long for it.
 pub(super) const fn told(text: &'static str) -> &'static str {
-    if cfg!(feature = "catalogue") {
-        text
-    } else {
-        ""
-    }
+    if cfg!(feature = "catalogue") { text } else { "" }
 }
 
 /// A required parameter.

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use alloy_primitives::hex;
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{Client, Session, Step};
 use crate::{
     consensus::{
-        difficulty,
+        Checkpoint, Network, Rule, difficulty,
         testing::{child, easy_network, header, mine},
-        Checkpoint, Network, Rule,
     },
     light::{
-        encode_headers, Answer, CallFailure, Identity, Now, Question, SyncOptions, SyncStep, Unproven,
-        UpstreamCall,
+        Answer, CallFailure, Identity, Now, Question, SyncOptions, SyncStep, Unproven, UpstreamCall,
+        encode_headers,
     },
     trie,
     types::{
+        Header, HeaderForm, SealedHeader, U256,
         json::{BlockParts, RpcBlock, RpcTransactions},
-        uncles_hash, Header, HeaderForm, SealedHeader, U256,
+        uncles_hash,
     },
 };
 

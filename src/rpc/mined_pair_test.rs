@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 
 use super::{
-    mined_chain::{family, Mined, START},
     Client,
+    mined_chain::{Mined, START, family},
 };
 use crate::{
     consensus::{

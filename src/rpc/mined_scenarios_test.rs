@@ -2,15 +2,15 @@
 //! difficulty that was let fall. A failure prints the seed; `ROOTLIGHT_SEED` runs that one alone, `ROOTLIGHT_SCENARIOS`
 //! sets how many are run.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use super::mined_chain::{ask, Mined, PROMISED};
+use super::mined_chain::{Mined, PROMISED, ask};
 use crate::{
     consensus::{
         difficulty,
         testing::{child, mine},
     },
-    types::{uncles_hash, Header, SealedHeader, U256},
+    types::{Header, SealedHeader, U256, uncles_hash},
 };
 
 const SCENARIOS: u64 = 40;

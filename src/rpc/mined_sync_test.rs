@@ -1,19 +1,18 @@
 //! How a client asks the only upstream it has, and what it makes of half an answer.
 
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    mined_chain::{ask, block_json, family, first_step, Habit, Mined, START},
     Client, Step,
+    mined_chain::{Habit, Mined, START, ask, block_json, family, first_step},
 };
 use crate::{
     consensus::{
-        difficulty,
-        testing::{child, easy_network, mine, Bitcoin},
-        Rule,
+        Rule, difficulty,
+        testing::{Bitcoin, child, easy_network, mine},
     },
     light::{Answer, CallFailure, KeptFault, Now, Page, SyncStep, UpstreamCall},
-    types::{uncles_hash, Header},
+    types::{Header, uncles_hash},
 };
 
 /// Servers give 256 headers at most; no more are asked for, above the checkpoint or below.

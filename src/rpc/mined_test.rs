@@ -1,15 +1,15 @@
 //! Chains that somebody mines for a client that sees no other: what the header rules, the floor of work and the uncles'
 //! commitment make of them.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use super::mined_chain::{ask, family, Habit, Mined, PROMISED, START};
+use super::mined_chain::{Habit, Mined, PROMISED, START, ask, family};
 use crate::{
     consensus::{
-        testing::{child, mine},
         Rule,
+        testing::{child, mine},
     },
-    types::{uncles_hash, Header, U256},
+    types::{Header, U256, uncles_hash},
 };
 
 /// Everything verifies, and still no answer is given: there is too little work in some hours.

@@ -58,17 +58,17 @@ mod witness;
 #[cfg(test)]
 mod work_start_test;
 
-pub use client::{Client, SharedClient, MAX_WAITING};
+pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::Connection;
 pub use dispatch::Dispatcher;
 pub use error::{EnvelopeError, ParamError, RpcError};
-pub use exchange::{Reply, MAX_RESPONSE};
+pub use exchange::{MAX_RESPONSE, Reply};
 pub use local_client::{LocalClient, LocalMessage};
-pub use method::{Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write, BRIEF_COST};
+pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write};
 pub use notify::{is_gone, notifications, poll_message};
-pub use params::{BlockSelector, Params, MAX_PROOF_KEYS};
+pub use params::{BlockSelector, MAX_PROOF_KEYS, Params};
 pub use revert::reason as revert_reason;
-pub use session::{Session, Step, MAX_FACTS, MAX_FACT_BYTES, MAX_ROUNDS};
+pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, Step};
 pub use share::{Alone, Lock, Share};
-pub use table::{methods, UNAVAILABLE};
+pub use table::{UNAVAILABLE, methods};
 pub use witness::MAX_WITNESS_BYTES;

@@ -6,7 +6,7 @@ use alloc::{format, string::String, vec::Vec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{exchange::Reply, RpcError};
+use super::{RpcError, exchange::Reply};
 
 /// The message that asks what there is to notify of.
 pub fn poll_message(subscription: &str) -> String {

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, cell::RefCell, fmt};
 
-use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

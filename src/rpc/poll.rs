@@ -11,7 +11,7 @@ use super::{
     error::RpcError,
     logs::pinned_range,
     method::{Handler, Method},
-    params::{block_selector, tag_in_any_case, BlockSelector},
+    params::{BlockSelector, block_selector, tag_in_any_case},
     request::Request,
     signed,
 };

@@ -1,6 +1,6 @@
 //! `eth_sendRawTransaction`: signed transactions, into a pool of this program or on to upstreams.
 
-use super::method::{required, told, Handler, Method, Pages};
+use super::method::{Handler, Method, Pages, required, told};
 use crate::engine::Level;
 
 pub(super) const METHODS: &[Method] = &[Method {
@@ -11,7 +11,9 @@ pub(super) const METHODS: &[Method] = &[Method {
     level: Level::Forwarded,
     cost: 20,
     pages: Pages::Any,
-    doc: told("Takes a signed transaction into the pool; with instant mining it is mined before this answers. A light client hands it to upstreams."),
+    doc: told(
+        "Takes a signed transaction into the pool; with instant mining it is mined before this answers. A light client hands it to upstreams.",
+    ),
     handler: Handler::Forward(pool),
 }];
 

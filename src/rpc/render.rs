@@ -7,12 +7,12 @@ use alloy_primitives::{Address, B256};
 use super::method::Failure;
 use crate::{
     consensus::{VerifiedBody, VerifiedHeader, VerifiedReceipts},
-    engine::{both, Need, Refusal, Stop, View},
+    engine::{Need, Refusal, Stop, View, both},
     light::BlockRef,
     types::{
+        EMPTY_UNCLES_HASH, SealedHeader,
         block::block_len,
         json::{BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions},
-        SealedHeader, EMPTY_UNCLES_HASH,
     },
 };
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     blocks::by_selector,
-    method::{absent, done, optional, told, verified, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, absent, done, optional, told, verified},
     params::Params,
 };
 use crate::{
@@ -161,11 +161,7 @@ fn light_status(pin: &Pin) -> SyncStatus {
 
 /// What the chain starts from.
 fn start_of(pin: &Pin) -> &'static str {
-    if pin.is_by_work() {
-        "work"
-    } else {
-        "checkpoint"
-    }
+    if pin.is_by_work() { "work" } else { "checkpoint" }
 }
 
 /// What it takes at least to make up a canonical block and all above it, in difficulty, where no block is trusted.

@@ -17,15 +17,15 @@ use super::{
     dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
-    exchange::{interrupted, Exchange, Reply, State},
+    exchange::{Exchange, Reply, State, interrupted},
     method::{Failure, Handler},
     poll::Poll,
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
-        plan, Answer, AttemptFailure, Branch, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts,
-        Known, Observation, Pin, Question, Settled, Task, Touch, Wanted,
+        Answer, AttemptFailure, Branch, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts, Known,
+        Observation, Pin, Question, Settled, Task, Touch, Wanted, plan,
     },
 };
 

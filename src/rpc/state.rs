@@ -2,18 +2,18 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Serialize;
 
 use super::{
     lookup::{require, state_failure},
-    method::{optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param},
+    method::{Done, Failure, Handler, Method, Pages, Param, optional, required, told, verified},
     params::{BlockSelector, Params},
 };
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, View},
-    state::{keys, AccountState, StateError, StateKey, StateReader},
+    state::{AccountState, StateError, StateKey, StateReader, keys},
     trie,
 };
 

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use super::{batches, debug, dev, trace, witness};
 use super::{
     blocks, call, chain, filters, headers, logs,
-    method::{done, told, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, done, told},
     params::Params,
     raw_transaction, rootlight, state, transactions,
 };

@@ -4,7 +4,7 @@ use super::{
     blocks::{by_hash, by_selector},
     error::ParamError,
     method::{
-        absent, done, optional, required, told, verified, Done, Failure, Handler, Method, Pages, Param,
+        Done, Failure, Handler, Method, Pages, Param, absent, done, optional, required, told, verified,
     },
     params::Params,
     render, signed,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, TransactionPlace, View},
-    types::{json::RpcTransaction, Transaction},
+    types::{Transaction, json::RpcTransaction},
 };
 
 const TRANSACTION: &[Param] = &[required("transactionHash", "HASH"), optional("rawTransaction", "DATA")];
@@ -28,7 +28,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         pages: Pages::Any,
-        doc: told("A transaction of the canonical chain, or a pending one. Given signed too, its sender's nonce proves that it is not mined yet."),
+        doc: told(
+            "A transaction of the canonical chain, or a pending one. Given signed too, its sender's nonce proves that it is not mined yet.",
+        ),
         handler: Handler::Read(by_transaction_hash),
     },
     Method {
@@ -61,7 +63,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         pages: Pages::Any,
-        doc: told("The receipt of a mined transaction, proven with all receipts of its block. The transaction given signed too, its sender's nonce proves that there is none yet."),
+        doc: told(
+            "The receipt of a mined transaction, proven with all receipts of its block. The transaction given signed too, its sender's nonce proves that there is none yet.",
+        ),
         handler: Handler::Read(receipt),
     },
     Method {

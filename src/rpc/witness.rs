@@ -5,20 +5,20 @@
 
 use alloc::{collections::BTreeMap, collections::BTreeSet, format, string::String, vec::Vec};
 
-use alloy_primitives::{hex, Bytes, B256, U256};
+use alloy_primitives::{B256, Bytes, U256, hex};
 use serde::Serialize;
 
 use super::{
     call::keys_of_call,
     lookup::{find, require, state_failure},
-    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
     params::{BlockSelector, Params},
 };
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
-    state::{keys, Access, AccessKey, StateError, StateKey, StateReader},
+    state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
     types::keccak256,
 };
 
@@ -53,7 +53,9 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 300,
         pages: Pages::Any,
-        doc: told("Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list."),
+        doc: told(
+            "Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list.",
+        ),
         handler: Handler::Read(of_block),
     },
 ];

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use super::mined_chain::{ask, Mined, PROMISED, START};
+use super::mined_chain::{Mined, PROMISED, START, ask};
 use crate::{
-    consensus::{testing::easy_network, Checkpoint, Network, Rule, WorkStart, WorkStartError},
+    consensus::{Checkpoint, Network, Rule, WorkStart, WorkStartError, testing::easy_network},
     light::{CallFailure, Identity, KeptFault, Now, Sync, SyncOptions, SyncStep},
     rpc::Client,
     types::{SealedHeader, U256},

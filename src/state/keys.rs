@@ -11,7 +11,7 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{keccak256, Address, U256};
+use alloy_primitives::{Address, U256, keccak256};
 
 /// First byte of every account key.
 const DOMAIN: u8 = 0x00;
@@ -32,7 +32,7 @@ pub const REMASC_SENDER_KEY: [u8; 12] =
 /// Key of an account's nonce and balance.
 pub fn account_key(address: &Address) -> [u8; ACCOUNT_KEY_LEN] {
     let hash = keccak256(address);
-    let parts = [DOMAIN].into_iter().chain(hash.0.into_iter().take(BALANCING)).chain(address.0 .0);
+    let parts = [DOMAIN].into_iter().chain(hash.0.into_iter().take(BALANCING)).chain(address.0.0);
     let mut key = [0; ACCOUNT_KEY_LEN];
     key.iter_mut().zip(parts).for_each(|(to, from)| *to = from);
     key

@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256, keccak256};
 
 use super::reader::{AccountState, StateError, StateReader};
 

@@ -1,6 +1,6 @@
 //! Reads of a state of which parts may be missing.
 
-use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 use thiserror::Error;
 
 use super::account::AccountError;

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 use alloy_primitives::{Address, U256};
 
-use super::keys::{storage_root_key, BALANCING};
+use super::keys::{BALANCING, storage_root_key};
 use crate::trie::Trie;
 
 /// All non-zero storage words of an account. Values of more than 32 bytes, which only native contracts store,

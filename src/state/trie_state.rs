@@ -2,12 +2,12 @@
 
 use alloc::string::ToString;
 
-use alloy_primitives::{Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256};
 
 use super::account::Account;
 use super::keys::{account_key, code_key, slot_key, storage_root_key};
 use super::reader::{AccountState, Corrupt, StateError, StateKey, StateReader};
-use crate::trie::{lookup, Lookup, NodeSource, WalkError};
+use crate::trie::{Lookup, NodeSource, WalkError, lookup};
 
 /// The state with a given root, read from nodes and long values by hash.
 ///

@@ -5,12 +5,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use alloy_primitives::map::{AddressMap, Entry, HashMap};
-use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 
 use super::access::{Access, AccessKey, Touches};
 use super::account::Account;
 use super::keys::{
-    account_key, code_key_below, slot_key_below, storage_root_key_below, ACCOUNT_KEY_LEN, REMASC_SENDER_KEY,
+    ACCOUNT_KEY_LEN, REMASC_SENDER_KEY, account_key, code_key_below, slot_key_below, storage_root_key_below,
 };
 use super::storage_walk::storage_words_up_to;
 use crate::trie::Trie;

@@ -1,6 +1,6 @@
 //! Tests of the state overlay.
 
-use alloy_primitives::{keccak256, Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256, keccak256};
 
 use super::access::AccessKey::{Account, Cell};
 use super::access::Touches;

@@ -27,21 +27,21 @@ mod tree_node;
 mod wrap;
 
 pub use bits::Bits;
-pub use multiproof::{connected, verify_multiproof, ProvenNodes};
-pub use node::{parse_node, Child, Node, Step, Value};
+pub use multiproof::{ProvenNodes, connected, verify_multiproof};
+pub use node::{Child, Node, Step, Value, parse_node};
 pub use node_error::{Field, NodeError, NodeRule, Place};
-pub use ordered::{index_key, ordered_root, ordered_trie, NodeFormat};
+pub use ordered::{NodeFormat, index_key, ordered_root, ordered_trie};
 #[cfg(feature = "local")]
 pub use partial::Held;
 pub use persist::{LoadError, Loader};
-pub use proof::{verify_path, verify_proof, Leaf, Proven};
+pub use proof::{Leaf, Proven, verify_path, verify_proof};
 pub use proof_error::ProofError;
-pub use receipt::{prove_receipt, receipt_index, ReceiptProofError};
-pub use source::{lookup, lookup_node, lookup_value, prove, FoundNode, Lookup, NodeSource, WalkError};
+pub use receipt::{ReceiptProofError, prove_receipt, receipt_index};
+pub use source::{FoundNode, Lookup, NodeSource, WalkError, lookup, lookup_node, lookup_value, prove};
 pub use tree::Trie;
 pub use wrap::unwrap_node;
 
-use alloy_primitives::{b256, B256};
+use alloy_primitives::{B256, b256};
 
 /// Root of an empty trie: keccak-256 of the single byte 0x80 (the RLP of an empty string).
 pub const EMPTY_ROOT: B256 = b256!("56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421");

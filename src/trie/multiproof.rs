@@ -1,17 +1,17 @@
 //! Proof of many keys by one set of nodes, in any order.
 
+use super::EMPTY_ROOT;
 use super::bits::Bits;
 use super::limits::{
     MAX_KEY_BYTES, MAX_LONG_VALUE_BYTES, MAX_MULTIPROOF_KEYS, MAX_MULTIPROOF_NODES, MAX_PROVEN_BYTES,
 };
-use super::node::{parse_node, Child, Step, Value};
+use super::node::{Child, Step, Value, parse_node};
 use super::proof_error::ProofError;
 use super::source::NodeSource;
 use super::wrap::unwrap_node;
-use super::EMPTY_ROOT;
-use alloc::collections::{btree_map::Entry, BTreeMap};
+use alloc::collections::{BTreeMap, btree_map::Entry};
 use alloc::vec::Vec;
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 
 /// Nodes and long values by their hash. Only [`verify_multiproof`] and [`connected`] add bytes, so each entry
 /// has the hash of its key and was reached from a root. The set holds at most [`MAX_PROVEN_BYTES`].

@@ -14,9 +14,9 @@
 use super::bits::Bits;
 use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE, MAX_NODE_BYTES, MAX_PATH_BITS};
 use super::node_error::{Field, NodeError, NodeRule, Place};
-use super::reader::{varint_len, write_varint, Reader};
+use super::reader::{Reader, varint_len, write_varint};
 use alloc::vec::Vec;
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 
 const VERSION_MASK: u8 = 0b1100_0000;
 const VERSION: u8 = 0b0100_0000;

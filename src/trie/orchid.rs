@@ -7,11 +7,11 @@
 //! Numbers are big-endian; children are not embedded and no sizes are stored. This module only computes
 //! roots; such nodes are never read.
 
+use super::EMPTY_ROOT;
 use super::tree::Trie;
 use super::tree_node::{Stored, TreeNode};
-use super::EMPTY_ROOT;
 use alloc::vec::Vec;
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 
 const ARITY: u8 = 2;
 const SECURE: u8 = 1;

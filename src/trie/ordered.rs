@@ -2,7 +2,7 @@
 
 use super::tree::Trie;
 use alloc::vec::Vec;
-use alloy_primitives::{Bytes, B256};
+use alloy_primitives::{B256, Bytes};
 
 /// Serialization of the nodes under a root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use alloy_primitives::B256;
 
+use super::EMPTY_ROOT;
 use super::bits::Bits;
-use super::node::{parse_node, Child, Value};
+use super::node::{Child, Value, parse_node};
 use super::persist::{LoadError, Loader};
 use super::source::NodeSource;
 use super::tree::Trie;
-use super::EMPTY_ROOT;
 
 /// The available part of a trie.
 pub struct Held<'a> {

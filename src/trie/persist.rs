@@ -1,16 +1,16 @@
 //! Stores tries as nodes and loads them again. Storing a version writes only its new nodes; loaded versions
 //! share their nodes.
 
+use super::EMPTY_ROOT;
 use super::bits::BitPath;
 use super::limits::MAX_PATH_BITS;
-use super::node::{parse_node, Child, Node, Value};
+use super::node::{Child, Node, Value, parse_node};
 use super::source::{NodeSource, WalkError};
 use super::tree::Trie;
 use super::tree_node::{Link, Stored, TreeNode};
-use super::EMPTY_ROOT;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use thiserror::Error;
 
 /// A stored trie cannot be loaded.

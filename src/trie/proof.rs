@@ -1,12 +1,12 @@
 //! Proof of one key: the nodes on its path, in order.
 
+use super::EMPTY_ROOT;
 use super::bits::Bits;
 use super::limits::{MAX_KEY_BYTES, MAX_PROOF_NODES};
-use super::node::{is_childless, parse_node, Child, Step, Value};
+use super::node::{Child, Step, Value, is_childless, parse_node};
 use super::proof_error::ProofError;
 use super::wrap::unwrap_node;
-use super::EMPTY_ROOT;
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 
 /// The end of a verified path. It borrows from the proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 //! block's age, so receipts under a root from before RSKIP-126 cannot be proven this way.
 
 use super::bits::BitPath;
-use super::node::{parse_node, Child, Node};
+use super::node::{Child, Node, parse_node};
 use super::ordered::index_key;
-use super::proof::{check_long_value, verify_path, Leaf, Listed};
+use super::proof::{Leaf, Listed, check_long_value, verify_path};
 use super::proof_error::ProofError;
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 use alloy_rlp::Decodable;
 use thiserror::Error;
 

@@ -1,12 +1,12 @@
 //! Lookups in a store of nodes whose hashes have been checked before.
 
-use super::bits::Bits;
-use super::node::{parse_node, Child, Step, Value};
-use super::node_error::NodeError;
 use super::EMPTY_ROOT;
+use super::bits::Bits;
+use super::node::{Child, Step, Value, parse_node};
+use super::node_error::NodeError;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use thiserror::Error;
 
 /// Nodes and long values by keccak-256. The bytes returned must have the requested hash; callers do not check

@@ -1,11 +1,11 @@
 //! The persistent trie: clones are cheap and share their nodes.
 
-use super::bits::{BitPath, Bits};
-use super::edit::{put, remove, Removal};
-use super::tree_node::{Link, Stored, TreeNode};
 use super::EMPTY_ROOT;
+use super::bits::{BitPath, Bits};
+use super::edit::{Removal, put, remove};
+use super::tree_node::{Link, Stored, TreeNode};
 use alloc::vec::Vec;
-use alloy_primitives::{Bytes, B256};
+use alloy_primitives::{B256, Bytes};
 
 /// A Unitrie in memory. Cloning it increments one reference count; changing it copies only the nodes from the
 /// root to the changed place. Hashes are computed on demand and cached. The root depends only on keys and
@@ -177,10 +177,10 @@ fn each(
     *left = less;
     let above = key.bits().len();
     key.extend(node.path.bits());
-    if let (Some(value), Some(whole)) = (&node.value, key.whole_bytes()) {
-        if !visit(whole, &value.bytes) {
-            return false;
-        }
+    if let (Some(value), Some(whole)) = (&node.value, key.whole_bytes())
+        && !visit(whole, &value.bytes)
+    {
+        return false;
     }
     for bit in [false, true] {
         if let Some(child) = node.child(bit) {

@@ -3,11 +3,11 @@
 use super::bits::{BitPath, Bits};
 use super::cell::HashCell;
 use super::limits::{MAX_EMBEDDED_BYTES, MAX_INLINE_VALUE};
-use super::node::{path_encoded_len, Child, Node, Value};
+use super::node::{Child, Node, Value, path_encoded_len};
 use super::reader::varint_len;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 
 /// A child, shared by all versions of the trie that contain it.
 pub(super) type Link = Option<Arc<TreeNode>>;

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{b256, keccak256, B256};
+use alloy_primitives::{B256, b256, keccak256};
 
 use super::header::{Header, HeaderError, HeaderForm, HeaderShape};
-use super::rlp::{list_len, list_of, put_list, Reader};
+use super::rlp::{Reader, list_len, list_of, put_list};
 use super::transaction::Transaction;
 
 /// Uncles hash of a block without uncles: keccak of the empty list.

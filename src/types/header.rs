@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Deref;
 
-use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use thiserror::Error;
 
 use super::error::FieldError;

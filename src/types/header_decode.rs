@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, keccak256};
 
 use super::error::{FieldError, FieldRule};
 use super::header::{Header, HeaderError, HeaderShape, HeaderVersion, SealedHeader};
 use super::number::{RawUint, SignedUint};
-use super::rlp::{fixed, uint, uint63, ListBuf, Reader};
+use super::rlp::{ListBuf, Reader, fixed, uint, uint63};
 
 /// Most items of a header: version 2 with all mining fields.
 const MAX_ITEMS: usize = 23;

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 
 use super::header::{Header, HeaderForm, HeaderVersion};
-use super::rlp::{put_str, put_u256, put_u64, ListBuf};
+use super::rlp::{ListBuf, put_str, put_u64, put_u256};
 
 /// Estimated bytes of a header without extra data, edges, base event and mining fields.
 const BASE_ESTIMATE: usize = 640;

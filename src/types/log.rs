@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, Bytes, B256};
+use alloy_primitives::{Address, B256, Bytes};
 
 use super::error::FieldError;
-use super::rlp::{fixed, put_list, put_str, ListBuf, Reader};
+use super::rlp::{ListBuf, Reader, fixed, put_list, put_str};
 
 /// A log entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

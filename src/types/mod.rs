@@ -18,16 +18,16 @@ mod sender;
 mod sorted;
 pub mod transaction;
 
-pub use alloy_primitives::{keccak256, Address, Bloom, Bytes, B256, U256};
-pub use block::{uncles_hash, Block, BlockBody, EMPTY_UNCLES_HASH};
+pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
+pub use block::{Block, BlockBody, EMPTY_UNCLES_HASH, uncles_hash};
 pub use error::{FieldError, FieldRule};
 pub use header::{
-    Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape, HeaderVersion, SealedHeader,
-    FORK_DETECTION_LEN, MERGED_MINING_TAG,
+    FORK_DETECTION_LEN, Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape, HeaderVersion,
+    MERGED_MINING_TAG, SealedHeader,
 };
 pub use log::Log;
 pub use number::{RawUint, SignedUint};
 pub use receipt::Receipt;
 pub use sender::SenderError;
 pub(crate) use sorted::sorted;
-pub use transaction::{Transaction, REMASC_ADDRESS};
+pub use transaction::{REMASC_ADDRESS, Transaction};

@@ -108,7 +108,7 @@ impl SignedUint {
             [] => return Ok(Self::ABSENT),
             [top, ..] if *top >= 0x80 => return Err(FieldError::new(field, FieldRule::Negative)),
             [0, next, ..] if *next < 0x80 && !padded => {
-                return Err(FieldError::new(field, FieldRule::NotMinimal))
+                return Err(FieldError::new(field, FieldRule::NotMinimal));
             }
             _ => {}
         }

@@ -7,7 +7,7 @@ use alloy_primitives::Bloom;
 use super::bloom;
 use super::error::{FieldError, FieldRule};
 use super::log::Log;
-use super::rlp::{fixed, put_list, put_str, put_u64, uint63, ListBuf, Reader};
+use super::rlp::{ListBuf, Reader, fixed, put_list, put_str, put_u64, uint63};
 
 /// A transaction receipt as the receipts trie stores it.
 ///

@@ -1,6 +1,6 @@
 //! Sender recovery and the signature rules of transactions.
 
-use alloy_primitives::{keccak256, uint, Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, keccak256, uint};
 use thiserror::Error;
 
 use super::transaction::Transaction;
@@ -41,7 +41,7 @@ impl Transaction {
         let odd = self.y_is_odd().ok_or(SenderError::V(self.v))?;
         match self.chain_id() {
             Some(found) if found != chain_id => {
-                return Err(SenderError::ChainId { expected: chain_id, found })
+                return Err(SenderError::ChainId { expected: chain_id, found });
             }
             _ => {}
         }

@@ -2,12 +2,12 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{address, keccak256, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, address, keccak256};
 
 use super::error::{FieldError, FieldRule};
 use super::header_decode::optional_address;
 use super::number::RawUint;
-use super::rlp::{put_str, put_u256, put_u64, trim, uint, ListBuf, Reader};
+use super::rlp::{ListBuf, Reader, put_str, put_u64, put_u256, trim, uint};
 
 /// The contract that distributes fees; the last transaction of every block calls it.
 pub const REMASC_ADDRESS: Address = address!("0000000000000000000000000000000001000008");

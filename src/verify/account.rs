@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use alloy_primitives::hex;
 
 use super::fact::{Fact, SlotContent};
-use super::input::{bytes, fixed, hash, list, nodes, number, Input, Members};
+use super::input::{Input, Members, bytes, fixed, hash, list, nodes, number};
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report, Rule};
 use super::root::Root;
@@ -16,9 +16,9 @@ use crate::state::keys::{account_key, slot_key, storage_root_key};
 use crate::state::{Account, AccountState, StateError, StateReader, TrieState};
 use crate::trie::limits::MAX_INLINE_VALUE;
 use crate::trie::{
-    lookup, lookup_node, verify_multiproof, Lookup, ProofError, ProvenNodes, WalkError, EMPTY_ROOT,
+    EMPTY_ROOT, Lookup, ProofError, ProvenNodes, WalkError, lookup, lookup_node, verify_multiproof,
 };
-use crate::types::{keccak256, Address, Bytes, B256, U256};
+use crate::types::{Address, B256, Bytes, U256, keccak256};
 
 /// Names of lists in failures.
 const ACCOUNT_PROOF: &str = "accountProof";
@@ -209,7 +209,7 @@ fn storage(
             };
             match claimed {
                 Some(SlotContent::Bytes(value)) => {
-                    return Err(differs(VALUE, &hex::encode_prefixed(value), &content))
+                    return Err(differs(VALUE, &hex::encode_prefixed(value), &content));
                 }
                 Some(SlotContent::Word(word)) => claim(VALUE, Some(*word), content.word())?,
                 _ => {}

@@ -3,13 +3,13 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use super::{verify_account, Report, Rule};
-use crate::state::keys::{account_key, slot_key, storage_root_key};
+use super::{Report, Rule, verify_account};
 use crate::state::Account;
+use crate::state::keys::{account_key, slot_key, storage_root_key};
 use crate::trie::Trie;
-use crate::types::{keccak256, Address, Bytes, U256};
+use crate::types::{Address, Bytes, U256, keccak256};
 
 const ADDRESS: Address = Address::repeat_byte(0x11);
 

@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use super::header;
 use super::header_fact::HeaderFact;
-use super::input::{list, Input};
+use super::input::{Input, list};
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report, Rule};
-use crate::consensus::{verify_merged_mining, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts};
-use crate::types::json::{block_from_json, header_from_json, receipt_from_json, JsonError};
-use crate::types::{uncles_hash, Block, Header, Receipt, SealedHeader, Transaction, B256};
+use crate::consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, verify_merged_mining};
+use crate::types::json::{JsonError, block_from_json, header_from_json, receipt_from_json};
+use crate::types::{B256, Block, Header, Receipt, SealedHeader, Transaction, uncles_hash};
 
 /// The parts of a block. Only the header's hash was computed.
 struct Parts {

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use core::fmt;
 
-use super::finding::{finding, Finding, Put};
+use super::finding::{Finding, Put, finding};
 #[cfg(feature = "verify-headers")]
 use super::header_fact::HeaderFact;
 use crate::state::AccountState;
-use crate::types::{Address, Bytes, Receipt, B256, U256};
+use crate::types::{Address, B256, Bytes, Receipt, U256};
 
 /// One thing that is proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,11 +149,7 @@ fn account_findings(address: &Address, account: Option<&AccountState>) -> Vec<Fi
 }
 
 const fn status(receipt: &Receipt) -> &'static str {
-    if receipt.success {
-        "success"
-    } else {
-        "failure"
-    }
+    if receipt.success { "success" } else { "failure" }
 }
 
 fn put_receipt(index: u64, receipt: &Receipt, put: Put<'_>) {

@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 use alloc::format;
 
 use super::header_fact::HeaderFact;
-use super::input::{list, Input};
+use super::input::{Input, list};
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report, Rule};
 use crate::consensus::{
-    verify_child, verify_standalone, Candidate, Network, Origin, PowError, RuleError, VerifiedHeader,
+    Candidate, Network, Origin, PowError, RuleError, VerifiedHeader, verify_child, verify_standalone,
 };
 use crate::types::SealedHeader;
 

@@ -6,10 +6,10 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use core::fmt;
 
-use super::finding::{finding, Finding, Put};
+use super::finding::{Finding, Put, finding};
 use super::root_kind::RootKind;
 use crate::consensus::Seal;
-use crate::types::{HeaderVersion, SealedHeader, B256, U256};
+use crate::types::{B256, HeaderVersion, SealedHeader, U256};
 
 /// One thing that is proven of a header or a block.
 #[derive(Debug, Clone, PartialEq, Eq)]

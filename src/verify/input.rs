@@ -17,7 +17,7 @@ use crate::consensus::{Candidate, Network};
 use crate::types::json::for_each_member;
 #[cfg(feature = "verify-headers")]
 use crate::types::json::header_from_json;
-use crate::types::{Bytes, B256, U256};
+use crate::types::{B256, Bytes, U256};
 
 /// Wrappings that are removed around a value: a line of a recording holds a JSON-RPC response, which holds the result.
 const MAX_WRAPPINGS: usize = 2;

@@ -5,15 +5,15 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::fact::Fact;
-use super::input::{bytes, hash, nodes, number, Input, Members};
+use super::input::{Input, Members, bytes, hash, nodes, number};
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report, Rule};
 use super::root::Root;
 use super::root_kind::RootKind;
 use crate::consensus::Network;
-use crate::trie::{prove_receipt, receipt_index, ReceiptProofError};
+use crate::trie::{ReceiptProofError, prove_receipt, receipt_index};
 use crate::types::json::receipt_from_json;
-use crate::types::{Bytes, Receipt, B256};
+use crate::types::{B256, Bytes, Receipt};
 
 /// A receipt with the trie nodes that prove it, and what is claimed of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl ReceiptProof {
         let nodes = match Input::of(list.get())? {
             Input::Json(text) => nodes(text, "nodes")?,
             Input::Raw(_) => {
-                return Err(InputError::Shape("nodes must be an array of hex strings".into()).into())
+                return Err(InputError::Shape("nodes must be an array of hex strings".into()).into());
             }
         };
         let index = index(given)?;
@@ -50,7 +50,9 @@ impl ReceiptProof {
             },
             (None, Some(raw)) => proof.encoded = bytes(raw, "rawReceipt")?,
             _ => {
-                return Err(InputError::Shape("exactly one of receipt and rawReceipt is needed".into()).into())
+                return Err(
+                    InputError::Shape("exactly one of receipt and rawReceipt is needed".into()).into()
+                );
             }
         }
         Ok(proof)
@@ -115,11 +117,11 @@ pub(super) fn check(
     let (root, block) = root.prove(RootKind::Receipts, network, report)?;
     let index = proof.prove(root)?;
     report.passed(Rule::ReceiptInclusion, format_args!("receipt {index} under root {root}"));
-    if let (Some(claimed), Some(block)) = (proof.block_hash, block) {
-        if claimed != block {
-            let reason = format!("receipt says block {claimed}, the header is {block}");
-            return Err(Failure::new(Rule::HeaderValues, "blockHash", reason));
-        }
+    if let (Some(claimed), Some(block)) = (proof.block_hash, block)
+        && claimed != block
+    {
+        let reason = format!("receipt says block {claimed}, the header is {block}");
+        return Err(Failure::new(Rule::HeaderValues, "blockHash", reason));
     }
     let receipt =
         Receipt::decode(&proof.encoded).map_err(|error| Failure::new(Rule::Document, "receipt", error))?;

@@ -6,11 +6,11 @@ use core::fmt;
 
 use serde::Serialize;
 
+use super::Subject;
 use super::fact::Fact;
 use super::finding::Finding;
 use super::input_error::InputError;
 use super::root_kind::RootKind;
-use super::Subject;
 
 /// The kinds of checks. [`Rule::name`] is their name in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Which root of a header a proof starts at.
 
 #[cfg(feature = "verify-headers")]
-use crate::types::{Header, B256};
+use crate::types::{B256, Header};
 
 /// Which root of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use rootlight::consensus::fork_detection::ANCESTORS_NEEDED;
 use rootlight::consensus::pow::MergedMiningProof;
 use rootlight::consensus::{
-    checkpoint, verify_child, verify_merged_mining, verify_standalone, Candidate, ChainError, Change,
-    Checkpoint, ForkDetection, Genesis, HeaderChain, Network, Origin, PowError, Seal,
+    Candidate, ChainError, Change, Checkpoint, ForkDetection, Genesis, HeaderChain, Network, Origin,
+    PowError, Seal, checkpoint, verify_child, verify_merged_mining, verify_standalone,
 };
 use rootlight::types::json::header_from_json;
-use rootlight::types::{SealedHeader, B256, U256};
+use rootlight::types::{B256, SealedHeader, U256};
 use serde_json::Value;
 use support::{bytes, shared};
 
@@ -95,12 +95,9 @@ fn ancestors_below_a_checkpoint_complete_the_fork_detection_data() {
     let partial = chain.by_number(headers[start + 1].header().number).unwrap().evidence().fork_detection;
     assert!(!partial.is_complete() && partial != ForkDetection::NotRequired);
     assert_eq!(chain.recheck_fork_detection(), Ok(1));
-    assert!(chain
-        .by_number(headers[start + 1].header().number)
-        .unwrap()
-        .evidence()
-        .fork_detection
-        .is_complete());
+    assert!(
+        chain.by_number(headers[start + 1].header().number).unwrap().evidence().fork_detection.is_complete()
+    );
     // Only the parent of the lowest header can be prepended.
     let wrong = chain.prepend(headers[0].header().clone()).unwrap_err();
     assert!(matches!(wrong, ChainError::NotTheParent { .. }) && wrong.is_misbehaviour());

@@ -14,12 +14,12 @@ use rootlight::consensus::partial_merkle::partial_tree_root;
 use rootlight::consensus::{
     Candidate, ChainError, Change, Genesis, HeaderChain, Network, UncleError, VerifiedBody, VerifiedReceipts,
 };
-use rootlight::types::json::{block_from_json, header_from_json, receipt_from_json, JsonBlock};
-use rootlight::types::{Header, Receipt, SealedHeader, Transaction, B256, U256};
+use rootlight::types::json::{JsonBlock, block_from_json, header_from_json, receipt_from_json};
+use rootlight::types::{B256, Header, Receipt, SealedHeader, Transaction, U256};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::Value;
-use support::{bytes, shared, u256, u64_of};
+use serde_json::value::RawValue;
+use support::{bytes, shared, u64_of, u256};
 
 /// Networks of `chain` and `chain_v0`.
 fn regtest() -> Network {

@@ -5,11 +5,11 @@ use crate::support;
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{address, keccak256, Address, Bytes, Log, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, Log, U256, address, keccak256};
 use proptest::prelude::*;
 use rootlight::consensus::{Network, Rule, RuleSet};
 use rootlight::evm::precompiles::{
-    cell_slot, CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal,
+    CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, cell_slot,
 };
 use rootlight::evm::{EvmAccount, EvmState, FirstFrame, Machine, RunContext, Setting};
 use rootlight::types::{Header, SealedHeader};

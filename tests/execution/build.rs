@@ -4,14 +4,14 @@ use crate::support;
 
 use std::path::Path;
 
-use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::Network;
+use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::exec::{
-    build_block, execute_block, BlockEnvironment, BlockInput, Built, Candidate, NoObserver, TxError,
+    BlockEnvironment, BlockInput, Built, Candidate, NoObserver, TxError, build_block, execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::Header;
-use support::recording::{genesis_state, regtest_v0, Branch, RecordedBlock, Recording};
+use support::recording::{Branch, RecordedBlock, Recording, genesis_state, regtest_v0};
 use support::shared;
 
 fn candidates(block: &RecordedBlock, network: &Network) -> Vec<Candidate> {

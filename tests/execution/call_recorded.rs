@@ -6,15 +6,15 @@ use crate::support;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use alloy_primitives::{keccak256, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use proptest::prelude::*;
 use rootlight::consensus::{Network, RuleSet};
 use rootlight::exec::{
-    call, CallContext, CallMessage, CallOutcome, CallResult, CallStop, HaltReason, RunLimits,
+    CallContext, CallMessage, CallOutcome, CallResult, CallStop, HaltReason, RunLimits, call,
 };
 use rootlight::state::{AccountOverride, OverrideStorage, StateKey, StateOverride, TrieState};
 use serde_json::Value;
-use support::chain::{environment, lines, Chain, ChainHashes};
+use support::chain::{Chain, ChainHashes, environment, lines};
 use support::*;
 
 /// Head of the chain when a file was recorded.

@@ -5,12 +5,12 @@ use crate::support;
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Address, Bytes, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use rootlight::consensus::{Network, Rule, RuleSet};
 use rootlight::evm::precompiles::Unsimulated;
 use rootlight::exec::{
-    call, BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, HaltReason, OverrideError,
-    RunLimits,
+    BlockEnvironment, CallContext, CallMessage, CallOutcome, CallStop, HaltReason, OverrideError, RunLimits,
+    call,
 };
 use rootlight::state::{
     AccountOverride, AccountState, Corrupt, OverrideStorage, StateError, StateKey, StateOverride, StateReader,
@@ -109,11 +109,7 @@ struct Odd(MapState, StateKey);
 impl Odd {
     fn read<T>(&self, key: StateKey, value: Result<T, StateError>) -> Result<T, StateError> {
         let fault = Corrupt::LongWord(40);
-        if key == self.1 {
-            Err(StateError::Corrupt { key, fault })
-        } else {
-            value
-        }
+        if key == self.1 { Err(StateError::Corrupt { key, fault }) } else { value }
     }
 }
 

@@ -10,7 +10,7 @@ use std::io::Read as _;
 use alloy_primitives::{Address, B256, U256};
 use rootlight::consensus::{Network, Rule, RuleSet};
 use rootlight::exec::{
-    call, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits,
+    BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits, call,
 };
 use rootlight::state::{AccountOverride, OverrideStorage, StateOverride};
 use rootlight::types::{Header, SealedHeader};

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256, U256};
 use rootlight::consensus::Network;
 use rootlight::exec::{
-    estimate, Ancestry as _, BlockContext, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallStop,
-    Estimate, Item, RunLimits, TransactionList,
+    Ancestry as _, BlockContext, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallStop, Estimate,
+    Item, RunLimits, TransactionList, estimate,
 };
 use rootlight::state::{StateOverride, World};
 use rootlight::trie::Trie;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use alloy_primitives::{Address, Bytes, U256};
 use rootlight::consensus::Network;
-use rootlight::exec::{call, BlockEnvironment, CallContext, CallMessage, CallOutcome, RunLimits};
+use rootlight::exec::{BlockEnvironment, CallContext, CallMessage, CallOutcome, RunLimits, call};
 use rootlight::state::{AccountOverride, StateOverride};
 use serde_json::Value;
 use support::*;

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use rootlight::consensus::Network;
-use rootlight::exec::{build_block, BlockEnvironment, Built, Candidate};
-use rootlight::types::{Transaction, B256};
+use rootlight::exec::{BlockEnvironment, Built, Candidate, build_block};
+use rootlight::types::{B256, Transaction};
 use serde::Deserialize;
 use support::executed::Executed;
 use support::recording::{Branch, RecordedBlock, Recording};

@@ -8,7 +8,7 @@ use rootlight::consensus::{Change, Network};
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::exec::GenesisBlock;
 use rootlight::local::{ImportError, LocalChain};
-use rootlight::types::{Block, BlockBody, Transaction, B256, U256};
+use rootlight::types::{B256, Block, BlockBody, Transaction, U256};
 use support::recording::{RecordedBlock, Recording};
 use support::shared;
 

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use alloy_primitives::{keccak256, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 use rootlight::consensus::{Network, RuleSet};
 use rootlight::exec::{
-    call, BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits,
+    BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits, call,
 };
 use rootlight::state::{AccountOverride, StateOverride, TrieState};
 use rootlight::trie::Trie;

@@ -11,10 +11,10 @@ use std::io::Read as _;
 
 use rootlight::consensus::Network;
 use rootlight::dev::{DevConfig, DevOptions};
-use rootlight::exec::{check_block, execute_block, BlockInput, ExecutedBlock, NoObserver};
-use rootlight::types::json::{block_from_json, receipt_from_json};
+use rootlight::exec::{BlockInput, ExecutedBlock, NoObserver, check_block, execute_block};
 use rootlight::types::Receipt;
-use serde_json::{json, Value};
+use rootlight::types::json::{block_from_json, receipt_from_json};
+use serde_json::{Value, json};
 use support::bytes;
 use support::dev::Dev;
 use support::recording::{Branch, RecordedBlock};

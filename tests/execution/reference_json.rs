@@ -10,10 +10,10 @@ use rootlight::dev::PrivateKey;
 use rootlight::evm::intrinsic_gas;
 use rootlight::evm::precompiles::Precompile;
 use rootlight::exec::{Ancestry, BlockContext, BlockEnvironment, HaltReason, Item, TransactionList};
-use rootlight::state::{storage_words, Account, World};
+use rootlight::state::{Account, World, storage_words};
 use rootlight::trie::Trie;
 use rootlight::types::{
-    keccak256, Address, Bytes, Header, Log, RawUint, SealedHeader, Transaction, B256, U256,
+    Address, B256, Bytes, Header, Log, RawUint, SealedHeader, Transaction, U256, keccak256,
 };
 use serde_json::Value;
 

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rootlight::consensus::Network;
-use rootlight::exec::{check_block, execute_block, BlockInput, ExecutedBlock, NoObserver};
+use rootlight::exec::{BlockInput, ExecutedBlock, NoObserver, check_block, execute_block};
 use rootlight::trie::{Loader, Trie};
-use rootlight::types::{Bytes, Receipt, B256};
+use rootlight::types::{B256, Bytes, Receipt};
 use serde_json::Value;
-use support::recording::{era_network, genesis_state, regtest_v0, text_of, Branch, RecordedBlock, Recording};
+use support::recording::{Branch, RecordedBlock, Recording, era_network, genesis_state, regtest_v0, text_of};
 use support::{bytes, shared};
 
 /// The differences of a block, and the methods in it that are not simulated.

@@ -4,17 +4,17 @@
 use crate::support;
 
 use proptest::prelude::*;
-use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
 use rootlight::consensus::Network;
+use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
 use rootlight::dev::{DevConfig, DevOptions, PrivateKey};
 use rootlight::exec::{
-    build_block, check_block, execute_block, Ancestry, BlockEnvironment, BlockError, BlockInput, Candidate,
-    EdgeError, ExecutedBlock, GenesisBlock, NoObserver, TxError,
+    Ancestry, BlockEnvironment, BlockError, BlockInput, Candidate, EdgeError, ExecutedBlock, GenesisBlock,
+    NoObserver, TxError, build_block, check_block, execute_block,
 };
 use rootlight::state::World;
 use rootlight::types::{
-    Address, Bloom, Bytes, Header, RawUint, SealedHeader, SenderError, SignedUint, Transaction, B256,
-    REMASC_ADDRESS, U256,
+    Address, B256, Bloom, Bytes, Header, REMASC_ADDRESS, RawUint, SealedHeader, SenderError, SignedUint,
+    Transaction, U256,
 };
 
 /// Minimum gas price of the generated blocks, in wei.

@@ -6,7 +6,7 @@ use crate::support;
 
 use rootlight::exec::{BlockError, Candidate};
 use rootlight::state::{AccessKey, World};
-use rootlight::types::{keccak256, Address, U256};
+use rootlight::types::{Address, U256, keccak256};
 use support::lists::{Account, Lists};
 
 /// The contract whose program is tested. It has 10 wei.

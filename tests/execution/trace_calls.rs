@@ -6,8 +6,8 @@ use alloy_primitives::{Address, Bytes, U256};
 use rootlight::consensus::Network;
 use rootlight::exec::trace::{CallTrace, CallTracer, Room, StepOptions, StepTrace, StepTracer, TraceAction};
 use rootlight::exec::{
-    call_watched, BlockEnvironment, CallContext, CallMessage, CallOutcome, Executed, FrameKind, HaltReason,
-    Inspector, RunLimits,
+    BlockEnvironment, CallContext, CallMessage, CallOutcome, Executed, FrameKind, HaltReason, Inspector,
+    RunLimits, call_watched,
 };
 use rootlight::state::StateOverride;
 use rootlight::types::{RawUint, Receipt, Transaction};

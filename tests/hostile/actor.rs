@@ -4,7 +4,7 @@ use rootlight::{
     light::{Answer, CallFailure, UpstreamCall},
     types::json::header_from_json,
 };
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::support::{chain::text, shapes, u64_of, upstream::Recording};
 

@@ -1,6 +1,6 @@
 //! Lies about headers and uncles.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::{
     actor::{Actor, Trick},

@@ -1,7 +1,7 @@
 //! Lies about transactions, receipts, logs and state.
 
 use rootlight::light::UpstreamCall;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::{
     actor::{Actor, Trick},

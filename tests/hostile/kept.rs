@@ -2,9 +2,9 @@
 
 use rootlight::{
     consensus::{Candidate, Network, Origin},
-    light::{KeptFault, Now, Page, SyncStep, PAGE_HEADERS},
+    light::{KeptFault, Now, PAGE_HEADERS, Page, SyncStep},
     rpc::Client,
-    types::{rlp::list_of, HeaderForm},
+    types::{HeaderForm, rlp::list_of},
 };
 
 use crate::mainnet::{client, headers, run};

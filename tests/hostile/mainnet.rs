@@ -2,10 +2,10 @@
 
 use rootlight::{
     consensus::{Candidate, Checkpoint, Network},
-    light::{encode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall},
+    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall, encode_headers},
     rpc::Client,
 };
-use serde_json::{value::RawValue, Value};
+use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::support::{bytes, shared, u64_of};

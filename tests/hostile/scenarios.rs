@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use rootlight::light::{Unproven, UpstreamCall};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::{
     actor::{Actor, Random, Trick},

@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::{decode_headers, Answer, CallFailure, Identity, Now, SyncOptions, SyncStep},
+    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, decode_headers},
     rpc::Client,
 };
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     actor::{Actor, Trick},

@@ -7,7 +7,7 @@ use rootlight::{
     light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall},
     rpc::{Client, Step},
 };
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::actor::Actor;
 

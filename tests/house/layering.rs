@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::modules::{rust_files, Module, Modules};
+use crate::modules::{Module, Modules, rust_files};
 
 /// Lowest first: a layer may import itself and those before it.
 const LAYERS: [&str; 12] = [
@@ -50,10 +50,10 @@ fn module_faults(crate_modules: &Modules, module: &Module) -> Vec<String> {
         let spelled = crate_modules.absolute(module, path).and_then(|path| layer_of(&path));
         let defining = crate_modules.target(module, path).and_then(|target| layer_of(&target.path));
         let target = spelled.max(defining);
-        if let (Some(own), Some(target)) = (own, target) {
-            if target > own {
-                faults.push(format!("{shown}: {} must not import {}", LAYERS[own], LAYERS[target]));
-            }
+        if let (Some(own), Some(target)) = (own, target)
+            && target > own
+        {
+            faults.push(format!("{shown}: {} must not import {}", LAYERS[own], LAYERS[target]));
         }
     }
     faults

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rootlight::consensus::Network;
 use rootlight::engine::Node;
-use rootlight::rpc::{methods, UNAVAILABLE};
-use serde_json::{json, Value};
+use rootlight::rpc::{UNAVAILABLE, methods};
+use serde_json::{Value, json};
 use support::{
     chain::{lines, text},
-    light::{follower, Change, Light, Upstream, FOLLOWED},
+    light::{Change, FOLLOWED, Light, Upstream, follower},
     shared,
 };
 
@@ -123,7 +123,9 @@ fn the_recorded_requests() {
         }
     }
     let total: u64 = equal.values().sum();
-    println!("{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, {side} questions about their receipts and fees, refused {refused:?}");
+    println!(
+        "{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, {side} questions about their receipts and fees, refused {refused:?}"
+    );
     println!("{equal:?}");
     println!("round trips: {rounds:?}");
     let mut kinds = BTreeMap::<&str, u64>::new();

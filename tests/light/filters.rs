@@ -4,7 +4,7 @@ use crate::support;
 
 use rootlight::consensus::Network;
 use rootlight::light::decode_headers;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::{
     dev::Dev,
     light::{Light, Upstream},

@@ -1,11 +1,11 @@
 //! Offline checks of documents: what is proven, and which rule a changed document breaks.
 
-use alloy_primitives::{hex, Bloom};
+use alloy_primitives::{Bloom, hex};
 use rootlight::consensus::Network;
 use rootlight::trie::{index_key, ordered_trie};
 use rootlight::types::Receipt;
-use rootlight::verify::{verify_account, verify_receipt, Report, Rule};
-use serde_json::{json, Value};
+use rootlight::verify::{Report, Rule, verify_account, verify_receipt};
+use serde_json::{Value, json};
 
 fn vector(name: &str) -> Value {
     let all: Value =
@@ -15,11 +15,7 @@ fn vector(name: &str) -> Value {
 
 /// The report, as an error if a check failed.
 fn outcome(report: Report) -> Result<Report, Report> {
-    if report.verified() {
-        Ok(report)
-    } else {
-        Err(report)
-    }
+    if report.verified() { Ok(report) } else { Err(report) }
 }
 
 fn check_receipt(text: &str) -> Result<Report, Report> {

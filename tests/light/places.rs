@@ -4,7 +4,7 @@ use crate::support;
 
 use rootlight::consensus::Network;
 use rootlight::light::{Answer, Unproven, UpstreamCall};
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
     light::{Light, Upstream},

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use rootlight::consensus::Network;
 use rootlight::light::{Answer, CallFailure, Unproven, UpstreamCall};
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
     light::{Light, Upstream},

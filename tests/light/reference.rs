@@ -5,18 +5,18 @@ use crate::support;
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{hex, Address, B256};
+use alloy_primitives::{Address, B256, hex};
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::engine::Node;
 use rootlight::light::{Answer, UpstreamCall};
 use rootlight::rpc::UNAVAILABLE;
 use rootlight::state::keys::{account_key, slot_key};
-use rootlight::trie::{verify_proof, Proven};
-use serde_json::{json, value::RawValue, Value};
+use rootlight::trie::{Proven, verify_proof};
+use serde_json::{Value, json, value::RawValue};
 use support::{
     chain::lines,
-    light::{follower, Light, Upstream},
-    shared, u256, u64_of,
+    light::{Light, Upstream, follower},
+    shared, u64_of, u256,
     upstream::{Harness, Recording},
 };
 

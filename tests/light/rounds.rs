@@ -2,11 +2,11 @@
 
 use crate::support;
 
-use alloy_primitives::{hex, keccak256, Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, hex, keccak256};
 use rootlight::consensus::Network;
 use rootlight::light::{Answer, CallFailure, Now, UpstreamCall};
 use rootlight::rpc::Step;
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
     light::{Light, Upstream},

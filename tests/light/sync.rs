@@ -7,7 +7,7 @@ use rootlight::{
     light::Identity,
     rpc::Client,
 };
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::{
     chain::{lines, text},
     shared, u64_of,
@@ -78,8 +78,7 @@ fn what_is_kept_follows_reorganisations_and_holds_uncles() {
         };
         let client = Client::new(Network::regtest().into(), checkpoint, Identity::default());
         client.restore(store.len() as u64, &mut |index| Ok(store.get(index as usize).cloned())).unwrap();
-        let chain = client.sync().chain().unwrap().clone();
-        chain
+        client.sync().chain().unwrap().clone()
     };
     let mut harness = Harness::new(&first, Network::regtest());
     harness.sync().unwrap();

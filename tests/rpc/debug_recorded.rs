@@ -5,7 +5,7 @@ use crate::support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rootlight::consensus::Network;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::executed::Executed;
 use support::shared;

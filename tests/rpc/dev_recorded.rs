@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rootlight::consensus::Network;
 use rootlight::dev::{DevConfig, Mining};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::dev::Dev;
-use support::recording::{text_of, Recording};
-use support::{shared, u256, u64_of};
+use support::recording::{Recording, text_of};
+use support::{shared, u64_of, u256};
 
 /// The recorded session of a node in instant mode, from its first block on: hashes, errors, data.
 #[test]

@@ -4,15 +4,15 @@ use crate::support;
 
 use std::sync::Arc;
 
+use rootlight::consensus::Change;
 use rootlight::consensus::bitcoin::{double_sha256, reversed};
 use rootlight::consensus::mining::BitcoinWork;
-use rootlight::consensus::Change;
-use rootlight::dev::{DevAccounts, DevConfig, Mining, MAX_BLOCKS_AT_ONCE, MAX_SNAPSHOTS};
-use rootlight::engine::{range_logs, Changes, Filters, LogFilter, RangeStop, Watch};
+use rootlight::dev::{DevAccounts, DevConfig, MAX_BLOCKS_AT_ONCE, MAX_SNAPSHOTS, Mining};
+use rootlight::engine::{Changes, Filters, LogFilter, RangeStop, Watch, range_logs};
 use rootlight::exec::{Ancestry, Interrupts, Watchdog};
 use rootlight::local::{ImportError, LocalChain};
-use rootlight::types::{Block, BlockBody, B256, U256};
-use serde_json::{json, Value};
+use rootlight::types::{B256, Block, BlockBody, U256};
+use serde_json::{Value, json};
 use support::dev::Dev;
 use support::u64_of;
 

@@ -3,7 +3,7 @@
 use crate::support;
 
 use rootlight::dev::DevConfig;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::dev::Dev;
 use support::u64_of;
 

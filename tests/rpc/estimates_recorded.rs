@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use rootlight::consensus::Network;
 use rootlight::exec::CallPolicy;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::upstream::{Harness, Recording};
 use support::{shared, u64_of};

@@ -3,8 +3,8 @@
 use crate::support;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
@@ -13,7 +13,7 @@ use rootlight::exec::{GenesisBlock, Interrupts};
 use rootlight::local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled};
 use rootlight::rpc::LocalClient;
 use rootlight::types::Block;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::executed::{AtHead, Executed};
 use support::shared;

@@ -6,18 +6,18 @@ use crate::support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use alloy_primitives::{address, Bytes, B256, U256};
+use alloy_primitives::{B256, Bytes, U256, address};
 use rootlight::consensus::{
     Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    Changes, Depths, Filters, LogFilter, Need, SyncProgress, TransactionPlace, View, Watch, FILTER_IDLE,
-    MAX_FILTERS, MAX_PENDING, SUBSCRIPTION_IDLE,
+    Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need, SUBSCRIPTION_IDLE,
+    SyncProgress, TransactionPlace, View, Watch,
 };
 use rootlight::light::BlockRef;
 use rootlight::state::StateReader;
 use rootlight::trie::WalkError;
-use rootlight::types::{json, Receipt, Transaction};
+use rootlight::types::{Receipt, Transaction, json};
 use serde_json::Value;
 use support::chain::{hash, lines, text};
 use support::{bytes, shared, u64_of};

@@ -8,7 +8,7 @@ use rootlight::consensus::Network;
 use serde_json::Value;
 use support::chain::text;
 use support::executed::Executed;
-use support::recording::{era_network, regtest_v0, text_of, Recording};
+use support::recording::{Recording, era_network, regtest_v0, text_of};
 use support::shared;
 
 /// Head of the chain when `rpc_trace` was recorded.

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::path::Path;
 
-use alloy_primitives::{Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256};
 use rootlight::consensus::Network;
 use rootlight::exec::{BlockEnvironment, BlockHashes};
-use rootlight::state::{keys, StateKey};
-use rootlight::trie::{lookup, prove, Lookup};
+use rootlight::state::{StateKey, keys};
+use rootlight::trie::{Lookup, lookup, prove};
 use rootlight::types::json::header_from_json;
 use rootlight::types::{Header, SealedHeader};
 use serde_json::Value;
 
-use super::{bytes, u256, u64_of};
+use super::{bytes, u64_of, u256};
 
 /// Lines of a recording.
 pub fn lines(path: &Path) -> Vec<Value> {

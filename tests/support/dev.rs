@@ -3,8 +3,8 @@
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::engine::{DevNode, Moment};
 use rootlight::rpc::LocalClient;
-use rootlight::types::{keccak256, B256};
-use serde_json::{json, Value};
+use rootlight::types::{B256, keccak256};
+use serde_json::{Value, json};
 
 /// A client of a development chain with a clock of its own.
 pub struct Dev {

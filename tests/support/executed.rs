@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use alloy_primitives::{Bytes, B256, U256};
+use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
     Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
-use rootlight::exec::{check_block, execute_block, BlockInput, BlockObserver, NoObserver};
+use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::light::BlockRef;
 use rootlight::rpc::{Dispatcher, LocalMessage};
 use rootlight::state::StateReader;
 use rootlight::trie::{Trie, WalkError};
 use rootlight::types::{Receipt, Transaction};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
-use super::recording::{genesis_state, Branch, Recording};
+use super::recording::{Branch, Recording, genesis_state};
 
 /// Blocks up to a head, with the state after each.
 pub struct Executed {

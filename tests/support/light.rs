@@ -9,7 +9,7 @@ use rootlight::exec::{CallPolicy, GenesisBlock};
 use rootlight::light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall};
 use rootlight::local::LocalChain;
 use rootlight::rpc::{Client, Dispatcher, LocalMessage, Step};
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{recording::Recording, shared};
 

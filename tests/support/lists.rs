@@ -5,8 +5,8 @@ use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    build_block, execute_block, Ancestry, BlockEnvironment, BlockError, BlockInput, Built, Candidate,
-    ExecutedBlock, GenesisBlock, NoObserver,
+    Ancestry, BlockEnvironment, BlockError, BlockInput, Built, Candidate, ExecutedBlock, GenesisBlock,
+    NoObserver, build_block, execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::{Address, Header, RawUint, SealedHeader, Transaction, U256};

@@ -14,7 +14,7 @@ pub mod upstream;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
 use rootlight::exec::BlockHashes;
 use rootlight::state::{AccountState, StateError, StateKey, StateReader};
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use rootlight::consensus::{Genesis, Network};
 use rootlight::exec::Ancestry;
 use rootlight::trie::Trie;
-use rootlight::types::json::{block_from_json, header_from_json, receipt_from_json, JsonBlock};
-use rootlight::types::{Block, BlockBody, Header, Receipt, SealedHeader, Transaction, B256, U256};
+use rootlight::types::json::{JsonBlock, block_from_json, header_from_json, receipt_from_json};
+use rootlight::types::{B256, Block, BlockBody, Header, Receipt, SealedHeader, Transaction, U256};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::u64_of;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use rootlight::exec::CallPolicy;
 use rootlight::{
     consensus::{Checkpoint, Network},
@@ -11,9 +11,9 @@ use rootlight::{
     state::keys,
     trie::{self, NodeSource},
 };
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
-use super::{bytes, chain::lines, chain::text, u256, u64_of};
+use super::{bytes, chain::lines, chain::text, u64_of, u256};
 
 /// Files of a recorded chain that hold what a light client asks for.
 const FILES: [&str; 8] = [
@@ -230,7 +230,7 @@ impl<'a> Harness<'a> {
                     return match self.client.sync().fault() {
                         Some(fault) => Err(fault.to_string()),
                         None => Ok(()),
-                    }
+                    };
                 }
                 SyncStep::Fetch(calls) => {
                     let answers = self.ask(&calls);

@@ -4,7 +4,7 @@ use crate::support;
 
 use rootlight::trie::limits::*;
 use rootlight::trie::*;
-use rootlight::types::{keccak256, Bytes, B256};
+use rootlight::types::{B256, Bytes, keccak256};
 use support::nodes::{accepted, cat, leaf};
 
 const NONE: &[&[u8]] = &[];

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use rootlight::trie::limits::MAX_EMBEDDED_BYTES;
 use rootlight::trie::*;
-use rootlight::types::{keccak256, Bytes, B256};
+use rootlight::types::{B256, Bytes, keccak256};
 use std::collections::{BTreeMap, BTreeSet};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;

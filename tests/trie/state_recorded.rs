@@ -5,10 +5,10 @@ use crate::support;
 
 use std::collections::BTreeMap;
 
-use alloy_primitives::{keccak256, Address, Bytes, B256, KECCAK256_EMPTY, U256};
-use rootlight::state::{keys, StateError, StateKey, StateReader, TrieState};
+use alloy_primitives::{Address, B256, Bytes, KECCAK256_EMPTY, U256, keccak256};
+use rootlight::state::{StateError, StateKey, StateReader, TrieState, keys};
 use serde_json::Value;
-use support::chain::{hash, lines, text, Chain};
+use support::chain::{Chain, hash, lines, text};
 use support::*;
 
 /// A reader that has the nodes of one recorded proof only.
@@ -173,11 +173,7 @@ fn state_methods_equal_the_node() {
             }
             _ => {
                 let value = state.storage(&address, &slot).unwrap();
-                if value.is_empty() {
-                    "0x0".into()
-                } else {
-                    value.to_string()
-                }
+                if value.is_empty() { "0x0".into() } else { value.to_string() }
             }
         };
         let normal = |text: &str| text.trim_start_matches("0x").trim_start_matches('0').to_owned();

@@ -6,7 +6,7 @@
 
 use crate::support::shared;
 use rootlight::trie::*;
-use rootlight::types::{keccak256, Bytes, B256, U256};
+use rootlight::types::{B256, Bytes, U256, keccak256};
 use serde_json::Value;
 use std::collections::BTreeMap;
 

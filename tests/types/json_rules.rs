@@ -4,10 +4,10 @@
 use crate::support;
 
 use rootlight::types::json::{
-    block_from_json, header_from_json, receipt_from_json, transaction_from_json, JsonError,
+    JsonError, block_from_json, header_from_json, receipt_from_json, transaction_from_json,
 };
-use rootlight::types::{Address, FieldError, FieldRule, Header, B256};
-use serde_json::{json, Value};
+use rootlight::types::{Address, B256, FieldError, FieldRule, Header};
+use serde_json::{Value, json};
 use support::shapes::{mainnet, regtest};
 
 /// The JSON of a recorded block.

@@ -5,12 +5,12 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rootlight::types::block::{block_len, decode_uncles, encode_uncles};
 use rootlight::types::json::{
-    block_from_json, header_from_json, location_from_json, log_from_json, receipt_from_json,
-    transaction_from_json, BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions,
+    BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions, block_from_json,
+    header_from_json, location_from_json, log_from_json, receipt_from_json, transaction_from_json,
 };
 use rootlight::types::{
-    Address, Block, BlockBody, Bloom, Bytes, Header, HeaderForm, HeaderShape, HeaderVersion, Log, RawUint,
-    Receipt, SignedUint, Transaction, B256, U256,
+    Address, B256, Block, BlockBody, Bloom, Bytes, Header, HeaderForm, HeaderShape, HeaderVersion, Log,
+    RawUint, Receipt, SignedUint, Transaction, U256,
 };
 
 const CHAIN_ID: u64 = 33;
@@ -31,11 +31,7 @@ fn data(max: usize) -> impl Strategy<Value = Bytes> {
 fn number() -> impl Strategy<Value = U256> {
     (any::<[u8; 32]>(), 0usize..=256).prop_map(|(bytes, bits)| {
         let value = U256::from_be_bytes(bytes);
-        if bits == 0 {
-            U256::ZERO
-        } else {
-            value >> (256 - bits)
-        }
+        if bits == 0 { U256::ZERO } else { value >> (256 - bits) }
     })
 }
 

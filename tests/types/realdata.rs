@@ -6,7 +6,7 @@ use crate::support;
 use std::fs;
 
 use rootlight::types::json::{block_from_json, header_from_json, receipt_from_json, transaction_from_json};
-use rootlight::types::{Block, Header, HeaderForm, HeaderShape, Receipt, Transaction, B256, U256};
+use rootlight::types::{B256, Block, Header, HeaderForm, HeaderShape, Receipt, Transaction, U256};
 use serde_json::Value;
 use support::shapes::{mainnet, testnet};
 use support::{bytes, shared};

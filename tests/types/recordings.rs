@@ -11,16 +11,16 @@ use std::process::Command;
 
 use rootlight::types::block::{block_len, encode_uncles};
 use rootlight::types::json::{
-    block_from_json, header_from_json, location_from_json, receipt_from_json, transaction_from_json,
-    BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions,
+    BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions, block_from_json,
+    header_from_json, location_from_json, receipt_from_json, transaction_from_json,
 };
 use rootlight::types::{
-    keccak256, uncles_hash, Header, HeaderForm, HeaderShape, HeaderVersion, Receipt, SealedHeader,
-    Transaction, B256, U256,
+    B256, Header, HeaderForm, HeaderShape, HeaderVersion, Receipt, SealedHeader, Transaction, U256,
+    keccak256, uncles_hash,
 };
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use support::{bytes, shapes, shared};
 
 const CHAIN_ID: u64 = 33;

@@ -5,8 +5,8 @@ use crate::support;
 use alloy_primitives::{address, b256};
 use alloy_rlp::{Encodable, Error as RlpError, Header as RlpHeader};
 use rootlight::types::{
-    Address, Block, Bloom, Bytes, FieldError, FieldRule, Header, HeaderError, HeaderForm, HeaderShape,
-    HeaderVersion, Log, RawUint, Receipt, SenderError, SignedUint, Transaction, B256, U256,
+    Address, B256, Block, Bloom, Bytes, FieldError, FieldRule, Header, HeaderError, HeaderForm, HeaderShape,
+    HeaderVersion, Log, RawUint, Receipt, SenderError, SignedUint, Transaction, U256,
 };
 use support::shapes::{shape, testnet};
 

@@ -18,9 +18,5 @@ pub(crate) fn run(names: &[&str]) -> ExitCode {
     // `ABUSED` names another server program, for instance of an older version.
     let binary = std::env::var("ABUSED").unwrap_or_else(|_| "target/release/rootlight".to_owned());
     let run = Command::new("target/release/examples/abuse").arg(binary).args(names).status();
-    if run.is_ok_and(|status| status.success()) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if run.is_ok_and(|status| status.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::shell::{ask, find, root, target_dir, Cmd, Log};
+use crate::shell::{Cmd, Log, ask, find, root, target_dir};
 use crate::steps::Outcome;
 
 fn folder() -> PathBuf {

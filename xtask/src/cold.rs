@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::shell::{target_dir, Cmd};
+use crate::shell::{Cmd, target_dir};
 
 /// Builds the program and what measures it, then runs the measurement: `[HEADERS [FLAGS OF rootlight light..]]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::shell::{ask, Cmd};
+use crate::shell::{Cmd, ask};
 use crate::steps::Run;
 use crate::tools;
 

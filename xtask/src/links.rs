@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::shell::{ask, root, Log};
+use crate::shell::{Log, ask, root};
 use crate::steps::Outcome;
 
 /// Checks all tracked Markdown files.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::clients;
-use crate::shell::{root, target_dir, Cmd, Log};
+use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::{Outcome, Run};
 
 /// The release of anvil to compare with.

@@ -103,11 +103,7 @@ impl Cmd {
     /// Runs the command with the input and output of the terminal.
     pub(crate) fn run_attached(mut self) -> Result<(), String> {
         let status = self.command.status().map_err(|e| format!("{}: {e}", self.shown))?;
-        if status.success() {
-            Ok(())
-        } else {
-            Err(format!("{}: {status}", self.shown))
-        }
+        if status.success() { Ok(()) } else { Err(format!("{}: {status}", self.shown)) }
     }
 }
 

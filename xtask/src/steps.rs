@@ -162,11 +162,7 @@ impl Run {
         if passed + bad > 0 {
             println!("tests: {passed} passed, {bad} failed, {skipped} skipped");
         }
-        if failed.is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+        if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
@@ -189,8 +185,7 @@ mod tests {
 
     #[test]
     fn summary_lines_of_test_runners_are_counted() {
-        let cargo =
-            "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
+        let cargo = "running 2 tests\ntest result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 3 filtered out\n\
                      test result: FAILED. 4 passed; 2 failed; 0 ignored; 0 measured";
         assert_eq!(Count::read(cargo), Count { passed: 16, failed: 2, skipped: 1 });
         assert_eq!(Count::read("# pass 5\n# fail 1"), Count { passed: 5, failed: 1, skipped: 0 });

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::shell::{ask, find, root, target_dir, tools_dir, Cmd, Log};
+use crate::shell::{Cmd, Log, ask, find, root, target_dir, tools_dir};
 use crate::steps::Outcome;
 
 /// The Rust target of the browser package.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::shell::{find, root, target_dir, Cmd, Log};
+use crate::shell::{Cmd, Log, find, root, target_dir};
 use crate::steps::Outcome;
 use crate::tools::WASM;
 

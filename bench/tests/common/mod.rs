@@ -1,6 +1,6 @@
 //! Header verification against its hashes in WebAssembly. Only reported: a test must not depend on time.
 
-use rootlight_bench::headers::{Run, LIMIT};
+use rootlight_bench::headers::{LIMIT, Run};
 use rootlight_bench::recordings::mainnet_headers;
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_test::console_log;

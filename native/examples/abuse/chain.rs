@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::http::{post, result};
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::attack::{words, Attack, Words};
-use crate::http::{call, connect, post, post_as, OWNER};
+use crate::attack::{Attack, Words, words};
+use crate::http::{OWNER, call, connect, post, post_as};
 
 pub(crate) fn all() -> Vec<(&'static str, Attack)> {
     let attack = Attack::of_development;

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt as _, StreamExt as _};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::attack::{words, Attack, Words};
+use crate::attack::{Attack, Words, words};
 use crate::http::{
-    batch, call, call_of, connect, ended, from_elsewhere, post, post_compressed, result, socket, together,
-    TARGET,
+    TARGET, batch, call, call_of, connect, ended, from_elsewhere, post, post_compressed, result, socket,
+    together,
 };
 
 /// How long clients send long messages.

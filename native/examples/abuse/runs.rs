@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt as _, StreamExt as _};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::attack::{words, Attack, Doing, Words};
-use crate::http::{batch, call, call_of, post, result, socket, together, OWNER, TARGET};
+use crate::attack::{Attack, Doing, Words, words};
+use crate::http::{OWNER, TARGET, batch, call, call_of, post, result, socket, together};
 
 /// How long clients send batches.
 const LONG: Duration = Duration::from_secs(12);

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::attack::{words, Attack, Words};
-use crate::chain::{Chain, BLOCKS};
+use crate::attack::{Attack, Words, words};
+use crate::chain::{BLOCKS, Chain};
 use crate::http::{call, post, together};
 use crate::watch;
 

@@ -1,8 +1,8 @@
 //! Well-behaved clients: threads that ask one small question after the other, each over a connection of its own.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 

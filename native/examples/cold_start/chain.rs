@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair};
-use rootlight::consensus::mining::{hash_to_commit, BitcoinWork};
-use rootlight::consensus::{difficulty, Candidate, Checkpoint, HeaderChain, Network};
-use rootlight::types::{uncles_hash, Bloom, Header, HeaderForm, SealedHeader, B256, U256};
+use rootlight::consensus::mining::{BitcoinWork, hash_to_commit};
+use rootlight::consensus::{Candidate, Checkpoint, HeaderChain, Network, difficulty};
+use rootlight::types::{B256, Bloom, Header, HeaderForm, SealedHeader, U256, uncles_hash};
 
 /// The block that is trusted.
 pub(crate) const START: u64 = 9_000_000;
@@ -146,11 +146,7 @@ fn make(headers: u64, path: &Path) {
 
 /// How many blocks of this height end as uncles: 5 of 4 blocks, as on the main network.
 const fn uncles_of(number: u64) -> u32 {
-    if number.is_multiple_of(4) {
-        2
-    } else {
-        1
-    }
+    if number.is_multiple_of(4) { 2 } else { 1 }
 }
 
 /// What a hash of text and number gives; bytes that do not compress.

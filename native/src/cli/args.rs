@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use rootlight::light::{Unproven, MAX_AGE};
+use rootlight::light::{MAX_AGE, Unproven};
 use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
-use crate::server::{names, Origins, ServerConfig};
+use crate::server::{Origins, ServerConfig, names};
 
 /// Port of the reference node's HTTP server.
 const HTTP_PORT: u16 = 4444;

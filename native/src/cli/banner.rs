@@ -1,7 +1,7 @@
 //! What a development chain prints when it starts.
 
-use alloy_primitives::utils::format_ether;
 use alloy_primitives::U256;
+use alloy_primitives::utils::format_ether;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, PrivateKey};
 use rootlight::state::World;

@@ -1,7 +1,7 @@
 //! Flags of calls, for every mode that runs them.
 
 use clap::{Args, ValueEnum};
-use rootlight::exec::{CallPolicy, CALL_GAS_CAP};
+use rootlight::exec::{CALL_GAS_CAP, CallPolicy};
 
 /// Flags of calls.
 #[derive(Debug, Clone, Args)]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgAction, Command};
 use toml::{Table, Value};
 
-use super::verify::read_file;
 use super::CommandError;
+use super::verify::read_file;
 
 /// Longest configuration file read, bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
@@ -109,11 +109,7 @@ fn set(command: Command, key: &str, values: &[String]) -> Command {
     command.mut_arg(id, move |arg| {
         let flag = matches!(arg.get_action(), ArgAction::SetTrue);
         let arg = arg.required(false);
-        if flag {
-            arg.default_value(values.concat())
-        } else {
-            arg.default_values(values)
-        }
+        if flag { arg.default_value(values.concat()) } else { arg.default_values(values) }
     })
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rootlight::dev::{rbtc, DevAccounts, DevConfig, DevOptionError, DevOptions, Mining};
+use rootlight::dev::{DevAccounts, DevConfig, DevOptionError, DevOptions, Mining, rbtc};
 use rootlight::engine::DevNode;
 use tracing::{error, info};
 
 use super::args::DevArgs;
-use super::{banner, runtime, serving, verify, CommandError};
-use crate::local::{moment, Entropy, LocalOptions, LocalService};
+use super::{CommandError, banner, runtime, serving, verify};
+use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::store::{Persist, Store};
 
 /// Time between two looks at the clock; blocks come in whole seconds.

@@ -10,9 +10,9 @@ use rootlight::types::B256;
 use tracing::{debug, error, info};
 
 use super::args::FollowArgs;
-use super::{runtime, serving, verify, CommandError};
-use crate::follow::{follow, Fetched, FollowError, FollowOptions, Target};
-use crate::local::{moment, Entropy, LocalOptions, LocalService};
+use super::{CommandError, runtime, serving, verify};
+use crate::follow::{Fetched, FollowError, FollowOptions, Target, follow};
+use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::store::{Persist, Store};
 use crate::upstream;
 

@@ -9,8 +9,8 @@ use tracing::info;
 
 use super::args::LightArgs;
 use super::serving::stop_signal;
-use super::{runtime, verify, CommandError};
-use crate::light::{start, LightOptions, LightService, Start};
+use super::{CommandError, runtime, verify};
+use crate::light::{LightOptions, LightService, Start, start};
 use crate::server::Server;
 use crate::upstream::{self, HttpConfig, OpenError, SharedUpstream};
 
@@ -21,13 +21,13 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Follows an upstream.
 pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
     let network = verify::network(&args.network)?;
-    if let Unproven::Quorum(count) = args.unproven {
-        if args.upstream.len() < count {
-            return Err(CommandError::Usage(format!(
-                "--unproven quorum:{count} takes {count} upstreams, {} given: repeat --upstream",
-                args.upstream.len()
-            )));
-        }
+    if let Unproven::Quorum(count) = args.unproven
+        && args.upstream.len() < count
+    {
+        return Err(CommandError::Usage(format!(
+            "--unproven quorum:{count} takes {count} upstreams, {} given: repeat --upstream",
+            args.upstream.len()
+        )));
     }
     let open = |text: &String| {
         let several = args.upstream.len() > 1;

@@ -1,7 +1,7 @@
 //! `rootlight methods`.
 
-use rootlight::rpc::{methods, Method, Pages};
-use serde_json::{json, Value};
+use rootlight::rpc::{Method, Pages, methods};
+use serde_json::{Value, json};
 
 use super::CommandError;
 

@@ -1,7 +1,7 @@
 //! `rootlight record`.
 
-use super::{runtime, CommandError, RecordArgs};
-use crate::record::{record, Plan};
+use super::{CommandError, RecordArgs, runtime};
+use crate::record::{Plan, record};
 use crate::upstream;
 
 /// Records and says what was written.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::signal;
 use tracing::info;
 
-use super::args::ServerArgs;
 use super::CommandError;
+use super::args::ServerArgs;
 use crate::server::Server;
 use crate::service::Service;
 

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::Path;
 
 use rootlight::consensus::Network;
-use rootlight::verify::{verify, MAX_INPUT_BYTES};
+use rootlight::verify::{MAX_INPUT_BYTES, verify};
 
-use super::args::VerifyArgs;
 use super::CommandError;
+use super::args::VerifyArgs;
 
 /// Longest network file, bytes.
 const NETWORK_BYTES: u64 = 1024 * 1024;
@@ -22,11 +22,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     } else {
         print!("{report}");
     }
-    if report.verified() {
-        Ok(())
-    } else {
-        Err(CommandError::Refused)
-    }
+    if report.verified() { Ok(()) } else { Err(CommandError::Refused) }
 }
 
 /// A built-in network, or one from a file (docs/networks.md has the format).

@@ -9,7 +9,7 @@ use rootlight::local::ImportError;
 use rootlight::types::B256;
 use tracing::warn;
 
-use super::fetch::{fetch_blocks, fetch_uncles, FetchError, Fetched};
+use super::fetch::{FetchError, Fetched, fetch_blocks, fetch_uncles};
 use super::progress::Progress;
 use crate::store::StoreError;
 use crate::upstream::{SharedUpstream, UpstreamError};

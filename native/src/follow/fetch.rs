@@ -1,12 +1,12 @@
 //! Whole blocks from an upstream: header, transactions, uncles. Each header is rebuilt to the hash the upstream
 //! claims for it; the rest is for the import to check against the header.
 
-use rootlight::consensus::{Network, MAX_UNCLES};
-use rootlight::light::{prove::raw_header, UpstreamCall};
-use rootlight::types::json::{block_from_json, block_with_header, header_from_json, JsonBlock, JsonError};
-use rootlight::types::{Block, BlockBody, Header, SealedHeader, B256};
+use rootlight::consensus::{MAX_UNCLES, Network};
+use rootlight::light::{UpstreamCall, prove::raw_header};
+use rootlight::types::json::{JsonBlock, JsonError, block_from_json, block_with_header, header_from_json};
+use rootlight::types::{B256, Block, BlockBody, Header, SealedHeader};
 use serde_json::value::RawValue;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tracing::debug;
 
 use crate::upstream::{CallResult, Upstream, UpstreamError};

@@ -4,5 +4,5 @@ mod driver;
 mod fetch;
 mod progress;
 
-pub use driver::{follow, FollowError, FollowOptions, Target};
-pub use fetch::{fetch_blocks, fetch_uncles, FetchError, Fetched};
+pub use driver::{FollowError, FollowOptions, Target, follow};
+pub use fetch::{FetchError, Fetched, fetch_blocks, fetch_uncles};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 use tracing::info;
 
-use crate::progress::{progress_bar, WORTH_A_BAR};
+use crate::progress::{WORTH_A_BAR, progress_bar};
 
 /// Time between two lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);

@@ -6,14 +6,14 @@
 //! damaged, or about something else, is set aside and a new one begun; nothing of it is used.
 
 use std::io::ErrorKind;
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use redb::{
     Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
 };
-use rootlight::light::{KeptFault, Page, Sync, REPROVEN};
+use rootlight::light::{KeptFault, Page, REPROVEN, Sync};
 use tracing::{info, warn};
 
 use crate::store::StoreError;

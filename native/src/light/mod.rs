@@ -8,6 +8,6 @@ mod service;
 mod shared;
 mod sync;
 
-pub use checkpoint::{parse_checkpoint, start, start_checkpoint, CheckpointError, Start};
-pub use kept::{HeaderStore, FILE, SET_ASIDE};
+pub use checkpoint::{CheckpointError, Start, parse_checkpoint, start, start_checkpoint};
+pub use kept::{FILE, HeaderStore, SET_ASIDE};
 pub use service::{LightOptions, LightService};

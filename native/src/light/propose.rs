@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use rootlight::consensus::{checkpoint, Candidate, Checkpoint, Network, VerifiedHeader};
-use rootlight::light::{prove, SyncOptions, UpstreamCall};
-use rootlight::types::{SealedHeader, B256, U256};
+use rootlight::consensus::{Candidate, Checkpoint, Network, VerifiedHeader, checkpoint};
+use rootlight::light::{SyncOptions, UpstreamCall, prove};
+use rootlight::types::{B256, SealedHeader, U256};
 use serde::Deserialize;
 
 use super::ask::ask;

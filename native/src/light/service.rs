@@ -10,12 +10,12 @@ use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
-use rootlight::light::{Identity, SyncOptions, Unproven, MAX_AGE};
+use rootlight::light::{Identity, MAX_AGE, SyncOptions, Unproven};
 use rootlight::rpc::{Connection, Session, Step};
-use tokio::sync::{watch, Semaphore};
+use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
-use super::ask::{ask_each, Fetched};
+use super::ask::{Fetched, ask_each};
 use super::checkpoint::Start;
 use super::{
     shared::Shared,

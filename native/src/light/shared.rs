@@ -148,7 +148,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use rootlight::rpc::{Step, MAX_WAITING};
+    use rootlight::rpc::{MAX_WAITING, Step};
 
     use super::*;
 

@@ -8,9 +8,9 @@ use indicatif::ProgressBar;
 use rootlight::light::{Now, Outbox, Progress, SyncFault, SyncStep};
 use tracing::{info, warn};
 
-use super::ask::{ask, Fetched};
+use super::ask::{Fetched, ask};
 use super::shared::Shared;
-use crate::progress::{progress_bar, WORTH_A_BAR};
+use crate::progress::{WORTH_A_BAR, progress_bar};
 use crate::upstream::SharedUpstream;
 
 /// Time between two progress lines.

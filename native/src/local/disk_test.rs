@@ -8,7 +8,7 @@ use alloy_primitives::{Address, B256};
 use redb::{Database, StorageBackend};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::{DevNode, Moment, Node as _};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::store::{OpenStore, RestoreError, Store};

@@ -4,4 +4,4 @@ mod report;
 mod service;
 mod watchdog;
 
-pub use service::{moment, Entropy, LocalOptions, LocalService};
+pub use service::{Entropy, LocalOptions, LocalService, moment};

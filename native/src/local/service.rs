@@ -1,15 +1,15 @@
 //! Answers messages from a local chain: readers use snapshots, writers run one at a time.
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::exec::Interrupts;
-use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, Reply, MAX_RESPONSE};
+use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE, Reply};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rootlight::light::UpstreamCall;
 use serde::Deserialize;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use crate::upstream::{CallResult, Upstream, UpstreamError};
 use writer::Files;

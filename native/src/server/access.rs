@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::{header, HeaderMap, HeaderValue};
+use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The longest origin, in characters, that an error repeats. Real ones are scheme, host and port.
 const SHOWN_ORIGIN: usize = 300;
@@ -25,11 +25,7 @@ impl Origins {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let names = names(text);
-        if names.iter().any(|name| name == "*") {
-            Self::Any
-        } else {
-            Self::List(names)
-        }
+        if names.iter().any(|name| name == "*") { Self::Any } else { Self::List(names) }
     }
 }
 

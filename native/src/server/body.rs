@@ -5,11 +5,11 @@ use std::time::Duration;
 use axum::body::{BodyDataStream, Bytes, HttpBody};
 use axum::extract::Request;
 use futures::StreamExt;
-use tokio::time::{timeout, Instant};
+use tokio::time::{Instant, timeout};
 
 use super::limits::Limits;
 use super::places::FREE_BYTES;
-use crate::budget::{self, Share, NO_ROOM};
+use crate::budget::{self, NO_ROOM, Share};
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.
@@ -81,7 +81,7 @@ async fn next(chunks: &mut BodyDataStream, until: Instant, held: &Share) -> Resu
             Ok(Some(Ok(chunk))) => return Ok(Some(chunk)),
             Ok(Some(Err(_))) => return Err(Unread::Broken),
             Err(_) if left <= PATIENCE || (held.bytes() > 0 && held.is_contended()) => {
-                return Err(Unread::TooSlow)
+                return Err(Unread::TooSlow);
             }
             Err(_) => {}
         }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Request, State, WebSocketUpgrade};
-use axum::http::{header, HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::Extension;
 use rootlight::rpc::envelope::write_error;
 use tracing::debug;
 

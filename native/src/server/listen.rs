@@ -16,8 +16,8 @@ use tracing::{debug, info, warn};
 
 use super::metered::Metered;
 use super::places::{Guest, Places, Ticket};
-use super::shared::{stopped, Shared};
-use super::{http, Access, Limits, Origins};
+use super::shared::{Shared, stopped};
+use super::{Access, Limits, Origins, http};
 use crate::service::{Peer, SharedService};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::budget::{self, milliseconds as now, Held, Share};
+use crate::budget::{self, Held, Share, milliseconds as now};
 use crate::service::Peer;
 
 /// The idle time before a connection may be closed for another one. A client that has just connected may be about to

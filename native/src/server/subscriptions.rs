@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rootlight::rpc::{is_gone, notifications, poll_message, Reply};
-use tokio::sync::{mpsc, Notify};
+use rootlight::rpc::{Reply, is_gone, notifications, poll_message};
+use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
 use super::places::{Guest, Unsent};

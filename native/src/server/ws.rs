@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{close_code, CloseFrame, Message, WebSocket};
+use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use rootlight::rpc::Reply;
-use tokio::sync::{mpsc, Semaphore};
-use tokio::time::{timeout, Instant};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 use tungstenite::error::CapacityError;
 
 use super::places::{Guest, Unsent};
-use super::shared::{stopped, Shared};
+use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
 use crate::service::{Answer, Caller};
 

@@ -10,7 +10,7 @@ mod tables;
 use std::path::Path;
 use std::sync::Arc;
 
-use alloy_primitives::{Bytes, B256};
+use alloy_primitives::{B256, Bytes};
 use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use rootlight::trie::{NodeSource, Trie};
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
-use rootlight::light::{read_batch, CallFailure, Response, UpstreamCall, NO_ANSWER};
+use rootlight::light::{CallFailure, NO_ANSWER, Response, UpstreamCall, read_batch};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -70,7 +70,7 @@ pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Resu
 pub(crate) trait Exchange: Sync {
     /// Sends one message until it is answered or the tries are used up.
     fn send<'a>(&'a self, calls: &'a [UpstreamCall])
-        -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
+    -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
 
     /// Calls per message that the upstream is known to take; shrinks when it refuses a batch.
     fn size(&self) -> &AtomicUsize;

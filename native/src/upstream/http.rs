@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use reqwest::header::{HeaderMap, CONTENT_TYPE, RETRY_AFTER};
-use rootlight::light::{encode_batch, UpstreamCall};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use rootlight::light::{UpstreamCall, encode_batch};
 use tracing::debug;
 
 use crate::budget::{self, Held};
 
-use super::batch::{ask_all, decode_apart, Decoded, Exchange};
+use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
 use super::{CallResult, Upstream, UpstreamError, UrlError};
 

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 pub(crate) use batch::result_of;
 pub use error::{UpstreamError, UrlError};
 pub use http::{HttpConfig, HttpUpstream};
-pub use open::{open, open_with, OpenError};
+pub use open::{OpenError, open, open_with};
 pub use ws::WsUpstream;
 
 use crate::budget::Held;

@@ -3,14 +3,14 @@
 //! One task owns the connection. Callers hand it messages and wait; what is not answered when a connection
 //! breaks is sent again over the next one, up to the same number of tries as over HTTP.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
-use rootlight::light::{encode_batch, UpstreamCall};
-use tokio::sync::{mpsc, oneshot, Notify, OnceCell};
+use rootlight::light::{UpstreamCall, encode_batch};
+use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
-use super::batch::{ask_all, Decoded, Exchange};
+use super::batch::{Decoded, Exchange, ask_all};
 use super::error::Secrets;
 use super::http::redact;
 use super::ws_link::{Link, Order};

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
-use rootlight::light::{subject, Subject};
+use rootlight::light::{Subject, subject};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, oneshot, Notify};
-use tokio::time::{sleep_until, timeout, Instant};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{connect_async_with_config, MaybeTlsStream, WebSocketStream};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 use tracing::debug;
 
-use super::batch::{decode, Decoded};
+use super::batch::{Decoded, decode};
 use super::error::Secrets;
 use super::http::COPIES;
 use super::{HttpConfig, UpstreamError};

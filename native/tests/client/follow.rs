@@ -10,15 +10,15 @@ use rootlight::consensus::Network;
 use rootlight::exec::GenesisBlock;
 use rootlight::light::UpstreamCall;
 use rootlight::local::LocalChain;
-use rootlight::types::{Block, BlockBody, B256};
+use rootlight::types::{B256, Block, BlockBody};
 use rootlight_native::follow::{
-    fetch_blocks, fetch_uncles, follow, Fetched, FollowError, FollowOptions, Target,
+    Fetched, FollowError, FollowOptions, Target, fetch_blocks, fetch_uncles, follow,
 };
 use rootlight_native::replay::Replay;
 use rootlight_native::store::{Persist, Store};
 use rootlight_native::upstream::{CallResult, Upstream};
 use serde_json::value::RawValue;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn recording() -> Option<Replay> {
     let folder = common::shared("vectors/chain")?;

@@ -5,12 +5,12 @@ use crate::common;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use alloy_primitives::{hex, Address, B256};
+use alloy_primitives::{Address, B256, hex};
 use rootlight::state::keys::{account_key, slot_key};
 use rootlight::trie::verify_proof;
 use rootlight_native::replay::Replay;
 use rootlight_native::upstream::UpstreamError;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn ask(replay: &Replay, method: &str, params: Value) -> Result<Value, UpstreamError> {
     let params = params.as_array().unwrap().clone();
@@ -21,7 +21,7 @@ fn nodes(list: &Value) -> Vec<Vec<u8>> {
     list.as_array().unwrap().iter().map(|node| hex::decode(node.as_str().unwrap()).unwrap()).collect()
 }
 
-fn lines(path: &Path) -> impl Iterator<Item = Value> {
+fn lines(path: &Path) -> impl Iterator<Item = Value> + use<> {
     let file = std::fs::File::open(path).unwrap();
     BufReader::new(file).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap())
 }

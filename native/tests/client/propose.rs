@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::UpstreamCall;
-use rootlight_native::light::propose::{propose, ProposeError, ProposeOptions};
+use rootlight_native::light::propose::{ProposeError, ProposeOptions, propose};
 use rootlight_native::replay::Replay;
 use rootlight_native::upstream::{CallResult, SharedUpstream, Upstream};
 use serde_json::value::RawValue;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rootlight_native::replay::{Replay, ReplayError};
 use rootlight_native::upstream::{self, OpenError, UpstreamError};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn write(folder: &Path, name: &str, lines: &[Value]) {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();

@@ -1,17 +1,17 @@
 //! The light service between the core and upstreams that are slow, broken or changing.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::light::{SyncOptions, UpstreamCall};
-use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
+use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::replay::Replay;
 use rootlight_native::service::Service;
 use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 /// The built-in recording behind a switch.

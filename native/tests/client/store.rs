@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use rootlight::consensus::{Candidate, Checkpoint, Network, WorkStart};
-use rootlight::light::{encode_headers, SyncOptions, UpstreamCall};
+use rootlight::light::{SyncOptions, UpstreamCall, encode_headers};
 use rootlight::types::HeaderForm;
-use rootlight_native::light::{LightOptions, LightService, Start, FILE, SET_ASIDE};
+use rootlight_native::light::{FILE, LightOptions, LightService, SET_ASIDE, Start};
 use rootlight_native::service::{Answer, Caller, Service};
 use rootlight_native::store::StoreError;
 use rootlight_native::upstream::{self, CallResult, Upstream};
 use serde_json::value::RawValue;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 /// Where the checkpoint lies in the headers; those below it are its fork window.
 const START: usize = 449;

@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::Router;
 use rootlight::light::UpstreamCall;
 use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 /// What the fake node does with one message.
 #[derive(Clone)]

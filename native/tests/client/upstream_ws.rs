@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::{SinkExt, StreamExt};
 use rootlight::light::UpstreamCall;
 use rootlight_native::upstream::{self, HttpConfig, Upstream, UpstreamError, WsUpstream};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 

@@ -6,19 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use alloy_primitives::{keccak256, B256, U256};
+use alloy_primitives::{B256, U256, keccak256};
 use futures::future::BoxFuture;
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair, sha256_midstate};
 use rootlight::consensus::coinbase::Coinbase;
-use rootlight::consensus::{difficulty, pow, Checkpoint, Network};
-use rootlight::light::{encode_headers, Page, Sync, SyncOptions, UpstreamCall, PAGE_HEADERS};
+use rootlight::consensus::{Checkpoint, Network, difficulty, pow};
+use rootlight::light::{PAGE_HEADERS, Page, Sync, SyncOptions, UpstreamCall, encode_headers};
 use rootlight::types::rlp::list_of;
-use rootlight::types::{uncles_hash, Bloom, Header, HeaderForm, SealedHeader, MERGED_MINING_TAG};
-use rootlight_native::light::{HeaderStore, LightOptions, LightService, FILE};
+use rootlight::types::{Bloom, Header, HeaderForm, MERGED_MINING_TAG, SealedHeader, uncles_hash};
+use rootlight_native::light::{FILE, HeaderStore, LightOptions, LightService};
 use rootlight_native::service::Service;
 use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
 use serde_json::value::RawValue;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 /// Number of the checkpoint: all hard forks of the main network are behind it.
 const START: u64 = 9_000_000;

@@ -5,7 +5,7 @@ use crate::common;
 use std::process::Command;
 
 use common::run;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
@@ -124,9 +124,9 @@ fn record_leaves_no_complete_file_when_it_fails() {
         "{}",
         text(&output.stderr)
     );
-    assert!(out
-        .read_dir()
-        .map_or(true, |mut entries| entries.all(|e| !e.unwrap().path().ends_with(".jsonl"))));
+    assert!(
+        out.read_dir().map_or(true, |mut entries| entries.all(|e| !e.unwrap().path().ends_with(".jsonl")))
+    );
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{client, run, shared, Watch};
+use common::{Watch, client, run, shared};
 use reqwest::header::CONTENT_TYPE;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 struct Dev {
     child: Child,

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{client, run, Watch};
+use common::{Watch, client, run};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
-use rootlight::types::json::RpcBlock;
 use rootlight::types::Header;
-use serde_json::{json, Value};
+use rootlight::types::json::RpcBlock;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 struct Server {
@@ -87,10 +87,12 @@ async fn a_recording_is_served_through_the_light_client() {
     let server = Server::start(&recorded());
     assert_eq!(server.ask("eth_blockNumber", json!([])).await["result"], "0x4b");
     assert_eq!(server.ask("eth_chainId", json!([])).await["result"], "0x21");
-    assert!(server.ask("web3_clientVersion", json!([])).await["result"]
-        .as_str()
-        .unwrap()
-        .starts_with("Rootlight/"));
+    assert!(
+        server.ask("web3_clientVersion", json!([])).await["result"]
+            .as_str()
+            .unwrap()
+            .starts_with("Rootlight/")
+    );
     let cow = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
     let balance = server.ask("eth_getBalance", json!([cow, "0x0"])).await;
     assert_eq!(balance["result"], "0xc9f2c9cd04674edea40000000");

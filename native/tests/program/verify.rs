@@ -9,9 +9,9 @@ use alloy_primitives::hex;
 use rootlight::consensus::Network;
 use rootlight::types::block::encode_block;
 use rootlight::types::json as types_json;
-use rootlight::verify::{verify, Report, Subject};
+use rootlight::verify::{Report, Subject, verify};
 use rootlight_native::replay::Replay;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 /// The recording that is part of the repository.
 fn embedded() -> Replay {
@@ -71,10 +71,12 @@ fn every_recorded_block_and_header() {
         let block = block(&replay, number);
         let report = good(Subject::Block, &block);
         let count = block["transactions"].as_array().unwrap().len();
-        assert!(report
-            .proven()
-            .iter()
-            .any(|found| found.what == "transactions" && found.value == format!("{count} in order")));
+        assert!(
+            report
+                .proven()
+                .iter()
+                .any(|found| found.what == "transactions" && found.value == format!("{count} in order"))
+        );
         good(Subject::Header, &block);
         let response = json!({"jsonrpc": "2.0", "id": 1, "result": block});
         good(Subject::Block, &response);
@@ -235,10 +237,12 @@ fn every_recorded_receipt() {
             let report =
                 good(Subject::Receipt, &json!({"receipt": receipt, "nodes": nodes, "header": block}));
             let index = u64::from_str_radix(&receipt["transactionIndex"].as_str().unwrap()[2..], 16).unwrap();
-            assert!(report
-                .proven()
-                .iter()
-                .any(|found| found.value == format!("of the transaction at index {index}")));
+            assert!(
+                report
+                    .proven()
+                    .iter()
+                    .any(|found| found.value == format!("of the transaction at index {index}"))
+            );
             good(
                 Subject::Receipt,
                 &json!({"rawReceipt": raw, "nodes": nodes, "receiptsRoot": block["receiptsRoot"]}),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use rootlight_wasm::{verify_account, verify_receipt};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn table() -> Value {
     serde_json::from_str(include_str!("../../../tests/vectors/verify.json")).unwrap()

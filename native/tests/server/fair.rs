@@ -7,16 +7,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{config, start, start_service, Running};
+use common::{Running, config, start, start_service};
 use futures::{SinkExt, StreamExt};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
-use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
-use serde_json::{json, Value};
+use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
 
 /// What one message may run in these tests.
 const RUN: Duration = Duration::from_secs(1);

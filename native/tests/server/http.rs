@@ -4,7 +4,7 @@ use crate::common;
 
 use std::time::Duration;
 
-use common::{client, config, start, Running};
+use common::{Running, client, config, start};
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_TYPE, HOST, ORIGIN};
 use reqwest::{Method, Response, StatusCode};
 use rootlight_native::server::Origins;

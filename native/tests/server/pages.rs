@@ -4,16 +4,16 @@ use crate::common;
 
 use std::sync::Arc;
 
-use common::{client, config, start_service, Running};
+use common::{Running, client, config, start_service};
 use futures::{SinkExt, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HOST, ORIGIN};
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
-use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
+use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::{Origins, ServerConfig};
-use serde_json::{json, Value};
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// An account with a public key, and its key.
 const ACCOUNT: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";

@@ -5,7 +5,7 @@ use crate::common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{client, config, start_service, Running};
+use common::{Running, client, config, start_service};
 use futures::future::BoxFuture;
 use futures::{SinkExt, StreamExt};
 use reqwest::header::CONTENT_TYPE;
@@ -13,15 +13,15 @@ use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
 use rootlight::light::{SyncOptions, UpstreamCall};
-use rootlight_native::light::{start_checkpoint, LightOptions, LightService};
-use rootlight_native::local::{moment, Entropy, LocalOptions, LocalService};
+use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
+use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::Limits;
 use rootlight_native::service::{Caller, Peer, Service};
 use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::{connect_async, MaybeTlsStream, WebSocketStream};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// What the upstream does not have.
 const SERVICES: [&str; 4] = ["eth_subscribe", "eth_newFilter", "eth_getFilterChanges", "eth_getLogs"];

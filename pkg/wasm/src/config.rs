@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use rootlight::consensus::{checkpoint, Checkpoint, Network, WorkStart};
-use rootlight::light::{SyncOptions, Unproven, MAX_AGE};
+use rootlight::consensus::{Checkpoint, Network, WorkStart, checkpoint};
+use rootlight::light::{MAX_AGE, SyncOptions, Unproven};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -132,10 +132,10 @@ fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start
     Ok(match option {
         None => Start::At(newest(network)?),
         Some(r#""work""#) if !cfg!(feature = "work-start") => {
-            return Err("checkpoint: 'work' is not in this module: use connect of rootlight/index.js".into())
+            return Err("checkpoint: 'work' is not in this module: use connect of rootlight/index.js".into());
         }
         Some(r#""work""#) if min_work == 0 => {
-            return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into())
+            return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
         }
         Some(r#""work""#) => Start::Work(network.start_by_work().map_err(|e| format!("checkpoint: {e}"))?),
         Some(block) => {

@@ -5,17 +5,17 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 use rootlight::dev::{
-    rbtc, DevAccounts, DevOptionError, DevOptions, Mining, DEFAULT_ACCOUNTS, DEFAULT_HISTORY,
+    DEFAULT_ACCOUNTS, DEFAULT_HISTORY, DevAccounts, DevOptionError, DevOptions, Mining, rbtc,
 };
-use rootlight::engine::{DevNode, Moment, MAX_FILTERS};
+use rootlight::engine::{DevNode, MAX_FILTERS, Moment};
 use rootlight::rpc::{Connection, Dispatcher, LocalClient, LocalMessage};
 use serde::Deserialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
-use crate::host::{moment, sleep, Deadline};
+use crate::host::{Deadline, moment, sleep};
 
 /// Milliseconds between two looks at the clock; blocks come in whole seconds.
 const TICK: f64 = 200.0;

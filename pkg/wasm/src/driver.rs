@@ -10,7 +10,7 @@ use rootlight::rpc::{Client, Step};
 use wasm_bindgen::JsValue;
 
 use crate::config::{Config, Start};
-use crate::host::{moment, sleep, Budget, Deadline, Share, Upstream};
+use crate::host::{Budget, Deadline, Share, Upstream, moment, sleep};
 
 /// Longest sleep of a loop in milliseconds, so that what other upstreams made possible is noticed.
 const LONGEST_SLEEP: f64 = 1_000.0;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 
 use js_sys::{Date, Function, Promise, Uint8Array};
-use rootlight::light::{decode_batch, encode_batch, Answer, CallFailure, Now, UpstreamCall};
+use rootlight::light::{Answer, CallFailure, Now, UpstreamCall, decode_batch, encode_batch};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::{entry::Entry, ChainError, ChainView, HeaderChain};
+use super::{ChainError, ChainView, HeaderChain, entry::Entry};
 use crate::{
     consensus::{
         candidate::Candidate,

@@ -3,14 +3,14 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::entry::{no_uncles, Entry, Proven};
+use super::entry::{Entry, Proven, no_uncles};
 use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 use crate::consensus::candidate::Candidate;
-use crate::consensus::fork_choice::{replaces, Contender};
+use crate::consensus::fork_choice::{Contender, replaces};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
 use crate::consensus::rules::{Check, RuleError};
 use crate::consensus::verified::{Origin, VerifiedHeader};
-use crate::types::{Header, B256, U256};
+use crate::types::{B256, Header, U256};
 
 impl HeaderChain {
     /// Checks a header as the child of a kept one by every header rule and takes it in.

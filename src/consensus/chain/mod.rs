@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 
 use thiserror::Error;
 
-use self::entry::{skip_height, Entry};
+use self::entry::{Entry, skip_height};
 use self::side::SideHeaders;
 pub use self::view::{Base, ChainView};
 use super::checkpoint::Checkpoint;
@@ -27,7 +27,7 @@ use super::persistent::Map;
 use super::rules::RuleError;
 use super::uncles::UncleError;
 use super::verified::{Origin, VerifiedHeader};
-use crate::types::{SealedHeader, B256, U256};
+use crate::types::{B256, SealedHeader, U256};
 
 /// Canonical headers kept by default: enough for REMASC's maturity (4,000 blocks) and fork detection data, at about
 /// 2 KB each. Hashes of older ones stay.

@@ -13,7 +13,7 @@ use crate::consensus::network::Network;
 use crate::consensus::pow::Seal;
 use crate::consensus::rules::Check;
 use crate::consensus::verified::{Origin, VerifiedHeader};
-use crate::types::{Header, SealedHeader, B256, U256};
+use crate::types::{B256, Header, SealedHeader, U256};
 
 impl ChainView {
     /// Number of the highest header that was read back and is not proven yet; none when all are.

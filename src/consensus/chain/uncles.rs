@@ -10,7 +10,7 @@ use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::rules::Check;
 use crate::consensus::uncles::{UncleError, VerifiedUncles};
 use crate::consensus::verified::Origin;
-use crate::types::{Header, SealedHeader, B256, U256};
+use crate::types::{B256, Header, SealedHeader, U256};
 
 /// The ancestors among which an uncle must have its parent, and whose uncles it must not repeat; newest first.
 struct Family<'a> {

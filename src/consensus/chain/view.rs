@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::entry::{skip_height, Entry};
+use super::entry::{Entry, skip_height};
 use super::heights::Heights;
 use super::unproven::Unproven;
 use crate::consensus::fork_detection::UNCLE_BLOCKS;

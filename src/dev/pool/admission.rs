@@ -2,9 +2,9 @@
 
 use alloy_primitives::{Address, U256};
 
-use super::error::{PoolError, MAX_TRANSACTION_SIZE};
+use super::error::{MAX_TRANSACTION_SIZE, PoolError};
 use crate::consensus::{Network, Rule, RuleSet};
-use crate::exec::{basic_cost, ListLimits, MAX_INIT_CODE};
+use crate::exec::{ListLimits, MAX_INIT_CODE, basic_cost};
 use crate::state::AccountState;
 use crate::types::{Header, Transaction};
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{padded, Refusal};
+use super::{Refusal, padded};
 
 /// The only valid input length: rounds, state, message, offset, final flag.
 pub(super) const INPUT: usize = 213;

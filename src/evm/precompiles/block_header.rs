@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Bytes, U256};
 
-use super::abi::{bytes_result, decode, Arg, Kind};
+use super::abi::{Arg, Kind, bytes_result, decode};
 use super::{NativeCall, NativeHost, Refusal};
 use crate::consensus::{Rule, RuleSet};
-use crate::types::{RawUint, SealedHeader, MERGED_MINING_TAG};
+use crate::types::{MERGED_MINING_TAG, RawUint, SealedHeader};
 
 /// Lowest depth without an answer.
 const MAX_DEPTH: u64 = 4_000;

@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 
 use substrate_bn::arith::U256;
-use substrate_bn::{pairing_batch, AffineG1, AffineG2, Fq, Fq2, Fr, Group as _, Gt, G1, G2};
+use substrate_bn::{AffineG1, AffineG2, Fq, Fq2, Fr, G1, G2, Group as _, Gt, pairing_batch};
 
-use super::{padded, Refusal};
+use super::{Refusal, padded};
 
 /// Length of one pair of points in bytes.
 const PAIR: usize = 192;

@@ -4,12 +4,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use alloy_primitives::Bytes;
+use k256::elliptic_curve::PrimeField as _;
 use k256::elliptic_curve::ops::{MulByGenerator as _, Reduce};
 use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
-use k256::elliptic_curve::PrimeField as _;
 use k256::{AffinePoint, EncodedPoint, ProjectivePoint, Scalar};
 
-use super::abi::{bytes_result, decode, Arg, Kind};
+use super::abi::{Arg, Kind, bytes_result, decode};
 use super::bitcoin::{base58check, from_base58check, hash160, multisig};
 use super::sha512::{self, sha512};
 use crate::types::sorted;

@@ -98,7 +98,7 @@ const TABLE: [(u32, Precompile, Option<Rule>); 16] = [
 impl Precompile {
     /// The native contract at an address under these rules, if any.
     pub fn at(address: &Address, rules: RuleSet) -> Option<Self> {
-        let [zeros @ .., a, b, c, d] = &address.0 .0;
+        let [zeros @ .., a, b, c, d] = &address.0.0;
         if zeros.iter().any(|byte| *byte != 0) {
             return None;
         }

@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, U256};
 
+use super::Room;
 use super::calls::{CallTrace, CallTracer};
 use super::steps::{StepOptions, StepTrace, StepTracer};
-use super::Room;
 use crate::evm::Inspector;
 use crate::exec::{BlockObserver, Executed};
-use crate::types::{Receipt, Transaction, REMASC_ADDRESS};
+use crate::types::{REMASC_ADDRESS, Receipt, Transaction};
 
 /// The kind of trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{
-    peer::{Goal, Phase, Work, FIRST_REWIND},
+    peer::{FIRST_REWIND, Goal, Phase, Work},
     state::Sync,
 };
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
         task::Task,
         upstream::{Answer, CallFailure},
     },
-    types::{Header, SealedHeader, B256, EMPTY_UNCLES_HASH},
+    types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader},
 };
 
 /// Windows answered faster than this (milliseconds) grow; those slower than twice of it shrink.

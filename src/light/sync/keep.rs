@@ -15,20 +15,20 @@
 use alloc::{string::String, vec::Vec};
 use core::cmp::Ordering;
 
-use alloy_primitives::{keccak256, B256};
+use alloy_primitives::{B256, keccak256};
 use thiserror::Error;
 
 use super::{
     below_range::Below,
-    peer::{Phase, FIRST_REWIND},
-    state::{Behind, Restoring, Sync, FORK_WINDOW},
+    peer::{FIRST_REWIND, Phase},
+    state::{Behind, FORK_WINDOW, Restoring, Sync},
 };
 use crate::{
     consensus::{Candidate, ChainError, ChainView, HeaderChain},
     light::{
         backlog::Backlog,
         floor::Floor,
-        header_batch::{decode_list, encode_list, Batch, BatchError},
+        header_batch::{Batch, BatchError, decode_list, encode_list},
     },
     types::{Header, SealedHeader, U256},
 };

@@ -6,8 +6,8 @@ use alloy_primitives::B256;
 
 use super::{KeptFault, Sync};
 use crate::consensus::{
-    testing::{child, easy_network, header, mine},
     Candidate, Checkpoint, HeaderChain, Rule,
+    testing::{child, easy_network, header, mine},
 };
 
 const START: u64 = 5_000;

@@ -11,7 +11,7 @@ use crate::{
     light::{
         clock::Now,
         fault::{SyncCause, SyncFault},
-        record::{Record, LIE, REFUTED, SILENT},
+        record::{LIE, REFUTED, Record, SILENT},
         task::{Cause, METHOD_NOT_FOUND},
         upstream::{CallFailure, UpstreamCall},
     },

@@ -2,15 +2,15 @@
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
-use super::{peer::Phase, state::Sync, Observation, SyncOptions};
+use super::{Observation, SyncOptions, peer::Phase, state::Sync};
 use crate::{
     consensus::{ChainError, Checkpoint, Network},
     light::{
+        Identity, Pin, SyncStep,
         clock::Now,
         fault::{SyncCause, SyncFault},
         task::{Cause, METHOD_NOT_FOUND},
         upstream::{CallFailure, UpstreamCall},
-        Identity, Pin, SyncStep,
     },
 };
 

@@ -9,7 +9,7 @@ use crate::{
         backlog::Backlog, clock::Now, floor::Floor, header_window::HeaderWindow, meter::Meter,
         upstream::UpstreamCall,
     },
-    types::{Header, SealedHeader, B256, U256},
+    types::{B256, Header, SealedHeader, U256},
 };
 
 /// Ancestors of the checkpoint fetched by default: fork detection data commit to 449 of them.

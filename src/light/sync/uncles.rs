@@ -14,7 +14,7 @@ use crate::{
         fault::{SyncCause, SyncFault},
         prove,
         record::{LIE, SILENT},
-        task::{Cause, FactFailure, Task, Wanted, METHOD_NOT_FOUND},
+        task::{Cause, FactFailure, METHOD_NOT_FOUND, Task, Wanted},
         upstream::{Answer, CallFailure, UpstreamCall},
     },
     types::Header,
@@ -170,7 +170,7 @@ impl Sync {
 fn newest_shown<'a>(
     peers: &[Peer],
     chain: Option<&'a HeaderChain>,
-) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> + 'a {
+) -> impl Fn(usize, &BlockRef, u64) -> Option<u64> + 'a + use<'a> {
     let view = chain.map(HeaderChain::view);
     let newest = |peer: &Peer| view?.by_hash(&peer.at?).map(|newest| (newest.hash(), newest.number));
     let newest: Vec<_> = peers.iter().map(newest).collect();

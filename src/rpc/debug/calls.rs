@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::{
     exec::{
-        trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
         FrameKind, HaltReason,
+        trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
     },
     rpc::revert::reason,
     types::json::{Data, Quantity},

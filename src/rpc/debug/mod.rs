@@ -8,12 +8,12 @@ use alloc::{borrow::ToOwned, boxed::Box, collections::BTreeMap, string::String, 
 
 use alloy_primitives::B256;
 use serde::Serialize;
-use serde_json::value::{to_raw_value, RawValue};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     error::{ParamError, RpcError},
     lookup::find,
-    method::{absent, optional, required, told, verified, Done, Failure, Handler, Method, Pages},
+    method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
     params::Params,
     trace::{traced_block, traces},
 };

@@ -2,9 +2,9 @@
 
 use alloc::{boxed::Box, collections::BTreeMap, format, string::String};
 
-use alloy_primitives::{hex, Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, hex};
 use serde::Serialize;
-use serde_json::value::{to_raw_value, RawValue};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::opcodes;
 use crate::{

@@ -7,7 +7,7 @@ use crate::{
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
-        method::{done, required, Done, Failure, Method},
+        method::{Done, Failure, Method, done, required},
         params::Params,
     },
 };

@@ -11,7 +11,7 @@ use crate::{
     engine::{Level, Node},
     rpc::{
         error::RpcError,
-        method::{done, optional, required, Done, Failure, Method, Param},
+        method::{Done, Failure, Method, Param, done, optional, required},
         params::Params,
     },
     types::json::Quantity,

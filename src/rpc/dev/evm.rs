@@ -12,8 +12,8 @@ use crate::{
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
-        method::{done, optional, required, Done, Failure, Method},
-        params::{parse_data, Params},
+        method::{Done, Failure, Method, done, optional, required},
+        params::{Params, parse_data},
     },
 };
 
@@ -149,11 +149,7 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 const fn every(seconds: u64) -> Mining {
-    if seconds == 0 {
-        Mining::Manual
-    } else {
-        Mining::Interval(seconds)
-    }
+    if seconds == 0 { Mining::Manual } else { Mining::Interval(seconds) }
 }
 
 fn set_mining(node: &mut dyn Node, mining: Mining) -> Result<Done, Failure> {

@@ -2,19 +2,19 @@
 
 use alloc::{string::String, vec::Vec};
 
-use alloy_primitives::{hex, B256, U256};
+use alloy_primitives::{B256, U256, hex};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{address, chain_at, quantity, read, send::shown, write};
 use crate::{
-    consensus::{bitcoin::reversed, Change},
+    consensus::{Change, bitcoin::reversed},
     dev::{DevError, Submission},
     engine::{Level, Node, View},
     local::Imported,
     rpc::{
         error::{ParamError, RpcError},
-        method::{done, required, Done, Failure, Method, Param},
+        method::{Done, Failure, Method, Param, done, required},
         params::Params,
     },
     types::json::Quantity,

@@ -12,13 +12,13 @@ pub(super) use send::send_raw;
 
 use alloc::{string::String, vec::Vec};
 
-use alloy_primitives::{hex, Address, U256};
+use alloy_primitives::{Address, U256, hex};
 use serde_json::value::RawValue;
 
 use super::{
     error::{ParamError, RpcError},
-    method::{told, Handler, Method, Pages, Param, Read, Write, BRIEF_COST},
-    params::{parse_number, Params},
+    method::{BRIEF_COST, Handler, Method, Pages, Param, Read, Write, told},
+    params::{Params, parse_number},
 };
 use crate::{
     dev::DevChain,

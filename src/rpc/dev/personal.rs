@@ -2,15 +2,15 @@
 
 use alloc::string::String;
 
-use alloy_primitives::{hex, B256, U256};
+use alloy_primitives::{B256, U256, hex};
 
 use super::{address, addresses, chain, chain_at, milliseconds, send, write};
 use crate::{
-    dev::{PrivateKey, DEFAULT_UNLOCK_MS},
+    dev::{DEFAULT_UNLOCK_MS, PrivateKey},
     engine::{Level, Node},
     rpc::{
         error::{ParamError, RpcError},
-        method::{done, optional, required, Done, Failure, Method},
+        method::{Done, Failure, Method, done, optional, required},
         params::Params,
     },
 };

@@ -2,7 +2,7 @@
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::{hex, Address};
+use alloy_primitives::{Address, hex};
 use serde::Serialize;
 
 use super::{address, read, send::shown};
@@ -10,7 +10,7 @@ use crate::{
     dev::pool::Pooled,
     engine::{Level, View},
     rpc::{
-        method::{done, Done, Failure, Method},
+        method::{Done, Failure, Method, done},
         params::Params,
     },
     types::json::{Data, Quantity, RpcTransaction},

@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 
-use alloy_primitives::{hex, Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,8 +13,8 @@ use crate::{
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
-        method::{done, required, Done, Failure, Method},
-        params::{parse_address, parse_data, Params},
+        method::{Done, Failure, Method, done, required},
+        params::{Params, parse_address, parse_data},
         revert::reason,
         signed::decode,
     },

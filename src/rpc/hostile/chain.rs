@@ -9,16 +9,16 @@ use std::{
 use super::random::Random;
 use crate::{
     consensus::{
+        Checkpoint, Network, Rule,
         body::{receipts_root, transactions_root},
         difficulty,
         testing::{child, easy_network, header, mine},
-        Checkpoint, Network, Rule,
     },
     dev::PrivateKey,
     state::{Account, World as State},
-    trie::{NodeFormat, Trie, EMPTY_ROOT},
+    trie::{EMPTY_ROOT, NodeFormat, Trie},
     types::{
-        uncles_hash, Address, Bloom, Bytes, Header, Log, Receipt, SealedHeader, Transaction, B256, U256,
+        Address, B256, Bloom, Bytes, Header, Log, Receipt, SealedHeader, Transaction, U256, uncles_hash,
     },
 };
 

@@ -1,19 +1,19 @@
 //! Drawing a scenario.
 
 use super::{
-    chain::{signed, unmined, Chains, Wish, DIFFICULTIES, START},
+    chain::{Chains, DIFFICULTIES, START, Wish, signed, unmined},
     oracle::{At, Question},
     random::Random,
-    store::{eclipse, long, written, Hand, HANDS},
-    upstream::{Foreign, Stage, Trick, Upstream, TRICKS},
+    store::{HANDS, Hand, eclipse, long, written},
+    upstream::{Foreign, Stage, TRICKS, Trick, Upstream},
 };
 use crate::{
     consensus::{
         difficulty,
         testing::{child, mine},
     },
-    light::{Identity, Unproven, MAX_BRANCH},
-    types::{Header, SealedHeader, B256, U256},
+    light::{Identity, MAX_BRANCH, Unproven},
+    types::{B256, Header, SealedHeader, U256},
 };
 
 /// Milliseconds in which an honest upstream answers; a slower one is of less use.
@@ -320,11 +320,7 @@ fn at(random: &mut Random, stage: &Stage, drawn: &Drawn) -> At {
         7..12 if !drawn.sides.is_empty() => {
             let side = chains.branch(*random.pick(&drawn.sides));
             let off: Vec<B256> = side.into_iter().filter(|hash| !branch.contains(hash)).collect();
-            if off.is_empty() {
-                drawn.main
-            } else {
-                *random.pick(&off)
-            }
+            if off.is_empty() { drawn.main } else { *random.pick(&off) }
         }
         7..14 => drawn.attack.unwrap_or(drawn.main),
         14..18 => random.pick(&stage.foreign).header.hash(),
@@ -352,11 +348,7 @@ pub(super) fn question(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Que
         true => {
             let mut mined: Vec<usize> = chains.all().flat_map(|block| block.transactions.clone()).collect();
             mined.sort_unstable();
-            if mined.is_empty() {
-                0
-            } else {
-                *random.pick(&mined)
-            }
+            if mined.is_empty() { 0 } else { *random.pick(&mined) }
         }
         false => random.below(signed().len() as u64) as usize,
     };

@@ -2,13 +2,13 @@
 //! mined; of the client only its head is taken, which must be one of these blocks.
 
 use alloy_primitives::hex;
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::{
-    chain::{signed, Block, CONTRACT, RICH, START},
+    chain::{Block, CONTRACT, RICH, START, signed},
     upstream::Stage,
 };
-use crate::types::{SealedHeader, B256, U256};
+use crate::types::{B256, SealedHeader, U256};
 
 /// How a question says which block it means.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -234,11 +234,11 @@ impl<'a> Seen<'a> {
         if let Some(at) = question.at() {
             match self.find(at) {
                 Found::Hidden if is_none(result) && level == Some("unproven-absence") => {
-                    return Verdict::Marked
+                    return Verdict::Marked;
                 }
                 Found::Hidden => return Verdict::Wrong("too young, or off the chain"),
                 Found::Unproven if level == Some("unproven-absence") && is_none(result) => {
-                    return Verdict::Right
+                    return Verdict::Right;
                 }
                 Found::Unproven => return Verdict::Wrong("a block that nothing leads to"),
                 Found::Nothing if is_none(result) && level.is_none() => return Verdict::Right,
@@ -267,11 +267,7 @@ impl<'a> Seen<'a> {
             Question::Logs(from, to) => self.judge_range(from, to, result),
             _ => unreachable!("{question:?}"),
         };
-        if right {
-            Verdict::Right
-        } else {
-            Verdict::Wrong("not what is on the chain")
-        }
+        if right { Verdict::Right } else { Verdict::Wrong("not what is on the chain") }
     }
 
     /// Whether there is an answer that an honest upstream can prove: not that something is nowhere, against others that
@@ -436,11 +432,7 @@ impl<'a> Seen<'a> {
             Question::Trace(_) => true,
             _ => unreachable!("{question:?}"),
         };
-        if right {
-            Verdict::Right
-        } else {
-            Verdict::Wrong("not what the block has")
-        }
+        if right { Verdict::Right } else { Verdict::Wrong("not what the block has") }
     }
 
     fn is_block(&self, block: &Block, shown: &Value) -> bool {
@@ -521,11 +513,7 @@ fn judge_below(question: &Question, header: &SealedHeader, result: &Value) -> Ve
         Question::Trace(_) => true,
         _ => false,
     };
-    if right {
-        Verdict::Right
-    } else {
-        Verdict::Wrong("of a block below the checkpoint")
-    }
+    if right { Verdict::Right } else { Verdict::Wrong("of a block below the checkpoint") }
 }
 
 /// "There is none", of one or of several.

@@ -1,6 +1,6 @@
 //! A light client among the upstreams of a scenario, under a simulated clock.
 
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 use super::upstream::{Stage, Upstream};
 use crate::{

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use alloy_primitives::keccak256;
 
 use super::{
-    chain::{network, unmined, Chains, Wish, DIFFICULTIES, START},
+    chain::{Chains, DIFFICULTIES, START, Wish, network, unmined},
     random::Random,
     upstream::swapped,
 };
@@ -15,7 +15,7 @@ use crate::{
         testing::{child, mine},
     },
     light::{PAGE_HEADERS, REPROVEN},
-    types::{rlp::list_of, Header, HeaderForm, SealedHeader, B256, U256},
+    types::{B256, Header, HeaderForm, SealedHeader, U256, rlp::list_of},
 };
 
 /// Numbers below the checkpoint that the first page begins with.

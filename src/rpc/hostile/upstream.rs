@@ -1,19 +1,19 @@
 //! Upstreams of a scenario: what an honest one says, and how others depart from it.
 
 use alloy_primitives::hex;
-use serde_json::{json, value::RawValue, Value};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    chain::{signed, Block, Chains, CONTRACT, RICH},
+    chain::{Block, CONTRACT, Chains, RICH, signed},
     random::Random,
 };
 use crate::{
-    light::{encode_headers, Answer, CallFailure, UpstreamCall},
+    light::{Answer, CallFailure, UpstreamCall, encode_headers},
     state::keys,
     trie,
     types::{
+        Address, B256, Header, HeaderForm, SealedHeader, U256,
         json::{BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions},
-        Address, Header, HeaderForm, SealedHeader, B256, U256,
     },
 };
 

@@ -6,17 +6,17 @@ use alloy_primitives::Address;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{shape, too_large, traced_block, traces, CALLS};
+use super::{CALLS, shape, too_large, traced_block, traces};
 use crate::{
     consensus::VerifiedHeader,
     engine::{Refusal, Stop, View},
-    exec::trace::{TransactionTrace, MAX_TRACE_BYTES},
+    exec::trace::{MAX_TRACE_BYTES, TransactionTrace},
     light::Facts,
     rpc::{
         error::ParamError,
         lookup::find,
-        method::{verified, Done, Failure},
-        params::{block_selector, parse_address, BlockSelector, Params},
+        method::{Done, Failure, verified},
+        params::{BlockSelector, Params, block_selector, parse_address},
     },
 };
 

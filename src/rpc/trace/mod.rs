@@ -8,13 +8,13 @@ use alloc::{string::String, vec::Vec};
 use super::{
     error::ParamError,
     lookup::find,
-    method::{absent, required, told, verified, Done, Failure, Handler, Method, Pages},
-    params::{tag_in_any_case, BlockSelector, Params},
+    method::{Done, Failure, Handler, Method, Pages, absent, required, told, verified},
+    params::{BlockSelector, Params, tag_in_any_case},
 };
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, Refusal, Stop, TransactionPlace, View},
-    exec::trace::{BlockTracer, Tracer, TransactionTrace, MAX_TRACE_BYTES},
+    exec::trace::{BlockTracer, MAX_TRACE_BYTES, Tracer, TransactionTrace},
 };
 
 pub(super) use shape::halt_text;

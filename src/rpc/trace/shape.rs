@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::{
     consensus::VerifiedHeader,
     exec::{
-        trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
         FrameClose, FrameKind, FrameStart, HaltReason,
+        trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
     },
     types::json::{Data, Quantity},
 };

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{hex, Address, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -109,11 +109,7 @@ impl<'a> Field<'a> {
 
     /// As [`Self::data`], but empty if the field is missing.
     pub(super) fn data_or_empty(&self, limit: usize) -> Result<Bytes, FieldError> {
-        if self.is_present() {
-            self.data(limit)
-        } else {
-            Ok(Bytes::new())
-        }
+        if self.is_present() { self.data(limit) } else { Ok(Bytes::new()) }
     }
 
     /// Reads `0x` and exactly `N` bytes.

@@ -6,8 +6,8 @@
 use core::fmt;
 
 use serde::{
-    de::{SeqAccess, Visitor},
     Deserializer,
+    de::{SeqAccess, Visitor},
 };
 use serde_json::value::RawValue;
 

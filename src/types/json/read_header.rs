@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Bloom, B256, U256};
+use alloy_primitives::{B256, Bloom, U256};
 use serde::Deserialize;
 
 use super::error::JsonError;
-use super::field::{object, Field, Slot, MAX_HEADER_FIELD_BYTES};
+use super::field::{Field, MAX_HEADER_FIELD_BYTES, Slot, object};
 use super::read_transaction::transaction_from_json;
 use crate::types::error::{FieldError, FieldRule};
 use crate::types::header::{Header, HeaderShape, HeaderVersion, SealedHeader};

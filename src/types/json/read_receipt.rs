@@ -6,7 +6,7 @@ use alloy_primitives::{Bloom, Bytes};
 use serde::Deserialize;
 
 use super::error::JsonError;
-use super::field::{object, Field, Slot};
+use super::field::{Field, Slot, object};
 use crate::types::bloom::logs_bloom;
 use crate::types::error::{FieldError, FieldRule};
 use crate::types::log::Log;

@@ -6,7 +6,7 @@ use alloy_primitives::{B256, U256};
 use serde::Deserialize;
 
 use super::error::JsonError;
-use super::field::{object, Field, Slot};
+use super::field::{Field, Slot, object};
 use super::write_transaction::Location;
 use crate::types::error::FieldRule;
 use crate::types::number::RawUint;
@@ -89,11 +89,7 @@ impl RawTransaction<'_> {
         // Old nodes show the signature of the REMASC transaction as null.
         let optional = |name, slot: Slot<'_>| {
             let field = Field::new(name, slot);
-            if field.is_present() {
-                field.uint()
-            } else {
-                Ok(U256::ZERO)
-            }
+            if field.is_present() { field.uint() } else { Ok(U256::ZERO) }
         };
         let v = optional("transaction.v", self.v)?;
         Ok(Transaction {
@@ -113,11 +109,7 @@ impl RawTransaction<'_> {
 
 /// The usual byte form: the byte 00 for zero, otherwise no leading zeros.
 fn gas_price(value: U256) -> RawUint {
-    if value.is_zero() {
-        RawUint::signed_minimal(value)
-    } else {
-        RawUint::minimal(value)
-    }
+    if value.is_zero() { RawUint::signed_minimal(value) } else { RawUint::minimal(value) }
 }
 
 fn search(mut tx: Transaction, claimed: B256, chain_id: u64) -> Result<Transaction, JsonError> {
@@ -172,9 +164,5 @@ fn leading_zero(number: RawUint) -> Vec<RawUint> {
 }
 
 fn with_other(first: RawUint, second: RawUint) -> Vec<RawUint> {
-    if first == second {
-        alloc::vec![first]
-    } else {
-        alloc::vec![first, second]
-    }
+    if first == second { alloc::vec![first] } else { alloc::vec![first, second] }
 }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, Bloom, B256, U256};
+use alloy_primitives::{Address, B256, Bloom, U256};
 use serde::Serialize;
 
 use super::write_hex::{self as write, Data, Quantity};

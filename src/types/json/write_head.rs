@@ -1,11 +1,11 @@
 //! JSON of headers in subscription notifications.
 
-use alloy_primitives::{Address, Bloom, B256};
+use alloy_primitives::{Address, B256, Bloom};
 use serde::Serialize;
 
 use super::{
-    write_hex::{self as write},
     Data, Quantity,
+    write_hex::{self as write},
 };
 use crate::types::SealedHeader;
 

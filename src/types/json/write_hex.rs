@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{hex, Address, Bloom, Bytes, B256, U256};
+use alloy_primitives::{Address, B256, Bloom, Bytes, U256, hex};
 use serde::{Serialize, Serializer};
 
 /// A number: `0x` and hex digits without leading zeros; zero is `0x0`.
@@ -88,7 +88,7 @@ pub(super) fn hashes_or_null<S: Serializer>(values: &Option<Vec<B256>>, s: S) ->
 
 /// For `serialize_with`: an address.
 pub(super) fn address<S: Serializer>(value: &Address, s: S) -> Result<S::Ok, S::Error> {
-    fixed(&value.0 .0, s)
+    fixed(&value.0.0, s)
 }
 
 /// For `serialize_with`: an address or null.
@@ -109,7 +109,7 @@ pub(super) fn address_or_empty<S: Serializer>(value: &Option<Address>, s: S) -> 
 
 /// For `serialize_with`: a bloom.
 pub(super) fn bloom<S: Serializer>(value: &Bloom, s: S) -> Result<S::Ok, S::Error> {
-    fixed(&value.0 .0, s)
+    fixed(&value.0.0, s)
 }
 
 /// For `serialize_with`: a bloom or null.

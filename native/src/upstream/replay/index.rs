@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use serde_json::Value;
 
 use super::chain::Chain;

@@ -1,13 +1,13 @@
 //! What one line of a recording says.
 
-use alloy_primitives::{keccak256, Bytes, B256};
+use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::light::Response;
 use rootlight::types::json::for_each_member;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-use crate::upstream::{result_of, CallResult};
+use crate::upstream::{CallResult, result_of};
 
 /// Longest id that is compared, bytes.
 const ID_BYTES: usize = 256;

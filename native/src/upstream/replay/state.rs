@@ -3,11 +3,11 @@
 //! A recording of the reference has no `eth_getProof`, but its node store can be walked. The
 //! answers have the form docs/extras.md gives them: nodes root first, each as an RLP string.
 
-use alloy_primitives::{b256, hex, keccak256, Address, Bytes, B256, U256};
-use rootlight::state::keys::{account_key, code_key, slot_key, storage_root_key};
+use alloy_primitives::{Address, B256, Bytes, U256, b256, hex, keccak256};
 use rootlight::state::Account;
-use rootlight::trie::{lookup_node, lookup_value, prove, Lookup, NodeSource, WalkError, EMPTY_ROOT};
-use serde_json::{json, Value};
+use rootlight::state::keys::{account_key, code_key, slot_key, storage_root_key};
+use rootlight::trie::{EMPTY_ROOT, Lookup, NodeSource, WalkError, lookup_node, lookup_value, prove};
+use serde_json::{Value, json};
 
 use super::chain::quantity;
 use super::index::Index;

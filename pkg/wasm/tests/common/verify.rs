@@ -1,7 +1,7 @@
 //! Checks of documents, through the functions that JavaScript calls.
 
 use rootlight_wasm::{keccak256, verify_account, verify_receipt};
-use serde_json::{json, Value};
+use serde_json::{Value, json};
 
 fn vector(name: &str) -> Value {
     let all: Value = serde_json::from_str(include_str!("../../../../tests/vectors/offline.json"))

@@ -5,8 +5,8 @@
 //! Bridge starts at the last of them before the creation of the active federation. On the regression test
 //! network it starts at genesis.
 
-use super::constants::Bitcoin;
 use super::Refusal;
+use super::constants::Bitcoin;
 
 /// Distance between a federation's creation and its checkpoint, in the unit of the time passed to
 /// [`lowest_height`].

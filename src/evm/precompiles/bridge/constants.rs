@@ -1,6 +1,6 @@
 //! Constants of the Bridge on each network.
 
-use alloy_primitives::{address, hex, Address};
+use alloy_primitives::{Address, address, hex};
 
 use crate::consensus::{Rule, RuleSet};
 
@@ -101,11 +101,7 @@ impl Constants {
     /// Smallest peg-in.
     pub(super) fn minimum_pegin(&self, rules: RuleSet) -> u64 {
         let [legacy, new] = self.minimum_pegin;
-        if rules.has(Rule::Rskip219) {
-            new
-        } else {
-            legacy
-        }
+        if rules.has(Rule::Rskip219) { new } else { legacy }
     }
 
     /// Version bytes of addresses: for a key and for a script.

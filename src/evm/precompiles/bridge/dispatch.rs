@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 use alloy_primitives::Bytes;
 
-use super::super::abi::{decode, Arg};
 use super::super::CallType;
-use super::methods::{Action, Method, CONFIRMATIONS, RECEIVE_HEADERS, RELEASE_BTC};
+use super::super::abi::{Arg, decode};
+use super::methods::{Action, CONFIRMATIONS, Method, RECEIVE_HEADERS, RELEASE_BTC};
 use super::payees::is_free;
 use super::session::Bridge;
-use super::{store, Carried, NativeCall, NativeHost, Refusal};
+use super::{Carried, NativeCall, NativeHost, Refusal, store};
 use crate::consensus::Rule;
 
 /// Price in gas of data that call no method.

@@ -2,15 +2,15 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::keccak256;
 #[cfg(feature = "bridge-write")]
 use alloy_primitives::Bytes;
+use alloy_primitives::keccak256;
 
-use super::super::abi::{bytes_result, int_result, Arg};
+use super::super::abi::{Arg, bytes_result, int_result};
+use super::Refusal;
 use super::constants::Key;
 use super::federation::{Federation, Member};
 use super::session::{Bridge, Done};
-use super::Refusal;
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
 use crate::types::sorted;

@@ -4,7 +4,7 @@ use super::super::abi::{Arg, Kind};
 use super::members::Which;
 #[cfg(feature = "bridge-write")]
 use super::write::{change, headers, lists, pegin, release, union, update, votes};
-use super::{members, queue, reads, store, whitelist, Bridge, Done};
+use super::{Bridge, Done, members, queue, reads, store, whitelist};
 use crate::consensus::{Rule, RuleSet};
 
 /// The rules under which a method exists.

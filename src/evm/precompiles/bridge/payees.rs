@@ -3,12 +3,12 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{keccak256, Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256, keccak256};
 use k256::elliptic_curve::sec1::{FromEncodedPoint as _, ToEncodedPoint as _};
 
+use super::NativeCall;
 use super::constants::{Constants, Key};
 use super::federation::Federation;
-use super::NativeCall;
 use crate::consensus::{Rule, RuleSet};
 
 /// Accounts to which REMASC pays the federation's share, in the order of the members. The federation is the
@@ -22,11 +22,7 @@ pub fn federation_payees(
     let constants = Constants::of(chain_id);
     let federation = Federation::active(constants, rules, height, cells);
     let key = |member: super::federation::Member| {
-        if rules.has(Rule::Rskip415) {
-            member.rsk
-        } else {
-            member.btc
-        }
+        if rules.has(Rule::Rskip415) { member.rsk } else { member.btc }
     };
     let account = |key| known(constants, &key).or_else(|| address(&key)).unwrap_or_default();
     federation.members.into_iter().map(|member| account(key(member))).collect()

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 
-use super::super::abi::{bytes_result, int_result, Arg};
-use super::federation::{big_endian, number, number_cell, Federation, P2WSH_ERP};
-use super::session::{Bridge, Done};
+use super::super::abi::{Arg, bytes_result, int_result};
 use super::Refusal;
+use super::federation::{Federation, P2WSH_ERP, big_endian, number, number_cell};
+use super::session::{Bridge, Done};
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
 

@@ -3,13 +3,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use alloy_primitives::{hex, Address, B256, U256};
+use alloy_primitives::{Address, B256, U256, hex};
 
-use super::super::abi::{bytes_result, int_result, word_result, Arg};
+use super::super::abi::{Arg, bytes_result, int_result, word_result};
+use super::Refusal;
 use super::constants::Bitcoin;
 use super::federation::{big_endian, number};
 use super::session::{Bridge, Done};
-use super::Refusal;
 use crate::consensus::Rule;
 use crate::types::rlp::{self, Reader};
 

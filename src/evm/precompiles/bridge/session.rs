@@ -1,8 +1,8 @@
 //! One call of the Bridge: what it reads, and the cells it writes.
 
-use alloy_primitives::{keccak256, Address, Bytes, U256};
+use alloy_primitives::{Address, Bytes, U256, keccak256};
 
-use super::super::{cell_slot, Precompile};
+use super::super::{Precompile, cell_slot};
 use super::constants::Constants;
 use super::{Carried, NativeCall, NativeHost, Refusal};
 use crate::consensus::Rule;

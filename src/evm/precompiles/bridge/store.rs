@@ -3,16 +3,16 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use alloy_primitives::{hex, B256, U256};
+use alloy_primitives::{B256, U256, hex};
 
-use super::super::abi::{bytes_result, int_result, Arg};
+use super::super::abi::{Arg, bytes_result, int_result};
 use super::super::cell_slot;
+use super::Refusal;
 use super::checkpoints::lowest_height;
 use super::constants::Bitcoin;
-use super::session::{hashed_slot, Bridge, Done};
-use super::Refusal;
-use crate::consensus::bitcoin::{double_sha256, hash_pair, reversed, BitcoinHeader};
+use super::session::{Bridge, Done, hashed_slot};
 use crate::consensus::Rule;
+use crate::consensus::bitcoin::{BitcoinHeader, double_sha256, hash_pair, reversed};
 use crate::types::rlp::{self, Reader};
 
 /// Length of a Bitcoin header in bytes.
@@ -262,11 +262,7 @@ pub(super) fn confirmations(bridge: &mut Bridge<'_>, args: &[Arg<'_>]) -> Done {
         Ok(_) => {}
     }
     let root = branch.into_iter().fold(reversed(&hash_arg(args, 0)), |hash, (other, right)| {
-        if right {
-            hash_pair(&other, &hash)
-        } else {
-            hash_pair(&hash, &other)
-        }
+        if right { hash_pair(&other, &hash) } else { hash_pair(&hash, &other) }
     });
     let witness = bridge.has(Rule::Rskip143).then(|| bridge.coinbase_root(hash.as_slice())).flatten();
     if block.root() != root && witness != Some(reversed(&root)) {

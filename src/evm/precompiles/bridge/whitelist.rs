@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::super::abi::{bytes_result, int_result, Arg};
+use super::super::abi::{Arg, bytes_result, int_result};
 use super::address;
 use super::federation::big_endian;
 use super::session::{Bridge, Done};

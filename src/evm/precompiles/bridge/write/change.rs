@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 
-use super::super::federation::{number_cell, Federation, Member, P2SH_ERP, P2WSH_ERP, STANDARD};
+use super::super::Refusal;
+use super::super::federation::{Federation, Member, P2SH_ERP, P2WSH_ERP, STANDARD, number_cell};
 use super::super::members::{encode_pending, hash};
 use super::super::session::{Bridge, Done};
-use super::super::Refusal;
 use super::code;
 use super::election::{Election, Proposal};
 use super::events::COMMIT;

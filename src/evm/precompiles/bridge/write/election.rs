@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use alloy_primitives::Address;
 
-use super::super::session::Bridge;
 use super::super::Refusal;
+use super::super::session::Bridge;
 use crate::types::rlp::{self, Reader};
 
 /// The subject of a vote: a function and its arguments.

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{b256, Address, Bytes, Log, LogData, B256, U256};
+use alloy_primitives::{Address, B256, Bytes, Log, LogData, U256, b256};
 
 use super::super::session::Bridge;
 use crate::consensus::Rule;

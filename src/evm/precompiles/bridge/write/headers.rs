@@ -3,14 +3,14 @@
 
 use alloy_primitives::{B256, U256};
 
+use super::super::Refusal;
 use super::super::constants::Bitcoin;
 use super::super::federation::{number, number_cell};
 use super::super::session::{Bridge, Done};
-use super::super::store::{Stored, HEADER};
-use super::super::Refusal;
+use super::super::store::{HEADER, Stored};
 use super::code;
-use crate::consensus::bitcoin::{double_sha256, hash_number, reversed};
 use crate::consensus::Rule;
+use crate::consensus::bitcoin::{double_sha256, hash_number, reversed};
 use crate::evm::precompiles::abi::Arg;
 
 /// Least seconds between two headers received by `receiveHeader`, which is open to all callers.

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
+use super::super::Refusal;
 use super::super::address::hash_of;
 use super::super::session::{Bridge, Done};
-use super::super::whitelist::{Whitelist, NEVER};
-use super::super::Refusal;
+use super::super::whitelist::{NEVER, Whitelist};
 use super::code;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;

@@ -2,11 +2,11 @@
 
 use alloy_primitives::Address;
 
-use super::super::session::{Bridge, Done};
 use super::super::Refusal;
+use super::super::session::{Bridge, Done};
 use super::code;
-use crate::consensus::bitcoin::{double_sha256, reversed};
 use crate::consensus::Rule;
+use crate::consensus::bitcoin::{double_sha256, reversed};
 use crate::evm::precompiles::abi::Arg;
 
 /// `registerBtcTransaction`: a transaction that was processed before or has too few confirmations is ignored.

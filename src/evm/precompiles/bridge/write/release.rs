@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use alloy_primitives::U256;
 
-use super::super::address;
-use super::super::queue::{satoshi, Request, WEI};
-use super::super::session::{Bridge, Done};
 use super::super::Refusal;
+use super::super::address;
+use super::super::queue::{Request, WEI, satoshi};
+use super::super::session::{Bridge, Done};
 use super::events::{RECEIVED, RECEIVED_OLD, REJECTED};
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;
@@ -82,11 +82,7 @@ impl Bridge<'_> {
 
     /// Amount in events: wei from RSKIP-427 on, satoshi before.
     fn event_amount(&self) -> U256 {
-        if self.has(Rule::Rskip427) {
-            self.call.value
-        } else {
-            U256::from(satoshi(&self.call.value))
-        }
+        if self.has(Rule::Rskip427) { self.call.value } else { U256::from(satoshi(&self.call.value)) }
     }
 
     fn reject(&mut self, reason: Reason) {

@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, U256};
 
+use super::super::Refusal;
 use super::super::constants::Bitcoin;
 use super::super::federation::{number, number_cell};
-use super::super::session::{hashed_slot, Bridge, Done};
-use super::super::Refusal;
+use super::super::session::{Bridge, Done, hashed_slot};
 use super::code;
 use super::events::{UNION_CAP, UNION_PERMISSIONS, UNION_RELEASED, UNION_REQUESTED};
-use crate::evm::precompiles::abi::{is_negative, Arg};
+use crate::evm::precompiles::abi::{Arg, is_negative};
 use crate::types::rlp;
 
 /// Most bytes of an event.

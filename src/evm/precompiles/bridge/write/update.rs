@@ -5,9 +5,9 @@
 
 use alloy_primitives::U256;
 
-use super::super::federation::{number, number_cell, Federation};
-use super::super::session::{Bridge, Done};
 use super::super::Refusal;
+use super::super::federation::{Federation, number, number_cell};
+use super::super::session::{Bridge, Done};
 use super::events::COMMIT_FAILED;
 use crate::consensus::Rule;
 use crate::evm::precompiles::abi::Arg;

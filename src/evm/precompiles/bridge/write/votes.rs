@@ -1,8 +1,8 @@
 //! Votes that change one cell: the fee and the locking cap.
 
+use super::super::Refusal;
 use super::super::federation::{number, number_cell};
 use super::super::session::{Bridge, Done};
-use super::super::Refusal;
 use super::code;
 use super::election::{Election, Proposal};
 use crate::evm::precompiles::abi::Arg;
