@@ -8,7 +8,7 @@ import { regtestNode } from './lib/upstream.mjs';
 
 const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'));
 
-/** Things that the scenario finds right. */
+/** Number of checks in the scenario. */
 const CHECKS = 16;
 
 test('a module that is none is told of, and is in nobody\'s way', async () => {

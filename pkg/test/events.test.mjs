@@ -7,10 +7,10 @@ import { withEvents } from '../events.js';
 import { faults, scenario } from './lib/events-scenario.mjs';
 import { inPage } from './lib/in-page.mjs';
 
-/** Things that the scenario finds right. */
+/** Number of checks in the scenario. */
 const CHECKS = 25;
 
-/** Likewise, where something goes wrong. */
+/** Number of checks in the scenario with faults. */
 const FAULT_CHECKS = 14;
 
 test('blocks, logs and a reorganisation are told in Node.js', async () => {

@@ -1,20 +1,12 @@
 // The light client of the built package, in Node.js and in a real page, against a recorded node on loopback.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { inPage } from './lib/in-page.mjs';
 import { askEverything } from './lib/light-scenario.mjs';
 import { questionsAbout } from './lib/questions.mjs';
-import { serveRecording } from './lib/upstream.mjs';
+import { recordingForTests } from './lib/recording.mjs';
 
-let node;
-let upstream;
-let options;
-
-before(async () => {
-  ({ node, upstream, options } = await serveRecording());
-});
-
-after(() => upstream.close());
+const { node, options } = await recordingForTests();
 
 test('every recorded block, transaction, receipt and state comes out right in Node.js', async () => {
   const questions = questionsAbout(node, 0, node.head);

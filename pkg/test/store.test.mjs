@@ -1,22 +1,14 @@
 // What the light client keeps between two runs, in Node.js and in a real page: taken back where it holds, ignored and
 // replaced where it does not.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { pagesIn } from '../store.js';
 import { inPage } from './lib/in-page.mjs';
 import { loaded, visit } from './lib/store-scenario.mjs';
-import { serveRecording } from './lib/upstream.mjs';
+import { recordingForTests } from './lib/recording.mjs';
 import { pause } from './lib/wait.mjs';
 
-let node;
-let upstream;
-let options;
-
-before(async () => {
-  ({ node, upstream, options } = await serveRecording());
-});
-
-after(() => upstream.close());
+const { node, upstream, options } = await recordingForTests();
 
 /** How many questions the upstream got during some work; the head must be the true one. */
 async function asked(work) {

@@ -8,7 +8,7 @@ import { inPage } from './lib/in-page.mjs';
 import { scenario } from './lib/upstreams-scenario.mjs';
 import { until } from './lib/wait.mjs';
 
-/** Things that the scenario finds right. */
+/** Number of checks in the scenario. */
 const CHECKS = 18;
 
 test('several upstreams, sending and answers without proof in Node.js', async () => {

@@ -1,14 +1,11 @@
 // What a program does with the development chain inside its own process, the same in Node.js and in a page: throws where
 // something is not as it must be.
+import { countedChecks, must } from './checks.mjs';
 import { until } from './wait.mjs';
-
-function must(condition, what) {
-  if (!condition) throw new Error(`not as it must be: ${what}`);
-}
 
 const word = (value) => BigInt(value).toString(16).padStart(64, '0');
 
-/** Returns how many things were found right. */
+/** Returns how many checks passed. */
 export async function scenario({ startDevChain }, { bytecode, module }) {
   const chain = await startDevChain(module && { module });
   const ask = (method, ...params) => chain.request({ method, params });
@@ -16,11 +13,7 @@ export async function scenario({ startDevChain }, { bytecode, module }) {
     const text = [...new TextEncoder().encode(signature)].map((b) => b.toString(16).padStart(2, '0')).join('');
     return (await ask('web3_sha3', `0x${text}`)).slice(0, 10);
   };
-  let right = 0;
-  const check = (condition, what) => {
-    must(condition, what);
-    right += 1;
-  };
+  const check = countedChecks();
 
   check((await ask('eth_chainId')) === '0x21', 'the chain id');
   const [from, to] = await ask('eth_accounts');
@@ -71,7 +64,7 @@ export async function scenario({ startDevChain }, { bytecode, module }) {
   chain.close();
   const after = await ask('eth_chainId').catch((reason) => reason);
   check(after.code === 4900, 'a closed chain answers nothing');
-  return right;
+  return check.passed;
 }
 
 /** A chain that mines by the clock, and options that cannot be followed. */

@@ -2,12 +2,9 @@
 // is that chain without any service of its own.
 
 import { transportTo } from './chain-transport.mjs';
+import { countedChecks, must } from './checks.mjs';
 import { keepRunning } from './running.mjs';
 import { until } from './wait.mjs';
-
-function must(condition, what) {
-  if (!condition) throw new Error(`not as it must be: ${what}`);
-}
 
 /** What the upstream does not have. */
 const WITHOUT = ['eth_subscribe', 'eth_newFilter', 'eth_newBlockFilter', 'eth_getFilterChanges', 'eth_getLogs', 'eth_gasPrice'];
@@ -37,15 +34,11 @@ async function listen(provider, ...params) {
 const marks = (logs) => logs.map((log) => `${BigInt(log.blockNumber)}${log.removed ? '-' : '+'}`).join(' ');
 const numbers = (heads) => heads.map((head) => BigInt(head.number)).join(' ');
 
-/** Returns how many things were found right. */
+/** Returns how many checks passed. */
 export const scenario = (light, dev) => keepRunning(() => work(light, dev));
 
 async function work({ connect }, { startDevChain }) {
-  let right = 0;
-  const check = (condition, what) => {
-    must(condition, what);
-    right += 1;
-  };
+  const check = countedChecks();
   const chain = await startDevChain();
   const ask = (method, ...params) => chain.request({ method, params });
   const [from, to] = await ask('eth_accounts');
@@ -113,20 +106,16 @@ async function work({ connect }, { startDevChain }) {
     provider.close();
     check(gone === 4900, 'disconnect');
   }
-  return right;
+  return check.passed;
 }
 
-/** Subscriptions beside something that goes wrong; returns how many things were found right. */
+/** Subscriptions beside something that goes wrong; returns how many checks passed. */
 export const faults = (light, dev) => keepRunning(() => faultWork(light, dev));
 
 const failureOf = (promise) => promise.then(() => ({}), (error) => error);
 
 async function faultWork({ connect }, { startDevChain }) {
-  let right = 0;
-  const check = (condition, what) => {
-    must(condition, what);
-    right += 1;
-  };
+  const check = countedChecks();
   const chain = await startDevChain();
   const ask = (method, ...params) => chain.request({ method, params });
   const [from] = await ask('eth_accounts');
@@ -178,7 +167,7 @@ async function faultWork({ connect }, { startDevChain }) {
   const late = await failureOf(connect({ ...never, timeout: 50 }));
   check(late.code === 4900 && /within 50 ms/.test(late.message), 'a connection that takes too long');
   chain.close();
-  return right;
+  return check.passed;
 }
 
 /** Counts intervals that are begun and not ended; `stop` gives their number. */

@@ -1,6 +1,7 @@
 // Several upstreams, transactions sent through the light client, and answers that nobody proves; the same in Node.js and
 // in a page.
 import { transportTo } from './chain-transport.mjs';
+import { countedChecks } from './checks.mjs';
 import { keepRunning } from './running.mjs';
 import { until } from './wait.mjs';
 
@@ -16,15 +17,11 @@ async function failureOf(promise) {
   );
 }
 
-/** Returns how many things were found right. */
+/** Returns how many checks passed. */
 export const scenario = (light, dev) => keepRunning(() => work(light, dev));
 
 async function work({ connect }, { startDevChain }) {
-  let right = 0;
-  const check = (condition, what) => {
-    if (!condition) throw new Error(`not as it must be: ${what}`);
-    right += 1;
-  };
+  const check = countedChecks();
   const chain = await startDevChain({ blockTime: 'manual' });
   const ask = (method, ...params) => chain.request({ method, params });
   for (let block = 0; block < 5; block += 1) await ask('evm_mine');
@@ -87,5 +84,5 @@ async function work({ connect }, { startDevChain }) {
   check((await deep.request({ method: 'eth_getBlockByNumber', params: ['0x4', false] })).number === '0x4', 'deep enough');
 
   for (const provider of [deep, light, chain]) provider.close();
-  return right;
+  return check.passed;
 }

@@ -1,8 +1,6 @@
 // What a program does with `verify.js`, the same in Node.js and in a page: throws where something is not as it must be.
 
-function must(condition, what) {
-  if (!condition) throw new Error(`not as it must be: ${what}`);
-}
+import { must } from './checks.mjs';
 
 async function refused(promise, rule) {
   const error = await promise.then(
