@@ -3,9 +3,6 @@
 
 use crate::support;
 
-use std::collections::{BTreeMap, HashMap};
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use rootlight::consensus::bitcoin::reversed;
@@ -14,136 +11,51 @@ use rootlight::consensus::partial_merkle::partial_tree_root;
 use rootlight::consensus::{
     Candidate, ChainError, Change, Genesis, HeaderChain, Network, UncleError, VerifiedBody, VerifiedReceipts,
 };
-use rootlight::types::json::{JsonBlock, block_from_json, header_from_json, receipt_from_json};
-use rootlight::types::{B256, Header, Receipt, SealedHeader, Transaction, U256};
-use serde::Deserialize;
+use rootlight::types::{B256, Header, Receipt, SealedHeader, U256};
 use serde_json::Value;
-use serde_json::value::RawValue;
-use support::{bytes, shared, u64_of, u256};
+use support::recording::{RecordedBlock, Recording, regtest_v0};
+use support::{bytes, shared, u256};
 
-/// Networks of `chain` and `chain_v0`.
+/// The network of `chain`.
 fn regtest() -> Network {
     Network::regtest()
 }
 
-fn regtest_v0() -> Network {
-    let text = r#"{"name":"regtest-v0","rules":{"rskip144":-1,"rskip351":-1,"rskip535":-1}}"#;
-    Network::from_json(text).unwrap()
+fn genesis_chain(recording: &Recording) -> HeaderChain {
+    let genesis = recording.blocks[0].header.clone();
+    HeaderChain::from_genesis(Arc::new(recording.network.clone()), genesis).unwrap()
 }
 
-#[derive(Deserialize)]
-struct Line<'a> {
-    #[serde(borrow)]
-    request: &'a RawValue,
-    #[serde(borrow)]
-    response: Response<'a>,
+/// The chain of all canonical headers with their uncles.
+fn full_chain(recording: &Recording) -> HeaderChain {
+    let mut chain = genesis_chain(recording);
+    for block in &recording.blocks[1..] {
+        let inserted = chain.insert(block.header.clone().into(), None);
+        let inserted = inserted.unwrap_or_else(|e| panic!("{}: {e}", recording.network.name));
+        assert_eq!(inserted.change, Change::Extended);
+        assert!(inserted.header.evidence().fork_detection.is_complete(), "{}", block.header.number);
+        assert_eq!(chain.attach_uncles(&block.header.hash(), block.uncles.clone(), None), Ok(None));
+        let total = chain.total_difficulty(&block.header.hash());
+        assert_eq!(total, block.total_difficulty, "block {}", block.header.number);
+    }
+    chain
 }
 
-#[derive(Deserialize)]
-struct Response<'a> {
-    #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
-}
-
-/// The results of one method in a recording, plain or compressed; empty if the file does not exist.
-fn results(path: &Path, method: &str) -> Vec<String> {
-    let mut text = String::new();
-    let packed = path.with_extension("jsonl.gz");
-    if path.is_file() {
-        text = std::fs::read_to_string(path).unwrap();
-    } else if packed.is_file() {
-        flate2::read::GzDecoder::new(std::fs::File::open(packed).unwrap()).read_to_string(&mut text).unwrap();
-    }
-    let of_method = |line: &str| {
-        let line: Line<'_> = serde_json::from_str(line).unwrap();
-        line.request.get().contains(method).then(|| line.response.result.map(|r| r.get().to_owned()))?
-    };
-    text.lines().filter_map(of_method).filter(|result| result.starts_with('{')).collect()
-}
-
-/// A recorded chain.
-struct Recording {
-    network: Arc<Network>,
-    /// Canonical blocks, in order.
-    blocks: Vec<JsonBlock>,
-    /// Blocks of other branches.
-    side: Vec<JsonBlock>,
-    /// All headers that can be uncles.
-    uncles: HashMap<B256, Header>,
-    receipts: HashMap<B256, BTreeMap<u64, Receipt>>,
-}
-
-impl Recording {
-    fn load(folder: &Path, network: Network) -> Self {
-        let shape_of = |n| network.header_shape(n);
-        let block = |text: &String| block_from_json(text, None, &shape_of, network.chain_id).unwrap();
-        let mut blocks: BTreeMap<u64, JsonBlock> = BTreeMap::new();
-        for text in results(&folder.join("blocks.jsonl"), "eth_getBlockByNumber") {
-            let block = block(&text);
-            blocks.insert(block.header.number, block);
+/// Checks the bodies and receipts of all blocks that the chain has; returns how many blocks had all receipts.
+fn check_contents(recording: &Recording, chain: &HeaderChain) -> usize {
+    let mut checked = 0;
+    for block in recording.blocks.iter().chain(&recording.side) {
+        let Some(header) = chain.by_hash(&block.header.hash()) else { continue };
+        let body = VerifiedBody::check(header, block.transactions.clone(), &recording.network).unwrap();
+        if block.receipts.len() == body.transactions().len() {
+            let receipts = block.receipts.values().cloned().collect();
+            let receipts = VerifiedReceipts::check(header, receipts, &recording.network);
+            let receipts = receipts.unwrap_or_else(|e| panic!("block {}: {e}", header.number));
+            assert_eq!(receipts.matches(&body), Ok(()));
+            checked += 1;
         }
-        let side = results(&folder.join("side_blocks.jsonl"), "eth_getBlockByHash");
-        let side: Vec<JsonBlock> = side.iter().map(block).collect();
-        let mut uncles: HashMap<B256, Header> = HashMap::new();
-        for text in results(&folder.join("uncles.jsonl"), "eth_getUncle") {
-            let uncle = header_from_json(&text, None, &shape_of).unwrap();
-            uncles.insert(uncle.hash(), uncle.into_header());
-        }
-        for block in side.iter().chain(blocks.values()) {
-            uncles.insert(block.header.hash(), block.header.header().clone());
-        }
-        let mut receipts: HashMap<B256, BTreeMap<u64, Receipt>> = HashMap::new();
-        for file in ["receipts.jsonl", "side_blocks.jsonl"] {
-            for text in results(&folder.join(file), "eth_getTransactionReceipt") {
-                let at: Value = serde_json::from_str(&text).unwrap();
-                let block = at["blockHash"].as_str().unwrap().parse().unwrap();
-                let index = u64_of(at["transactionIndex"].as_str().unwrap());
-                receipts.entry(block).or_default().insert(index, receipt_from_json(&text).unwrap());
-            }
-        }
-        Self { blocks: blocks.into_values().collect(), side, uncles, receipts, network: Arc::new(network) }
     }
-
-    fn genesis_chain(&self) -> HeaderChain {
-        HeaderChain::from_genesis(self.network.clone(), self.blocks[0].header.clone()).unwrap()
-    }
-
-    fn uncles_of(&self, block: &JsonBlock) -> Vec<Header> {
-        block.uncles.iter().map(|hash| self.uncles[hash].clone()).collect()
-    }
-
-    /// The chain of all canonical headers with their uncles.
-    fn full_chain(&self) -> HeaderChain {
-        let mut chain = self.genesis_chain();
-        for block in &self.blocks[1..] {
-            let inserted = chain.insert(block.header.clone().into(), None);
-            let inserted = inserted.unwrap_or_else(|e| panic!("{}: {e}", self.network.name));
-            assert_eq!(inserted.change, Change::Extended);
-            assert!(inserted.header.evidence().fork_detection.is_complete(), "{}", block.header.number);
-            assert_eq!(chain.attach_uncles(&block.header.hash(), self.uncles_of(block), None), Ok(None));
-            let total = chain.total_difficulty(&block.header.hash());
-            assert_eq!(total, block.total_difficulty, "block {}", block.header.number);
-        }
-        chain
-    }
-
-    fn check_contents(&self, chain: &HeaderChain) -> usize {
-        let mut checked = 0;
-        for block in self.blocks.iter().chain(&self.side) {
-            let Some(header) = chain.by_hash(&block.header.hash()) else { continue };
-            let transactions: Vec<Transaction> = block.transactions.clone().into_full().unwrap();
-            let body = VerifiedBody::check(header, transactions, &self.network).unwrap();
-            let receipts = self.receipts.get(&header.hash()).cloned().unwrap_or_default();
-            if receipts.len() == body.transactions().len() {
-                let receipts =
-                    VerifiedReceipts::check(header, receipts.into_values().collect(), &self.network);
-                let receipts = receipts.unwrap_or_else(|e| panic!("block {}: {e}", header.number));
-                assert_eq!(receipts.matches(&body), Ok(()));
-                checked += 1;
-            }
-        }
-        checked
-    }
+    checked
 }
 
 #[test]
@@ -152,8 +64,8 @@ fn every_block_of_the_recorded_chains_is_accepted() {
     for (folder, network, blocks) in [("chain", regtest(), 677), ("chain_v0", regtest_v0(), 521)] {
         let recording = Recording::load(&shared.join("vectors").join(folder), network);
         assert_eq!(recording.blocks.len(), blocks, "{folder}");
-        let chain = recording.full_chain();
-        let checked = recording.check_contents(&chain);
+        let chain = full_chain(&recording);
+        let checked = check_contents(&recording, &chain);
         assert!(checked + 5 > blocks, "{folder}: receipts of {checked} blocks");
     }
 }
@@ -162,21 +74,19 @@ fn every_block_of_the_recorded_chains_is_accepted() {
 fn side_blocks_have_their_recorded_total_difficulties() {
     let Some(shared) = shared() else { return };
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
-    let mut chain = recording.full_chain();
+    let mut chain = full_chain(&recording);
     let head = chain.head().hash();
-    let mut side: Vec<&JsonBlock> = recording.side.iter().collect();
-    side.sort_by_key(|block| block.header.number);
-    assert_eq!(side.len(), 36);
-    for block in side {
+    assert_eq!(recording.side.len(), 36);
+    for block in &recording.side {
         let hash = block.header.hash();
         assert_eq!(chain.insert(block.header.clone().into(), None).unwrap().change, Change::Side);
-        assert_eq!(chain.attach_uncles(&hash, recording.uncles_of(block), None), Ok(None));
+        assert_eq!(chain.attach_uncles(&hash, block.uncles.clone(), None), Ok(None));
         assert_eq!(chain.total_difficulty(&hash), block.total_difficulty);
         assert_eq!(chain.head().hash(), head);
     }
     // The reference node returns receipts of the canonical chain only, even for transactions that are also in
     // a side block.
-    assert_eq!(recording.check_contents(&chain), recording.blocks.len());
+    assert_eq!(check_contents(&recording, &chain), recording.blocks.len());
 }
 
 #[test]
@@ -197,8 +107,8 @@ fn chains_under_the_rules_of_every_era_are_accepted() {
         let network = Network::from_json(&file).unwrap();
         let recording = Recording::load(&path, network);
         assert!(recording.blocks.len() > 470, "{era}");
-        let chain = recording.full_chain();
-        assert!(recording.check_contents(&chain) > 470, "{era}");
+        let chain = full_chain(&recording);
+        assert!(check_contents(&recording, &chain) > 470, "{era}");
         seen += 1;
     }
     assert_eq!(seen, 13);
@@ -210,8 +120,8 @@ fn headers_of_the_execution_chains_are_accepted() {
     for name in ["bridge_chain", "edge_chain", "peg_chain"] {
         let path = shared.join("vectors/execution").join(name);
         let recording = Recording::load(&path, regtest());
-        let chain = recording.full_chain();
-        assert!(recording.check_contents(&chain) > 100, "{name}");
+        let chain = full_chain(&recording);
+        assert!(check_contents(&recording, &chain) > 100, "{name}");
     }
 }
 
@@ -219,11 +129,11 @@ fn headers_of_the_execution_chains_are_accepted() {
 fn uncles_arriving_late_give_the_same_total_difficulty() {
     let Some(shared) = shared() else { return };
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
-    let mut chain = recording.genesis_chain();
+    let mut chain = genesis_chain(&recording);
     for block in &recording.blocks[1..] {
         chain.insert(block.header.clone().into(), None).unwrap();
     }
-    let with_uncles: Vec<&JsonBlock> = recording.blocks.iter().filter(|b| !b.uncles.is_empty()).collect();
+    let with_uncles: Vec<&RecordedBlock> = recording.blocks.iter().filter(|b| !b.uncles.is_empty()).collect();
     let last = recording.blocks.last().unwrap();
     let first_uncles = with_uncles[0].header.number;
     for block in &recording.blocks {
@@ -232,7 +142,7 @@ fn uncles_arriving_late_give_the_same_total_difficulty() {
     }
     for block in &with_uncles {
         assert_eq!(chain.total_difficulty(&last.header.hash()), None);
-        chain.attach_uncles(&block.header.hash(), recording.uncles_of(block), None).unwrap();
+        chain.attach_uncles(&block.header.hash(), block.uncles.clone(), None).unwrap();
     }
     for block in &recording.blocks {
         assert_eq!(chain.total_difficulty(&block.header.hash()), block.total_difficulty);
@@ -243,12 +153,12 @@ fn uncles_arriving_late_give_the_same_total_difficulty() {
 fn wrong_uncles_are_refused() {
     let Some(shared) = shared() else { return };
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
-    let mut chain = recording.genesis_chain();
+    let mut chain = genesis_chain(&recording);
     for block in &recording.blocks[1..] {
         chain.insert(block.header.clone().into(), None).unwrap();
     }
     let block = recording.blocks.iter().find(|b| b.uncles.len() == 2).unwrap();
-    let good = recording.uncles_of(block);
+    let good = block.uncles.clone();
     let hash = block.header.hash();
     let swapped: Vec<Header> = good.iter().rev().cloned().collect();
     for wrong in [vec![], good[..1].to_vec(), swapped] {
@@ -260,7 +170,7 @@ fn wrong_uncles_are_refused() {
     }
     // Uncles of a block can only be attached after those of the blocks before it.
     let late = recording.blocks.iter().find(|b| b.header.number == 120).unwrap();
-    let error = chain.attach_uncles(&late.header.hash(), recording.uncles_of(late), None);
+    let error = chain.attach_uncles(&late.header.hash(), late.uncles.clone(), None);
     assert!(error.is_ok() || !error.unwrap_err().is_misbehaviour());
 }
 
@@ -271,7 +181,7 @@ fn raw_headers_decode_to_the_same_chain() {
     let path = shared.join("vectors/chain/headers_raw.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
-    let chain = recording.full_chain();
+    let chain = full_chain(&recording);
     let mut seen = 0;
     for line in text.lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -306,22 +216,22 @@ fn total_difficulty_is_known_from_a_checkpoint_on() {
         hash: base.header.hash(),
         total_difficulty: base.total_difficulty,
     };
-    let network = recording.network.clone();
+    let network = Arc::new(recording.network.clone());
     let mut chain = HeaderChain::from_checkpoint(network, &checkpoint, base.header.clone()).unwrap();
     let next = &recording.blocks[120];
     chain.insert(next.header.clone().into(), None).unwrap();
     // The uncle of block 120 has height 118, so its parent is below the checkpoint.
-    let error = chain.attach_uncles(&next.header.hash(), recording.uncles_of(next), None).unwrap_err();
+    let error = chain.attach_uncles(&next.header.hash(), next.uncles.clone(), None).unwrap_err();
     assert!(!error.is_misbehaviour(), "{error}");
     for block in recording.blocks[110..119].iter().rev() {
         chain.prepend(block.header.clone()).unwrap();
     }
     for block in &recording.blocks[113..120] {
-        chain.attach_uncles(&block.header.hash(), recording.uncles_of(block), None).unwrap();
+        chain.attach_uncles(&block.header.hash(), block.uncles.clone(), None).unwrap();
     }
     for block in &recording.blocks[120..140] {
         chain.insert(block.header.clone().into(), None).unwrap();
-        chain.attach_uncles(&block.header.hash(), recording.uncles_of(block), None).unwrap();
+        chain.attach_uncles(&block.header.hash(), block.uncles.clone(), None).unwrap();
         assert_eq!(chain.total_difficulty(&block.header.hash()), block.total_difficulty);
     }
 }
@@ -346,11 +256,11 @@ fn partial_merkle_trees_of_the_reference_node_are_verified() {
 fn a_changed_body_or_receipt_is_refused() {
     let Some(shared) = shared() else { return };
     let recording = Recording::load(&shared.join("vectors/chain"), regtest());
-    let chain = recording.full_chain();
-    let block = recording.blocks.iter().find(|b| b.transactions.hashes().len() > 3).unwrap();
+    let chain = full_chain(&recording);
+    let block = recording.blocks.iter().find(|b| b.transactions.len() > 3).unwrap();
     let header = chain.by_hash(&block.header.hash()).unwrap();
-    let transactions = block.transactions.clone().into_full().unwrap();
-    let receipts: Vec<Receipt> = recording.receipts[&header.hash()].values().cloned().collect();
+    let transactions = block.transactions.clone();
+    let receipts: Vec<Receipt> = block.receipts.values().cloned().collect();
     let (mut short, mut swapped) = (transactions.clone(), transactions.clone());
     short.pop();
     swapped.swap(0, 1);

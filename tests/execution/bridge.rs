@@ -24,6 +24,23 @@ fn rules() -> RuleSet {
     Network::regtest().rules(100)
 }
 
+/// The methods of [`NativeHost`] and [`EvmState`] that read ancestors, for a block without any.
+macro_rules! no_ancestors {
+    () => {
+        fn header(&mut self, _: u64) -> Option<SealedHeader> {
+            None
+        }
+
+        fn uncles(&mut self, _: u64) -> Option<Vec<Header>> {
+            None
+        }
+
+        fn total_difficulty(&mut self, _: u64) -> Option<U256> {
+            None
+        }
+    };
+}
+
 /// A host that keeps its cells in a map.
 #[derive(Clone, Default)]
 struct Host {
@@ -58,17 +75,7 @@ impl NativeHost for Host {
         self.logs.push(log);
     }
 
-    fn header(&mut self, _: u64) -> Option<SealedHeader> {
-        None
-    }
-
-    fn uncles(&mut self, _: u64) -> Option<Vec<Header>> {
-        None
-    }
-
-    fn total_difficulty(&mut self, _: u64) -> Option<U256> {
-        None
-    }
+    no_ancestors!();
 }
 
 fn call_of(input: &[u8], caller: Option<Address>, rules: RuleSet) -> NativeCall<'_> {
@@ -278,17 +285,7 @@ impl EvmState for Contracts {
         B256::ZERO
     }
 
-    fn header(&mut self, _: u64) -> Option<SealedHeader> {
-        None
-    }
-
-    fn uncles(&mut self, _: u64) -> Option<Vec<Header>> {
-        None
-    }
-
-    fn total_difficulty(&mut self, _: u64) -> Option<U256> {
-        None
-    }
+    no_ancestors!();
 
     fn exhausted(&self) -> bool {
         false

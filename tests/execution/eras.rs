@@ -9,12 +9,11 @@ use std::io::Read as _;
 
 use alloy_primitives::{Address, B256, U256};
 use rootlight::consensus::{Network, Rule, RuleSet};
-use rootlight::exec::{
-    BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits, call,
-};
+use rootlight::exec::{BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, RunLimits, call};
 use rootlight::state::{AccountOverride, OverrideStorage, StateOverride};
 use rootlight::types::{Header, SealedHeader};
 use serde_json::Value;
+use support::chain::{environment, text};
 use support::*;
 
 const ERAS: [&str; 13] = [
@@ -32,10 +31,6 @@ const ERAS: [&str; 13] = [
     "wasabi100",
     "orchid060",
 ];
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} is missing"))
-}
 
 fn read_gz(path: &std::path::Path) -> Value {
     let mut text = String::new();
@@ -87,17 +82,6 @@ fn overrides(env: &Value, case: &Value) -> StateOverride {
         overrides.accounts.get_mut(&low_address(0x0c_0de2)).unwrap().storage = OverrideStorage::Patch(slots);
     }
     overrides
-}
-
-fn environment(block: &Value) -> BlockEnvironment {
-    BlockEnvironment {
-        number: u64_of(text(block, "number")),
-        timestamp: u64_of(text(block, "timestamp")),
-        coinbase: Address::from_slice(&bytes(text(block, "miner"))),
-        difficulty: u256(text(block, "difficulty")),
-        gas_limit: u256(text(block, "gasLimit")),
-        minimum_gas_price: u256(text(block, "minimumGasPrice")),
-    }
 }
 
 #[derive(Debug, Default)]

@@ -5,11 +5,12 @@ use crate::support;
 
 use std::path::Path;
 
-use alloy_primitives::{Address, Bytes, U256};
+use alloy_primitives::{Bytes, U256};
 use rootlight::consensus::Network;
-use rootlight::exec::{BlockEnvironment, CallContext, CallMessage, CallOutcome, RunLimits, call};
+use rootlight::exec::{CallContext, CallMessage, CallOutcome, RunLimits, call};
 use rootlight::state::{AccountOverride, StateOverride};
 use serde_json::Value;
+use support::chain::{environment, text};
 use support::*;
 
 const A: u64 = 0x0c_0de1;
@@ -18,21 +19,6 @@ const C: u64 = 0x0c_0de3;
 const E: u64 = 0x0c_0de4;
 const NATIVE: [u64; 7] =
     [0x0100_0006, 0x0100_0008, 0x0100_0009, 0x0100_0010, 0x0100_0011, 0x0100_0016, 0x0100_0017];
-
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} is missing"))
-}
-
-fn environment(block: &Value) -> BlockEnvironment {
-    BlockEnvironment {
-        number: u64_of(text(block, "number")),
-        timestamp: u64_of(text(block, "timestamp")),
-        coinbase: Address::from_slice(&bytes(text(block, "miner"))),
-        difficulty: u256(text(block, "difficulty")),
-        gas_limit: u256(text(block, "gasLimit")),
-        minimum_gas_price: u256(text(block, "minimumGasPrice")),
-    }
-}
 
 fn state(file: &Value) -> MapState {
     let mut state = MapState::default();

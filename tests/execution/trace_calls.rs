@@ -128,32 +128,22 @@ fn receipt(outcome: &CallOutcome) -> Receipt {
     }
 }
 
-fn calls(a: &[u8], b: &[u8]) -> CallTrace {
-    let mut tracer = CallTracer::new(true);
-    let outcome = Case::new(a, b).run(&mut tracer);
+/// Runs A as a transaction. `finish` takes the trace from the inspector.
+fn traced<I: Inspector, T>(a: &[u8], b: &[u8], mut inspector: I, finish: fn(I, &Executed<'_>) -> T) -> T {
+    let outcome = Case::new(a, b).run(&mut inspector);
     let (transaction, receipt) = (transaction(), receipt(&outcome));
     let sender = low_address(SENDER);
-    tracer.finish(&Executed {
-        transaction: &transaction,
-        sender,
-        receipt: &receipt,
-        output: &[],
-        failure: None,
-    })
+    let executed =
+        Executed { transaction: &transaction, sender, receipt: &receipt, output: &[], failure: None };
+    finish(inspector, &executed)
+}
+
+fn calls(a: &[u8], b: &[u8]) -> CallTrace {
+    traced(a, b, CallTracer::new(true), CallTracer::finish)
 }
 
 fn steps(a: &[u8], b: &[u8], options: StepOptions) -> StepTrace {
-    let mut tracer = StepTracer::new(options);
-    let outcome = Case::new(a, b).run(&mut tracer);
-    let (transaction, receipt) = (transaction(), receipt(&outcome));
-    let sender = low_address(SENDER);
-    tracer.finish(&Executed {
-        transaction: &transaction,
-        sender,
-        receipt: &receipt,
-        output: &[],
-        failure: None,
-    })
+    traced(a, b, StepTracer::new(options), StepTracer::finish)
 }
 
 /// MSTORE of four bytes at the end of the first word, so that calls have input.

@@ -2,12 +2,11 @@
 
 use crate::support;
 
-use std::collections::BTreeMap;
-
 use rootlight::consensus::Network;
 use rootlight::exec::CallPolicy;
 use serde_json::{Value, json};
 use support::chain::{lines, text};
+use support::tally::Tally;
 use support::upstream::{Harness, Recording};
 use support::{shared, u64_of};
 
@@ -66,8 +65,7 @@ fn estimates_equal_the_node_or_are_better() {
     let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
-    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<String, usize>::new());
-    let mut different = Vec::new();
+    let mut tally = Tally::default();
     for file in ["rpc_call", "rpc_precompiles", "rpc_override"] {
         for line in lines(&shared.join("vectors/chain").join(format!("{file}.jsonl"))) {
             let (request, response) = (&line["request"], &line["response"]);
@@ -75,34 +73,17 @@ fn estimates_equal_the_node_or_are_better() {
                 continue;
             }
             let ours = harness.call("eth_estimateGas", &request["params"]);
-            match (&ours, response.get("result"), response.get("error")) {
-                (Ok(ours), Some(theirs), _) if ours == theirs => equal += 1,
-                (Err(ours), _, Some(theirs)) if ours == theirs => errors += 1,
-                _ => match intended(request, &ours, response) {
-                    Some(reason) => {
-                        if reason == "less suffices" {
-                            println!("{reason}: {} {ours:?} {}", line["label"], response["result"]);
-                        }
-                        *other.entry(reason).or_default() += 1;
-                    }
-                    None => different.push(short(request, &ours, response)),
-                },
-            }
+            let intended = || {
+                let reason = intended(request, &ours, response)?;
+                if reason == "less suffices" {
+                    println!("{reason}: {} {ours:?} {}", line["label"], response["result"]);
+                }
+                Some(reason)
+            };
+            tally.add(&line, &ours, intended);
         }
     }
-    println!("equal {equal}, equal errors {errors}, intended {other:#?}");
-    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
-    assert!(equal >= 68 && errors >= 33, "equal {equal}, errors {errors}");
-}
-
-fn short(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> String {
-    let cut = |text: String| text.chars().take(300).collect::<String>();
-    format!(
-        "{}\n  ours   {}\n  theirs {}",
-        request["params"],
-        cut(format!("{ours:?}")),
-        cut(theirs.to_string())
-    )
+    tally.check(68, 33);
 }
 
 /// A call succeeds with the estimate, and fails with one percent less.

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use support::chain::{lines, text};
 use support::executed::{AtHead, Executed};
 use support::shared;
+use support::tally::Tally;
 
 /// Head of the chain when the session began, and after "two blocks".
 const HEAD: usize = 0x284;
@@ -86,7 +87,7 @@ fn call(client: &mut LocalClient, method: &str, params: &Value) -> Result<Value,
     }
 }
 
-/// Without the mark that the reference leaves out.
+/// The answer without the field `removed`, which the reference node leaves out.
 fn unmarked(mut answer: Value) -> Value {
     for log in answer.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         assert_eq!(log.remove("removed"), Some(false.into()));
@@ -94,7 +95,7 @@ fn unmarked(mut answer: Value) -> Value {
     answer
 }
 
-/// Why an answer differs on purpose; `None` if it should not.
+/// The reason why an answer differs deliberately; `None` if it should be equal.
 fn intended(line: &Value, ours: &Result<Value, Value>) -> Option<&'static str> {
     let (request, response) = (&line["request"], &line["response"]);
     let label = line["label"].as_str().unwrap_or_default();
@@ -131,19 +132,18 @@ fn the_recorded_session() {
     let node = TestNode { chain: chain.clone(), head: head.clone(), filters, local: genesis() };
     let mut client = LocalClient::new(Box::new(node));
     let mut ids = BTreeMap::<String, Value>::new();
-    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<&str, usize>::new());
-    let (mut different, mut pending_told) = (Vec::new(), 0);
+    let (mut tally, mut pending) = (Tally::default(), 0);
     for line in lines(&shared.join("vectors/chain/rpc_filters.jsonl")) {
         let (request, response) = (&line["request"], &line["response"]);
         let (method, label) = (text(request, "method"), line["label"].as_str().unwrap_or_default());
         if label.ends_with("after two blocks") {
             head.store(LATER, Ordering::Relaxed);
         }
-        // What entered the pool is known from the answer.
+        // The recorded answer names the transactions that entered the pool.
         if label.starts_with("pend ") && method == "eth_getFilterChanges" {
             for hash in response["result"].as_array().into_iter().flatten() {
                 client.node().filters().pending(hash.as_str().unwrap().parse().unwrap());
-                pending_told += 1;
+                pending += 1;
             }
         }
         let mut params = request["params"].clone();
@@ -155,23 +155,11 @@ fn the_recorded_session() {
             let text = id.as_str().unwrap();
             assert!(text.len() == 34 && !text.starts_with("0x0"), "{text}");
             ids.insert(response["result"].as_str().unwrap().to_owned(), id.clone());
-            equal += 1;
+            tally.equal += 1;
             continue;
         }
-        match (&ours, response.get("result"), response.get("error")) {
-            (Ok(ours), Some(theirs), _) if ours == theirs => equal += 1,
-            (Err(ours), _, Some(theirs)) if ours == theirs => errors += 1,
-            _ => match intended(&line, &ours) {
-                Some(reason) => *other.entry(reason).or_default() += 1,
-                None => {
-                    let cut = |text: String| text.chars().take(300).collect::<String>();
-                    let (ours, theirs) = (cut(format!("{ours:?}")), cut(response.to_string()));
-                    different.push(format!("{label} {method} {params}\n  ours   {ours}\n  theirs {theirs}"));
-                }
-            },
-        }
+        tally.add(&line, &ours, || intended(&line, &ours));
     }
-    println!("equal {equal}, equal errors {errors}, intended {other:?}");
-    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
-    assert!(equal >= 54 && errors >= 38 && pending_told == 2, "equal {equal}, errors {errors}");
+    tally.check(54, 38);
+    assert_eq!(pending, 2);
 }

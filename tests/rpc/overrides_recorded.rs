@@ -2,12 +2,11 @@
 
 use crate::support;
 
-use std::collections::BTreeMap;
-
 use rootlight::consensus::Network;
 use serde_json::Value;
 use support::chain::{lines, text};
 use support::shared;
+use support::tally::Tally;
 use support::upstream::{Harness, Recording};
 
 /// Head of the chain when the answers were recorded.
@@ -41,27 +40,14 @@ fn overridden_calls_equal_the_node() {
     let recording = Recording::open(&shared.join("vectors/chain"), HEAD);
     let mut harness = Harness::new(&recording, Network::regtest());
     harness.sync().unwrap();
-    let (mut equal, mut errors, mut other) = (0, 0, BTreeMap::<&str, usize>::new());
-    let mut different = Vec::new();
+    let mut tally = Tally::default();
     for line in lines(&shared.join("vectors/chain/rpc_override.jsonl")) {
         let (request, response) = (&line["request"], &line["response"]);
         if text(request, "method") != "eth_call" {
             continue;
         }
         let ours = harness.call("eth_call", &request["params"]);
-        match (&ours, response.get("result"), response.get("error")) {
-            (Ok(ours), Some(theirs), _) if ours == theirs => equal += 1,
-            (Err(ours), _, Some(theirs)) if ours == theirs => errors += 1,
-            _ => match intended(request, &ours, response) {
-                Some(reason) => *other.entry(reason).or_default() += 1,
-                None => different.push(format!(
-                    "{} {}\n  ours   {ours:?}\n  theirs {response}",
-                    line["label"], request["params"]
-                )),
-            },
-        }
+        tally.add(&line, &ours, || intended(request, &ours, response));
     }
-    println!("equal {equal}, equal errors {errors}, intended {other:#?}");
-    assert!(different.is_empty(), "{} differ:\n{}", different.len(), different.join("\n"));
-    assert!(equal >= 23 && errors >= 3, "equal {equal}, errors {errors}");
+    tally.check(23, 3);
 }

@@ -9,6 +9,7 @@ pub mod lists;
 pub mod nodes;
 pub mod recording;
 pub mod shapes;
+pub mod tally;
 pub mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::u64_of;
 
-/// Networks of `chain` and `chain_v0`.
+/// The network of `chain_v0`.
 pub fn regtest_v0() -> Network {
     let text = r#"{"name":"regtest-v0","rules":{"rskip144":-1,"rskip351":-1,"rskip535":-1}}"#;
     Network::from_json(text).unwrap()
