@@ -156,7 +156,7 @@ impl VerifiedBody {
         &self.hashes
     }
 
-    /// About how many bytes of memory it takes.
+    /// Approximate memory of the body, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let of = |sum: usize, transaction: &Transaction| {
@@ -224,7 +224,7 @@ impl VerifiedReceipts {
         &self.receipts
     }
 
-    /// About how many bytes of memory they take.
+    /// Approximate memory of the receipts, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let logs = self.receipts.iter().flat_map(|receipt| &receipt.logs);

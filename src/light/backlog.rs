@@ -58,7 +58,7 @@ impl Entry {
         self.tried.push((upstream, again));
     }
 
-    /// Whether asking this upstream, which announces blocks up to `height`, is of use now.
+    /// Whether the upstream can be expected to have the block. `height` is the highest block that it announces.
     fn may_have(&self, block: &BlockRef, upstream: usize, height: u64, shown: Shown<'_>) -> bool {
         match self.tried.iter().find(|(peer, _)| *peer == upstream) {
             Some((_, again)) => shown(upstream, block, *again).is_some(),
@@ -100,7 +100,7 @@ impl Backlog {
             .collect()
     }
 
-    /// What an upstream was to fetch is open again.
+    /// The blocks whose uncles this upstream was to fetch may be given to any upstream again.
     pub(super) fn release(&mut self, upstream: usize) {
         for entry in self.blocks.values_mut() {
             if matches!(entry.state, State::Taken(by) if by == upstream) {

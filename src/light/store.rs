@@ -125,7 +125,7 @@ impl FactStore {
         self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
     }
 
-    /// About how many bytes of memory the blocks and the state in it take.
+    /// Approximate memory of the blocks and the state in it, in bytes.
     pub fn bytes(&self) -> usize {
         let nodes = self.nodes.len().saturating_mul(NODE_BYTES).saturating_add(self.nodes.total_bytes());
         nodes.saturating_add(self.block_bytes)

@@ -208,7 +208,7 @@ fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mu
     }
 }
 
-/// About how many bytes of the answer an outcome takes.
+/// Approximate size of an outcome in the answer, in bytes.
 fn weight(outcome: &Outcome) -> usize {
     match outcome {
         Ok(value) => value.get().len(),

@@ -20,7 +20,7 @@ fn other(mined: &Mined, below: u64, bare: bool) -> Mined {
     Mined { blocks, bare, ..Mined::from(START, mined.network.clone()) }
 }
 
-/// Answers two upstreams in turn until nothing is asked any more.
+/// Lets two upstreams answer in turn until the client sends no more calls to either.
 fn follow_both(client: &mut Client, upstreams: &mut [&mut Mined; 2], millis: u64) {
     let now = Now { millis, ..upstreams.iter().map(|mined| mined.now()).max_by_key(|now| now.unix).unwrap() };
     for _ in 0..100 {

@@ -101,7 +101,7 @@ impl Session {
         self.exchange.held
     }
 
-    /// About how many bytes of memory the proven blocks and state take that the message keeps until it is answered.
+    /// Approximate memory of the proven blocks and state that the message keeps until it is answered, in bytes.
     pub fn fact_bytes(&self) -> usize {
         self.own.bytes()
     }
@@ -255,7 +255,7 @@ impl Session {
         lacking
     }
 
-    /// Runs the request at a place of the message, if it is unfinished: its outcome, or why it stopped.
+    /// Runs the request at this position of the message, if it is unfinished. Returns its outcome, or why it stopped.
     fn run(
         &mut self,
         place: usize,
@@ -286,8 +286,8 @@ impl Session {
         })
     }
 
-    /// Refuses the request at a place, unless the refusal rests on what an upstream has said of a transaction: then
-    /// others are asked first.
+    /// Refuses the request at this position of the message. If the refusal rests on what an upstream reported about a
+    /// transaction, other upstreams are asked first.
     fn refuse(&mut self, place: usize, refusal: Refusal) {
         if self.tasks.iter().any(|errand| is_about(errand, &refusal)) {
             return;
@@ -298,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Refuses the request at a place, unless the host takes what upstreams say without a proof.
+    /// Refuses the request at this position of the message, unless the host accepts unproven answers of upstreams.
     fn refuse_finally(&mut self, place: usize, refusal: Refusal) {
         let Some(member) = self.exchange.members.get_mut(place) else { return };
         let State::Pending(request) = &member.state else { return };
@@ -316,8 +316,9 @@ impl Session {
         obstacle(facts, &self.failed, &self.fetched, self.rounds, self.own.bytes())
     }
 
-    /// What to fetch of the facts that the request at a place lacks: none, if a witness is asked for that shows them all.
-    /// With them goes, once, what earlier calls like this one have read.
+    /// The facts to fetch for the request at this position of the message, of those that it lacks. None, if a witness
+    /// that proves all of them is fetched instead. The first time, the facts that earlier similar calls read are
+    /// fetched with them.
     fn wanted(&mut self, place: usize, facts: Facts, cache: &FactCache, touched: &mut Vec<Touch>) -> Facts {
         let Some(member) = self.exchange.members.get_mut(place) else { return facts };
         let State::Pending(request) = &member.state else { return facts };

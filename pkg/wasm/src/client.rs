@@ -98,7 +98,7 @@ impl Client {
         self.driver.answer(message.as_bytes()).await
     }
 
-    /// Whether the answers since the last call may have events for subscribers: a transaction was sent.
+    /// Whether a request since the last call of this method may have caused events for subscribers: a transaction was sent.
     #[wasm_bindgen(js_name = takeChanged)]
     pub fn take_changed(&self) -> bool {
         self.driver.take_changed()

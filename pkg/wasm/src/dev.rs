@@ -68,7 +68,7 @@ struct Running {
     /// The page's, whose events are notifications.
     connection: Arc<Connection>,
     entropy: Entropy,
-    /// Whether an answer may have events for subscribers.
+    /// Whether a request since the last `take_changed` may have caused events for subscribers.
     changed: bool,
 }
 
@@ -120,7 +120,8 @@ impl DevChain {
         reply.map(|reply| reply.body)
     }
 
-    /// Whether the answers since the last call may have events for subscribers: the chain or its pool may have changed.
+    /// Whether a request since the last call of this method may have caused events for subscribers, because it may have
+    /// changed the chain or its pool.
     #[wasm_bindgen(js_name = takeChanged)]
     pub fn take_changed(&self) -> bool {
         self.running.borrow_mut().as_mut().is_some_and(|running| core::mem::take(&mut running.changed))

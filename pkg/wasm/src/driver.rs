@@ -37,7 +37,7 @@ pub(crate) struct Driver {
     upstreams: Vec<Upstream>,
     /// What answers to questions of callers may take.
     budget: Budget,
-    /// Whether an answer may have events for subscribers.
+    /// Whether a request since the last `take_changed` may have caused events for subscribers.
     changed: Cell<bool>,
     /// Takes what is to be kept.
     keep: Function,
@@ -161,7 +161,7 @@ impl Driver {
         self.client.sync_hint(index);
     }
 
-    /// Whether an answer may have events for subscribers since the last call.
+    /// Whether a request since the last call of this method may have caused events for subscribers.
     pub(crate) fn take_changed(&self) -> bool {
         self.changed.take()
     }

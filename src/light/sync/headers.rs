@@ -258,7 +258,7 @@ impl Sync {
         Some(HeaderWindow::new(first, last, last).in_binary(true))
     }
 
-    /// Asks an upstream for its height again. Uncles that it was to fetch meanwhile are open to everybody.
+    /// Asks the upstream for its height again. The blocks whose uncles it was to fetch may be given to any upstream.
     fn start_over(&mut self, upstream: usize) -> Phase {
         self.backlog.release(upstream);
         Phase::Height

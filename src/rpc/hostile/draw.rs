@@ -165,7 +165,7 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
         sides.push(tip);
     }
     if far.chance(4) {
-        // Its newest blocks are too far from the chain to be connected to it.
+        // The newest blocks of this branch are too far from the chain to be connected to it.
         let mut tip = *far.pick(&chains.branch(main));
         for _ in 0..MAX_BRANCH as u64 + 1 + far.below(12) {
             tip = chains.mine(tip, Wish::default());
