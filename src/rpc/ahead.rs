@@ -1,6 +1,8 @@
-//! What is asked for before a run misses it: the witness of a call, or what earlier calls to the same contract read.
+//! Prefetch: requests the witness of a call, or the state that earlier calls to the same contract read, before a run
+//! misses it.
 //!
-//! All of it only saves rounds. An answer comes from a run that missed nothing, whoever said what it would read.
+//! A prefetch only saves rounds. An answer always comes from a run that found every fact it read, so that a wrong
+//! prefetch cannot make it wrong.
 
 use alloc::{format, vec::Vec};
 
@@ -15,10 +17,10 @@ use crate::{
 /// Methods that run a message on the state after a block.
 const RUNS: [&str; 2] = ["eth_call", "eth_estimateGas"];
 
-/// Longest message that is sent to an upstream for its witness, in bytes of JSON.
+/// Longest message, in bytes of JSON, that is sent to an upstream to request its witness.
 const MAX_MESSAGE: usize = 256 * 1024;
 
-/// Where a call runs a message on state that is lacking.
+/// The block and contract of a call whose state is missing.
 #[derive(Clone, Copy)]
 struct Run {
     block: BlockRef,
@@ -27,7 +29,7 @@ struct Run {
     data: B256,
 }
 
-/// A call that lacks state.
+/// A request whose run misses state.
 pub(super) struct Ahead<'a> {
     call: &'a Request,
     facts: &'a Facts,
@@ -39,8 +41,9 @@ impl<'a> Ahead<'a> {
         Self { call, facts, run: run(call, facts) }
     }
 
-    /// Asks for the witnesses of the call where somebody may give them; whether that is enough for this round. A state
-    /// is asked about once.
+    /// Requests the witness of the call from an upstream that offers them. Returns whether the witnesses cover
+    /// everything that is missing, so that nothing else needs to be fetched in this round. Each state is asked about
+    /// once.
     pub(super) fn witness(&self, pin: &Pin, asked: &mut Vec<B256>, tasks: &mut Vec<Errand>) -> bool {
         let Some((upstream, sure)) = pin.witness_from() else { return false };
         let mut covered = true;
@@ -64,7 +67,7 @@ impl<'a> Ahead<'a> {
         let method = self.call.row.name;
         #[cfg(feature = "local")]
         if method.starts_with("trace_") || method.starts_with("debug_trace") {
-            // The state before a block is what it runs on.
+            // A block runs on the state of its parent.
             let child = pin.chain()?.by_number(block.number.checked_add(1)?)?;
             let (hash, steps) = (child.hash(), method.starts_with("debug_"));
             let params = format!(r#"["{hash}",null,{steps}]"#);
@@ -86,8 +89,8 @@ impl<'a> Ahead<'a> {
         (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(wanted)
     }
 
-    /// What earlier calls to the contract with the same data read, and what those with other data have in common with
-    /// others, as far as nothing shows it yet in the state of this block.
+    /// State that earlier calls to the contract with the same data read, and state that calls with different data had
+    /// in common, except what is already proven for this block.
     pub(super) fn touched_before(&self, known: &Known<'_>, pin: &Pin) -> Facts {
         let Some(Run { block, contract, data }) = self.run else { return Facts::new() };
         let header = pin.chain().and_then(|chain| chain.by_number(block.number));
@@ -102,7 +105,8 @@ impl<'a> Ahead<'a> {
         facts(known.touched(contract, data).filter(open).map(|key| Fact::State(block, key)))
     }
 
-    /// Notes what a proof shows of it, for later calls; codes are kept by their hash anyway.
+    /// Records which accounts and storage cells the call reads, for later calls. Code needs no record: it is cached
+    /// by its hash.
     pub(super) fn touch(&self, touched: &mut Vec<Touch>) {
         let Some(Run { contract, data, .. }) = self.run else { return };
         touched.extend(self.facts.iter().filter_map(|fact| match fact {

@@ -1,4 +1,4 @@
-//! `rootlight_getHeaders`: many headers in one answer, for other light clients.
+//! `rootlight_getHeaders`: many headers in one response, for other light clients.
 
 use alloc::vec::Vec;
 
@@ -33,7 +33,7 @@ fn headers(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let mut found: Need<Vec<_>> = Ok(Vec::new());
     for number in first..first.saturating_add(count) {
         let Some(header) = view.header_by_number(number)? else { break };
-        // Who is served a proof that was never checked would blame this client for it.
+        // A header whose proof of work was never checked is not served: its receiver would blame this client for it.
         if !view.shows_work(&header) {
             break;
         }

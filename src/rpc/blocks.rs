@@ -158,7 +158,7 @@ fn transaction_count(view: &dyn View, header: &VerifiedHeader) -> Result<Done, F
     verified(&format!("{:#x}", view.body(header)?.transactions().len()))
 }
 
-/// The count of proven uncles; the header's own count is only what its miner says.
+/// The number of proven uncles. The count in the header is only the miner's claim.
 fn uncle_count(view: &dyn View, header: &VerifiedHeader) -> Result<Done, Failure> {
     verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
 }
@@ -183,7 +183,7 @@ struct AtHeight {
 fn all_at(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let number = params.number(0)?;
     let Ok(number) = u64::try_from(number) else { return verified(&[(); 0]) };
-    // Whether anything may be told of this height.
+    // Refuses a height of which nothing may be answered.
     view.header_by_number(number)?;
     let one = |hash: B256| -> Result<AtHeight, Failure> {
         Ok(AtHeight {

@@ -57,7 +57,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-/// Where a message runs: on the state behind a block, as part of it or of the one after it.
+/// Where a message runs: on the state after a block, as part of that block or of the next one.
 struct Place {
     header: VerifiedHeader,
     environment: BlockEnvironment,
@@ -73,7 +73,7 @@ impl Place {
         Ok(Self { environment: view.next_environment(&header)?, parent: header.hash(), header })
     }
 
-    /// Runs something here; what it lacks is asked for.
+    /// Runs a closure at this place; missing state becomes missing facts.
     fn run<T>(
         &self,
         view: &dyn View,
@@ -110,7 +110,8 @@ impl Place {
         }
     }
 
-    /// Why a run lacks what it does. What it lacks of ancestors the view knows how to get, or refuses.
+    /// Turns missing keys into missing facts. For data of ancestors, the view tells which facts are missing or
+    /// refuses.
     fn lacking(&self, view: &dyn View, keys: BTreeSet<StateKey>) -> Failure {
         let block = BlockRef { number: self.header.number, hash: self.header.hash() };
         let mut facts = Facts::new();
@@ -150,7 +151,8 @@ impl Place {
     }
 }
 
-/// The ancestors of the block that a run sees, on that block's own branch. What the view cannot give is missing, and named by the run.
+/// The ancestors of the block that a run sees, on that block's own branch. An ancestor that the view does not have is
+/// reported by the run as missing.
 struct Ancestors<'a> {
     view: &'a dyn View,
     /// Height of the block that the run sees.
@@ -207,10 +209,10 @@ fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     }
 }
 
-/// Everything that a call reads of the state, with the block it runs in.
+/// All state that a call reads, with the block it runs on.
 ///
 /// # Errors
-/// As `eth_call`; how the call itself ends does not matter.
+/// As `eth_call`; a call that reverts or halts is not an error.
 pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
@@ -221,13 +223,13 @@ pub(super) fn keys_of_call(
     let noting = NotingState::new(&*state);
     place.run_on(view, &noting, |context, limits| call(context, &message, &overrides, limits))?;
     let mut keys = noting.into_keys();
-    // An estimate reads what the sender can pay.
+    // An estimate also reads the sender's balance.
     keys.extend(message.from.map(StateKey::Account));
     Ok((place.header, keys))
 }
 
-/// On the newest block the next one is meant, which a transaction would get into; on an older one that
-/// block itself, as in a call.
+/// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
+/// one it is for that block itself, as in a call.
 fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let (message, selector, overrides) = arguments(params)?;
     let header = block(view, &selector)?;
@@ -246,7 +248,7 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
     }
 }
 
-/// The block of a call; the reference prints unknown numbers in decimal here.
+/// The block of a call. The reference node prints unknown numbers in decimal here.
 fn block(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Failure> {
     if let Some(header) = find(view, selector)? {
         return Ok(header);

@@ -14,7 +14,7 @@ use crate::{
     types::json::Quantity,
 };
 
-/// The eth protocol number the reference reports (measured).
+/// The eth protocol number that the reference node reports (measured).
 const PROTOCOL_VERSION: &str = "0x3e";
 
 pub(super) const METHODS: &[Method] = &[
@@ -149,7 +149,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 1,
         pages: Pages::Any,
-        doc: told("The newest block's minimum gas price and a tenth more."),
+        doc: told("The newest block's minimum gas price plus a tenth."),
         handler: Handler::Read(|view, _| {
             let newest = view.header_by_number(settled_height(view)?)?;
             let minimum = newest.map_or(U256::ZERO, |header| header.minimum_gas_price.value());

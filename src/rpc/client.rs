@@ -1,4 +1,4 @@
-//! The light client as a host sees it: a synchronization machine, a cache of proven facts, and sessions.
+//! The light client as a host uses it: synchronization, a cache of proven facts, and sessions.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::{
@@ -23,31 +23,31 @@ use crate::{
     },
 };
 
-/// Most stores of facts that wait for the cache; more are forgotten and will be fetched again.
+/// Most fact stores that wait for the cache. Further ones are dropped, and their facts are fetched again when needed.
 pub const MAX_WAITING: usize = 256;
 
-/// Most bytes of them together, about.
+/// Most bytes of the waiting fact stores together, approximately.
 const MAX_WAITING_BYTES: usize = 8 * 1024 * 1024;
 
 /// A light client with one owner.
 pub type Client = SharedClient<Alone>;
 
 /// A light client of one network. It does no I/O: the host asks [`Self::sync_next`] what to fetch, and runs a
-/// [`Session`] for each message of its own clients.
+/// [`Session`] for each message of its callers.
 ///
-/// Each part has a lock of its own, so that nobody waits for a long run. A run reads the cache for as long as it takes
-/// (seconds, at worst). If the cache were written under the same lock as the chain, a waiting writer would hold up every
-/// new message behind that run. So the chain is locked for moments only, and what sessions have learned goes into the
-/// cache when nobody reads it.
+/// Each part has a lock of its own, so that a long run blocks no other message. A run holds a read lock of the cache
+/// until it ends (seconds, at worst). If the cache were written under the lock of the chain, a waiting writer would
+/// block every new message behind that run. Therefore the chain is locked only briefly, and the facts that sessions
+/// have proven are written to the cache when it has no readers.
 pub struct SharedClient<S: Share> {
     sync: S::Lock<Sync>,
     cache: S::Lock<FactCache>,
-    /// What sessions have proven, and the cache does not hold yet.
+    /// Facts that sessions have proven and that are not in the cache yet.
     learned: S::Lock<Vec<FactStore>>,
     filters: S::Lock<Filters>,
     dispatcher: Dispatcher,
     identity: Arc<Identity>,
-    /// That of the host itself.
+    /// The connection of messages that come from the host itself.
     connection: Arc<Connection>,
 }
 
@@ -58,13 +58,13 @@ impl<S: Share> fmt::Debug for SharedClient<S> {
 }
 
 impl<S: Share> SharedClient<S> {
-    /// A client that trusts the checkpoint and nothing else, of one upstream. Ids of filters can be guessed, unless
-    /// [`Self::hide_filters`] is called: all messages come from the host itself.
+    /// A client with one upstream that trusts the checkpoint and nothing else. Filter ids can be guessed, which is
+    /// harmless while all messages come from the host itself; [`Self::hide_filters`] makes them secret.
     pub fn new(network: Arc<Network>, checkpoint: Checkpoint, identity: Identity) -> Self {
         Self::following(Sync::new(network, checkpoint), identity)
     }
 
-    /// A client of several upstreams, numbered from 0.
+    /// A client with several upstreams, numbered from 0.
     pub fn with_upstreams(
         network: Arc<Network>,
         checkpoint: Checkpoint,
@@ -93,33 +93,35 @@ impl<S: Share> SharedClient<S> {
         }
     }
 
-    /// Makes the ids of filters from a secret, before there are any: who does not know it cannot guess them.
+    /// Derives filter ids from a secret, so that they cannot be guessed. To be called before the first filter is
+    /// made.
     pub fn hide_filters(&self, secret: B256) {
         *self.filters.write() = Filters::new(secret);
     }
 
-    /// Sets how many headers one window may have.
+    /// Sets how many headers one window of synchronization may have.
     pub fn set_batch(&self, batch: usize) {
         self.sync.write().set_batch(batch);
     }
 
-    /// The synchronization machine, for progress; not to be held across a call or long work.
+    /// The synchronization state, for reporting progress. Do not hold it across a call of this client or during long
+    /// work.
     pub fn sync(&self) -> impl Deref<Target = Sync> + use<'_, S> {
         self.sync.read()
     }
 
-    /// The synchronization machine, to take back what an earlier run has kept; not to be held across a call.
+    /// The synchronization state, for restoring an earlier run. Do not hold it across a call of this client.
     pub fn sync_mut(&self) -> impl DerefMut<Target = Sync> + use<'_, S> {
         self.sync.write()
     }
 
-    /// What synchronization wants of an upstream next.
+    /// What synchronization needs next from this upstream.
     pub fn sync_next(&self, upstream: usize, now: Now) -> SyncStep {
         self.sync.write().next(upstream, now)
     }
 
-    /// Hands in the answers to an upstream's last [`SyncStep::Fetch`]. Returns whether there may be something to notify
-    /// subscribers of: another head, or one that is the newest now.
+    /// Passes in the responses to an upstream's last [`SyncStep::Fetch`]. Returns whether subscribers may have to be
+    /// notified: of another head, or that the head is the newest now.
     pub fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) -> bool {
         let mut sync = self.sync.write();
         let before = standing(&sync);
@@ -127,88 +129,88 @@ impl<S: Share> SharedClient<S> {
         before != standing(&sync)
     }
 
-    /// Looks for new blocks at once, or tries again after a failure.
+    /// Looks for new blocks at once, or retries after a failure.
     pub fn sync_poll(&self) {
         self.sync.write().poll();
     }
 
-    /// An upstream says that there is something new.
+    /// Notes that an upstream announced something new, such as a block.
     pub fn sync_hint(&self, upstream: usize) {
         self.sync.write().hint(upstream);
     }
 
-    /// Takes back what was kept of an earlier run, before anything else; see [`Sync::restore`].
+    /// Restores what an earlier run has stored. To be called first; see [`Sync::restore`].
     ///
     /// # Errors
-    /// What was kept is of no use; the client starts from nothing then.
+    /// The stored data is unusable; the client starts afresh.
     pub fn restore(&self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
         self.sync.write().restore(pages, read)
     }
 
-    /// Takes back the next page of an earlier run, before anything else; see [`Sync::restoring`].
+    /// Restores the next page of an earlier run. To be called before anything else; see [`Sync::restoring`].
     ///
     /// # Errors
-    /// The page does not hold; no further one can follow it.
+    /// The page is invalid; no further page can follow it.
     pub fn restore_page(&self, restoring: &mut Restoring, page: &[u8]) -> Result<(), KeptFault> {
         self.sync.write().restore_page(restoring, page)
     }
 
-    /// Ends taking back page by page; see [`Sync::restored`].
+    /// Ends a restore page by page; see [`Sync::restored`].
     ///
     /// # Errors
-    /// What was taken back is of no use; the client starts from nothing then.
+    /// The restored data is unusable; the client starts afresh.
     pub fn restored(&self, restoring: Restoring) -> Result<Option<u64>, KeptFault> {
         self.sync.write().restored(restoring)
     }
 
-    /// Has the pages from this number on handed out again by [`Self::export`], as far as their headers are in memory.
+    /// Makes [`Self::export`] return the pages from this number on again, as far as their headers are in memory.
     pub fn keep_again(&self, page: u64) {
         self.sync.write().keep_again(page);
     }
 
-    /// Proves some more of what was taken back; see [`Sync::prove_kept`].
+    /// Verifies a further part of the restored data; see [`Sync::prove_kept`].
     ///
     /// # Errors
-    /// What was kept does not hold; the client starts from the checkpoint then.
+    /// The stored data is invalid; the client starts from the checkpoint.
     pub fn prove_kept(&self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
         self.sync.write().prove_kept(read)
     }
 
-    /// What is to be kept; see [`Sync::export`].
+    /// The pages to be stored; see [`Sync::export`].
     pub fn export(&self) -> Vec<Page> {
         self.sync.write().export()
     }
 
-    /// The present state, as a message that comes now would see it.
+    /// The present state of the chain, as a message that arrives now sees it.
     pub fn pin(&self, now: Now) -> Pin {
         Pin::new(&self.sync.read(), self.identity.clone(), now)
     }
 
-    /// Starts answering a message of the host itself that comes now; it will see the present head until it is done. The
-    /// host can be notified.
+    /// Starts answering a message of the host itself that arrives at `now`. It sees the present head until it is
+    /// done. The host can receive notifications.
     pub fn open(&self, message: &[u8], now: Now) -> Session {
         self.open_from(self.connection.clone(), message, now)
     }
 
-    /// As [`Self::open`], for a message that comes from a connection.
+    /// As [`Self::open`], for a message of a connection.
     pub fn open_from(&self, connection: Arc<Connection>, message: &[u8], now: Now) -> Session {
         Session::new(&self.dispatcher, connection, self.pin(now), message)
     }
 
-    /// Goes on with a message; `interrupt` ends long runs.
+    /// Continues a message; `interrupt` ends long runs.
     pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
         // A message that needs no filters does not wait for one that does.
         let mut filters = session.watches().then(|| self.filters.write());
         session.step(&self.cache.read(), filters.as_deref_mut(), interrupt)
     }
 
-    /// Hands in the answers to the last [`Step::Fetch`].
+    /// Passes in the responses to the last [`Step::Fetch`].
     pub fn feed(&self, session: &mut Session, answers: Vec<Answer>) {
         session.feed(answers, &self.cache.read());
     }
 
-    /// Keeps what a finished session has proven: now, if nobody reads the cache, else with a later session. Returns
-    /// whether there may be something to notify subscribers of: a transaction that was sent.
+    /// Stores the facts that a finished session has proven: at once if the cache has no readers, else together with a
+    /// later session. Returns whether subscribers may have to be notified, because a transaction was sent.
     pub fn close(&self, session: Session) -> bool {
         let (facts, observations) = session.finish();
         let mut sent = false;
@@ -228,25 +230,25 @@ impl<S: Share> SharedClient<S> {
         sent
     }
 
-    /// Ends the subscriptions of a connection whose client is gone.
+    /// Ends the subscriptions of a closed connection.
     pub fn disconnect(&self, connection: &Connection) {
         connection.close();
         self.filters.write().close(connection.number());
     }
 
-    /// What to ask an upstream about the transactions that clients of this host have sent.
+    /// The requests to an upstream about transactions that callers of this host have sent.
     pub fn sent_questions(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamCall> {
         outbox.questions(&self.cache.read(), now)
     }
 }
 
-/// Whether facts may wait for the cache with those that wait already.
+/// Whether these facts may wait for the cache beside those that wait already.
 fn fits(waiting: &[FactStore], facts: &FactStore) -> bool {
     let bytes = waiting.iter().map(FactStore::bytes).fold(facts.bytes(), usize::saturating_add);
     waiting.len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES
 }
 
-/// What subscribers are notified of: the head, and whether it is the newest.
+/// What subscribers are notified of: the head, and whether it is the newest block.
 fn standing(sync: &Sync) -> (Option<B256>, bool) {
     (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
 }
@@ -268,16 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_long_run_has_a_largest_size() {
+    fn facts_that_wait_for_the_cache_are_limited_in_bytes() {
         let of = |block_bytes| FactStore { block_bytes, ..FactStore::default() };
         let half = MAX_WAITING_BYTES / 2;
         assert!(fits(&[of(half)], &of(half)));
         assert!(!fits(&[of(half), of(half)], &of(1)));
     }
 
-    /// Messages that come in the middle of a long run; each would hang or panic on a lock that the run holds.
+    /// Messages arrive during a long run. If one waited for a lock that the run holds, it would hang or panic.
     #[test]
-    fn a_long_run_holds_nobody_up() {
+    fn a_long_run_blocks_no_other_message() {
         let client = client();
         let running = client.cache.read();
         for _ in 0..MAX_WAITING + 10 {
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(client.learned.read().len(), MAX_WAITING);
         drop(running);
         finish(&client);
-        assert!(client.learned.read().is_empty(), "learned when the run is over");
+        assert!(client.learned.read().is_empty(), "the cache takes the waiting facts when the run is over");
     }
 
     fn ask(
@@ -316,19 +318,22 @@ mod tests {
         assert!(body.contains(&quoted));
         assert_eq!(subscribe(&one).0.subscribed.len(), 1);
         assert!(subscribe(&one).1.contains("Limit exceeded: 2 subscriptions on this connection"));
-        assert_eq!(subscribe(&other).0.subscribed.len(), 1, "a limit of its own");
+        assert_eq!(subscribe(&other).0.subscribed.len(), 1, "each connection has a limit of its own");
         let (reply, body) = ask(&client, &other, "eth_unsubscribe", &quoted);
-        assert!(body.contains("false") && reply.unsubscribed.is_empty(), "not its own");
+        assert!(
+            body.contains("false") && reply.unsubscribed.is_empty(),
+            "a connection cannot end the subscription of another"
+        );
         let (reply, body) = ask(&client, &one, "eth_unsubscribe", &quoted.to_uppercase().replace("0X", "0x"));
         assert!(body.contains("true"), "{body}");
         assert_eq!((&reply.unsubscribed[..], one.unsubscribed()), (&[id.clone()][..], 1));
         assert_eq!(subscribe(&one).0.subscribed.len(), 1, "there is room again");
         client.disconnect(&one);
-        assert_eq!(client.filters.read().len(), 1, "those of the other are left");
-        assert!(subscribe(&one).1.contains("Limit exceeded"), "a message that was still being answered");
+        assert_eq!(client.filters.read().len(), 1, "the subscription of the other connection is left");
+        assert!(subscribe(&one).1.contains("Limit exceeded"), "a closed connection makes no subscription");
     }
 
-    /// A caller that gets no answer would not learn the id.
+    /// A notification has no answer, so that the caller would not learn the subscription's id.
     #[test]
     fn a_notification_makes_no_subscription() {
         let client = client();

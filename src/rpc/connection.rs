@@ -5,10 +5,10 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::engine::Owner;
 
-/// A connection of a host's client: over HTTP, over WebSocket, or the page that holds a provider. The host makes it,
-/// and hands it in with each message.
+/// A connection of a caller: over HTTP, over WebSocket, or of the page that holds a provider. The host makes it and
+/// passes it in with each message.
 ///
-/// By default a connection is of no web page and can not be sent notifications.
+/// By default, a connection belongs to no web page and cannot receive notifications.
 #[derive(Debug, Default)]
 pub struct Connection {
     owner: Owner,
@@ -19,20 +19,21 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection of an asker, among whom filters are divided, such as an address. `number` tells connections apart.
+    /// A connection of a caller. `asker` identifies the caller, for example by address; filters are shared out
+    /// between callers. `number` identifies the connection.
     pub fn new(asker: u64, number: u64) -> Self {
         let owner = Owner { asker, connection: number, subscriptions: 0 };
         Self { owner, ..Self::default() }
     }
 
-    /// The same connection, if it comes from a web page of this origin, which may not call methods of
-    /// [`Pages::Own`](super::Pages::Own).
+    /// Returns the connection, marked as coming from a web page of this origin. Such a page may not call methods of
+    /// [`Pages::Own`](super::Pages::Own). `None` leaves it unmarked.
     #[must_use]
     pub fn from_foreign_page(self, origin: Option<String>) -> Self {
         Self { foreign_page: origin, ..self }
     }
 
-    /// The same connection, if it can be sent notifications: of so many subscriptions at most.
+    /// Returns the connection, able to receive notifications of at most this many subscriptions.
     #[must_use]
     pub fn with_subscriptions(mut self, most: usize) -> Self {
         self.owner.subscriptions = most;
@@ -40,23 +41,23 @@ impl Connection {
         self
     }
 
-    /// The number that tells it from others.
+    /// The number that identifies this connection.
     pub fn number(&self) -> u64 {
         self.owner.connection
     }
 
-    /// Origin of the web page that may not call every method.
+    /// Origin of the web page, if the connection belongs to a page that may not call every method.
     pub fn foreign_page(&self) -> Option<&str> {
         self.foreign_page.as_deref()
     }
 
-    /// Whether it can be sent notifications.
+    /// Whether the connection can receive notifications.
     pub fn is_notified(&self) -> bool {
         self.notified
     }
 
-    /// Whose filters the connection's messages install; it subscribes to nothing more once it is closed. To be asked
-    /// for while the filters are held.
+    /// The owner of the filters that the connection's messages install. A closed connection may have no
+    /// subscriptions. Call it while holding the lock of the filters, so that the connection cannot close in between.
     pub fn owner(&self) -> Owner {
         match self.closed.load(Ordering::SeqCst) {
             true => Owner { subscriptions: 0, ..self.owner },
@@ -64,19 +65,20 @@ impl Connection {
         }
     }
 
-    /// The client is gone. Messages that are still being answered make no subscriptions from now on; those there are end
-    /// by [`Filters::close`](crate::engine::Filters::close).
+    /// Marks the connection as closed. Messages that are still being answered make no subscriptions from now on;
+    /// [`Filters::close`](crate::engine::Filters::close) ends the existing ones.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// How many subscriptions `eth_unsubscribe` has ended. A subscription that is not found was lost only if all that
-    /// ended were told to the host, by [`Reply::unsubscribed`](super::Reply::unsubscribed).
+    /// How many subscriptions `eth_unsubscribe` has ended. When a subscription is not found, the host compares this
+    /// with the ends it was told of by [`Reply::unsubscribed`](super::Reply::unsubscribed): if they are equal, the
+    /// subscription was lost.
     pub fn unsubscribed(&self) -> usize {
         self.unsubscribed.load(Ordering::SeqCst)
     }
 
-    /// A subscription has ended.
+    /// Counts a subscription that has ended.
     pub(super) fn count_unsubscribed(&self) {
         self.unsubscribed.fetch_add(1, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! From a call to its row of the method table.
+//! Finds the row of the method table for a request.
 
 use alloc::vec::Vec;
 
@@ -45,7 +45,7 @@ impl Dispatcher {
         self.index.get(position).map(|(_, method)| *method)
     }
 
-    /// The request that a call on a connection makes.
+    /// Turns a call of a connection into a request.
     ///
     /// # Errors
     /// [`RpcError::MethodNotFound`], [`RpcError::NotAvailable`], [`RpcError::NoNotifications`],
@@ -64,7 +64,7 @@ impl Dispatcher {
     }
 }
 
-/// Names that the reference serves but Rootlight does not (yet) are told from names nobody knows.
+/// Distinguishes names that the reference node serves and Rootlight does not from unknown names.
 fn unknown(name: &str) -> RpcError {
     if table::UNAVAILABLE.contains(&name) {
         return RpcError::NotAvailable(name.into());

@@ -5,7 +5,7 @@ use core::{fmt, marker::PhantomData};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-/// The members of an object in the order they are written, repeated names included.
+/// The members of an object in the order of the text, repeated names included.
 #[derive(Debug)]
 pub(super) struct Entries<V>(pub(super) Vec<(String, V)>);
 

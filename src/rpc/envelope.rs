@@ -1,7 +1,7 @@
 //! The JSON-RPC 2.0 envelope: bytes of one message in, calls out, and answers back to bytes.
 //!
-//! Accepts what real clients send (missing `jsonrpc`, `params` null or `{}`), refuses the rest with the codes of
-//! JSON-RPC 2.0. Ids are kept byte for byte: a 128-bit number comes back as it was sent.
+//! The envelope accepts what real clients send (missing `jsonrpc`, `params` null or `{}`), and refuses everything
+//! else with the codes of JSON-RPC 2.0. Ids are kept byte for byte: a 128-bit number comes back as it was sent.
 
 use alloc::{
     borrow::{Cow, ToOwned},
@@ -23,10 +23,10 @@ pub const MAX_DEPTH: usize = 128;
 /// Most members of one batch, as in the reference node (`rpc.providers.web.max_batch_requests_size`).
 pub const MAX_BATCH: usize = 50;
 
-/// Most parameters of a call that are looked at; no method takes nearly as many.
+/// Most parameters of a call that are read; no method takes nearly as many.
 const MAX_PARAMS: usize = 32;
 
-/// One message of a client, split into calls.
+/// One message of a caller, split into calls.
 #[derive(Debug)]
 pub enum Message {
     /// A single call, or the error that answers it.
@@ -37,12 +37,12 @@ pub enum Message {
     EmptyBatch,
 }
 
-/// A member of a message: a call, or the reason why it is none.
+/// A member of a message: a call, or the reason why it is not a valid one.
 #[derive(Debug)]
 pub struct Entry {
-    /// What identifies the answer.
+    /// The id that the answer repeats.
     pub id: Id,
-    /// The call, or why it can not be made.
+    /// The call, or why it cannot be made.
     pub call: Result<Call, RpcError>,
 }
 
@@ -57,7 +57,7 @@ pub enum Id {
     Unknown,
 }
 
-/// A well-formed call: the method exists or not, the parameters fit or not; that is for the dispatcher to say.
+/// A well-formed call. The dispatcher checks whether the method exists and its handler whether the parameters fit.
 #[derive(Debug)]
 pub struct Call {
     /// The method name.
@@ -66,7 +66,7 @@ pub struct Call {
     pub params: Vec<Box<RawValue>>,
 }
 
-/// The members of an array, if it has no more than so many.
+/// The members of an array; `None` if it has more than `max`.
 fn at_most(max: usize, text: &str) -> Result<Option<Vec<&RawValue>>, serde_json::Error> {
     let (mut members, mut fits) = (Vec::new(), true);
     for_each_member(text, &mut |member| {
@@ -83,8 +83,8 @@ impl Message {
     /// Splits the bytes of one HTTP body or WebSocket message.
     ///
     /// # Errors
-    /// [`EnvelopeError`] when the whole payload is unusable: no JSON, not an object or array, nested deeper than
-    /// [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
+    /// [`EnvelopeError`] when the whole payload is unusable: it is not JSON, not an object or array, nested deeper
+    /// than [`MAX_DEPTH`], or a batch of more than `max_batch` calls.
     pub fn parse(bytes: &[u8], max_batch: usize) -> Result<Self, EnvelopeError> {
         check_depth(bytes)?;
         let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| EnvelopeError::Parse)?;
@@ -115,7 +115,7 @@ impl Entry {
     }
 }
 
-/// The members of a request object that matter; of a repeated key the last value counts.
+/// The known members of a request object. Of a repeated key the last value counts.
 #[derive(Default)]
 struct Fields<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -194,7 +194,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
-/// Refuses deep nesting before a recursive parser sees it. One pass, no allocation.
+/// Refuses deep nesting before a recursive parser reads the bytes. It takes one pass and no allocation.
 fn check_depth(bytes: &[u8]) -> Result<(), EnvelopeError> {
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     for &byte in bytes {
@@ -225,7 +225,7 @@ pub type Outcome = Result<Box<RawValue>, RpcError>;
 
 /// Writes `{"jsonrpc":"2.0","id":..,"result":..}` or its error form.
 ///
-/// A notification gets no answer at all, whether it succeeded or failed.
+/// Returns `None` for a notification, which gets no answer, whether it succeeded or failed.
 pub fn write_answer(id: &Id, outcome: &Outcome) -> Option<String> {
     let id = match id {
         Id::Absent => return None,
@@ -280,7 +280,7 @@ mod tests {
         entry.call.as_ref().err().map(RpcError::code).unwrap_or_default()
     }
 
-    /// A list of parameters or of calls takes many times its text.
+    /// A parsed list of parameters or of calls takes many times the memory of its text.
     #[test]
     fn long_lists_are_not_kept() {
         let many = alloc::format!("{}0", "0,".repeat(100_000));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn params_forms() {
+    fn absent_empty_and_positional_params_are_accepted() {
         for ok in ["[]", "null", "{}", "{ }"] {
             assert!(
                 single(&alloc::format!(r#"{{"id":1,"method":"m","params":{ok}}}"#))
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_payloads() {
+    fn payloads_that_are_not_requests_are_refused() {
         for text in ["", "{", "nonsense", "{} x", "\u{7f}", r#"{"id":1,}"#] {
             assert_eq!(Message::parse(text.as_bytes(), 50).unwrap_err().code(), -32700, "{text}");
         }
@@ -367,9 +367,9 @@ mod tests {
         assert_eq!(Message::parse(deep.as_bytes(), 50).unwrap_err().code(), -32600);
     }
 
-    /// Only what nests counts, not what a text says.
+    /// Only the nesting of the JSON counts, not brackets inside strings.
     #[test]
-    fn brackets_in_texts_do_not_nest() {
+    fn brackets_in_strings_do_not_count_as_nesting() {
         let params = |text: &str| {
             Message::parse(alloc::format!(r#"{{"id":1,"method":"m","params":[{text}]}}"#).as_bytes(), 50)
         };
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn batches() {
+    fn a_batch_keeps_its_order_and_its_invalid_members() {
         assert!(matches!(Message::parse(b"[]", 50), Ok(Message::EmptyBatch)));
         let Ok(Message::Batch(members)) = Message::parse(br#"[{"id":1,"method":"m"},[],7]"#, 50) else {
             panic!()

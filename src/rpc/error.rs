@@ -1,4 +1,5 @@
-//! Every error a client can see, with its JSON-RPC code. Texts are the reference node's where it has one.
+//! Every error that a caller can see, with its JSON-RPC code. Messages are those of the reference node where it has
+//! the error.
 
 use alloc::string::String;
 
@@ -14,13 +15,13 @@ use crate::{engine::Refusal, types::FieldError};
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
-    /// Not JSON.
+    /// The bytes are not JSON.
     #[error("JSON parse error")]
     Parse,
-    /// JSON, but neither an object nor an array.
+    /// The JSON is neither an object nor an array.
     #[error("invalid request")]
     NotARequest,
-    /// Nested deeper than [`super::envelope::MAX_DEPTH`].
+    /// The JSON is nested deeper than [`super::envelope::MAX_DEPTH`].
     #[error("Invalid request")]
     TooDeep,
     /// More members than a batch may have.
@@ -49,26 +50,26 @@ impl EnvelopeError {
     }
 }
 
-/// A parameter that does not fit, in the reference node's words.
+/// A parameter that is not valid, in the reference node's words.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ParamError {
     /// An address that is not 40 hex digits with or without `0x`.
     #[error("Invalid address: null, empty or invalid hex value.")]
     AddressLength,
-    /// An address with a character that is no hex digit.
+    /// An address with a character that is not a hex digit.
     #[error("Invalid address format: invalid hex value.")]
     AddressHex,
-    /// A hash that is not 64 hex digits with or without `0x`; the field names which one.
+    /// A hash that is not 64 hex digits with or without `0x`; the field names the parameter.
     #[error("Invalid {0}: incorrect length.")]
     HashLength(&'static str),
-    /// A hash with a character that is no hex digit.
+    /// A hash with a character that is not a hex digit.
     #[error("Invalid {0} format: invalid hex value")]
     HashHex(&'static str),
     /// A number that is neither decimal nor `0x` hex, or too large.
     #[error("Invalid param {0}: value must be a valid hex or string number.")]
     Number(String),
-    /// Hex digits without `0x` where a number is wanted.
+    /// Hex digits without `0x` in place of a number.
     #[error("Number values should not contain letters or hex values should start with 0x.")]
     NumberPrefix,
     /// A number of more than 66 characters; the text is cut.
@@ -83,7 +84,7 @@ pub enum ParamError {
     /// An index without digits or above 0x7fffffff.
     #[error("Invalid index param: value must be a valid hex number.")]
     IndexRange,
-    /// A block selector that is no tag, number or hash.
+    /// A block selector that is not a tag, number or hash.
     #[error("Invalid block identifier '{0}'")]
     BlockId(String),
     /// A block selector given as a decimal string.
@@ -98,7 +99,7 @@ pub enum ParamError {
     /// An empty or missing block selector.
     #[error("Invalid block identifier: empty or null.")]
     BlockEmpty,
-    /// Bytes to hash without the `0x` prefix.
+    /// Bytes to hash that lack the `0x` prefix.
     #[error("Parameter must be hexadecimal encoded with the '0x' prefix.")]
     Sha3,
     /// A parameter of the wrong JSON type; position counts from 0.
@@ -106,7 +107,7 @@ pub enum ParamError {
     Type {
         /// Position, from 0.
         position: usize,
-        /// What the method wants there.
+        /// What the method expects there.
         expected: &'static str,
     },
     /// More storage keys than one proof request may have.
@@ -120,29 +121,30 @@ pub enum ParamError {
     /// More addresses and topics than one log filter may have.
     #[error("too many addresses and topics: at most {0}")]
     TooManyTerms(usize),
-    /// State override of an address that is a precompile.
+    /// A state override of the address of a precompile.
     #[error("Precompiled contracts can not be overridden")]
     OverridePrecompile,
-    /// `movePrecompileToAddress`, which the specification excludes.
+    /// `movePrecompileToAddress`, which is not supported.
     #[error("movePrecompileToAddress is not supported")]
     MovePrecompile,
-    /// A message to be signed by an account whose key is not held, or locked.
+    /// A message to be signed by an account that has no key here or is locked.
     #[error("Account not found")]
     AccountNotFound,
-    /// A transaction of an account whose key is not held, or locked.
+    /// A transaction to be signed by an account that has no key here or is locked.
     #[error("Could not find account for address: {0:#x}")]
     NoSuchAccount(alloy_primitives::Address),
-    /// A key asked for that is not held, or locked.
+    /// A key is requested that is not held here, or whose account is locked.
     #[error("account {0} is locked, or its key is not held")]
     Locked(alloy_primitives::Address),
-    /// A passphrase that does not open an account.
+    /// A passphrase that does not unlock an account.
     #[cfg(feature = "local")]
     #[error(transparent)]
     Unlock(UnlockError),
-    /// A transaction to be signed here that says nothing of its sender.
+    /// A transaction to be signed here that names no sender.
     #[error("from is null")]
     NoSender,
-    /// A transaction for another chain, or whose signature is not accepted: the reference says the same of both.
+    /// A transaction for another chain, or with an invalid signature: the reference node gives the same message for
+    /// both.
     #[error("Invalid chainId: {0}")]
     ChainId(String),
     /// A raw transaction without gas limit.
@@ -151,19 +153,19 @@ pub enum ParamError {
     /// A signed transaction that is not the one named by hash.
     #[error("invalid argument 1: the signed transaction has the hash {0}")]
     OtherTransaction(B256),
-    /// Bytes that are no transaction.
+    /// The bytes do not decode as a transaction.
     #[error("Invalid input: {0}")]
     Transaction(FieldError),
     /// A transaction with a type (EIP-2718).
     #[error("Invalid input: transactions with a type do not exist on Rootstock, send a legacy one")]
     TypedTransaction,
-    /// A private key that is none.
+    /// The text is not a private key.
     #[error("Invalid param {0}: value must be a valid hex.")]
     Key(String),
     /// A snapshot's number that is not `0x` hex.
     #[error("invalid snapshot id {0}")]
     SnapshotId(String),
-    /// Seconds that are no number.
+    /// The number of seconds is not a number.
     #[error("invalid number of seconds {0}")]
     Seconds(String),
     /// A log filter with a block hash and a range.
@@ -172,7 +174,7 @@ pub enum ParamError {
     /// A filter id that is not hex.
     #[error("Invalid data format: invalid hex value.")]
     FilterId,
-    /// More traces asked for than one answer may have.
+    /// More traces are requested than one answer may have.
     #[error("Count value too big. Maximum {0} traces allowed.")]
     TraceCount(usize),
     /// A count of traces below zero.
@@ -184,19 +186,19 @@ pub enum ParamError {
     /// A number of traces to skip below zero.
     #[error("After value cannot be negative.")]
     TraceAfterNegative,
-    /// No trace filter, or one with an unknown field.
+    /// The trace filter is missing or has an unknown field.
     #[error("Invalid trace_filter parameters.")]
     TraceFilter,
     /// A range of blocks that ends before it starts.
     #[error("fromBlock cannot be greater than toBlock")]
     BlockRange,
-    /// No position of a trace.
+    /// The position of a trace is missing.
     #[error("'positions' cannot be null or empty")]
     NoPosition,
     /// More than one position of a trace.
     #[error("'positions' accepts only one index")]
     Positions,
-    /// A tracer that does not exist.
+    /// The tracer does not exist.
     #[error("unknown tracer '{0}': rskTracer and callTracer exist")]
     Tracer(String),
     /// `state` and `stateDiff` for the same account.
@@ -211,31 +213,31 @@ pub enum ParamError {
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RpcError {
-    /// A member of the message is no request.
+    /// A member of the message is not a request object.
     #[error("invalid request")]
     InvalidRequest,
     /// No such method.
     #[error("method not found")]
     MethodNotFound,
-    /// A subscription, asked for where nothing can be sent without being asked.
+    /// A subscription on a connection that cannot receive notifications.
     #[error("notifications not supported: eth_subscribe needs a WebSocket or a provider with events")]
     NoNotifications,
-    /// The method exists elsewhere, but not here.
+    /// The reference node serves the method, and Rootlight does not.
     #[error("the method {0} does not exist/is not available")]
     NotAvailable(String),
-    /// The method changes a chain, and there is none here that could be changed.
+    /// The method changes a local chain, and this client has none.
     #[error(
         "the method {0} does not exist/is not available: it changes a local chain, which a light client does not have (start `rootlight dev`)"
     )]
     NeedsLocalChain(&'static str),
-    /// The method needs a development chain, and this chain only follows another.
+    /// The method needs a development chain, and this chain follows another one.
     #[error("the method is available on a development chain only (start `rootlight dev`)")]
     NeedsDevChain,
-    /// The development chain does not do it.
+    /// The development chain refused or failed.
     #[cfg(feature = "local")]
     #[error("{}", dev_text(.0))]
     Dev(DevError),
-    /// An outside miner's block that the chain does not take.
+    /// The chain refused a block of an external miner.
     #[cfg(feature = "local")]
     #[error("{0}")]
     Submission(DevError),
@@ -268,25 +270,25 @@ pub enum RpcError {
     /// The call halted without a result (out of gas, invalid opcode ...).
     #[error("VM Exception while processing transaction: {0}")]
     Halted(String),
-    /// An estimate for a sender that has less than the value.
+    /// An estimate for a sender whose balance is below the value.
     #[error("insufficient funds for transfer")]
     InsufficientFunds,
-    /// An estimate that ran out of all the gas it may have.
+    /// An estimate that runs out of gas with the highest allowed gas limit.
     #[error("gas required exceeds allowance ({0})")]
     GasAllowance(u64),
-    /// An estimate of a message that fails whatever gas it gets.
+    /// An estimate of a message that fails with any gas limit.
     #[error("VM Exception while processing transaction: {0}")]
     EstimateHalted(String),
-    /// More logs than a long range may have.
+    /// More logs than a query over a long range may return.
     #[error("Filter returned more than {0} logs.")]
     TooManyLogs(usize),
-    /// A longer range than allowed here.
+    /// A longer range of blocks than this method allows.
     #[error("Cannot query more than {0} blocks at once")]
     TooManyBlocks(u64),
-    /// No such filter, or it was idle too long.
+    /// The filter does not exist, or it expired.
     #[error("filter not found")]
     FilterNotFound,
-    /// More filters than are kept at once.
+    /// More filters than one host keeps.
     #[error("Limit exceeded: {0} filters are installed")]
     TooManyFilters(usize),
     /// More subscriptions than one connection may have.
@@ -295,16 +297,16 @@ pub enum RpcError {
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// No upstream took a transaction: what the best of them has against it.
+    /// No upstream accepted a transaction; the field is the most telling failure.
     #[error("{}", not_sent(.0))]
     NotSent(CallFailure),
-    /// There is nobody to hand a transaction to.
+    /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
-    /// A web page from elsewhere called a method that uses keys or changes the chain by hand.
+    /// A web page of another origin called a method that uses keys or changes the chain directly.
     #[cfg(feature = "local")]
     #[error(
-        "{method} is not for web pages from elsewhere: it holds or uses keys or changes the chain by hand. To let this \
+        "{method} may not be called by web pages of other origins: it uses keys or changes the chain directly. To let this \
          page call it, start with: --cors {origin}"
     )]
     ForeignPage {
@@ -316,7 +318,7 @@ pub enum RpcError {
     /// The answer would be larger than allowed.
     #[error("Response size limit of {0} bytes exceeded")]
     ResponseSize(usize),
-    /// The answer could not be written; a defect of this program.
+    /// The answer could not be written; a defect of Rootlight.
     #[error("Internal server error")]
     Internal,
 }
@@ -331,7 +333,7 @@ fn not_sent(failure: &CallFailure) -> String {
 #[cfg(feature = "local")]
 fn dev_text(error: &DevError) -> String {
     match error {
-        // With what it returned, [`RpcError::Reverted`] says it.
+        // A revert with its output is reported by [`RpcError::Reverted`].
         DevError::Reverted { .. } => {
             alloc::format!("VM Exception while processing transaction: {}", revert_text(None))
         }
@@ -340,7 +342,7 @@ fn dev_text(error: &DevError) -> String {
 }
 
 #[cfg(feature = "local")]
-/// The reference's codes where it has the error.
+/// The JSON-RPC code: the reference node's where it has the error.
 fn dev_code(error: &DevError) -> i32 {
     match error {
         DevError::Pool(_) => -32010,
@@ -369,7 +371,7 @@ fn revert_text(reason: Option<&str>) -> String {
 }
 
 impl RpcError {
-    /// The JSON-RPC code: the reference's where it has one, else EIP-1474.
+    /// The JSON-RPC code: the reference node's where it has the error, else that of EIP-1474.
     pub fn code(&self) -> i32 {
         match self {
             Self::InvalidRequest
@@ -393,7 +395,7 @@ impl RpcError {
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { .. } | Self::Halted(_) => -32015,
             Self::ResponseSize(_) => -32011,
-            // "Unauthorized" of EIP-1193, which providers know.
+            // "Unauthorized" of EIP-1193, a code that wallets and dapps know.
             #[cfg(feature = "local")]
             Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),

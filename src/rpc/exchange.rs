@@ -14,58 +14,60 @@ use super::{
 };
 use crate::engine::{Level, Refusal};
 
-/// Largest answer in bytes, as the reference's `rpc.maxResponseSize`; of a batch, all results together.
+/// Largest answer in bytes, as `rpc.maxResponseSize` of the reference node. In a batch it limits all results
+/// together.
 pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 
-/// An answer ready to be sent.
+/// An answer that is ready to be sent.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     /// JSON text.
     pub body: String,
-    /// Whether the whole message was unusable (HTTP 400).
+    /// Whether the whole message was invalid (HTTP 400).
     pub unusable: bool,
-    /// Ids of the subscriptions that the message has made. The host polls them, once the answer is on its way.
+    /// Ids of the subscriptions that the message has made. The host starts to poll them after it has sent the answer.
     pub subscribed: Vec<String>,
     /// Ids of the subscriptions that the message has ended.
     pub unsubscribed: Vec<String>,
-    /// The method of a message that is a single call, and the error that it ended in.
+    /// The method and error of a message with a single request that failed.
     pub failed: Option<Box<(&'static str, RpcError)>>,
 }
 
-/// The members of a message, each with its call or its outcome.
+/// The requests of a message, each with its state.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) members: Vec<Member>,
     kind: Kind,
-    /// Bytes of the results of finished members.
+    /// Bytes of the finished results.
     pub(super) held: usize,
     connection: Arc<Connection>,
-    /// What the answer tells its host beside its text.
+    /// What the host is told beside the text of the answer.
     told: Reply,
 }
 
-/// One member of a message.
+/// One request of a message.
 #[derive(Debug)]
 pub(super) struct Member {
     id: Id,
-    /// Name of the method, if it may be called.
+    /// Name of the method, if it exists and may be called.
     method: Option<&'static str>,
     pub(super) state: State,
-    /// Blocks for whose state a witness was asked for, or what calls like this one read.
+    /// Blocks for whose state a witness was requested.
     pub(super) helped: Vec<B256>,
-    /// The level that is written beside its answer, where that is less than verified.
+    /// The level that the answer states, if it is below verified.
     pub(super) level: Option<Level>,
-    /// Whether it rests on a chain that no trusted block leads to.
+    /// Whether the answer rests on a chain that no trusted block leads to.
     pub(super) by_work: bool,
-    /// Whether what earlier calls read was asked for: once, since a guess that fails is not made again.
+    /// Whether the state that earlier calls read was prefetched. It happens once, because a prefetch that fails is
+    /// not repeated.
     pub(super) guessed: bool,
 }
 
-/// How far a member is.
+/// The progress of a request.
 #[derive(Debug)]
 pub(super) enum State {
     Pending(Request),
-    /// Several upstreams are asked, and what they say is counted.
+    /// Several upstreams are asked, and their responses are compared.
     Polled,
     Finished(Outcome),
 }
@@ -74,7 +76,7 @@ pub(super) enum State {
 enum Kind {
     Single,
     Batch,
-    /// The text was answered without running anything.
+    /// The answer is fixed without running anything.
     Fixed,
 }
 
@@ -111,19 +113,19 @@ impl Exchange {
         })
     }
 
-    /// Whether running the requests is a few look-ups or one block away. What runs code for a caller, goes through many
-    /// blocks or needs the filters is not.
+    /// Whether the requests take only a few look-ups or mine at most one block. Running code for a caller, reading
+    /// many blocks or using the filters does not count as brief.
     pub(super) fn is_brief(&self) -> bool {
         let cost = |request: &Request| {
             let row = request.row;
-            // An optional parameter of a change asks for more than one block.
+            // The optional parameter of a method that changes the chain asks for more than one block.
             let more = row.writes() && request.values().len() > row.required();
             if more || row.watches() { u32::MAX } else { row.cost }
         };
         self.requests().map(cost).fold(0, u32::saturating_add) <= BRIEF_COST
     }
 
-    /// Runs each request that is still to be run, in order, as long as `interrupt` allows it; the rest is refused.
+    /// Runs each unfinished request in order until `interrupt` returns `true`; the rest is refused.
     pub(super) fn run_each(
         &mut self,
         interrupt: &dyn Fn() -> bool,
@@ -138,7 +140,7 @@ impl Exchange {
         }
     }
 
-    /// Keeps the outcome of a member, unless the message's answer would become longer than [`MAX_RESPONSE`] with it.
+    /// Stores the outcome of a request. If the answer would exceed [`MAX_RESPONSE`], the outcome becomes an error.
     pub(super) fn finish(&mut self, place: usize, outcome: Outcome) {
         let held = self.held.saturating_add(weight(&outcome));
         let outcome = if held > MAX_RESPONSE {
@@ -155,15 +157,15 @@ impl Exchange {
         member.state = State::Finished(outcome);
     }
 
-    /// An error of this client's own rests on nothing that an upstream says.
+    /// Clears the level of a request whose answer is an error of this client itself, which rests on no upstream.
     fn unmark(&mut self, place: usize) {
         if let Some(member) = self.members.get_mut(place) {
             (member.level, member.by_work) = (None, false);
         }
     }
 
-    /// The answer, or `None` when nothing is to be sent. Unfinished members are left out. To be asked for once: results
-    /// move into it.
+    /// The answer, or `None` when nothing is to be sent. Unfinished requests are left out. To be called once: it
+    /// moves the results out.
     pub(super) fn reply(&mut self) -> Option<Reply> {
         let mut reply = core::mem::take(&mut self.told);
         let (open, close) = match self.kind {
@@ -178,7 +180,7 @@ impl Exchange {
             for (name, text) in [("level", member.level.map(Level::name)), ("start", start)] {
                 answer = marked(answer, name, text);
             }
-            // A result is long, and copied by now.
+            // The result is copied by now; dropping it frees its memory before the next member is written.
             let error = outcome.err();
             if open.is_empty() {
                 (reply.body, reply.failed) = (answer, member.method.zip(error).map(Box::new));
@@ -195,7 +197,7 @@ impl Exchange {
     }
 }
 
-/// Notes what the host has to know of a request that is finished.
+/// Records what the host needs to know of a finished request.
 fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mut Reply) {
     let Ok(result) = outcome else { return };
     match request.row.handler {
@@ -212,18 +214,18 @@ fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mu
 fn weight(outcome: &Outcome) -> usize {
     match outcome {
         Ok(value) => value.get().len(),
-        // In hex, and perhaps again as text.
+        // The data appears in hex, and the decoded reason may repeat it as text.
         Err(RpcError::Reverted { data, .. }) => data.len().saturating_mul(3),
         Err(_) => 0,
     }
 }
 
-/// The error of what there is no time left for.
+/// The error of a request for which no time was left.
 pub(super) fn interrupted() -> RpcError {
     RpcError::Refused(Refusal::Interrupted)
 }
 
-/// Says something beside the result or error: that nothing proves it, or that no trusted block leads to it.
+/// Adds a member to an answer object: its level, or that no trusted block leads to the chain.
 fn marked(mut answer: String, name: &str, text: Option<&str>) -> String {
     let Some(text) = text else { return answer };
     answer.pop();
@@ -238,7 +240,7 @@ impl Member {
         let request = entry.call.and_then(|call| dispatcher.request(call, connection));
         let method = request.as_ref().ok().map(|request| request.row.name);
         let state = match request {
-            // Nobody would learn the subscription's id.
+            // A notification has no answer, so that the caller would not learn the subscription's id.
             Ok(request)
                 if matches!((request.row.handler, &entry.id), (Handler::Subscribe(_), Id::Absent)) =>
             {

@@ -1,7 +1,7 @@
-//! Filters by polling, `eth_newFilter` and its kin, and subscriptions.
+//! Filters that callers poll (`eth_newFilter` and related methods), and subscriptions.
 //!
-//! A subscription is a filter that a host asks for its callers: each element of what `eth_getFilterChanges` gives for
-//! its id is the `result` of one notification. Hosts ask when their chain has changed.
+//! A subscription is a filter that the host polls for its caller: each element that `eth_getFilterChanges` returns
+//! for its id is the `result` of one notification. Hosts poll when their chain has changed.
 
 use alloc::{string::String, vec::Vec};
 
@@ -30,7 +30,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 10,
         pages: Pages::Any,
-        doc: told("Installs a filter of logs; the first poll gives what its range holds already."),
+        doc: told("Installs a log filter. The first poll returns the logs that its range has already."),
         handler: Handler::Watch(|filters, view, now, params| {
             install(filters, view, now, watch(view, 0, params)?)
         }),
@@ -55,7 +55,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told(
-            "Installs a filter of transactions that enter the pool; of a light client: those sent through it.",
+            "Installs a filter of transactions that enter the pool; on a light client, of those sent through it.",
         ),
         handler: Handler::Watch(|filters, view, now, _| install(filters, view, now, Watch::Pending)),
     },
@@ -68,7 +68,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 20,
         pages: Pages::Any,
         doc: told(
-            "What is new since the last poll; logs taken back by a reorganisation come marked as removed.",
+            "What is new since the last poll. Logs that a reorganisation took back are marked as removed.",
         ),
         handler: Handler::Watch(changes),
     },
@@ -92,7 +92,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told(
-            "Removes a filter; false if there is none. One that nobody polls for five minutes goes by itself.",
+            "Removes a filter; false if it does not exist. A filter that is not polled for five minutes expires.",
         ),
         handler: Handler::Watch(|filters, _, _, params| uninstall(filters, params)),
     },
@@ -108,7 +108,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told(
-            "Notifies of what is new, logs taken back by a reorganisation marked as removed; over WebSocket.",
+            "Notifies of what is new, over WebSocket. Logs that a reorganisation took back are marked as removed.",
         ),
         handler: Handler::Subscribe(subscribe),
     },
@@ -120,7 +120,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         pages: Pages::Any,
-        doc: told("Ends a subscription; false if there is none."),
+        doc: told("Ends a subscription; false if it does not exist."),
         handler: Handler::Unsubscribe(unsubscribe),
     },
 ];
@@ -145,11 +145,11 @@ fn subscribe(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_
     done(&Quantity(U256::from(id)), Level::Local)
 }
 
-/// The id in the first parameter; `None` for one that no filter has.
+/// The id in the first parameter; `None` for an id that no filter can have.
 fn id(params: Params<'_>) -> Result<Option<u128>, ParamError> {
     let text: String = match params.object(0, "a filter id") {
         Ok(text) => text.unwrap_or_default(),
-        // A number is an id too, of no filter.
+        // The reference node accepts a number too; no filter has such an id.
         Err(_) if params.number(0).is_ok() => return Ok(None),
         Err(_) => return Err(ParamError::FilterId),
     };
@@ -183,7 +183,7 @@ fn all_logs(filters: &mut Filters, view: &dyn View, now: u64, params: Params<'_>
     done(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>(), Level::Verified)
 }
 
-/// Only the connection that made a subscription ends it.
+/// Ends a subscription. Only the connection that made it may end it.
 fn unsubscribe(filters: &mut Filters, _: &dyn View, _: u64, params: Params<'_>) -> Result<Done, Failure> {
     let removed = id(params)?.is_some_and(|id| filters.unsubscribe(id));
     done(&removed, Level::Local)

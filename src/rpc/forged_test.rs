@@ -1,4 +1,5 @@
-//! Stores of headers that somebody else has written: what they state counts when it is proven.
+//! Stores of headers that an attacker has written: a header's stated difficulty counts only once its proof of work is
+//! checked.
 
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::{
     types::{Header, SealedHeader, U256},
 };
 
-/// Headers of the forged store that show no work.
+/// Headers of the forged store without proof of work.
 const FREE: usize = 1_100;
 
 /// The trusted start of a chain.
@@ -22,7 +23,7 @@ fn checkpoint(mined: &Mined) -> Checkpoint {
     Checkpoint { number: START, hash: mined.blocks[0].0.hash(), total_difficulty }
 }
 
-/// A store with all of these headers, whether they show any work or not.
+/// A store of these headers, whether they have a proof of work or not.
 fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec<u8>> {
     let (network, base) = (mined.network.clone().into(), mined.blocks[0].0.clone());
     let chain = HeaderChain::from_checkpoint(network, &checkpoint(mined), base).unwrap();
@@ -41,7 +42,7 @@ fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, Ke
     (client, outcome)
 }
 
-/// Proves until there is no more to do.
+/// Verifies the store step by step to its end. Returns the number of steps.
 fn prove_all(client: &mut Client, pages: &[Vec<u8>]) -> Result<usize, KeptFault> {
     for steps in 0..10_000 {
         if !client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()))? {
@@ -51,7 +52,7 @@ fn prove_all(client: &mut Client, pages: &[Vec<u8>]) -> Result<usize, KeptFault>
     panic!("no end");
 }
 
-/// A header with the difficulty that the rules ask for, and no work.
+/// A header with the difficulty that the rules require, but without a proof of work for it.
 fn unmined(mined: &Mined, parent: &SealedHeader, change: impl FnOnce(&mut Header)) -> SealedHeader {
     let mut header = Header { gas_used: 5, ..child(&mined.network, parent) };
     change(&mut header);
@@ -66,7 +67,8 @@ fn unmined(mined: &Mined, parent: &SealedHeader, change: impl FnOnce(&mut Header
     .seal()
 }
 
-/// Difficulty rises for nothing, falls for nothing by absurd counts of uncles, and is mined where it is low.
+/// A forged chain. Without work, its difficulty rises and then falls again by absurd uncle counts; once it is low,
+/// the headers are mined.
 fn forged(mined: &Mined) -> Vec<(SealedHeader, Vec<SealedHeader>)> {
     let mut parent = mined.blocks[0].0.clone();
     let mut blocks = Vec::new();
@@ -76,7 +78,7 @@ fn forged(mined: &Mined) -> Vec<(SealedHeader, Vec<SealedHeader>)> {
     };
     for step in 0..FREE as u32 {
         let time = parent.timestamp + 1;
-        // 14 times as much in 32 bits is negative, and so are its sums.
+        // The difficulty rule multiplies the count by 14 in 32 bits, which makes it negative here.
         let uncles = if step < 300 { 0 } else { 1 << 28 };
         parent =
             add(unmined(mined, &parent, |header| (header.timestamp, header.uncle_count) = (time, uncles)));
@@ -96,7 +98,7 @@ fn work<'a>(blocks: impl IntoIterator<Item = &'a (SealedHeader, Vec<SealedHeader
 }
 
 #[test]
-fn a_forged_store_counts_as_much_as_it_proves() {
+fn only_the_checked_work_of_a_forged_store_counts() {
     let mut honest = Mined::new();
     let forged = forged(&honest);
     honest.grow(1_600, 14);
@@ -112,7 +114,7 @@ fn a_forged_store_counts_as_much_as_it_proves() {
     assert_eq!((chain.head().hash(), chain.view().header_work(&head)), (head, Some(shown)));
     assert_eq!(chain.total_difficulty(&head), None);
     assert_eq!(chain.view().work_above(START), Some(shown));
-    assert!(client.sync().low_work().is_some(), "judged by what is proven");
+    assert!(client.sync().low_work().is_some(), "the work floor applies to the checked work");
     assert_eq!(ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["headersToProve"], FREE);
 
     honest.follow(&mut client);
@@ -123,9 +125,9 @@ fn a_forged_store_counts_as_much_as_it_proves() {
     assert!(client.sync().low_work().is_none());
 }
 
-/// The proofs are checked from the newest header down, and none is there.
+/// Proofs are checked from the newest header down, until the first header without one.
 #[test]
-fn a_forged_store_is_found_out_behind() {
+fn checking_the_older_headers_of_a_store_detects_the_forgery() {
     let mut honest = Mined::new();
     let pages = pages(&honest, &forged(&honest));
     let (mut client, _) = restored(&honest, &pages);
@@ -140,9 +142,9 @@ fn a_forged_store_is_found_out_behind() {
     assert_eq!(client.sync().chain().unwrap().head().hash(), honest.head().hash());
 }
 
-/// Uncles that come from a store keep every rule, their proof of work included, before they count.
+/// Uncles from a store must follow every rule, proof of work included, before they count.
 #[test]
-fn uncles_of_a_store_show_their_work() {
+fn uncles_of_a_store_need_a_proof_of_work() {
     let (mut mined, uncle) = family();
     let parent = mined.blocks[9].0.clone();
     for (uncle, holds) in [(uncle, true), (unmined(&mined, &parent, |_| {}), false)] {
@@ -156,9 +158,10 @@ fn uncles_of_a_store_show_their_work() {
     }
 }
 
-/// A longer chain than memory holds is proven to its beginning, page by page; only then is its total difficulty told.
+/// A store longer than the headers in memory is checked page by page down to the checkpoint. The total difficulty is
+/// known only after that.
 #[test]
-fn a_long_store_is_proven_to_its_beginning() {
+fn a_long_store_is_checked_down_to_the_checkpoint() {
     let mut mined = Mined::under(&[(Rule::Rskip92, 0)]);
     mined.blocks[0].0 = mine(header(&mined.network, START));
     mined.grow(9_000, 30);
@@ -175,12 +178,12 @@ fn a_long_store_is_proven_to_its_beginning() {
     let total = U256::from(1_000) + work(&mined.blocks[1..]);
     assert_eq!(chain.total_difficulty(&head), Some(total));
 
-    // The proof of one header that is not in memory any more.
+    // One header below those in memory has an invalid proof.
     let mut blocks = mined.blocks[1..].to_vec();
     let (broken, _) = &mut blocks[100];
     let hash = broken.hash();
     *broken = Header { coinbase_tx: vec![0; 100].into(), ..broken.header().clone() }.seal();
-    assert_eq!(broken.hash(), hash, "which the hash does not cover");
+    assert_eq!(broken.hash(), hash, "the hash does not cover the coinbase");
     pages = self::pages(&mined, &blocks);
     let (mut client, outcome) = restored(&mined, &pages);
     assert!(outcome.is_ok());
@@ -191,10 +194,10 @@ fn a_long_store_is_proven_to_its_beginning() {
     );
 }
 
-/// Difficulty that fell for nothing below the headers in memory, and above that more cheap headers at one moment than are
-/// in memory: there is no stretch of two hours to judge among them.
+/// The difficulty fell without work below the headers in memory. Above, more cheap headers with one timestamp follow
+/// than memory holds, so that no stretch of two hours is there to apply the work floor to.
 #[test]
-fn a_forged_store_longer_than_memory_is_judged_and_found_out() {
+fn a_forged_store_longer_than_memory_is_below_the_work_floor_and_detected() {
     const CHEAP: usize = 8_300;
     let mut honest = Mined::new();
     let mut forged = forged(&honest);
@@ -212,10 +215,10 @@ fn a_forged_store_longer_than_memory_is_judged_and_found_out() {
     let (mut client, outcome) = restored(&honest, &pages);
     assert_eq!(outcome, Ok(Some(START + (FREE + CHEAP) as u64)));
     let chain = client.sync().chain().unwrap().clone();
-    assert!(chain.view().base().number > START + FREE as u64, "the newest pages alone");
-    assert!(client.sync().low_work().is_some(), "judged by what there is");
+    assert!(chain.view().base().number > START + FREE as u64, "only the newest pages are in memory");
+    assert!(client.sync().low_work().is_some(), "the work floor applies to the headers in memory");
 
-    // The honest chain leads below all that is in memory, which says nothing about it.
+    // The honest chain forks off below the headers in memory, so that the two cannot be compared yet.
     honest.follow(&mut client);
     assert!(!client.sync().is_synced() && client.sync().low_work().is_some());
     let fault = prove_all(&mut client, &pages).unwrap_err();
@@ -228,9 +231,9 @@ fn a_forged_store_longer_than_memory_is_judged_and_found_out() {
     assert!(client.sync().is_synced() && client.sync().low_work().is_none());
 }
 
-/// What is proven behind must lead from the newest pages to the checkpoint.
+/// The older pages must connect the newest pages with the checkpoint.
 #[test]
-fn newest_pages_of_another_chain_are_found_out_behind() {
+fn newest_pages_of_another_chain_are_detected() {
     let mut mined = Mined::new();
     mined.grow(9_000, 14);
     let mut other = Mined::new();
@@ -247,22 +250,22 @@ fn newest_pages_of_another_chain_are_found_out_behind() {
     }
     let (mut client, _) = restored(&mined, &good);
     assert!(prove_all(&mut client, &good).is_ok());
-    // A page that is not there any more.
+    // A page has disappeared.
     let (client, _) = restored(&mined, &good);
     let mut read = |index: u64| Ok((index != 30).then(|| good.get(index as usize).cloned()).flatten());
     let missing = (0..10_000).find_map(|_| client.prove_kept(&mut read).err());
     assert_eq!(missing, Some(KeptFault::Damaged { index: 30 }));
     assert!(client.sync().chain().is_none());
-    // Without the page of the checkpoint nobody knows what it promises.
+    // Without the page of the checkpoint, the difficulty at the checkpoint is unknown.
     let mut headless = good.clone();
     headless[7] = strange[8].clone();
     let (_, outcome) = restored(&mined, &headless);
     assert_eq!(outcome, Err(KeptFault::Gap(START)));
 }
 
-/// Uncles below the headers in memory keep every rule too.
+/// Uncles below the headers in memory must follow every rule too.
 #[test]
-fn uncles_of_a_long_store_show_their_work() {
+fn uncles_below_the_headers_in_memory_need_a_proof_of_work() {
     let (start, uncle) = family();
     let parent = start.blocks[9].0.clone();
     let mut blocks = start.blocks.clone();
@@ -292,15 +295,15 @@ fn uncles_of_a_long_store_show_their_work() {
 const FIELDS: [&str; 3] =
     ["bitcoinMergedMiningCoinbaseTransaction", "bitcoinMergedMiningMerkleProof", "hashForMergedMining"];
 
-/// A header of the same hash with a coinbase of somebody's choice (RSKIP-92).
+/// A header with the same hash and another coinbase, which the hash does not cover (RSKIP-92).
 fn with_false_coinbase(header: &SealedHeader) -> SealedHeader {
     let coinbase_tx = [&header.coinbase_tx[..], &[0; 64]].concat().into();
     let changed = Header { coinbase_tx, ..header.header().clone() }.seal();
-    assert_eq!(changed.hash(), header.hash(), "not covered");
+    assert_eq!(changed.hash(), header.hash(), "the hash does not cover the coinbase");
     changed
 }
 
-/// Which of the fields are shown of a block; all or none.
+/// Whether the answers about a block contain its merged-mining fields; all or none of them.
 fn shown(mined: &mut Mined, client: &mut Client, number: u64) -> bool {
     let answer = mined.ask(client, "eth_getBlockByNumber", json!([format!("{number:#x}"), false]));
     let block = &answer["result"];
@@ -310,12 +313,12 @@ fn shown(mined: &mut Mined, client: &mut Client, number: u64) -> bool {
     let raw = raw["result"].as_str().unwrap().len() / 2;
     let header = mined.blocks.iter().find(|(header, _)| header.number == number).unwrap();
     let full = header.0.encode(crate::types::HeaderForm::Full).len();
-    assert!(raw + header.0.coinbase_tx.len() < full, "a raw header has none of it");
+    assert!(raw + header.0.coinbase_tx.len() < full, "a raw header has no merged-mining fields");
     assert!(shown.iter().all(|one| *one == shown[0]), "{block}");
     shown[0]
 }
 
-/// Headers below the checkpoint are believed for their hashes.
+/// Headers below the checkpoint are accepted because of their hashes.
 #[test]
 fn merged_mining_below_the_checkpoint_is_shown_where_it_was_checked() {
     let network = Mined::new().network;
@@ -328,7 +331,7 @@ fn merged_mining_below_the_checkpoint_is_shown_where_it_was_checked() {
     let mut client = mined.client();
     let numbers = [START - 5, START - 4, START - 3, START, START + 1];
     assert_eq!(numbers.map(|number| shown(&mut mined, &mut client, number)), [true, false, true, true, true]);
-    // Other clients get as many headers as were checked.
+    // Other clients get only headers whose proof was checked.
     let batch = |client: &mut Client, first: u64| {
         let answer = ask(client, "rootlight_getHeaders", json!([format!("{first:#x}"), "0x20"]));
         let text = answer["result"].as_str().unwrap().to_owned();
@@ -337,7 +340,7 @@ fn merged_mining_below_the_checkpoint_is_shown_where_it_was_checked() {
     assert_eq!((batch(&mut client, START - 6), batch(&mut client, START - 3)), (2, 9));
 }
 
-/// Headers that were read back and are still to be proven.
+/// Headers that were restored from a store and are not all checked yet.
 #[test]
 fn merged_mining_of_a_store_is_shown_where_it_was_checked() {
     let mut mined = Mined::new();
@@ -356,7 +359,7 @@ fn merged_mining_of_a_store_is_shown_where_it_was_checked() {
     assert_eq!(numbers.map(|number| shown(&mut mined, &mut client, number)), [true, false, true, true]);
 }
 
-/// The native contract that reads headers gives a contract no coinbase that was not checked.
+/// The native contract that reads headers returns no coinbase that was not checked.
 #[test]
 fn contracts_read_merged_mining_where_it_was_checked() {
     let selector = crate::types::keccak256("getMergedMiningTags(int256)");
@@ -380,8 +383,8 @@ fn contracts_read_merged_mining_where_it_was_checked() {
     }
 }
 
-/// A header that is believed for its hash may come with any coinbase and Merkle proof (RSKIP-92): they are shown when
-/// they were checked.
+/// A header that is accepted because of its hash may have any coinbase and Merkle proof (RSKIP-92). They are shown
+/// only if they were checked.
 #[test]
 fn merged_mining_is_shown_where_it_was_checked() {
     for honest in [true, false] {

@@ -1,4 +1,5 @@
-//! No method gets a header past the gate, whatever selects it; and what a block by hash is worth.
+//! No method answers from a header that the gate refuses, whatever parameter selects it. Also: which blocks a caller
+//! may select by hash.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ use crate::{
     types::{Header, SealedHeader, U256, uncles_hash},
 };
 
-/// Every way to say which block is meant that a chain of twenty blocks has.
+/// Every form of block selector for a chain of twenty blocks.
 fn selectors(mined: &Mined) -> Vec<Value> {
     let (header, side) = (&mined.blocks[5].0, &mined.side[0]);
     let mut all = ["latest", "pending", "safe", "finalized"].map(Value::from).to_vec();
@@ -33,7 +34,7 @@ fn selectors(mined: &Mined) -> Vec<Value> {
     all
 }
 
-/// The values that a parameter may have in a question about some block.
+/// The values that a parameter may have in a request about some block.
 fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value> {
     let hashes = || vec![json!(mined.blocks[5].0.hash()), json!(mined.side[0].hash())];
     let number = format!("{:#x}", mined.blocks[5].0.number);
@@ -68,12 +69,12 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
     }
 }
 
-/// Every question that a method can be asked about a block: each of its parameters through all values, and where the
-/// block may be left out, without it.
+/// Every request that a method can get about a block: each parameter takes all its values, and an optional block is
+/// also left out.
 fn questions(mined: &Mined, filters: &[Value], method: &Method) -> Vec<Value> {
-    // Nobody's: the other methods need theirs.
-    let nobody_s = [json!("0xdead")];
-    let filters = if method.name == "eth_uninstallFilter" { &nobody_s } else { filters };
+    // An id that no filter has, because the other methods need the filters.
+    let unknown = [json!("0xdead")];
+    let filters = if method.name == "eth_uninstallFilter" { &unknown } else { filters };
     let given = method.params.iter().filter(|param| param.required || param.kind == "BLOCK");
     let mut all = vec![Vec::new()];
     for param in given {
@@ -87,7 +88,7 @@ fn questions(mined: &Mined, filters: &[Value], method: &Method) -> Vec<Value> {
     all.into_iter().map(Value::from).collect()
 }
 
-/// A chain of twenty blocks with a side block, and its client, who has filters of all kinds.
+/// A chain of twenty blocks with a side block, and a client with filters of every kind.
 fn world(identity: Identity) -> (Mined, Client, Vec<Value>) {
     let mut mined = Mined::new();
     mined.grow(20, 30);
@@ -102,8 +103,8 @@ fn world(identity: Identity) -> (Mined, Client, Vec<Value>) {
     (mined, client, filters)
 }
 
-/// The methods that read no header: constants, computations, and what the client knows of itself and its upstreams.
-/// Whatever a row declares, only these may answer while the chain is not to be shown.
+/// The methods that read no header: constants, computations, and what the client knows about itself and its
+/// upstreams. Only these may answer while the chain must not be shown, whatever level their rows declare.
 const WITHOUT_HEADERS: [&str; 27] = [
     "debug_accountTransactionQuota",
     "debug_wireProtocolQueueSize",
@@ -134,8 +135,8 @@ const WITHOUT_HEADERS: [&str; 27] = [
     "web3_sha3",
 ];
 
-/// Asks every method about every block; gives the methods that have answered something else than a refusal in these
-/// words, but for those that read no header.
+/// Calls every method about every block. Returns the methods that read headers and gave an answer other than a
+/// refusal with one of these texts.
 fn escapes(
     mined: &mut Mined,
     client: &mut Client,
@@ -148,7 +149,7 @@ fn escapes(
             let answer = mined.ask(client, method.name, params.clone());
             let text = answer["error"]["message"].as_str().unwrap_or_default();
             let refused = answer["error"]["code"] == -32002 && words.iter().any(|words| text.contains(words));
-            // Nobody polled it for hours, or it never was.
+            // The filter expired, or it never existed.
             let gone = method.params.first().is_some_and(|param| param.name == "filterId")
                 && text == "filter not found";
             if !refused && !gone && !WITHOUT_HEADERS.contains(&method.name) {
@@ -160,9 +161,10 @@ fn escapes(
     escaped
 }
 
-/// What is asked here is answered, or refused for another reason, while nothing stands against it.
+/// Checks the set-up of the tests below: without a reason to refuse, the same requests are answered, or refused for
+/// another reason.
 #[test]
-fn every_method_is_answered_while_nothing_stands_against_it() {
+fn methods_answer_while_the_gate_is_open() {
     let (mut mined, mut client, filters) = world(Identity { max_age: 600, ..Identity::default() });
     for words in ["s up to block", "still synchronizing", "s old", "blocks on top"] {
         let refusing = methods().filter(|method| !method.writes()).count();
@@ -185,11 +187,11 @@ fn no_method_answers_from_a_chain_with_too_little_work() {
 #[test]
 fn no_method_answers_before_synchronization() {
     let (mut mined, _, _) = world(Identity::default());
-    // The second upstream has not been heard yet.
+    // The second upstream has not responded yet.
     let mut client = mined.start_with(2);
     mined.follow(&mut client);
     assert!(client.sync().chain().unwrap().head().number == START + 20 && !client.sync().is_synced());
-    // Nor can there be a filter.
+    // No filter can have been installed before.
     assert_eq!(escapes(&mut mined, &mut client, &[], &["still synchronizing"]), BTreeSet::new());
 }
 
@@ -197,7 +199,7 @@ fn no_method_answers_before_synchronization() {
 fn no_method_answers_from_a_stale_chain() {
     let (mut mined, mut client, filters) = world(Identity { max_age: 200, ..Identity::default() });
     let Now { unix, .. } = mined.now();
-    // Synchronization is told nothing of the time: it waits for an upstream, or the machine slept.
+    // Synchronization does not learn the time: it waits for an upstream, or the machine slept.
     let mut later = |client: &mut Client, seconds: u64| {
         let (now, params) = (Now { unix: unix + seconds, millis: 1 }, json!(["latest"]));
         mined.ask_at(client, "eth_getBlockTransactionCountByNumber", params, now)["error"].to_string()
@@ -208,7 +210,8 @@ fn no_method_answers_from_a_stale_chain() {
     assert_eq!(escapes(&mut mined, &mut client, &filters, &["s old"]), BTreeSet::new());
 }
 
-/// A height is told, and filters may be installed: they tell nothing of blocks that are too young.
+/// The height may be answered and filters may be installed, because neither tells anything about the content of young
+/// blocks.
 #[test]
 fn no_method_answers_about_blocks_that_are_too_young() {
     let (mut mined, mut client, filters) = world(Identity { min_depth: 1_000, ..Identity::default() });
@@ -232,9 +235,9 @@ fn no_method_answers_about_blocks_that_are_too_young() {
     assert!(answer["error"]["message"].as_str().unwrap().contains("blocks on top"), "{answer}");
 }
 
-/// Filters tell of each block once it is deep enough.
+/// A filter reports each block once it has the required depth.
 #[test]
-fn filters_tell_of_blocks_once_they_are_deep_enough() {
+fn filters_report_blocks_once_they_are_deep_enough() {
     let (mut mined, mut client, filters) = world(Identity { min_depth: 3, ..Identity::default() });
     mined.grow(5, 30);
     mined.follow_at(&mut client, 60_000);
@@ -243,7 +246,7 @@ fn filters_tell_of_blocks_once_they_are_deep_enough() {
     assert_eq!(told["result"], json!(expected));
 }
 
-/// A header that states its own difficulty and is nobody's child that is known.
+/// A header whose parent is unknown and that states a difficulty of its own choice.
 fn stranger(mined: &Mined, number: u64) -> SealedHeader {
     let parent = &mined.blocks[3].0;
     let header = child(&mined.network, parent);
@@ -263,9 +266,9 @@ fn refusal(mined: &mut Mined, client: &mut Client, method: &str, params: Value) 
     answer["error"]["message"].as_str().unwrap().into()
 }
 
-/// Its proof of work is real, of the difficulty that it states itself.
+/// The proof of work of the header is valid for the difficulty that the header itself states.
 #[test]
-fn a_block_by_hash_of_a_difficulty_of_its_own_is_refused() {
+fn a_block_by_hash_that_chooses_its_own_difficulty_is_refused() {
     for number in [START - 300, START + 3, START + 21, START + 1_000_000] {
         let (mut mined, mut client, _) = world(Identity::default());
         let forged = stranger(&mined, number);
@@ -275,7 +278,7 @@ fn a_block_by_hash_of_a_difficulty_of_its_own_is_refused() {
         assert!(said.contains("verified chain") || said.contains("nobody has its ancestor"), "{said}");
         refusal(&mut mined, &mut client, "rootlight_verification", json!([forged.hash()]));
     }
-    // Nor does a known parent help.
+    // A known parent does not help either.
     let (mut mined, mut client, _) = world(Identity::default());
     let parent = mined.blocks[18].0.clone();
     let easy = mine(Header { difficulty: U256::from(1).into(), ..child(&mined.network, &parent) });
@@ -284,7 +287,7 @@ fn a_block_by_hash_of_a_difficulty_of_its_own_is_refused() {
     assert!(said.contains("difficulty"), "{said}");
 }
 
-/// Blocks off the chain that lead to it are verified, and have no depth.
+/// Side blocks that lead to the chain are verified, and have depth 0.
 #[test]
 fn a_side_block_by_hash_is_connected_and_has_no_depth() {
     let (mut mined, mut client, _) = world(Identity::default());
@@ -305,7 +308,7 @@ fn a_side_block_by_hash_is_connected_and_has_no_depth() {
     assert!(said.contains("has 0 blocks on top, at least 1"), "{said}");
 }
 
-/// A header commits to any list of uncles that its miner puts there. What they add follows the rules for uncles.
+/// A header may commit to any list of uncles. Their work counts only if they follow the rules for uncles.
 #[test]
 fn a_side_block_that_lists_one_uncle_twice_has_no_total_difficulty() {
     for (times, counts) in [(1, true), (2, false)] {
@@ -331,10 +334,10 @@ fn a_side_block_that_lists_one_uncle_twice_has_no_total_difficulty() {
     }
 }
 
-/// The block's hash covers neither its Merkle proof nor its coinbase: whoever shows false ones hides no block that
-/// another upstream shows whole.
+/// The block's hash covers neither its Merkle proof nor its coinbase: an upstream that shows false ones does not hide
+/// a block that another upstream shows completely.
 #[test]
-fn a_side_block_without_its_work_comes_from_another_upstream() {
+fn a_side_block_shown_without_its_proof_is_fetched_from_another_upstream() {
     let wrong = |block: &mut Value| block["bitcoinMergedMiningCoinbaseTransaction"] = json!("0x1234");
     let left_out = |block: &mut Value| {
         for field in ["MerkleProof", "CoinbaseTransaction"] {
@@ -363,7 +366,7 @@ fn a_side_block_without_its_work_comes_from_another_upstream() {
     }
 }
 
-/// How far an upstream can lead this client.
+/// Bounds how many headers an upstream can make this client fetch.
 #[test]
 fn a_side_block_too_far_from_the_chain_is_refused() {
     for (blocks, connects) in [(MAX_BRANCH, true), (MAX_BRANCH + 1, false)] {
@@ -397,9 +400,10 @@ fn a_call_on_a_side_block_reads_its_own_ancestors() {
     assert_ne!(answer["result"], json!(canonical.0.hash()));
 }
 
-/// An upstream that shows all it has at one turn gains nothing for the height that it announces at the next one.
+/// An upstream has shown all its headers. Announcing a greater height in its next response does not make the client
+/// report that height.
 #[test]
-fn a_height_counts_as_far_as_headers_were_shown() {
+fn an_announced_height_counts_only_up_to_the_shown_headers() {
     let (mut mined, mut client, _) = world(Identity::default());
     for round in 1..5_u64 {
         mined.boast = 0;
@@ -411,21 +415,21 @@ fn a_height_counts_as_far_as_headers_were_shown() {
         assert_eq!(calls[0].method, "eth_blockNumber");
         let answers = calls.iter().map(|call| mined.answer(call)).collect();
         client.sync_feed(0, answers, now);
-        // The headers are kept back until the time limit.
+        // The upstream withholds the headers until the time limit.
         assert_eq!(client.sync().announced(), START + 20, "round {round}");
         assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false, "round {round}");
     }
 }
 
-/// Nobody is asked what is not there to be asked.
+/// Headers that were only announced do not make the client report that it is synchronizing.
 #[test]
-fn a_height_that_is_only_announced_counts_for_little() {
+fn a_height_without_headers_does_not_change_eth_syncing() {
     let (mut mined, mut client, _) = world(Identity::default());
     assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false);
     mined.boast = 1_000_000_000;
     for round in 1..5_u64 {
         mined.follow_at(&mut client, round * 1_000_000);
-        // The next height is announced, and what is above our head has not come yet.
+        // The next height is announced, and the headers above the present head have not arrived yet.
         let now = Now { millis: round * 1_000_000 + 900_000, ..mined.now() };
         let calls = match client.sync_next(0, now) {
             crate::light::SyncStep::Fetch(calls) => calls,

@@ -61,7 +61,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 20,
         pages: Pages::Any,
-        doc: told("Trie nodes from the receipt up to the receipts root, the reference's order."),
+        doc: told("Trie nodes from the receipt up to the receipts root, in the reference node's order."),
         handler: Handler::Read(receipt_nodes),
     },
 ];
@@ -96,8 +96,8 @@ fn receipt_nodes(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&nodes)
 }
 
-/// The nodes on the way of a key, root first; a leaf embedded in its parent stands again as a node of its own, as in
-/// the reference's answers.
+/// The nodes on the path of a key, root first. A leaf that is embedded in its parent is repeated as a node of its
+/// own, as in the reference node's answers.
 fn way(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
     let mut nodes = trie.proof(key);
     let mut rest = Bits::of_key(key);

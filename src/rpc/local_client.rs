@@ -1,4 +1,4 @@
-//! A local chain as a host sees it: messages that only read run beside each other on snapshots, the others one at a
+//! A local chain as a host uses it. Messages that only read run in parallel on snapshots; the others run one at a
 //! time on the node.
 
 use alloc::{boxed::Box, sync::Arc};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
 
-/// A message to a local chain, read but not answered.
+/// A message to a local chain that is parsed but not answered.
 ///
 /// ```text
 /// let message = LocalMessage::new(&dispatcher, connection, bytes);
@@ -25,29 +25,29 @@ pub struct LocalMessage {
 }
 
 impl LocalMessage {
-    /// Reads a message that comes from a connection.
+    /// Reads a message of a connection.
     pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
         Self { exchange: Exchange::new(dispatcher, connection, message) }
     }
 
-    /// Whether no call of the message changes anything, so that it can be answered from a snapshot.
+    /// Whether no call of the message changes anything, so that a snapshot can answer it.
     pub fn reads_only(&self) -> bool {
         !self.exchange.requests().any(|request| request.row.writes() || request.row.watches())
     }
 
-    /// Whether a call of the message may have changed the chain or its pool; filters are not part of them.
+    /// Whether a call of the message may change the chain or its pool. Filters are not part of these.
     pub fn changes_chain(&self) -> bool {
         self.exchange.requests().any(|request| request.row.writes())
     }
 
-    /// Whether the answer is a few look-ups or one block away, so that a thread of its own would cost more than the
-    /// answer. What runs code for a caller, or goes through many blocks, is not.
+    /// Whether the message takes only a few look-ups or mines at most one block, so that handing it to another thread
+    /// would cost more than answering it. Running code for a caller or reading many blocks does not count as brief.
     pub fn is_brief(&self) -> bool {
         self.exchange.is_brief()
     }
 
-    /// Answers a message that only reads; `now` is in seconds since 1970, `interrupt` ends long runs. `None` when
-    /// nothing is to be sent.
+    /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
+    /// `true`. Returns `None` when nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Reply> {
         let view = snapshot.view(now, interrupt);
         self.exchange.run_each(interrupt, |request| outcome(request.run(&*view, None, now)));
@@ -60,7 +60,7 @@ fn outcome(result: Result<Done, Failure>) -> Result<Box<serde_json::value::RawVa
         Ok(done) => Ok(done.value),
         Err(Failure::Error(error)) => Err(error),
         Err(Failure::Stop(Stop::Refused(refusal))) => Err(RpcError::Refused(refusal)),
-        // A local chain has no upstream: what its history does not hold cannot be fetched.
+        // A local chain has no upstream: data that its history does not hold cannot be fetched.
         Err(Failure::Stop(Stop::Lacking(facts))) => Err(RpcError::Refused(Refusal::NotHeld(facts))),
     }
 }
@@ -83,38 +83,38 @@ impl LocalClient {
         Self { dispatcher: Arc::new(Dispatcher::new()), node }
     }
 
-    /// The method table, for reading messages before the node is free.
+    /// The dispatcher, so that hosts can parse messages while the node is busy.
     pub fn dispatcher(&self) -> Arc<Dispatcher> {
         self.dispatcher.clone()
     }
 
-    /// Reads a message of the host itself.
+    /// Reads a message that comes from the host itself.
     pub fn open(&self, message: &[u8]) -> LocalMessage {
         LocalMessage::new(&self.dispatcher, Arc::default(), message)
     }
 
-    /// The chain as readers see it now.
+    /// The present chain, for reading.
     pub fn snapshot(&self) -> Arc<dyn Snapshot> {
         self.node.snapshot()
     }
 
-    /// The node, for what is no message: ticks of the clock, imports.
+    /// The node, for changes that no message makes: ticks of the clock, imported blocks.
     pub fn node(&mut self) -> &mut dyn Node {
         &mut *self.node
     }
 
-    /// Ends the subscriptions of a connection whose client is gone.
+    /// Ends the subscriptions of a closed connection.
     pub fn disconnect(&mut self, connection: &Connection) {
         connection.close();
         self.node.filters().close(connection.number());
     }
 
-    /// Goes on with another node: a copy of this one as it was before a change that could not be kept.
+    /// Continues with another node: a copy of this one from before a change that could not be stored.
     pub fn replace_node(&mut self, node: Box<dyn Node>) {
         self.node = node;
     }
 
-    /// Answers a message, its calls in order; each sees what the one before it changed.
+    /// Answers a message. Its calls run in order, and each sees the changes of those before it.
     pub fn answer(
         &mut self,
         mut message: LocalMessage,
@@ -137,9 +137,9 @@ mod tests {
         Exchange::new(&Dispatcher::new(), Arc::default(), message.as_bytes())
     }
 
-    /// A second in which nothing else may be done is all that a batch gets.
+    /// The calls of a batch share one time limit, because nothing else runs on the node meanwhile.
     #[test]
-    fn the_time_limit_holds_between_the_calls_of_a_batch() {
+    fn the_calls_of_a_batch_share_one_time_limit() {
         let calls =
             [1, 2, 3, 4].map(|id| alloc::format!(r#"{{"id":{id},"method":"eth_chainId"}}"#)).join(",");
         let mut exchange = read(&alloc::format!("[{calls}]"));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_limit_holds_for_all_answers_of_a_batch() {
+    fn the_answers_of_a_batch_share_one_size_limit() {
         let calls = [r#"{"id":1,"method":"eth_chainId"}"#; 50].join(",");
         let message = alloc::format!("[{calls}]");
         let mut exchange = read(&message);
@@ -173,7 +173,7 @@ mod tests {
     const SENDS: [&str; 2] = ["eth_sendRawTransaction", "eth_sendTransaction"];
 
     #[test]
-    fn brief_messages_run_no_code_and_mine_one_block() {
+    fn brief_messages_run_no_code_and_mine_at_most_one_block() {
         let dispatcher = Dispatcher::new();
         let brief = |text: &str| LocalMessage::new(&dispatcher, Arc::default(), text.as_bytes()).is_brief();
         let call = |method: &str, params: &str| {

@@ -31,7 +31,7 @@ pub(super) const METHODS: &[Method] = &[Method {
     handler: Handler::Read(get_logs),
 }];
 
-/// Addresses and topics of one filter at most.
+/// Most addresses and topics of one filter.
 const MAX_TERMS: usize = 4_000;
 
 #[derive(Deserialize, Default)]
@@ -58,11 +58,11 @@ enum OneOrMany {
     Many(Vec<Option<String>>),
 }
 
-/// Reads a parameter as a log filter on the view's chain. `latest` is fixed as a start and open
-/// as an end.
+/// Reads a parameter as a log filter. `latest` as the start of the range means the present head; as its end it leaves
+/// the range open.
 ///
 /// # Errors
-/// As the parameters' own, and those of [`find`].
+/// Those of the parameters, and those of [`find`].
 pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Result<Watch, Failure> {
     let given: FilterObject<'_> = params.object(position, "a log filter")?.unwrap_or_default();
     let head = view.height()?;
@@ -91,8 +91,8 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
     Ok(Watch::Logs { filter, from, to })
 }
 
-/// A filter with both ends of its range as numbers, which `number` gives as JSON; a filter of one block by hash stays as it
-/// is. `None` where the filter or an end of its range cannot be read.
+/// Rewrites a filter so that both ends of its range are numbers; `number` gives the JSON of one end. A filter by
+/// block hash is returned unchanged. Returns `None` if the filter or an end of its range cannot be read.
 pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>) -> Option<String> {
     let given: FilterObject<'_> = serde_json::from_str(filter).ok()?;
     if given.block_hash.is_some() {
@@ -114,13 +114,13 @@ fn selector(raw: &RawValue) -> Result<BlockSelector, ParamError> {
     tag_in_any_case(block_selector(raw, false))
 }
 
-/// The height that an end of a range means; `None` for the head.
+/// The height of one end of a range; `None` for the head.
 fn height(view: &dyn View, raw: Option<&RawValue>) -> Result<Option<u64>, Failure> {
     let Some(raw) = raw else { return Ok(None) };
     match selector(raw)? {
         BlockSelector::Latest | BlockSelector::Pending => Ok(None),
         BlockSelector::Earliest => Ok(Some(0)),
-        // Above the head nothing is there, which is no error.
+        // A height above the head has no logs, which is not an error.
         BlockSelector::Number(number, _) => Ok(Some(number.unwrap_or(u64::MAX))),
         other => match find(view, &other)? {
             Some(header) => Ok(Some(header.number)),
@@ -140,8 +140,8 @@ fn addresses(raw: Option<&RawValue>) -> Result<Vec<Address>, ParamError> {
     }
 }
 
-/// Topics by place, or the one of the first place. `null` at a place, an empty list, or a list with `null` in it means
-/// any.
+/// The topics by position; a single topic stands for the first position. `null` at a position, or a list without
+/// hashes, matches any topic; `null` in a list of hashes is ignored.
 fn topics(raw: Option<&RawValue>) -> Result<Vec<Vec<B256>>, ParamError> {
     const WHAT: &str = "topic";
     let Some(raw) = raw else { return Ok(Vec::new()) };
@@ -172,7 +172,7 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&logs.iter().map(|log| shown(log, false)).collect::<Vec<_>>())
 }
 
-/// Why a range of logs has no answer, in JSON-RPC's terms.
+/// The JSON-RPC error of a range of logs that has no answer.
 pub(super) fn range_failure(stop: RangeStop) -> Failure {
     match stop {
         RangeStop::Stop(stop) => Failure::Stop(stop),

@@ -1,4 +1,4 @@
-//! From parameters to a proven block, with the reference's words when there is none.
+//! Finds the proven block that a parameter selects, with the reference node's errors if there is none.
 
 use super::{error::RpcError, method::Failure, params::BlockSelector};
 use crate::{
@@ -8,10 +8,10 @@ use crate::{
     state::{StateError, StateKey},
 };
 
-/// The header a selector means, or `None` when there is no such block.
+/// The header of the selected block, or `None` if there is no such block.
 ///
 /// # Errors
-/// Lacking or refused; [`RpcError::NotCanonical`].
+/// Missing facts or a refusal; [`RpcError::NotCanonical`].
 pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<VerifiedHeader>, Failure> {
     if *selector == BlockSelector::Pending
         && let Some(header) = view.pending()?
@@ -24,7 +24,7 @@ pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<V
         BlockSelector::Safe => BlockId::Safe,
         BlockSelector::Finalized => BlockId::Finalized,
         BlockSelector::Number(Some(number), _) => BlockId::Number(*number),
-        // Larger than any block number: not there, once the head is known.
+        // Above any block number: no such block, provided that the head is known.
         BlockSelector::Number(None, _) => return view.height().map(|_| None).map_err(Failure::Stop),
         BlockSelector::Hash { hash, require_canonical, .. } => {
             BlockId::Hash { hash: *hash, require_canonical: *require_canonical }
@@ -55,7 +55,7 @@ pub(super) fn require(view: &dyn View, selector: &BlockSelector) -> Result<Verif
     }))
 }
 
-/// Turns what a state read lacks into facts of the block.
+/// Turns a failed state read into missing facts of the block or into a refusal.
 pub(super) fn state_failure(header: &VerifiedHeader, error: StateError) -> Failure {
     match error {
         StateError::Missing(key) => lacking_state(header, [key]),

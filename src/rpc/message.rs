@@ -17,11 +17,11 @@ use crate::{
     state::{AccountOverride, OverrideStorage, StateOverride},
 };
 
-/// Longest state overrides of a call, in bytes of JSON: twenty codes of the greatest length. Read, an account without
-/// anything takes ten times its text.
+/// Longest state overrides of a call, in bytes of JSON: enough for twenty codes of the greatest length. Once parsed,
+/// an empty account takes ten times the memory of its text.
 const MAX_OVERRIDES: usize = 1024 * 1024;
 
-/// A transaction call object; unknown fields are ignored, `input` wins over `data`.
+/// A transaction call object. Unknown fields are ignored; `input` takes precedence over `data`.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct CallObject {
@@ -56,7 +56,7 @@ enum Number {
 }
 
 impl Number {
-    /// An empty string, which the reference takes for a missing field.
+    /// Whether this is an empty string, which the reference node treats as a missing field.
     fn is_empty(&self) -> bool {
         matches!(self, Self::Text(text) if text.is_empty())
     }
@@ -80,7 +80,7 @@ impl CallObject {
         Ok(CallMessage {
             from: address(&self.from)?,
             to: address(&self.to)?,
-            // More than fits is more than the cap.
+            // A limit that does not fit exceeds the gas cap anyway.
             gas: gas.map(|gas| u64::try_from(gas).unwrap_or(u64::MAX)),
             gas_price: number(&self.gas_price)?,
             value: number(&self.value)?,

@@ -1,4 +1,4 @@
-//! One row of the method table, and what a handler gets and gives.
+//! The rows of the method table, and the inputs and results of handlers.
 
 use alloc::boxed::Box;
 
@@ -8,20 +8,21 @@ use serde_json::value::RawValue;
 use super::{error::RpcError, params::Params};
 use crate::engine::{Filters, Level, Node, Stop, View};
 
-/// A JSON-RPC method: everything the dispatcher, the catalogue and the docs say about it.
+/// A JSON-RPC method: everything that the dispatcher, the OpenRPC catalogue and the documentation say about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Method {
-    /// The specification's name.
+    /// The method's name.
     pub name: &'static str,
-    /// Other names it answers to (`rsk_` for `ext_`).
+    /// Other names of the method (`rsk_` for `ext_`).
     pub aliases: &'static [&'static str],
     /// Parameters in order; the required ones come first.
     pub params: &'static [Param],
-    /// What the result is.
+    /// The kind of the result.
     pub result: &'static str,
-    /// The level a complete answer has.
+    /// The level of a complete answer.
     pub level: Level,
-    /// Relative cost; a constant answer is 1, and what is done on the connection's own thread at most [`BRIEF_COST`].
+    /// Relative cost. A constant answer costs 1; a method that runs on the connection's own thread costs at most
+    /// [`BRIEF_COST`].
     pub cost: u32,
     /// Which web pages may call it.
     pub pages: Pages,
@@ -31,34 +32,34 @@ pub struct Method {
     pub handler: Handler,
 }
 
-/// Highest sum of [`Method::cost`] of a message that is answered at once: a receipt, a few balances, a transaction and
-/// the block that it is mined in.
+/// Highest sum of [`Method::cost`] of a message that is answered at once: enough for a receipt, for a few balances,
+/// or for a transaction and the block that mines it.
 pub const BRIEF_COST: u32 = 20;
 
-/// Which web pages may call a method. Programs that are no web pages may call all.
+/// Which web pages may call a method. Programs other than web pages may call every method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pages {
-    /// Any page: the method only reads, or takes what its author has signed.
+    /// Any page: the method only reads, or takes data that its author has signed.
     Any,
-    /// Pages of this machine and those the operator names: the method holds or uses keys, or changes the chain by hand.
+    /// Pages of this machine and pages that the operator allows: the method uses keys or changes the chain directly.
     Own,
 }
 
 /// A parameter of a method.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
-    /// Name in the catalogue.
+    /// Name in the OpenRPC catalogue.
     pub name: &'static str,
-    /// What it is: ADDRESS, HASH, QUANTITY, BLOCK ...
+    /// Its kind: ADDRESS, HASH, QUANTITY, BLOCK ...
     pub kind: &'static str,
-    /// Whether it may be left out.
+    /// Whether it must be given.
     pub required: bool,
 }
 
 /// A handler that only reads: a pure function of the view and the parameters.
 pub type Read = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
 
-/// A handler of filters: it gets them, a view of the present head, and the time in seconds since 1970.
+/// A handler that uses filters: it takes the filters, a view of the present head, and the time in seconds since 1970.
 pub type Watching = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<Done, Failure>;
 
 /// A handler that changes a local chain, its pool, keys or clock.
@@ -67,17 +68,17 @@ pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
 /// The implementation of a method.
 #[derive(Debug, Clone, Copy)]
 pub enum Handler {
-    /// Runs on any view, in every mode, beside others.
+    /// Runs on any view, in every mode, in parallel with others.
     Read(Read),
-    /// Installs, asks or removes filters, in every mode.
+    /// Installs, polls or removes filters, in every mode.
     Watch(Watching),
-    /// As [`Self::Watch`], but only for connections that can be sent notifications; makes a subscription.
+    /// As [`Self::Watch`], and makes a subscription; only for connections that can receive notifications.
     Subscribe(Watching),
     /// As [`Self::Subscribe`]; ends a subscription.
     Unsubscribe(Watching),
-    /// Runs alone on the node of a local chain; a light client refuses it.
+    /// Runs alone on the node of a local chain; a light client refuses the method.
     Write(Write),
-    /// A signed transaction: runs as [`Self::Write`] on a local chain; a light client hands it to upstreams.
+    /// Takes a signed transaction: runs as [`Self::Write`] on a local chain; a light client forwards it to upstreams.
     Forward(Write),
 }
 
@@ -93,7 +94,7 @@ pub struct Done {
 /// Why a handler did not finish.
 #[derive(Debug)]
 pub enum Failure {
-    /// It needs facts, or the engine refuses.
+    /// The handler misses facts, or the engine refuses.
     Stop(Stop),
     /// The answer is an error.
     Error(RpcError),
@@ -117,12 +118,12 @@ impl Method {
         self.params.iter().filter(|p| p.required).count()
     }
 
-    /// Whether it changes a local chain.
+    /// Whether the method changes a local chain.
     pub fn writes(&self) -> bool {
         matches!(self.handler, Handler::Write(_) | Handler::Forward(_))
     }
 
-    /// Whether it needs the filters.
+    /// Whether the method needs the filters.
     pub fn watches(&self) -> bool {
         matches!(self.handler, Handler::Watch(_) | Handler::Subscribe(_) | Handler::Unsubscribe(_))
     }
@@ -133,7 +134,7 @@ impl Method {
     }
 }
 
-/// A text of the catalogue: of no use to a browser, and too long for it.
+/// A text for the catalogue; empty without the `catalogue` feature, because browser modules have no use for it.
 pub(super) const fn told(text: &'static str) -> &'static str {
     if cfg!(feature = "catalogue") { text } else { "" }
 }
@@ -164,10 +165,10 @@ pub(super) fn done<T: Serialize>(value: &T, level: Level) -> Result<Done, Failur
     Ok(Done { value: serde_json::value::to_raw_value(value)?, level })
 }
 
-/// `null`: nothing there, as far as the upstreams say.
+/// The answer `null`: nothing is there according to the upstreams, which nothing proves.
 ///
 /// # Errors
-/// None in practice.
+/// As [`done`].
 pub(super) fn absent() -> Result<Done, Failure> {
     done(&(), Level::UnprovenAbsence)
 }

@@ -1,4 +1,4 @@
-//! A chain that somebody mines for a client that sees no other.
+//! A chain that is mined for a test, and the only upstream of its client.
 
 use std::sync::Arc;
 
@@ -25,42 +25,42 @@ use crate::{
 
 pub(super) const START: u64 = 5_000;
 
-/// The difficulty that the checkpoint promises.
+/// The difficulty of the checkpoint's block.
 pub(super) const PROMISED: u64 = 800;
 
-/// How the upstream answers when asked for headers in binary.
+/// How the upstream responds to a request for binary headers.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Habit {
     Exact,
-    /// All headers, however few are asked for.
+    /// All headers, however few are requested.
     Generous,
-    /// Those above the ones asked for.
+    /// The headers above the requested ones.
     Shifted,
-    /// Three at most.
+    /// At most three.
     Short,
-    /// None below the checkpoint.
+    /// No headers below the checkpoint.
     Forgetful,
 }
 
-/// A chain as its only upstream shows it, in binary, each block with its uncles.
+/// A chain as its only upstream serves it, in binary, each block with its uncles.
 pub(super) struct Mined {
     pub(super) network: Network,
     pub(super) blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
     pub(super) asked: Vec<UpstreamCall>,
     pub(super) habit: Habit,
-    /// Headers come without uncles, which may be had one by one: from this client, with an error where there is none
-    /// instead of `null`.
+    /// Headers are served without uncles. The uncles can be requested one by one, and are taken from this client; the
+    /// flag selects an error instead of `null` where there is no uncle.
     pub(super) bare: bool,
     pub(super) family: Option<(Client, bool)>,
-    /// Headers off the chain, which are shown by hash.
+    /// Headers off the chain, which are served by hash.
     pub(super) side: Vec<SealedHeader>,
-    /// Uncles of such a header.
+    /// The uncles of one such header.
     pub(super) side_uncles: Option<(SealedHeader, Vec<SealedHeader>)>,
-    /// Blocks that are announced and not there.
+    /// How many blocks above its head the upstream announces without having them.
     pub(super) boast: u64,
-    /// Whether raw headers may be had by hash.
+    /// Whether raw headers are served by hash.
     pub(super) raw: bool,
-    /// How the first upstream changes the blocks that it shows by hash.
+    /// How the first upstream changes the blocks that it serves by hash.
     pub(super) disguise: Option<fn(&mut Value)>,
 }
 
@@ -92,7 +92,7 @@ impl Mined {
         }
     }
 
-    /// The next block by all rules, changed.
+    /// The next block by all rules, after a change.
     pub(super) fn next(&self, change: impl FnOnce(&mut Header)) -> SealedHeader {
         let parent = &self.blocks.last().unwrap().0;
         let mut header = child(&self.network, parent);
@@ -101,7 +101,7 @@ impl Mined {
         mine(header)
     }
 
-    /// Adds blocks with so many seconds between them.
+    /// Adds blocks with this many seconds between them.
     pub(super) fn grow(&mut self, blocks: usize, seconds: u64) {
         for _ in 0..blocks {
             let next = self.next(|header| header.timestamp = header.timestamp - 14 + seconds);
@@ -109,7 +109,7 @@ impl Mined {
         }
     }
 
-    /// Shows a branch of so many blocks by hash, which ends one below the head; its state is empty.
+    /// Mines a branch of this many blocks, which ends one below the head and is served by hash. Its state is empty.
     pub(super) fn fork(&mut self, blocks: usize) -> Vec<SealedHeader> {
         let mut parent = self.blocks[self.blocks.len() - 2 - blocks].0.clone();
         let mut branch = Vec::new();
@@ -124,7 +124,7 @@ impl Mined {
         branch
     }
 
-    /// Adds a block that names an uncle and states so many.
+    /// Adds a block that names an uncle and states this uncle count.
     pub(super) fn adopt(&mut self, count: u32, uncle: SealedHeader) {
         let list = [uncle.header().clone()];
         let next = self.next(|header| (header.uncle_count, header.uncles_hash) = (count, uncles_hash(&list)));
@@ -135,7 +135,7 @@ impl Mined {
         &self.blocks.last().unwrap().0
     }
 
-    /// The answer of one of several upstreams: the first one shows blocks by hash as it pleases.
+    /// The response of one of several upstreams. The first one changes blocks served by hash with `disguise`.
     fn answer_of(&mut self, question: &Question) -> Answer {
         let answer = self.answer(&question.call)?;
         match self.disguise {
@@ -163,7 +163,7 @@ impl Mined {
                 let mut found = all.filter(|header| header.hash().to_string() == hash);
                 found.next().map_or_else(|| "null".into(), block_json)
             }
-            // All transactions are said to be in the newest block.
+            // Every transaction is reported in the newest block.
             "eth_getTransactionReceipt" => {
                 let (number, hash) = (format!("{:#x}", self.head().number), self.head().hash());
                 json!({ "blockNumber": number, "blockHash": hash, "transactionIndex": "0x0" }).to_string()
@@ -206,7 +206,7 @@ impl Mined {
         Ok(RawValue::from_string(text).unwrap())
     }
 
-    /// First number and count of each window that was asked for in binary.
+    /// First number and count of each window of headers that was requested in binary.
     pub(super) fn windows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let asked = self.asked.iter().filter(|call| call.method == "rootlight_getHeaders");
         asked.map(|call| {
@@ -216,14 +216,14 @@ impl Mined {
         })
     }
 
-    /// A client that trusts the first block and asks nobody else.
+    /// A client that trusts the first block and has this chain as its only upstream.
     pub(super) fn start(&self) -> Client {
         self.start_with(1)
     }
 
-    /// The same with so many upstreams.
+    /// As [`Self::start`], with this many upstreams.
     pub(super) fn start_with(&self, upstreams: usize) -> Client {
-        // Trust is for what has no proof; it lifts no other refusal.
+        // Unproven answers are trusted where there is no proof; this lifts no other refusal.
         let unproven = Unproven::Trust;
         self.start_as(Identity {
             upstreams: vec!["miner".into(); upstreams],
@@ -232,7 +232,7 @@ impl Mined {
         })
     }
 
-    /// The same with another identity.
+    /// As [`Self::start`], with another configuration.
     pub(super) fn start_as(&self, identity: Identity) -> Client {
         let base = &self.blocks.iter().find(|(header, _)| header.number == START).unwrap().0;
         let checkpoint =
@@ -241,13 +241,13 @@ impl Mined {
         Client::with_upstreams(network, checkpoint, identity, SyncOptions::default())
     }
 
-    /// The answer to a question, whatever has to be fetched for it.
+    /// The answer to a request, after fetching everything that it needs.
     pub(super) fn ask(&mut self, client: &mut Client, method: &str, params: Value) -> Value {
         let now = client.sync().now();
         self.ask_at(client, method, params, now)
     }
 
-    /// The answer to a question that comes at a moment.
+    /// The answer to a request that arrives at `now`.
     pub(super) fn ask_at(&mut self, client: &mut Client, method: &str, params: Value, now: Now) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = client.open(message.as_bytes(), now);
@@ -273,24 +273,24 @@ impl Mined {
         Now { unix: latest.unwrap(), millis: 0 }
     }
 
-    /// The same client, synchronized at the time of the latest block.
+    /// A client that is synchronized at the time of the latest block.
     pub(super) fn client(&mut self) -> Client {
         let mut client = self.start();
         self.follow(&mut client);
         client
     }
 
-    /// Answers until nothing is asked any more.
+    /// Responds until synchronization requests nothing more.
     pub(super) fn follow(&mut self, client: &mut Client) {
         self.follow_at(client, 0);
     }
 
-    /// The same so many milliseconds later.
+    /// As [`Self::follow`], this many milliseconds later.
     pub(super) fn follow_at(&mut self, client: &mut Client, millis: u64) {
         self.follow_of(client, 0, millis);
     }
 
-    /// The same, as one of several upstreams.
+    /// As [`Self::follow_at`], as one of several upstreams.
     pub(super) fn follow_of(&mut self, client: &mut Client, upstream: usize, millis: u64) {
         let now = Now { millis, ..self.now() };
         for _ in 0..1_000 {
@@ -302,14 +302,14 @@ impl Mined {
     }
 }
 
-/// A block object as nodes show it.
+/// A block object as nodes return it.
 pub(super) fn block_json(header: &SealedHeader) -> String {
     let transactions = RpcTransactions::Hashes(Vec::new());
     let parts = BlockParts { transactions, uncles: None, total_difficulty: None, size: None };
     serde_json::to_string(&RpcBlock::new(header, parts)).unwrap()
 }
 
-/// What a call comes to at once: its answer, or what has to be fetched first.
+/// The first step of a request: its answer, or what has to be fetched first.
 pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> Step {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes(), client.sync().now());
@@ -323,12 +323,12 @@ pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     }
 }
 
-/// The answer where nobody has what is still lacking.
+/// The answer if upstreams respond `null` to every request.
 fn ask_alone(client: &mut Client, method: &str, params: Value) -> Value {
     ask_with(client, method, params, &mut |_| Ok(RawValue::from_string("null".into()).unwrap()))
 }
 
-/// The answer, with `upstream` answering the questions it takes.
+/// The answer, with `upstream` responding to every request.
 fn ask_with(
     client: &mut Client,
     method: &str,
@@ -348,7 +348,7 @@ fn ask_with(
     }
 }
 
-/// A chain, and a header that its next block may name as an uncle.
+/// A chain, and a header that the next block may name as an uncle.
 pub(super) fn family() -> (Mined, SealedHeader) {
     let mut mined = Mined::new();
     mined.grow(10, 14);

@@ -1,4 +1,4 @@
-//! How a client follows two upstreams that differ in what they have and when.
+//! How a client follows two upstreams that have different data at different times.
 
 use serde_json::value::RawValue;
 
@@ -14,13 +14,13 @@ use crate::{
     light::{CallFailure, Now, SyncStep, UpstreamCall},
 };
 
-/// Another upstream that shows the blocks below a height.
+/// Another upstream, with the blocks below a height.
 fn other(mined: &Mined, below: u64, bare: bool) -> Mined {
     let blocks = mined.blocks.iter().filter(|(header, _)| header.number < below).cloned().collect();
     Mined { blocks, bare, ..Mined::from(START, mined.network.clone()) }
 }
 
-/// Lets two upstreams answer in turn until the client sends no more calls to either.
+/// Responds as both upstreams in turn until synchronization requests nothing more.
 fn follow_both(client: &mut Client, upstreams: &mut [&mut Mined; 2], millis: u64) {
     let now = Now { millis, ..upstreams.iter().map(|mined| mined.now()).max_by_key(|now| now.unix).unwrap() };
     for _ in 0..100 {
@@ -39,8 +39,8 @@ fn follow_both(client: &mut Client, upstreams: &mut [&mut Mined; 2], millis: u64
     panic!("synchronization does not end");
 }
 
-/// One upstream shows a block first and withholds its uncles. The other one is a block behind then, or on another branch,
-/// and gives them once it has the block: with the header, or by themselves.
+/// One upstream has a block first and withholds its uncles. The other one is a block behind at that time, or on
+/// another branch. Once it has the block, it serves the uncles, with the header or one by one.
 #[test]
 fn uncles_come_from_an_upstream_that_has_the_block_later() {
     for (aside, alone) in [(false, true), (false, false), (true, true), (true, false)] {
@@ -70,10 +70,11 @@ fn uncles_come_from_an_upstream_that_has_the_block_later() {
     }
 }
 
-/// An upstream goes over to a heavier branch of fewer blocks between two answers. It is asked for its height again before
-/// it is blamed for the block that it announced; one that announces it again, and gives none, rests.
+/// An upstream switches to a heavier branch of fewer blocks between two responses. It is asked for its height again
+/// before it is blamed for the missing block. An upstream that announces the block again and does not serve it is
+/// paused.
 #[test]
-fn a_branch_of_fewer_blocks_is_no_fault() {
+fn an_upstream_may_switch_to_a_branch_of_fewer_blocks() {
     for honest in [true, false] {
         let mut mined = Mined::new();
         mined.grow(10, 14);
@@ -99,10 +100,10 @@ fn a_branch_of_fewer_blocks_is_no_fault() {
     }
 }
 
-/// Behind one address there may be several nodes: one that has the header may show no uncles where another one has them.
-/// It is asked again when it shows more blocks on top, and not before.
+/// Several nodes may share one address, and one that has the header may lack the uncles that another one has. The
+/// uncles are requested again when the upstream has more blocks on top, and not before.
 #[test]
-fn uncles_are_asked_for_again_as_the_chain_grows() {
+fn missing_uncles_are_requested_again_as_the_chain_grows() {
     let (mut mined, uncle) = family();
     let behind = mined.client();
     mined.adopt(1, uncle);
@@ -115,23 +116,24 @@ fn uncles_are_asked_for_again_as_the_chain_grows() {
     for blocks in 1..9_u64 {
         let before = questions(&mined);
         mined.follow_at(&mut client, blocks * 100_000);
-        assert_eq!(questions(&mined), before, "nothing new");
+        assert_eq!(questions(&mined), before, "no request without new blocks");
         mined.grow(1, 14);
         mined.follow_at(&mut client, blocks * 100_000 + 50_000);
         again.extend((questions(&mined) > before).then_some(blocks));
         assert!(client.sync().is_settled());
     }
     assert!(asked > 0 && total(&client).is_none());
-    assert_eq!(again, [1, 2, 4, 8], "blocks on top with which it is asked again");
+    assert_eq!(again, [1, 2, 4, 8], "requested again with this many blocks on top");
     mined.family = Some((whole, false));
     mined.grow(8, 14);
     mined.follow_at(&mut client, 1_000_000);
     assert!(total(&client).is_some());
 }
 
-/// A list with an uncle ahead of this clock counts once the clock is there, and so does a later list that rests on it.
+/// An uncle whose timestamp is ahead of the client's clock counts once the clock reaches it, and so does a later list
+/// that depends on it.
 #[test]
-fn uncles_ahead_of_the_clock_count_later() {
+fn uncles_with_future_timestamps_count_later() {
     let (mut mined, uncle) = family();
     let early = {
         let parent = mined.blocks[9].0.clone();

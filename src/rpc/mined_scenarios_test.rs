@@ -1,6 +1,6 @@
-//! Chains of miners drawn from seeds: inflated counts of uncles, withheld uncles, blocks whose uncles nobody can show, and
-//! difficulty that was let fall. A failure prints the seed; `ROOTLIGHT_SEED` runs that one alone, `ROOTLIGHT_SCENARIOS`
-//! sets how many are run.
+//! Random chains of dishonest miners: inflated uncle counts, withheld uncles, blocks whose uncles do not exist, and
+//! falling difficulty. A failure prints the seed; `ROOTLIGHT_SEED` runs only that seed, `ROOTLIGHT_SCENARIOS` sets
+//! the number of scenarios.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ use crate::{
 
 const SCENARIOS: u64 = 40;
 
-/// A small generator, so that a seed says everything.
+/// A small random generator, whose seed determines the whole scenario.
 struct Random(u64);
 
 impl Random {
@@ -32,24 +32,24 @@ impl Random {
     }
 }
 
-/// What one miner does to be believed more than his work is worth.
+/// How a miner tries to make the chain count more than its work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Trick {
-    /// Nothing.
+    /// No trick.
     Honest,
-    /// States more uncles than there are.
+    /// Header counts exceed the uncles that there are.
     InflatedCounts,
-    /// Shows no uncles.
+    /// The uncles are not served.
     WithheldUncles,
-    /// Lets difficulty fall by slow blocks.
+    /// Slow blocks let the difficulty fall.
     LowWork,
 }
 
-/// A chain, and the work of its uncles that a client can see.
+/// A chain, and the work of the uncles that a client can see.
 struct Drawn {
     mined: Mined,
     uncles: U256,
-    /// Whether every list of uncles can be seen.
+    /// Whether a client can see every list of uncles.
     whole: bool,
 }
 
@@ -82,7 +82,7 @@ fn draw(random: &mut Random, trick: Trick) -> Drawn {
                 mined.blocks.push((none, Vec::new()));
             }
             4 if trick == Trick::WithheldUncles && random.chance(30) => {
-                // A list that is no list of headers at all.
+                // A hash for which there is no list of uncles.
                 let hidden = uncles_hash(&[Header { gas_used: mark, ..mined.head().header().clone() }]);
                 let next = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, hidden));
                 drawn.whole = false;
@@ -110,7 +110,7 @@ fn scenario(seed: u64) -> Trick {
     let chain = client.sync().chain().unwrap().clone();
     let (head, from) = (mined.head().hash(), chain.view().base().number);
     assert_eq!(chain.head().hash(), head, "seed {seed}: {trick:?}");
-    // Exactly the work that is there: no more for a count, no less for a list that is missing.
+    // Exactly the work that there is: a stated count adds none, and a missing list removes none.
     let headers: U256 = mined.blocks[1..].iter().map(|(header, _)| header.difficulty.value()).sum();
     assert_eq!(chain.view().work_above(from), Some(headers + uncles), "seed {seed}: {trick:?}");
     let total = whole.then(|| U256::from(1_000) + headers + uncles);
@@ -128,9 +128,9 @@ fn scenario(seed: u64) -> Trick {
     trick
 }
 
-/// Work counts once it is proven, whatever a miner states, and too little of it gives no answer.
+/// Only proven work counts, whatever a miner states, and a chain with too little work gives no answers.
 #[test]
-fn what_miners_state_adds_no_work() {
+fn statements_of_miners_add_no_work() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seeds = match number("ROOTLIGHT_SEED") {
         Some(seed) => seed..seed + 1,

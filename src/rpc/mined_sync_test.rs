@@ -1,4 +1,4 @@
-//! How a client asks the only upstream it has, and what it makes of half an answer.
+//! How a client asks its only upstream, and how it handles incomplete responses.
 
 use serde_json::{Value, json, value::RawValue};
 
@@ -15,9 +15,9 @@ use crate::{
     types::{Header, uncles_hash},
 };
 
-/// Servers give 256 headers at most; no more are asked for, above the checkpoint or below.
+/// Servers return at most 256 headers; windows above and below the checkpoint request no more.
 #[test]
-fn windows_are_no_larger_than_servers_give() {
+fn windows_request_at_most_256_headers() {
     let mut mined = Mined::from(START - 449, easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
     mined.grow(1_000, 14);
     let mut client = mined.start();
@@ -28,13 +28,13 @@ fn windows_are_no_larger_than_servers_give() {
     assert_eq!(mined.windows().map(|(_, count)| count).max(), Some(256));
 }
 
-/// Whether the head's fork detection data have been compared with the chain, as the client tells it.
+/// Whether the client reports that the head's fork-detection data were compared with the chain.
 fn compared(client: &mut Client) -> Value {
     ask(client, "rootlight_verification", json!(["latest"]))["result"]["forkDetectionComplete"].clone()
 }
 
-/// Headers taken in before those below the checkpoint were there are compared when they come: fork detection data
-/// commit to them.
+/// Fork-detection data commit to headers below the checkpoint. Headers that were inserted before those arrived are
+/// compared when they arrive.
 #[test]
 fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
     let mut mined = Mined::from(START - 449, easy_network(&[], &[]));
@@ -50,7 +50,7 @@ fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
     }
     mined.habit = Habit::Forgetful;
     let mut client = mined.client();
-    assert_eq!(client.sync().chain().unwrap().head().number, START + 5, "nothing to compare with");
+    assert_eq!(client.sync().chain().unwrap().head().number, START + 5, "nothing to compare with yet");
     assert_eq!(compared(&mut client), false);
     mined.habit = Habit::Exact;
     client.sync_poll();
@@ -61,7 +61,7 @@ fn fork_detection_data_are_compared_as_soon_as_they_can_be() {
     assert!(evidence.lie && evidence.rule.contains("commitment"), "{state:?}");
 }
 
-/// Where they hold, nothing is fetched again.
+/// Late headers below the checkpoint that match cause no further request.
 #[test]
 fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     let mut mined = Mined::from(START - 449, easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
@@ -78,17 +78,17 @@ fn headers_below_the_checkpoint_that_come_late_change_nothing() {
     let again = mined.windows().filter(|(first, _)| (START..START + 11).contains(first)).count();
     assert_eq!(again, 0, "{:?}", mined.asked);
     assert_eq!(compared(&mut client), true);
-    // A later run asks for them as well.
+    // A later run requests them as well.
     let mut later = mined.start();
     assert_eq!(restore(&mut later, &pages), Ok(Some(START + 11)));
     mined.follow(&mut later);
     assert_eq!(later.sync().chain().unwrap().view().lowest(), START - 449);
 }
 
-/// `false` at a fresh head only: not before the end, nor when no block has come for five minutes. A height that somebody
-/// announces without showing headers up to it does not change that.
+/// `eth_syncing` is `false` only at a fresh head: not before the end of synchronization, and not when no block has
+/// come for five minutes. An announced height without headers does not change that.
 #[test]
-fn whether_the_head_is_current() {
+fn eth_syncing_is_false_only_at_a_fresh_head() {
     let mut mined = Mined::new();
     mined.grow(6, 30);
     let time = mined.head().timestamp;
@@ -114,7 +114,7 @@ fn whether_the_head_is_current() {
         let stale = ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["stale"].clone();
         assert_eq!(stale.is_null(), fresh, "{stale}");
     }
-    // Where no rule bounds times, blocks have no age.
+    // Without a rule on timestamps, blocks have no age.
     let mut network = easy_network(&[], &[(Rule::Rskip110, u64::MAX)]);
     network.params.future_bound = 0;
     let mut untimed = Mined::from(START, network);
@@ -129,9 +129,10 @@ fn whether_the_head_is_current() {
     assert_eq!(syncing(&mut client), false);
 }
 
-/// Headers of other heights are not those asked for; what a short answer lacks is asked for in another form.
+/// Headers of other heights are not accepted for the requested ones. Headers that a short response lacks are
+/// requested in another form.
 #[test]
-fn binary_answers_that_are_shifted_or_short() {
+fn shifted_or_short_binary_responses_are_completed_in_json() {
     for (habit, reached) in [(Habit::Shifted, None), (Habit::Short, Some(START + 3))] {
         let mut mined = Mined::new();
         mined.grow(10, 30);
@@ -145,10 +146,10 @@ fn binary_answers_that_are_shifted_or_short() {
     }
 }
 
-/// No rule ties a header's count of uncles to its list: at last all places are asked for. Nobody is blamed for having
-/// none to give.
+/// No rule ties a header's uncle count to its list, so in the end every index is requested. An upstream is not blamed
+/// for having no uncle at an index.
 #[test]
-fn uncles_that_the_header_does_not_count() {
+fn uncles_beyond_the_stated_count_are_found() {
     for (served, errors) in [(true, false), (true, true), (false, true)] {
         let (mut mined, uncle) = family();
         let list = [uncle.header().clone()];
@@ -165,7 +166,7 @@ fn uncles_that_the_header_does_not_count() {
         let state = client.sync().upstreams().remove(0);
         assert!(state.record.lies == 0 && state.resting.is_none(), "{state:?}");
         assert!(client.sync().is_settled());
-        // Whether it has them or not: once is enough.
+        // One attempt is enough, whether the upstream has them or not.
         let questions =
             |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
         let (mut client, before) = (client, questions(&mined));
@@ -176,10 +177,11 @@ fn uncles_that_the_header_does_not_count() {
     }
 }
 
-/// JSON does not say how many uncles an uncle states. One that states more than a block can have cannot be found again
-/// from it: it is fetched raw, and where nobody has it raw, its work does not count and nobody has lied.
+/// JSON does not contain an uncle's own uncle count. An uncle whose count exceeds the possible ones cannot be
+/// restored from JSON and is fetched raw. If no upstream serves it raw, its work does not count and no upstream is
+/// blamed.
 #[test]
-fn an_uncle_that_states_eleven_uncles_makes_nobody_a_liar() {
+fn an_uncle_with_an_uncle_count_of_eleven_blames_no_upstream() {
     for raw in [true, false] {
         let (mut mined, _) = family();
         let uncle = {
@@ -200,16 +202,19 @@ fn an_uncle_that_states_eleven_uncles_makes_nobody_a_liar() {
         assert_eq!(total(&client), expected.filter(|_| raw), "{raw}");
         let state = client.sync().upstreams().remove(0);
         let of_uncles = |call: &UpstreamCall| call.method.contains("Uncle") || call.method.contains("ByHash");
-        assert!(state.record.lies == 0 && state.record.demerits <= 1, "none came in binary: {state:?}");
+        assert!(
+            state.record.lies == 0 && state.record.demerits <= 1,
+            "the binary response had no uncles: {state:?}"
+        );
         assert!(!state.record.evidence.iter().any(|evidence| of_uncles(&evidence.call)), "{state:?}");
         assert!(state.resting.is_none(), "{state:?}");
     }
 }
 
-/// False uncles in a binary answer are a lie, named; an uncle that counts twice is not counted, which is the fault of its
-/// miner and not of whoever shows the list that the header commits to.
+/// False uncles in a binary response are recorded as a lie. An uncle that was used before is not counted; its miner
+/// is at fault and not the upstream, because the header commits to the list.
 #[test]
-fn uncles_that_are_false_or_used_before() {
+fn false_uncles_are_a_lie_and_reused_uncles_do_not_count() {
     let (mut mined, uncle) = family();
     let list = [uncle.header().clone()];
     let one = mined.next(|header| (header.uncle_count, header.uncles_hash) = (1, uncles_hash(&list)));
@@ -229,12 +234,12 @@ fn uncles_that_are_false_or_used_before() {
     assert!(chain.total_difficulty(&mined.blocks[11].0.hash()).is_some());
     assert_eq!(chain.total_difficulty(&mined.head().hash()), None);
     let record = client.sync().upstreams().remove(0).record;
-    assert!(record.demerits == 0 && record.evidence.is_empty(), "its miner is to blame: {record:?}");
+    assert!(record.demerits == 0 && record.evidence.is_empty(), "the upstream is not to blame: {record:?}");
 }
 
-/// Uncles whose parents are below the checkpoint cannot be judged: they do not count, and that is nobody's fault.
+/// Uncles whose parents are below the checkpoint cannot be checked: they do not count, and no upstream is blamed.
 #[test]
-fn uncles_too_close_to_the_checkpoint() {
+fn uncles_with_parents_below_the_checkpoint_do_not_count() {
     let mut mined = Mined::new();
     let uncle = mine(Header { gas_used: 1, ..mined.head().header().clone() });
     mined.adopt(1, uncle);
@@ -251,9 +256,9 @@ fn restore(client: &mut Client, pages: &[Page]) -> Result<Option<u64>, KeptFault
     })
 }
 
-/// Uncles are kept with their blocks: nobody is asked for them again.
+/// Uncles are stored with their blocks, so that they are not requested again.
 #[test]
-fn uncles_are_taken_back_with_their_blocks() {
+fn uncles_are_restored_with_their_blocks() {
     let mut mined = siblings(3);
     let client = mined.client();
     let pages = client.export();
@@ -266,9 +271,9 @@ fn uncles_are_taken_back_with_their_blocks() {
     assert!(again.sync().is_settled() && mined.asked.iter().all(|call| !call.method.contains("Uncle")));
 }
 
-/// While more is to come a page is written only with many others; once the head is reached, at every block.
+/// During synchronization, pages are written only in large groups; at the head, one is written for every block.
 #[test]
-fn pages_are_written_in_large_pieces_until_the_head_is_reached() {
+fn pages_are_written_in_large_groups_until_the_head_is_reached() {
     let mut mined = Mined::new();
     mined.grow(1_100, 14);
     let mut client = mined.start();
@@ -283,7 +288,7 @@ fn pages_are_written_in_large_pieces_until_the_head_is_reached() {
             last = head;
         }
     }
-    assert_eq!(written.remove(0), (0, false), "the checkpoint begins the pages");
+    assert_eq!(written.remove(0), (0, false), "the first page begins with the checkpoint");
     let early: Vec<u64> = written.iter().filter(|(_, synced)| !synced).map(|(new, _)| *new).collect();
     assert!(early.len() == 2 && early.iter().all(|new| (512..572).contains(new)), "{written:?}");
     assert_eq!(written.last().map(|(_, synced)| *synced), Some(true));
@@ -292,9 +297,9 @@ fn pages_are_written_in_large_pieces_until_the_head_is_reached() {
     assert_eq!(client.export().len(), 1);
 }
 
-/// The checkpoint's header from somebody who was slow: the chain goes on where it is.
+/// A slow upstream's response with the checkpoint's header does not reset the chain.
 #[test]
-fn a_late_answer_does_not_start_the_chain_again() {
+fn a_late_checkpoint_header_does_not_reset_the_chain() {
     let mut mined = Mined::new();
     mined.grow(20, 14);
     let (mut client, now) = (mined.start_with(2), mined.now());
@@ -307,9 +312,10 @@ fn a_late_answer_does_not_start_the_chain_again() {
     assert_eq!(head(&client), mined.head().hash());
 }
 
-/// A reorganisation down to the checkpoint, found by looking further and further back, and never below it.
+/// A reorganisation down to the checkpoint: the search for the common ancestor goes further back at each step, and
+/// never below the checkpoint.
 #[test]
-fn a_common_ancestor_is_looked_for_down_to_the_checkpoint() {
+fn the_common_ancestor_is_searched_down_to_the_checkpoint() {
     for length in [5, 30, 700] {
         let mut mined = Mined::new();
         mined.grow(length, 14);
@@ -325,9 +331,9 @@ fn a_common_ancestor_is_looked_for_down_to_the_checkpoint() {
     }
 }
 
-/// A bloom proves that a block has no such log: nothing is asked about it.
+/// The bloom of a header proves that its block has no matching log, so that nothing is requested about it.
 #[test]
-fn blocks_that_blooms_exclude_are_not_asked_for() {
+fn blocks_that_their_bloom_excludes_are_not_requested() {
     let mut mined = Mined::new();
     mined.grow(50, 14);
     let mut client = mined.client();
@@ -346,10 +352,10 @@ fn blocks_that_blooms_exclude_are_not_asked_for() {
         assert_eq!(ask(&mut client, "eth_getLogs", range(filter))["result"], json!([]));
     }
     let any = first_step(&mut client, "eth_getLogs", range(json!({})));
-    assert!(matches!(any, Step::Fetch(_)), "any log at all");
+    assert!(matches!(any, Step::Fetch(_)), "a filter for any log needs receipts");
 }
 
-/// Blocks that name each the sibling of the one before it.
+/// Blocks that each name the sibling of the previous block as an uncle.
 fn siblings(blocks: usize) -> Mined {
     let mut mined = Mined::new();
     mined.grow(10, 14);
@@ -360,9 +366,9 @@ fn siblings(blocks: usize) -> Mined {
     mined
 }
 
-/// Uncles by themselves are asked for in portions.
+/// Single uncles are requested in groups of at most 64.
 #[test]
-fn uncles_are_fetched_so_many_at_a_time() {
+fn uncles_are_fetched_in_groups() {
     let mut mined = siblings(100);
     let whole = mined.client();
     let total = |client: &Client, mined: &Mined| {
@@ -380,9 +386,9 @@ fn uncles_are_fetched_so_many_at_a_time() {
     assert!(expected.is_some());
 }
 
-/// No method for uncles is nobody's fault; an uncle that is none is, in whichever way it was asked for.
+/// An upstream may lack the methods for uncles. A false uncle is a lie, whichever method returned it.
 #[test]
-fn a_false_uncle_is_a_lie_though_the_other_method_is_not_known() {
+fn a_false_uncle_is_a_lie_even_if_the_other_method_is_missing() {
     for (by_hash, by_number) in [(None, Some("{}")), (Some("{}"), None)] {
         let mut mined = siblings(1);
         mined.bare = true;
@@ -407,7 +413,7 @@ fn a_false_uncle_is_a_lie_though_the_other_method_is_not_known() {
     }
 }
 
-/// What is not done is refused, rather than left out.
+/// An unsupported override is refused rather than ignored.
 #[test]
 fn precompiles_are_not_moved() {
     let mut mined = Mined::new();
@@ -423,21 +429,21 @@ fn precompiles_are_not_moved() {
 
 /// Each traced block costs its body and a witness.
 #[test]
-fn one_question_traces_so_many_blocks() {
+fn trace_filter_traces_at_most_128_blocks() {
     let mut mined = Mined::new();
     mined.grow(200, 14);
     let mut client = mined.client();
     let range = |blocks: u64| json!([{ "fromBlock": format!("{:#x}", START + 10), "toBlock": format!("{:#x}", START + 9 + blocks) }]);
     let error = &ask(&mut client, "trace_filter", range(129))["error"];
     assert!(error["code"] == -32005 && error["message"].as_str().unwrap().contains("128"), "{error}");
-    // Empty blocks, but what they hold is asked for.
+    // The blocks are empty, but their bodies have to be fetched.
     assert!(matches!(first_step(&mut client, "trace_filter", range(128)), Step::Fetch(_)));
 }
 
-/// A light client upstream shows `null` where it has not checked a proof of work itself. It has told no lie, and is asked
-/// again; one that shows a wrong proof has.
+/// An upstream that is a light client itself returns `null` for proofs of work that it has not checked. That is not a
+/// lie, and it is asked again later. A wrong proof is a lie.
 #[test]
-fn a_header_without_its_proof_is_no_lie() {
+fn a_missing_proof_of_work_is_not_a_lie_but_a_wrong_one_is() {
     for (proof, lies) in [(Value::Null, 0), (json!("0x"), 1)] {
         let mut mined = Mined::new();
         mined.grow(3, 30);
@@ -454,7 +460,8 @@ fn a_header_without_its_proof_is_no_lie() {
     }
 }
 
-/// The answer of an upstream that shows headers in JSON only, those above the checkpoint with this for a proof.
+/// The response of an upstream that serves headers in JSON only, those above the checkpoint with `proof` as their
+/// proof.
 fn shown_in_json(mined: &mut Mined, call: &UpstreamCall, proof: &Value) -> Answer {
     if call.method == "eth_blockNumber" {
         return mined.answer(call);

@@ -1,5 +1,5 @@
-//! Chains that somebody mines for a client that sees no other: what the header rules, the floor of work and the uncles'
-//! commitment make of them.
+//! Chains that are mined for a client that sees no other one: what the header rules, the work floor and the
+//! commitment to uncles accept.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{
     types::{Header, U256, uncles_hash},
 };
 
-/// Everything verifies, and still no answer is given: there is too little work in some hours.
+/// The chain is valid, and still no request is answered, because some hours show too little work.
 fn shows_too_little(mined: &mut Mined, most: u64) {
     let mut client = mined.client();
     assert!(client.sync().is_synced());
@@ -33,14 +33,14 @@ fn shows_too_little(mined: &mut Mined, most: u64) {
 }
 
 #[test]
-fn honest_work_is_enough() {
+fn a_chain_with_enough_work_is_answered() {
     let mut mined = Mined::new();
     mined.grow(300, 30);
     let mut client = mined.client();
     let head = format!("{:#x}", mined.head().number);
     assert_eq!(ask(&mut client, "eth_blockNumber", json!([]))["result"], head);
     assert_eq!(ask(&mut client, "rootlight_syncStatus", json!([]))["result"]["lowWork"], Value::Null);
-    // Whoever has nothing below the checkpoint is asked once.
+    // An upstream without headers below the checkpoint is asked for them once.
     mined.grow(1, 30);
     mined.follow_at(&mut client, 60_000);
     assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
@@ -48,7 +48,7 @@ fn honest_work_is_enough() {
     assert_eq!(below, 1);
 }
 
-/// A header that claims less difficulty than its parent's demands.
+/// A header with less difficulty than its parent requires.
 #[test]
 fn a_header_of_low_difficulty_is_refused() {
     let mut mined = Mined::new();
@@ -64,9 +64,10 @@ fn a_header_of_low_difficulty_is_refused() {
     assert!(evidence.lie && evidence.rule.contains("difficulty") && state.resting.is_some(), "{state:?}");
 }
 
-/// Difficulty falls by the rules where blocks are slow; whoever mines alone gets nowhere by that.
+/// The difficulty falls by the rules when blocks are slow. A chain that is mined alone gets below the work floor that
+/// way.
 #[test]
-fn a_chain_whose_difficulty_was_let_fall() {
+fn a_chain_of_slow_blocks_is_below_the_work_floor() {
     let mut mined = Mined::new();
     mined.grow(300, 100);
     assert!(mined.head().difficulty.value() <= U256::from(PROMISED - 290), "{:?}", mined.head().difficulty);
@@ -74,7 +75,7 @@ fn a_chain_whose_difficulty_was_let_fall() {
 }
 
 #[test]
-fn an_old_chain_with_one_fresh_block() {
+fn one_fresh_block_on_an_old_chain_is_below_the_work_floor() {
     let mut mined = Mined::new();
     mined.grow(300, 30);
     mined.grow(1, 7_200);
@@ -82,16 +83,16 @@ fn an_old_chain_with_one_fresh_block() {
 }
 
 #[test]
-fn surplus_work_that_was_saved_up() {
+fn earlier_surplus_work_does_not_count_for_later_hours() {
     let mut mined = Mined::new();
     mined.grow(250, 14);
     mined.grow(60, 130);
     shows_too_little(&mut mined, 49);
 }
 
-/// Times that go two hours ahead and back do not stretch the work.
+/// Timestamps that alternate between two hours ahead and behind do not stretch the work.
 #[test]
-fn times_that_go_to_and_fro() {
+fn alternating_timestamps_do_not_stretch_the_work() {
     let mut mined = Mined::new();
     mined.grow(260, 30);
     let time = mined.head().timestamp;
@@ -103,7 +104,7 @@ fn times_that_go_to_and_fro() {
     shows_too_little(&mut mined, 49);
 }
 
-/// A count of uncles is only what a miner says: work counts for uncles that are shown and proven.
+/// An uncle count is only the miner's claim: work counts for uncles that are shown and proven.
 #[test]
 fn inflated_uncle_counts_add_nothing() {
     let (mut mined, uncle) = family();
@@ -120,7 +121,7 @@ fn inflated_uncle_counts_add_nothing() {
         let count = ask(&mut client, "eth_getUncleCountByBlockNumber", json!([format!("{number:#x}")]));
         assert_eq!(count["result"], proven, "{count}");
     }
-    // Without the list, no more is asked for than a block can have.
+    // If the list is not shown, no more uncles are requested than a block can have.
     let absurd =
         mined.next(|header| (header.uncle_count, header.uncles_hash) = (1_000_000, uncles_hash(&list)));
     mined.blocks.push((absurd, Vec::new()));
@@ -137,9 +138,10 @@ fn inflated_uncle_counts_add_nothing() {
     assert_eq!(client.sync().chain().unwrap().total_difficulty(&mined.head().hash()), None);
 }
 
-/// An answer with more headers than were asked for is read no further; without another form there is no chain.
+/// A response with more headers than requested is not read to its end. Without another form of headers there is no
+/// chain.
 #[test]
-fn more_headers_than_were_asked_for() {
+fn a_response_with_more_headers_than_requested_is_refused() {
     let mut mined = Mined::new();
     mined.grow(5, 30);
     mined.habit = Habit::Generous;
@@ -148,13 +150,13 @@ fn more_headers_than_were_asked_for() {
     assert_eq!(client.sync().upstreams()[0].can.headers, Some(false));
     assert!(
         mined.asked.iter().any(|call| call.method == "eth_getBlockByNumber"),
-        "asked for in another form"
+        "requested in another form"
     );
 }
 
-/// Where anybody can afford the work, the level says so.
+/// On a network where work is nearly free, the level says so.
 #[test]
-fn testnet_work_is_called_that() {
+fn the_level_names_testnet_work() {
     for (rules, level) in [(&[][..], "verified"), (&[(Rule::Rskip97, u64::MAX)], "verified (testnet work)")] {
         let mut mined = Mined::under(rules);
         mined.grow(3, 30);

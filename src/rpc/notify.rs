@@ -1,5 +1,5 @@
-//! Notifications of subscriptions (`eth_subscription`). A host that polls a subscription asks the engine like any caller,
-//! by a message written here, and sends on what the answer holds.
+//! Notifications of subscriptions (`eth_subscription`). A host that polls a subscription sends the engine a message
+//! made here, as any caller would, and forwards the results of the answer.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -8,13 +8,13 @@ use serde_json::value::RawValue;
 
 use super::{RpcError, exchange::Reply};
 
-/// The message that asks what there is to notify of.
+/// The message that asks for the news of a subscription.
 pub fn poll_message(subscription: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":0,"method":"eth_getFilterChanges","params":["{subscription}"]}}"#)
 }
 
-/// The notifications in the answer to [`poll_message`], each as JSON text. An answer without results, such as a refusal
-/// while the chain is not proven yet, gives none: the next poll asks again.
+/// The notifications in the answer to [`poll_message`], each as JSON text. An answer without results, such as a
+/// refusal while the chain is not proven yet, has none: the next poll asks again.
 pub fn notifications<'a>(subscription: &'a str, reply: &'a Reply) -> impl Iterator<Item = String> + 'a {
     #[derive(Deserialize)]
     struct Answer<'a> {
@@ -29,7 +29,7 @@ pub fn notifications<'a>(subscription: &'a str, reply: &'a Reply) -> impl Iterat
     })
 }
 
-/// Whether the answer to [`poll_message`] says that there is no such subscription.
+/// Whether the answer to [`poll_message`] says that the subscription does not exist.
 pub fn is_gone(reply: &Reply) -> bool {
     reply.failed.as_ref().is_some_and(|failed| matches!(failed.1, RpcError::FilterNotFound))
 }
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_result_is_a_notification() {
+    fn each_result_of_a_poll_becomes_a_notification() {
         let reply = |body: &str| Reply { body: body.into(), ..Reply::default() };
         let of = |body: &str| notifications("0x1f", &reply(body)).collect::<Vec<_>>();
         let notification = |result: &str| {

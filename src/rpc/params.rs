@@ -1,4 +1,5 @@
-//! Typed parameters: what the reference node accepts, with its error texts (reference: its `parameters` classes).
+//! Typed parameters: they accept what the reference node accepts and give its error texts (see its `parameters`
+//! classes).
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::{any::Any, cell::RefCell, fmt};
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::error::{ParamError, RpcError};
 
-/// The most storage keys of one `eth_getProof`; each needs a walk of the trie.
+/// Most storage keys of one `eth_getProof`; each needs a walk of the trie.
 pub const MAX_PROOF_KEYS: usize = 1024;
 
 /// The positional parameters of a call.
@@ -19,7 +20,7 @@ pub struct Params<'a> {
     parsed: Option<&'a Parsed>,
 }
 
-/// Parameters that were parsed in an earlier run of the same call, by position.
+/// Parameters that an earlier run of the same call has parsed, by position.
 #[derive(Default)]
 pub(super) struct Parsed(RefCell<Vec<(usize, Arc<dyn Any + Send + Sync>)>>);
 
@@ -29,28 +30,28 @@ impl fmt::Debug for Parsed {
     }
 }
 
-/// Which block a method is asked about.
+/// The block that a method is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockSelector {
     /// The newest block.
     Latest,
     /// Block 0.
     Earliest,
-    /// The next block; a light client answers with the newest.
+    /// The next block; a light client answers with the newest one.
     Pending,
-    /// Deep enough for everyday use.
+    /// The newest block that is deep enough for everyday use.
     Safe,
-    /// Deep enough to be taken as final.
+    /// The newest block that is deep enough to be final.
     Finalized,
-    /// By number; `None` when it is larger than any block number can be. The text is kept for error messages.
+    /// A block number; `None` if it is larger than any block number can be. The text is kept for error messages.
     Number(Option<u64>, String),
-    /// By hash.
+    /// A block hash.
     Hash {
-        /// The hash asked for.
+        /// The hash.
         hash: B256,
         /// Whether a block off the canonical chain is an error (EIP-1898).
         require_canonical: bool,
-        /// Whether it came in a map; error texts differ.
+        /// Whether the hash was given in a map, which changes error texts.
         in_map: bool,
     },
 }
@@ -74,8 +75,8 @@ impl<'a> Params<'a> {
         Self { values, parsed: Some(parsed) }
     }
 
-    /// What `parse` makes of the parameter at a position. It is kept for further runs of the call: a call on a light
-    /// client runs again after each round of facts, and some parameters are long.
+    /// Parses the parameter at a position, and keeps the result for further runs of the call: a call on a light
+    /// client runs again after each round of fetching, and some parameters are long.
     pub(super) fn once<T: Send + Sync + 'static, E>(
         &self,
         position: usize,
@@ -126,7 +127,8 @@ impl<'a> Params<'a> {
         parse_address(&self.string(position).ok_or(ParamError::AddressLength)?)
     }
 
-    /// A 32-byte hash: 64 hex digits, `0x` optional. `what` names it in errors ("block hash", "transaction hash").
+    /// A 32-byte hash: 64 hex digits, `0x` optional. `what` names the parameter in errors ("block hash", "transaction
+    /// hash").
     ///
     /// # Errors
     /// [`ParamError::HashLength`], [`ParamError::HashHex`].
@@ -137,7 +139,7 @@ impl<'a> Params<'a> {
     /// A number of up to 256 bits: `0x` hex, a decimal string or a JSON number.
     ///
     /// # Errors
-    /// [`ParamError::Number`] and its kin.
+    /// [`ParamError::Number`], [`ParamError::NumberPrefix`], [`ParamError::NumberLength`].
     pub fn number(&self, position: usize) -> Result<U256, ParamError> {
         let raw = self.raw(position).ok_or_else(|| ParamError::Number(String::from("null")))?;
         parse_number(&string_or_number(raw))
@@ -160,7 +162,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A boolean; missing or null is `default`.
+    /// A boolean; `default` if it is missing or null.
     ///
     /// # Errors
     /// [`ParamError::Type`].
@@ -173,7 +175,7 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A value of any deserializable shape, or `None` when missing or null.
+    /// A value of any deserializable type, or `None` if it is missing or null.
     ///
     /// # Errors
     /// [`ParamError::Type`], with `expected` as text.
@@ -199,7 +201,7 @@ impl<'a> Params<'a> {
         keys.iter().map(|key| parse_number(key)).collect()
     }
 
-    /// A block selector: tag, number, hash, or map with `blockHash` or `blockNumber`; missing is `latest`.
+    /// A block selector: tag, number, hash, or map with `blockHash` or `blockNumber`; `latest` if it is missing.
     ///
     /// # Errors
     /// The block variants of [`ParamError`].
@@ -208,7 +210,7 @@ impl<'a> Params<'a> {
         block_selector(raw, false)
     }
 
-    /// As [`Self::block`], but decimal numbers are taken too, as `eth_call` does.
+    /// As [`Self::block`], but decimal numbers are accepted too, as in the reference node's `eth_call`.
     ///
     /// # Errors
     /// The block variants of [`ParamError`].
@@ -228,7 +230,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A block selector that is not null; `decimal` also takes decimal numbers.
+/// Parses a block selector that is not null. `decimal` accepts decimal numbers too.
 pub(super) fn block_selector(raw: &RawValue, decimal: bool) -> Result<BlockSelector, ParamError> {
     match raw.get().as_bytes().first() {
         Some(b'"') => {
@@ -245,7 +247,7 @@ fn string_or_number(raw: &RawValue) -> String {
 }
 
 fn decode_hex(digits: &str) -> Option<Bytes> {
-    // The decoder would take a second prefix.
+    // The decoder would accept a second `0x`.
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
@@ -260,7 +262,7 @@ pub(crate) fn parse_data(text: &str) -> Result<Bytes, ParamError> {
     decode_hex(text.strip_prefix("0x").unwrap_or(text)).ok_or(ParamError::Data)
 }
 
-/// An address as the reference reads it.
+/// Parses an address as the reference node does.
 pub(crate) fn parse_address(text: &str) -> Result<Address, ParamError> {
     if !(40..=42).contains(&text.len()) {
         return Err(ParamError::AddressLength);
@@ -270,7 +272,7 @@ pub(crate) fn parse_address(text: &str) -> Result<Address, ParamError> {
     Address::try_from(&bytes[..]).map_err(|_| ParamError::AddressLength)
 }
 
-/// A 32-byte hash as the reference reads it.
+/// Parses a 32-byte hash as the reference node does.
 pub(super) fn parse_hash(text: &str, what: &'static str) -> Result<B256, ParamError> {
     if !(64..=66).contains(&text.len()) {
         return Err(ParamError::HashLength(what));
@@ -286,7 +288,7 @@ pub(super) fn parse_hash(text: &str, what: &'static str) -> Result<B256, ParamEr
     B256::try_from(&bytes[..]).map_err(|_| ParamError::HashLength(what))
 }
 
-/// A number of up to 256 bits as the reference reads it.
+/// Parses a number of up to 256 bits as the reference node does.
 pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
     /// `0x` and 64 digits.
     const MAX_TEXT: usize = 66;
@@ -309,7 +311,7 @@ pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
     Err(bad())
 }
 
-/// A selector whose tag may have capital letters, as the reference's methods for logs and traces take them.
+/// Accepts tags with capital letters, as the reference node's methods for logs and traces do.
 pub(super) fn tag_in_any_case(
     selector: Result<BlockSelector, ParamError>,
 ) -> Result<BlockSelector, ParamError> {
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn block_selectors() {
+    fn block_selectors_are_tags_numbers_hashes_and_maps() {
         assert_eq!(selector("\"latest\""), Ok(BlockSelector::Latest));
         assert_eq!(selector("null"), Ok(BlockSelector::Latest));
         assert_eq!(selector("\"0x0a\""), Ok(BlockSelector::Number(Some(10), "0x0a".into())));
@@ -424,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn block_selectors_that_are_refused() {
+    fn invalid_block_selectors_are_refused() {
         let cases = [
             ("\"0X1\"", "Invalid block identifier '0X1'"),
             ("\"-0x1\"", "Invalid block identifier '-0x1'"),
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes() {
+    fn hashes_have_64_digits() {
         let parse = |text: &str| parse_hash(text, "block hash").map_err(|e| e.to_string());
         let (hash, digits) = (B256::repeat_byte(0xab), "ab".repeat(32));
         assert_eq!((parse(&digits), parse(&alloc::format!("0x{digits}"))), (Ok(hash), Ok(hash)));
@@ -468,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_keys_may_be_asked_for() {
+    fn the_storage_keys_of_a_proof_are_limited() {
         let keys = |count: usize| {
             let list = alloc::vec!["\"0x1\""; count].join(",");
             let raws = raws(&alloc::format!("[[{list}]]"));
@@ -480,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn addresses_have_40_digits_or_39_after_0x() {
         let address = Address::repeat_byte(0xcd);
         let digits = "cd".repeat(20);
         assert_eq!(parse_address(&digits), Ok(address));
@@ -492,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_indexes() {
+    fn numbers_and_indexes_are_parsed_as_by_the_reference_node() {
         assert_eq!(parse_number("0x"), Ok(U256::ZERO));
         assert_eq!(parse_number("17"), Ok(U256::from(17)));
         assert_eq!(parse_number("ab"), Err(ParamError::NumberPrefix));
@@ -507,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn counts() {
+    fn too_few_and_too_many_parameters_are_refused() {
         let values = raws("[1,2]");
         assert!(
             Params::new(&values, 0, 1).is_err()

@@ -1,5 +1,5 @@
-//! Questions that several upstreams are asked in the same words: transactions to be passed on, and, where the host
-//! allows it, answers that nobody can prove.
+//! Requests that go to several upstreams at once: transactions to forward and, where the host allows it, requests
+//! whose answers cannot be proven.
 
 use alloc::{borrow::Cow, collections::BTreeMap, format, string::String, sync::Arc, vec::Vec};
 
@@ -21,23 +21,23 @@ use crate::{
     light::{Answer, CallFailure, Cause, Observation, Pin, Question, Sent, Unproven, UpstreamCall},
 };
 
-/// Upstreams that a transaction is handed to: more do not make it travel faster.
+/// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
 const MAX_SENDS: usize = 4;
 
-/// Upstreams asked for an unproven answer.
+/// Most upstreams that are asked for an unproven answer.
 const MAX_ASKED: usize = 16;
 
-/// Levels of nesting at which answers are compared by what they mean.
+/// Depth of nesting down to which responses are compared by meaning.
 const MAX_NESTED: usize = 16;
 
-/// Longest answers that are compared by what they mean: the members of an object take many times their text while they are
-/// compared, and upstreams answer with megabytes.
+/// Longest responses, in bytes, that are compared by meaning: during the comparison the members of an object take
+/// many times the memory of their text, and a response may have megabytes.
 const MAX_COMPARED: usize = 1024 * 1024;
 
-/// A question that is put to several upstreams at once.
+/// A request that is sent to several upstreams at once.
 #[derive(Debug)]
 pub(super) struct Poll {
-    /// Place of the call in its message.
+    /// Index of the call in its message.
     pub(super) member: usize,
     kind: Kind,
     questions: Vec<Question>,
@@ -45,26 +45,26 @@ pub(super) struct Poll {
 
 #[derive(Debug)]
 enum Kind {
-    /// A transaction to be passed on.
+    /// A transaction to forward.
     Send(Sent),
-    /// What so many upstreams under different domains say alike; else this error.
+    /// The response on which this many upstreams of different domains agree; without agreement, this error.
     Agree(usize, RpcError),
 }
 
 /// How a poll ended.
 pub(super) struct Counted {
     pub(super) outcome: Outcome,
-    /// Whether the answer is not proven by anything.
+    /// Whether nothing proves the answer.
     pub(super) unproven: bool,
-    /// A transaction that is on its way.
+    /// A transaction that an upstream has accepted.
     pub(super) sent: Option<Sent>,
 }
 
 impl Poll {
-    /// A transaction to be passed on: decoded, with a sender on this chain, before anybody sees it.
+    /// Forwards a transaction. It is decoded and its sender recovered for this chain before any upstream sees it.
     ///
     /// # Errors
-    /// [`RpcError`]: what is wrong with it.
+    /// Why the transaction is invalid, or that there is no upstream.
     pub(super) fn send(member: usize, request: &Request, pin: &Pin) -> Result<Self, RpcError> {
         let raw = request.params().data(0)?;
         let (transaction, sender) = signed::decode(&raw, pin.network().chain_id)?;
@@ -78,10 +78,11 @@ impl Poll {
         Ok(Self { member, kind: Kind::Send(sent), questions })
     }
 
-    /// The call itself, where its answer has no proof and the host takes it without; about the pinned block.
+    /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
+    /// request names the pinned block.
     ///
     /// # Errors
-    /// The refusal, where it stays one.
+    /// The refusal, if upstreams are not asked.
     pub(super) fn unproven(
         member: usize,
         request: &Request,
@@ -96,7 +97,7 @@ impl Poll {
         let without_proof = matches!(refusal, Refusal::Unproven(_) | Refusal::NoStateProofs { .. });
         let asked = Some(request.row);
         let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
-        // Filters are here, and nowhere else.
+        // Only this host knows its filters.
         let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
         let asked = asked.and_then(|row| Some(UpstreamCall::new(row.name, pinned(row, request, pin)?)));
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
@@ -109,12 +110,12 @@ impl Poll {
         Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), questions })
     }
 
-    /// The questions.
+    /// The upstream requests of the poll.
     pub(super) fn questions(&self) -> &[Question] {
         &self.questions
     }
 
-    /// Takes as many answers as there are questions, and counts them.
+    /// Takes one response for each request, and evaluates them.
     pub(super) fn count(
         self,
         answers: &mut impl Iterator<Item = Answer>,
@@ -137,7 +138,7 @@ impl Poll {
     }
 }
 
-/// Upstreams that are not resting, best first; all when all rest.
+/// Upstreams that are not resting, best first; all upstreams if all rest.
 fn well(pin: &Pin) -> impl Iterator<Item = usize> + '_ {
     let all = pin.roster().iter().all(|upstream| pin.rests(*upstream));
     pin.roster().iter().copied().filter(move |upstream| all || !pin.rests(*upstream))
@@ -147,12 +148,13 @@ fn questions(call: &UpstreamCall, upstreams: impl Iterator<Item = usize>) -> Vec
     upstreams.map(|upstream| Question { upstream, call: call.clone() }).collect()
 }
 
-/// Methods whose block the reference takes by its hash (EIP-1898). Their answers are about that block or errors.
+/// Methods for which the reference node accepts a block hash (EIP-1898). Their responses concern that block or are
+/// errors.
 const BY_HASH: [&str; 5] =
     ["eth_getBalance", "eth_getTransactionCount", "eth_getCode", "eth_getStorageAt", "eth_call"];
 
-/// Parameters with the pinned chain's block in place of a word or number for it: upstreams' heads and branches differ.
-/// `None` where they cannot be given so.
+/// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
+/// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
 fn pinned(row: &Method, request: &Request, pin: &Pin) -> Option<String> {
     let mut params: Vec<String> = request.values().iter().map(|value| value.get().into()).collect();
     for (place, param) in row.params.iter().enumerate() {
@@ -175,7 +177,8 @@ fn pinned(row: &Method, request: &Request, pin: &Pin) -> Option<String> {
     Some(format!("[{}]", params.join(",")))
 }
 
-/// A block as the pinned chain has it: by hash where the method takes one and the block is known, else by number.
+/// A block of the pinned chain as a parameter: its hash if the method takes one and the block is known, else its
+/// number.
 fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String> {
     let head = chain.head().number;
     let below = |blocks: u64| head.saturating_sub(blocks);
@@ -197,7 +200,7 @@ fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String>
     Some(known.map_or_else(|| format!("\"{number:#x}\""), |header| hash(&header.hash())))
 }
 
-/// The hash, once anybody has taken the transaction; else what the best upstream has against it.
+/// The hash of the transaction if any upstream has accepted it; else the error of the best upstream.
 fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation>) -> Outcome {
     let (mut taken, mut error) = (false, None);
     let expected = format!("\"{hash}\"");
@@ -209,7 +212,7 @@ fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation
                 let (upstream, call) = (question.upstream, question.call.clone());
                 seen.push(Observation { upstream, call, outcome });
             }
-            // From another upstream, or from an earlier time: it is where it should be.
+            // The node has the transaction already, from another upstream or an earlier attempt.
             Err(CallFailure::Rpc { message, .. }) if is_known(message) => taken = true,
             Err(failure) => {
                 let worse = matches!(failure, CallFailure::Rpc { .. });
@@ -226,7 +229,7 @@ fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation
     Err(RpcError::NotSent(error.unwrap_or(silent)))
 }
 
-/// Words of nodes for a transaction that they hold already.
+/// Whether an error message says that the node holds the transaction already.
 fn is_known(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["already known", "already exists", "known transaction", "already imported"]
@@ -234,7 +237,7 @@ fn is_known(message: &str) -> bool {
         .any(|words| message.contains(words))
 }
 
-/// What enough domains say alike.
+/// The response on which enough domains agree.
 fn agreement(
     wanted: usize,
     answered: &[(&Question, Answer)],
@@ -251,14 +254,15 @@ fn agreement(
             None => said.push((raw, alloc::vec![domain])),
         }
     }
-    // Two camps that are both large enough agree on nothing.
+    // With two such groups of different responses there is no agreement.
     let mut enough = said.iter().filter(|(_, domains)| domains.len() >= wanted);
     let first = enough.next()?;
     (wanted == 1 || enough.next().is_none()).then(|| alloc::borrow::ToOwned::to_owned(first.0))
 }
 
-/// Whether two answers say the same: members of an object in any order, white space aside, numbers as they are written.
-/// What is nested deeper than `depth`, or longer than [`MAX_COMPARED`], has to be the same to the letter.
+/// Whether two responses mean the same: the order of an object's members and white space do not count, numbers must
+/// have the same text. Parts that are nested deeper than `depth`, or longer than [`MAX_COMPARED`], must be equal byte
+/// for byte.
 fn is_same(one: &RawValue, other: &RawValue, depth: usize) -> bool {
     type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
     let (one, other) = (one.get(), other.get());
@@ -274,15 +278,16 @@ fn is_same(one: &RawValue, other: &RawValue, depth: usize) -> bool {
         (Ok(one), Ok(other)) => {
             one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| is_same(one, other, below))
         }
-        // A text may have its letters escaped.
+        // Characters of a string may be escaped.
         _ => {
             matches!((from_str::<Cow<'_, str>>(one), from_str::<Cow<'_, str>>(other)), (Ok(one), Ok(other)) if one == other)
         }
     }
 }
 
-/// The part of a host name that one registers, or less: the last two labels. Under suffixes like `co.uk` different owners
-/// count as one, which errs on the side of asking more of them. An address of digits stands for itself.
+/// The last two labels of a host name, as an approximation of the registered domain. Under suffixes like `co.uk`
+/// different owners count as one, which only means that more upstreams have to agree. An IP address is returned
+/// whole.
 fn domain(name: &str) -> &str {
     let host = name.split_once("://").map_or(name, |(_, rest)| rest);
     let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -310,7 +315,7 @@ mod tests {
         rpc::{dispatch::Dispatcher, exchange::Exchange},
     };
 
-    /// Two upstreams, of which these have just failed.
+    /// A client of two upstreams, of which `failed` have just failed.
     fn pin(failed: &[usize]) -> Pin {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_rest_are_asked_where_all_rest() {
+    fn resting_upstreams_are_asked_only_if_all_rest() {
         let asked = |failed: &[usize]| well(&pin(failed)).collect::<Vec<_>>();
         assert_eq!(asked(&[]), [0, 1]);
         assert_eq!(asked(&[0]), [1]);
@@ -334,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_poll_of_nobody_is_the_refusal() {
+    fn without_upstreams_an_unproven_answer_is_refused() {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
         let exchange = Exchange::new(&Dispatcher::new(), Arc::default(), message);
         let request = exchange.requests().next().unwrap();
@@ -348,9 +353,9 @@ mod tests {
         assert!(matches!(poll(&pin), Err(RpcError::Refused(Refusal::NoStateProofs { .. }))));
     }
 
-    /// What a node says against a transaction tells more than that another one was not reached.
+    /// A node's error about a transaction tells more than a failed connection to another node.
     #[test]
-    fn the_first_refusal_is_told() {
+    fn the_first_error_of_a_node_is_reported() {
         let (call, mut seen) = (UpstreamCall::new("eth_sendRawTransaction", "[]".into()), Vec::new());
         let rpc = |text: &str| Err(CallFailure::Rpc { code: -32010, message: text.into() });
         let silent = |text: &str| Err(CallFailure::Transport(text.into()));
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_the_same_by_what_they_mean() {
+    fn responses_are_compared_by_meaning() {
         let same = |one: &str, other: &str| {
             let parsed = |text| from_str::<&RawValue>(text).unwrap();
             is_same(parsed(one), parsed(other), MAX_NESTED)
@@ -398,14 +403,14 @@ mod tests {
         }
         let deep = |inner: &str| alloc::format!("{}{inner}{}", "[".repeat(20), "]".repeat(20));
         assert!(same(&deep("1"), &deep("1")));
-        assert!(!same(&deep("1"), &deep(" 1")), "too deep to be looked at closely");
+        assert!(!same(&deep("1"), &deep(" 1")), "too deep to be compared by meaning");
         let long = |space: &str| alloc::format!("[{space}{}0]", "0,".repeat(MAX_COMPARED / 2));
         assert!(same(&long(""), &long("")));
-        assert!(!same(&long(""), &long(" ")), "too long to be taken apart");
+        assert!(!same(&long(""), &long(" ")), "too long to be compared by meaning");
     }
 
     #[test]
-    fn domains_are_told_apart_where_their_owners_differ() {
+    fn the_domain_of_an_upstream_is_its_last_two_labels() {
         for (name, expected) in [
             ("https://a.node.example/key", "node.example"),
             ("https://b.node.example:8545/x?y", "node.example"),

@@ -1,4 +1,4 @@
-//! `eth_sendRawTransaction`: signed transactions, into a pool of this program or on to upstreams.
+//! `eth_sendRawTransaction`: signed transactions, for the local pool or for upstreams.
 
 use super::method::{Handler, Method, Pages, required, told};
 use crate::engine::Level;
@@ -12,7 +12,7 @@ pub(super) const METHODS: &[Method] = &[Method {
     cost: 20,
     pages: Pages::Any,
     doc: told(
-        "Takes a signed transaction into the pool; with instant mining it is mined before this answers. A light client hands it to upstreams.",
+        "Takes a signed transaction into the pool; with instant mining it is mined before the answer. A light client forwards it to upstreams.",
     ),
     handler: Handler::Forward(pool),
 }];
@@ -20,7 +20,8 @@ pub(super) const METHODS: &[Method] = &[Method {
 #[cfg(feature = "local")]
 use super::dev::send_raw as pool;
 
-/// A module without a chain of its own has no pool. Its sessions hand transactions on instead.
+/// Without a local chain there is no pool. A light client's session forwards transactions to upstreams before it
+/// reaches this.
 #[cfg(not(feature = "local"))]
 fn pool(
     _: &mut dyn crate::engine::Node,

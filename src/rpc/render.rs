@@ -1,4 +1,4 @@
-//! Blocks, transactions and receipts as clients see them, from proven parts.
+//! Blocks, transactions and receipts as callers see them, made from proven parts.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A block with hashes or whole transactions. Body and uncles are fetched in one round.
+/// A block with transaction hashes or whole transactions. Body and uncles are fetched in one round.
 pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Result<RpcBlock, Failure> {
     let (body, uncles) = both(view.body(header), view.uncles(header))?;
     let transactions = if full {
@@ -35,8 +35,8 @@ pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Res
     Ok(if view.shows_work(header) { block } else { block.without_proof() })
 }
 
-/// An uncle: a block without transactions; its size is that of the header alone, as the reference shows an uncle
-/// whose body it does not have.
+/// An uncle: a block without transactions. Its size is that of the header alone, as in the reference node, which has
+/// no body of an uncle.
 pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, Failure> {
     let (mut own, mut total) = (None, None);
     if uncle.uncles_hash == EMPTY_UNCLES_HASH {
@@ -44,7 +44,8 @@ pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, F
         total = parent_total.map(|total| total.saturating_add(uncle.difficulty.value()));
     } else {
         let header = match view.header_by_hash(uncle.hash()) {
-            // As a block of its own it has no depth, and may lead nowhere; as an uncle it is committed to.
+            // The view may refuse the uncle as a block of its own: it has no depth, and its branch may be unknown. As
+            // an uncle it is proven all the same, only without its own uncles and total difficulty.
             Err(Stop::Refused(_)) => None,
             found => found?,
         };
@@ -101,7 +102,7 @@ fn place(header: &VerifiedHeader, index: usize) -> Location {
     Location { block_hash: header.hash(), block_number: header.number, index: index as u64 }
 }
 
-/// The sender by its signature. The REMASC transaction has none and comes from the zero address.
+/// The sender, recovered from the signature. The REMASC transaction has no signature and comes from the zero address.
 fn sender(
     view: &dyn View,
     body: &VerifiedBody,
@@ -114,7 +115,7 @@ fn sender(
     view.sender(&header.hash(), index, transaction).map_err(refuse)
 }
 
-/// The place of a transaction and everything a receipt shows.
+/// Body and receipts of a block, fetched in one round.
 pub(super) fn body_and_receipts(
     view: &dyn View,
     header: &VerifiedHeader,

@@ -1,4 +1,4 @@
-//! A call whose method is known and may be called.
+//! A call whose method exists and may be called.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -16,12 +16,12 @@ use crate::engine::{Filters, Node, View};
 pub(super) struct Request {
     pub(super) row: &'static Method,
     values: Vec<Box<RawValue>>,
-    /// What was parsed in an earlier run.
+    /// Parameters that an earlier run has parsed.
     parsed: Parsed,
 }
 
 impl Request {
-    /// A call of this method.
+    /// A request of this method.
     ///
     /// # Errors
     /// [`RpcError::ParameterCount`].
@@ -35,16 +35,16 @@ impl Request {
         Params::of_request(&self.values, &self.parsed)
     }
 
-    /// The parameters as they came.
+    /// The parameters as received.
     pub(super) fn values(&self) -> &[Box<RawValue>] {
         &self.values
     }
 
-    /// Runs it on the view; a method that changes a chain is refused. Without filters those that need them are refused
-    /// too; `now` is in seconds since 1970.
+    /// Runs the request on a view. A method that changes a chain is refused; without filters, so is a method that
+    /// needs them. `now` is in seconds since 1970.
     ///
     /// # Errors
-    /// [`Failure::Stop`] when the view lacks facts or refuses, [`Failure::Error`] when the answer is an error.
+    /// [`Failure::Stop`] when the view misses facts or refuses, [`Failure::Error`] when the answer is an error.
     pub(super) fn run(
         &self,
         view: &dyn View,
@@ -61,7 +61,8 @@ impl Request {
         }
     }
 
-    /// Runs it on a local chain: what reads on the node's present snapshot, what writes on the node.
+    /// Runs the request on a local chain: methods that read on the node's present snapshot, methods that write on the
+    /// node.
     ///
     /// # Errors
     /// As [`Self::run`].

@@ -5,8 +5,8 @@ use alloc::string::String;
 /// Selector of `Error(string)`.
 const ERROR_STRING: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
 
-/// The text of an `Error(string)` payload; other payloads (custom errors, panics) have no text here, as in the
-/// reference.
+/// The text of an `Error(string)` payload. Returns `None` for other payloads (custom errors, panics), as the
+/// reference node does.
 #[must_use]
 pub fn reason(payload: &[u8]) -> Option<String> {
     let arguments = payload.strip_prefix(&ERROR_STRING)?;
@@ -17,7 +17,7 @@ pub fn reason(payload: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(text).into_owned())
 }
 
-/// The 32-byte word at an offset, if it is a small number.
+/// The 32-byte word at an offset; `None` if it exceeds 32 bits.
 fn word_as_usize(bytes: &[u8], offset: usize) -> Option<usize> {
     let word = bytes.get(offset..offset.checked_add(32)?)?;
     let (high, low) = word.split_last_chunk::<4>()?;
@@ -42,19 +42,19 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_an_error_string() {
+    fn the_reason_is_the_text_of_an_error_string() {
         assert_eq!(reason(&payload(32, 5, b"no luck")), Some("no lu".into()));
         assert_eq!(reason(&payload(32, 0, b"")), Some(String::new()));
     }
 
     #[test]
-    fn anything_else_has_none() {
+    fn other_payloads_have_no_reason() {
         assert_eq!(reason(&payload(32, 8, b"no luck")), None);
         assert_eq!(reason(&payload(200, 1, b"x")), None);
         assert_eq!(
             reason(&payload(32, 2, &[b'a', 0xff])),
             Some("a\u{fffd}".into()),
-            "not UTF-8: shown as far as it is"
+            "invalid UTF-8 is replaced"
         );
         assert_eq!(reason(&[0x4e, 0x48, 0x7b, 0x71, 0]), None);
         assert_eq!(reason(&[]), None);

@@ -1,4 +1,4 @@
-//! `rootlight_` methods about the proof itself: progress, upstreams, what stands behind a block.
+//! `rootlight_` methods about verification: progress, upstreams, and the proof of a block.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -27,10 +27,10 @@ pub(super) const METHODS: &[Method] = &[
         pages: Pages::Any,
         doc: told(
             "Progress of verification: `synced`; `startingBlock`, `currentBlock`, `highestBlock`; `headersPerSecond`, \
-             `secondsLeft`; `stale`: seconds since the head, where they are too many; `lowWork`: block, seconds and percent \
-             of a stretch below the floor; `unclesComplete`; `start`: `checkpoint`, or `work` where no block is trusted, and \
-             then `attackCost`: the work that it takes at least to make up this chain; `headersToProve`: headers kept by an \
-             earlier run whose work is still to be proven; `fault`.",
+             `secondsLeft`; `stale`: age of the head in seconds, if it is too old; `lowWork`: block, seconds and percent \
+             of a stretch below the work floor; `unclesComplete`; `start`: `checkpoint`, or `work` if no block is trusted, \
+             with `attackCost`, the least work that a forgery of this chain needs; `headersToProve`: stored headers of an \
+             earlier run whose work is still to be verified; `fault`.",
         ),
         handler: Handler::Read(sync_status),
     },
@@ -42,7 +42,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Local,
         cost: 1,
         pages: Pages::Any,
-        doc: told("Each upstream's standing, what it offers, and what it was caught with."),
+        doc: told("Each upstream's state, what it offers, and its recorded misbehaviour."),
         handler: Handler::Read(upstreams),
     },
     Method {
@@ -54,7 +54,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 1,
         pages: Pages::Any,
         doc: told(
-            "The block from which everything else is proven: trusted, or believed for the work above it.",
+            "The block from which everything else is proven: a trusted one, or one that the work above it supports.",
         ),
         handler: Handler::Read(checkpoint),
     },
@@ -67,9 +67,9 @@ pub(super) const METHODS: &[Method] = &[
         cost: 5,
         pages: Pages::Any,
         doc: told(
-            "What an answer about a block rests on: `level`, `origin` (why its header is believed), `canonical`, `depth`, \
-             `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or `work` where no block is trusted, and then \
-             `attackCost`: the work that it takes at least to make up this block and those above it; \
+            "What an answer about a block rests on: `level`, `origin` (why its header is accepted), `canonical`, `depth`, \
+             `workOnTop`, `headerWork` since the start; `start`: `checkpoint`, or `work` if no block is trusted, with \
+             `attackCost`, the least work that a forgery of this block and those above it needs; \
              `forkDetectionComplete`, `unclesProven`; `blockNumber`, `blockHash`.",
         ),
         handler: Handler::Read(verification),
@@ -89,15 +89,15 @@ struct SyncStatus {
     highest_block: String,
     headers_per_second: u64,
     seconds_left: Option<u64>,
-    /// Seconds by which the head is older than it should be.
+    /// Age of the head in seconds, if it is too old.
     stale: Option<u64>,
     low_work: Option<LowWork>,
     uncles_complete: bool,
-    /// `checkpoint`, or `work` where no block is trusted; null on a local chain.
+    /// `checkpoint`, or `work` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
-    /// After a start by work: work that it takes at least to make up the whole chain shown.
+    /// After a start by work: the least work that a forgery of the whole chain needs.
     attack_cost: Option<U256>,
-    /// Headers of an earlier run whose proofs of work are still to be checked; until then their work counts for nothing.
+    /// Headers of an earlier run whose proofs of work are still to be checked; until then their work does not count.
     headers_to_prove: u64,
     fault: Option<String>,
 }
@@ -164,7 +164,8 @@ fn start_of(pin: &Pin) -> &'static str {
     if pin.is_by_work() { "work" } else { "checkpoint" }
 }
 
-/// What it takes at least to make up a canonical block and all above it, in difficulty, where no block is trusted.
+/// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
+/// trusted checkpoint.
 fn attack_cost(pin: &Pin, number: u64) -> Option<U256> {
     pin.chain().filter(|_| pin.is_by_work())?.work_from(number)
 }
@@ -174,7 +175,7 @@ fn attack_cost(pin: &Pin, number: u64) -> Option<U256> {
 struct UpstreamStatus<'a> {
     name: &'a str,
     announced: Option<String>,
-    /// Why it is left alone at present.
+    /// Why the upstream is not asked at present.
     resting: Option<String>,
     resting_millis: Option<u64>,
     latency_millis: u64,
@@ -239,7 +240,7 @@ struct CheckpointStatus {
     number: String,
     hash: B256,
     total_difficulty: Option<U256>,
-    /// Ancestors known by hash links, for fork detection data.
+    /// Ancestors that are linked to it by hash, for fork-detection data.
     linked_below: u64,
 }
 
@@ -263,18 +264,18 @@ struct Verification {
     block_number: String,
     block_hash: B256,
     level: &'static str,
-    /// Why the header is believed.
+    /// Why the header is accepted.
     origin: &'static str,
     canonical: bool,
     /// Blocks on top; 0 off the heaviest chain.
     depth: String,
     /// Proven work of the blocks on top.
     work_on_top: Option<U256>,
-    /// Header work proven since the checkpoint: a lower bound of what the total difficulty grew by.
+    /// Header work proven since the checkpoint: a lower bound of the growth of the total difficulty.
     header_work: Option<U256>,
-    /// What the chain starts from: `checkpoint`, or `work` where no block is trusted; null on a local chain.
+    /// `checkpoint`, or `work` if no block is trusted; null on a local chain.
     start: Option<&'static str>,
-    /// After a start by work: header work that whoever made up this block and all above it has mined at least.
+    /// After a start by work: the least header work that a forgery of this block and all above it needs.
     attack_cost: Option<U256>,
     fork_detection_complete: bool,
     uncles_proven: bool,
@@ -293,7 +294,7 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
     let height = view.height()?;
     let depth = if canonical { height.saturating_sub(block.number) } else { 0 };
     let (level, origin) = match header.evidence().origin {
-        // On a test network whose difficulty drops after ten minutes, work is nearly free.
+        // On a test network whose difficulty drops after ten minutes without a block, work is nearly free.
         Origin::Mined(_) if view.cheap_work() => ("verified (testnet work)", "mined"),
         Origin::Mined(_) => ("verified", "mined"),
         Origin::Trusted if view.light().is_some_and(Pin::is_by_work) => ("verified", "work"),

@@ -1,11 +1,11 @@
-//! One client message on its way to an answer: run the handlers, fetch what they lack, prove it, run them again.
+//! Answers one message of a caller: runs the handlers, fetches and proves the facts they miss, and runs them again.
 //!
-//! The host owns the bytes and the waiting:
+//! The host moves the bytes and does the waiting:
 //! ```text
 //! loop { match session.step(&cache, filters, &interrupt) { Fetch(calls) => session.feed(ask(calls), &cache), Done(answer) => break } }
 //! let (facts, observations) = session.finish();
 //! ```
-//! All calls of a message see the same head.
+//! All requests of a message see the same head.
 
 use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
@@ -29,29 +29,30 @@ use crate::{
     },
 };
 
-/// Most rounds of facts for one message: a chain of dependent storage reads needs one each.
+/// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read.
 pub const MAX_ROUNDS: usize = 256;
 
-/// Most facts one message may lack at once; an `eth_call` that wants more is refused.
+/// Most facts that one message may miss at once. An `eth_call` that needs more is refused.
 pub const MAX_FACTS: usize = 4096;
 
-/// Most bytes of blocks and state that one message keeps until it is answered, about: logs of 2,000 blocks of the main
-/// network take some 30 MiB.
+/// Most bytes of blocks and state that one message keeps until it is answered, approximately: the logs of 2,000
+/// blocks of the main network take some 30 MiB.
 pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
 
-/// Most questions asked at once, more where one fact takes more: four messages of forty.
+/// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
 const MAX_QUESTIONS: usize = 160;
 
-/// What the host has to do.
+/// What the host does next.
 #[derive(Debug)]
 pub enum Step {
-    /// Ask these questions, each the upstream it names, and [`Session::feed`] the answers in the same order.
+    /// Send each request to the upstream that it names, and pass the responses to [`Session::feed`] in the same
+    /// order.
     Fetch(Vec<Question>),
-    /// The answer, or `None` when nothing is to be sent (notifications).
+    /// The answer is complete; `None` when nothing is to be sent (notifications).
     Done(Option<Reply>),
 }
 
-/// A message being answered.
+/// A message that is being answered.
 #[derive(Debug)]
 pub struct Session {
     pin: Pin,
@@ -62,17 +63,17 @@ pub struct Session {
     hints: Hints,
     fetched: BTreeSet<Fact>,
     failed: Failures,
-    /// What to fetch beside what runs lack, since earlier runs read it.
+    /// Facts to prefetch in the next round, because earlier calls like the present ones read them.
     ahead: Facts,
-    /// What was fetched for that reason alone.
+    /// Facts that were only prefetched: no run has missed them.
     guessed: Facts,
-    /// What several upstreams are asked in the same words.
+    /// Requests that go to several upstreams, whose responses are compared.
     polls: Vec<Poll>,
     rounds: usize,
 }
 
 impl Session {
-    /// Reads a message that comes from a connection; its calls will see the chain as pinned.
+    /// Reads a message of a connection. Its requests see the chain as `pin` holds it.
     pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, pin: Pin, message: &[u8]) -> Self {
         Self {
             pin,
@@ -90,29 +91,29 @@ impl Session {
         }
     }
 
-    /// Whether running the message takes no longer than a few look-ups. What needs the filters may wait for others that
-    /// do.
+    /// Whether running the message takes no longer than a few look-ups. A message that needs the filters does not
+    /// count as brief, because it may wait for other messages that need them.
     pub fn is_brief(&self) -> bool {
         self.exchange.is_brief()
     }
 
-    /// Bytes of the results that are finished already.
+    /// Bytes of the results that are finished.
     pub fn finished_bytes(&self) -> usize {
         self.exchange.held
     }
 
-    /// Approximate memory of the proven blocks and state that the message keeps until it is answered, in bytes.
+    /// Approximate memory, in bytes, of the proven blocks and state that the message keeps until it is answered.
     pub fn fact_bytes(&self) -> usize {
         self.own.bytes()
     }
 
-    /// Whether a call of the message needs the filters.
+    /// Whether a request of the message needs the filters.
     pub fn watches(&self) -> bool {
         self.exchange.requests().any(|request| request.row.watches())
     }
 
-    /// Goes on as far as the known facts allow. `interrupt` is asked now and then by long runs; `true` ends them.
-    /// Without filters, calls that need them are refused.
+    /// Runs the message as far as the known facts allow. Long runs call `interrupt` regularly and stop when it
+    /// returns `true`. Without filters, requests that need them are refused.
     pub fn step(
         &mut self,
         cache: &FactCache,
@@ -137,7 +138,7 @@ impl Session {
         }
     }
 
-    /// Takes the answers to the questions of the last [`Step::Fetch`], in order.
+    /// Takes the responses to the requests of the last [`Step::Fetch`], in the same order.
     pub fn feed(&mut self, answers: Vec<Answer>, cache: &FactCache) {
         let mut answers = answers.into_iter();
         let later = self.tasks.split_off(self.due());
@@ -149,7 +150,8 @@ impl Session {
         self.connect(cache);
     }
 
-    /// Takes headers that were asked for by hash into the pinned chain, where they lead to it; asks for what is between.
+    /// Connects headers that were requested by hash to the pinned chain; requests the headers between where they are
+    /// missing.
     fn connect(&mut self, cache: &FactCache) {
         let known = Known::new(&self.own, cache);
         for fact in &self.fetched {
@@ -185,8 +187,8 @@ impl Session {
         questions.collect()
     }
 
-    /// How many tasks are asked about next. The answers to all of many are not waited for together: each is proven, and
-    /// its bytes given up, with those of its round.
+    /// How many tasks are sent in the next round. Large numbers of requests are split into rounds, so that the
+    /// responses of a round are proven and freed before those of the next arrive.
     fn due(&self) -> usize {
         let mut questions = 0_usize;
         let fits = |task: &&Errand| {
@@ -197,7 +199,7 @@ impl Session {
         self.tasks.iter().take_while(fits).count()
     }
 
-    /// Hands transactions to upstreams: a light client has no pool.
+    /// Forwards transactions to upstreams: a light client has no pool of its own.
     fn pass_on(&mut self) {
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(request) = &member.state else { continue };
@@ -214,7 +216,7 @@ impl Session {
         }
     }
 
-    /// Counts what upstreams answered to the polls.
+    /// Evaluates the responses to the polls.
     fn count(&mut self, answers: &mut impl Iterator<Item = Answer>) {
         for poll in core::mem::take(&mut self.polls) {
             let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
@@ -226,12 +228,12 @@ impl Session {
         }
     }
 
-    /// What was proven on the way, for the cache, and how the upstreams fared.
+    /// Returns the facts that were proven, for the cache, and how each upstream request ended.
     pub fn finish(self) -> (FactStore, Vec<Observation>) {
         (self.own, self.observations)
     }
 
-    /// Runs every unfinished request once; returns the facts that they lack together.
+    /// Runs every unfinished request once. Returns the facts that they miss together.
     fn run_pending(
         &mut self,
         cache: &FactCache,
@@ -255,7 +257,8 @@ impl Session {
         lacking
     }
 
-    /// Runs the request at this position of the message, if it is unfinished. Returns its outcome, or why it stopped.
+    /// Runs the request at this index of the message. Returns its outcome or why it stopped, and `None` if it is
+    /// finished already.
     fn run(
         &mut self,
         place: usize,
@@ -278,7 +281,7 @@ impl Session {
                 Ok(Ok(done.value))
             }
             Err(Failure::Error(error)) => {
-                // "Block not found" may rest on such an absence too.
+                // "Block not found" may rest on an unproven absence too.
                 member.level = unproven;
                 Ok(Err(error))
             }
@@ -286,8 +289,8 @@ impl Session {
         })
     }
 
-    /// Refuses the request at this position of the message. If the refusal rests on what an upstream reported about a
-    /// transaction, other upstreams are asked first.
+    /// Refuses the request at this index. If the refusal rests on a transaction location that an upstream reported,
+    /// other upstreams are asked first.
     fn refuse(&mut self, place: usize, refusal: Refusal) {
         if self.tasks.iter().any(|errand| is_about(errand, &refusal)) {
             return;
@@ -298,7 +301,7 @@ impl Session {
         }
     }
 
-    /// Refuses the request at this position of the message, unless the host accepts unproven answers of upstreams.
+    /// Refuses the request at this index, unless the host accepts unproven answers of upstreams.
     fn refuse_finally(&mut self, place: usize, refusal: Refusal) {
         let Some(member) = self.exchange.members.get_mut(place) else { return };
         let State::Pending(request) = &member.state else { return };
@@ -311,14 +314,14 @@ impl Session {
         }
     }
 
-    /// Why fetching these facts is pointless, if it is.
+    /// Returns why fetching these facts is pointless, if it is.
     fn obstacle(&self, facts: &Facts) -> Option<Refusal> {
         obstacle(facts, &self.failed, &self.fetched, self.rounds, self.own.bytes())
     }
 
-    /// The facts to fetch for the request at this position of the message, of those that it lacks. None, if a witness
-    /// that proves all of them is fetched instead. The first time, the facts that earlier similar calls read are
-    /// fetched with them.
+    /// Which of the facts that the request at this index misses are to be fetched: none, if a witness that contains
+    /// all of them is requested. The first time, facts that earlier calls like this one read are added to the
+    /// prefetch.
     fn wanted(&mut self, place: usize, facts: Facts, cache: &FactCache, touched: &mut Vec<Touch>) -> Facts {
         let Some(member) = self.exchange.members.get_mut(place) else { return facts };
         let State::Pending(request) = &member.state else { return facts };
@@ -342,7 +345,7 @@ impl Session {
         wanted.extend(ahead);
         for task in plan::tasks(&wanted, &Known::new(&self.own, cache), &self.pin) {
             let errand = Errand::new(task, &self.pin.roster);
-            // A task without a question (receipts of a block without transactions) is complete as it is.
+            // A task without upstream requests (receipts of a block without transactions) is complete already.
             if errand.task.calls().is_empty() {
                 self.settle(errand, cache);
             } else {
@@ -351,7 +354,7 @@ impl Session {
         }
     }
 
-    /// Proves an errand's answers, or moves on to the next way of asking.
+    /// Proves a task from its responses, or moves on to the next way of asking.
     fn settle(&mut self, errand: Errand, cache: &FactCache) {
         let wanted = errand.task.wanted.clone();
         let asked = errand.questions().next();
@@ -365,7 +368,8 @@ impl Session {
                 };
                 if let Some((hash, asked, hint)) = about {
                     (hint.asked, hint.others) = (Some(asked), others);
-                    // What one says that cannot be refuted here stands against "there is none" of others.
+                    // An upstream named a block that is too old to be proven here. Responses of others that say "not
+                    // found" do not outweigh it.
                     if hint.old && !facts.is_mined(hash) {
                         facts.locations.remove(hash);
                     }
@@ -374,7 +378,7 @@ impl Session {
             }
             Settled::Again(errand) => self.tasks.push(*errand),
             Settled::Failed(failure) => {
-                // What was not lacking may not stand in the way of what was: that is asked for again, alone.
+                // A prefetch must not make a needed fact fail: the needed facts are requested again without it.
                 let facts = plan::facts_of(&wanted);
                 let mixed = facts.iter().any(|fact| self.guessed.contains(fact));
                 for fact in facts {
@@ -391,29 +395,29 @@ impl Session {
     }
 }
 
-/// Facts that could not be proven, and why.
+/// Facts that could not be proven, each with the reason.
 type Failures = Vec<(Fact, FactFailure)>;
 
-/// Why a fact could not be proven, if it was tried.
+/// Why a fact could not be proven, if proving it has failed.
 fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Option<&'a FactFailure> {
     failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
 }
 
-/// What was said of where transactions are, by transaction hash.
+/// The reported locations of transactions, by transaction hash.
 type Hints = Vec<(B256, Hint)>;
 
-/// Who said where a transaction is.
+/// The upstream that reported a transaction's location.
 #[derive(Debug, Default)]
 struct Hint {
-    /// In answer to what, unless that was held against it.
+    /// The request whose response named the location; `None` once the upstream has been blamed for it.
     asked: Option<Question>,
-    /// Who was not asked.
+    /// The upstreams that were not asked yet.
     others: Vec<usize>,
-    /// Whether somebody names a block that is too old to be proven here.
+    /// Whether an upstream named a block that is too old to be proven here.
     old: bool,
 }
 
-/// The hint about a transaction, which is `new` where there is none yet.
+/// The hint about a transaction; inserts `new()` if there is none.
 fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Option<&mut Hint> {
     if hints.iter().all(|(hash, _)| *hash != transaction) {
         hints.push((transaction, new()));
@@ -421,7 +425,7 @@ fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Opt
     hints.iter_mut().find(|(hash, _)| *hash == transaction).map(|(_, hint)| hint)
 }
 
-/// The transaction that is not where an upstream says, if that is what a refusal rests on.
+/// The transaction whose reported location turned out wrong, if the refusal rests on one.
 fn misplaced(refusal: &Refusal) -> Option<B256> {
     match refusal {
         Refusal::Misplaced { transaction, .. }
@@ -431,17 +435,18 @@ fn misplaced(refusal: &Refusal) -> Option<B256> {
     }
 }
 
-/// Whether an errand looks for the transaction that a refusal says is misplaced: another call of the same message asked
-/// for it, and both wait for what comes of it.
+/// Whether a task in flight looks for the transaction that the refusal is about: another request of the same message
+/// has started it, and both wait for its result.
 fn is_about(errand: &Errand, refusal: &Refusal) -> bool {
     matches!(errand.task.wanted, Wanted::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
 }
 
-/// A refusal that rests on a false hint: the transaction is not where an upstream says. Then others are asked.
+/// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a task that
+/// asks the other upstreams.
 fn misled(refusal: &Refusal, hints: &mut Hints, pin: &Pin, seen: &mut Vec<Observation>) -> Option<Errand> {
     let transaction = misplaced(refusal)?;
-    // What is not known here is remembered from an earlier message. Nobody is asked twice: where the others know
-    // nothing either, the refusal stands.
+    // Without a hint, the location comes from the cache, and all upstreams are asked. No upstream is asked twice: if
+    // the others do not know the transaction either, the refusal stands.
     let others = || Hint { others: pin.roster().to_vec(), ..Hint::default() };
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
@@ -457,7 +462,7 @@ fn misled(refusal: &Refusal, hints: &mut Hints, pin: &Pin, seen: &mut Vec<Observ
     Some(Errand::new(task, &others))
 }
 
-/// Why fetching these facts is pointless, if it is.
+/// Returns why fetching these facts is pointless, if it is.
 fn obstacle(
     facts: &Facts,
     failed: &[(Fact, FactFailure)],
@@ -478,9 +483,9 @@ fn obstacle(
     if rounds >= MAX_ROUNDS {
         return Some(Refusal::TooManyRounds { rounds: MAX_ROUNDS });
     }
-    // A fact that was proven and is still lacking would be asked for again without end.
+    // A fact that was proven and is still missing would be requested without end.
     let open = facts.iter().find(|fact| fetched.contains(fact))?;
-    let cause = Cause::Refuted("what was proven leaves it open".into());
+    let cause = Cause::Refuted("it was fetched and proven, but is still missing".into());
     let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
     Some(Refusal::Unproven(FactFailure { wanted: alloc::format!("{open}"), attempts }))
 }
@@ -502,8 +507,8 @@ mod tests {
         Pin::new(&Sync::new(network, checkpoint), Arc::new(identity), Now::default())
     }
 
-    /// The answer where nobody is there to be asked.
-    fn alone(message: &str) -> String {
+    /// The answer of a client without upstreams.
+    fn without_upstreams(message: &str) -> String {
         let mut pin = pin();
         pin.roster.clear();
         let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin, message.as_bytes());
@@ -514,19 +519,19 @@ mod tests {
     }
 
     #[test]
-    fn without_an_upstream_the_answer_says_so() {
+    fn a_transaction_is_refused_when_there_is_no_upstream() {
         let unsigned = Transaction { gas_limit: 21_000_u64.into(), ..Transaction::remasc(1) };
         let signed = PrivateKey::from_seed("cow").unwrap().sign_transaction(unsigned, 33).unwrap();
         let raw = alloy_primitives::hex::encode_prefixed(signed.encode());
         let send = alloc::format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"eth_sendRawTransaction","params":["{raw}"]}}"#
         );
-        let answer = alone(&send);
+        let answer = without_upstreams(&send);
         assert!(answer.contains("-32002") && answer.contains("no upstream is left"), "{answer}");
     }
 
     #[test]
-    fn messages_that_need_filters_are_known_beforehand() {
+    fn a_session_tells_whether_its_message_needs_filters() {
         let needs = |message: &str| {
             Session::new(&Dispatcher::new(), Arc::default(), pin(), message.as_bytes()).watches()
         };
@@ -539,27 +544,28 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_has_a_largest_size() {
+    fn a_batch_of_more_than_50_requests_is_refused() {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        let answers = |count: usize| alone(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
+        let answers =
+            |count: usize| without_upstreams(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
         assert_eq!(answers(50).matches("\"0x21\"").count(), 50);
         let refused = answers(51);
         assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
     }
 
-    /// Asking again would go on without end.
+    /// Requesting the fact again would go on without end.
     #[test]
-    fn what_was_fetched_and_is_still_lacking_is_an_obstacle() {
+    fn a_fact_that_is_still_missing_after_it_was_fetched_is_refused() {
         let facts = Facts::from([Fact::Location(B256::ZERO), Fact::Header(B256::ZERO)]);
         let refused = |fetched: &[Fact]| obstacle(&facts, &[], &fetched.iter().copied().collect(), 0, 0);
         assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
         let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
-        assert!(refusal.as_ref().is_some_and(|words| words.contains("leaves it open")), "{refusal:?}");
+        assert!(refusal.as_ref().is_some_and(|words| words.contains("still missing")), "{refusal:?}");
     }
 
-    /// Questions are counted, but blocks differ in size by a factor of a thousand.
+    /// The number of requests is limited too, but blocks differ in size by a factor of a thousand.
     #[test]
-    fn a_message_keeps_only_so_many_bytes_of_blocks_and_state() {
+    fn blocks_and_state_of_a_message_are_limited_in_bytes() {
         let facts = Facts::from([Fact::Location(B256::ZERO)]);
         let refused = |bytes| obstacle(&facts, &[], &BTreeSet::new(), 0, bytes);
         assert_eq!(refused(MAX_FACT_BYTES), None);

@@ -1,4 +1,4 @@
-//! How the parts of a light client are held: by one owner, or by the threads of a server.
+//! How the parts of a light client are shared: one owner, or the threads of a server.
 
 use core::{
     cell::RefCell,
@@ -7,26 +7,26 @@ use core::{
 
 /// A lock of one part of a client.
 pub trait Lock<T> {
-    /// Puts a part under a lock.
+    /// Wraps a part in a lock.
     fn new(part: T) -> Self;
 
-    /// The part, for reading; others may read it at the same time.
+    /// Locks the part for reading; others may read it at the same time.
     fn read(&self) -> impl Deref<Target = T>;
 
-    /// The part, for changing it.
+    /// Locks the part for changing it.
     fn write(&self) -> impl DerefMut<Target = T>;
 
-    /// As [`Self::write`], if nobody holds the part now.
+    /// As [`Self::write`]; returns `None` if the part is locked now.
     fn try_write(&self) -> Option<impl DerefMut<Target = T>>;
 }
 
-/// Which locks a host uses.
+/// The kind of lock that a host uses.
 pub trait Share {
-    /// The lock.
+    /// The lock of a part.
     type Lock<T>: Lock<T>;
 }
 
-/// The client has one owner, who holds no part while it calls: a browser page, or a test.
+/// The client has one owner, such as a browser page or a test, which holds no part while it calls the client.
 #[derive(Debug, Clone, Copy)]
 pub struct Alone;
 

@@ -7,12 +7,12 @@ use alloy_primitives::{Address, Bytes};
 use super::error::ParamError;
 use crate::types::{SenderError, Transaction};
 
-/// `v` of an EIP-155 signature with chain id 0 and an even y.
+/// `v` of an EIP-155 signature with chain id 0 and an even y coordinate.
 const PROTECTED_V: i64 = 35;
-/// First byte of the shortest RLP list; typed transactions (EIP-2718) start lower.
+/// First byte of the shortest RLP list; typed transactions (EIP-2718) start with a lower byte.
 const LIST: u8 = 0xc0;
 
-/// Decodes a transaction and recovers its sender, with the reference's words where it has some.
+/// Decodes a transaction and recovers its sender. Errors have the reference node's messages where it has one.
 pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address), ParamError> {
     if raw.first().is_some_and(|first| *first < LIST) {
         return Err(ParamError::TypedTransaction);
@@ -22,15 +22,16 @@ pub(super) fn decode(raw: &Bytes, chain_id: u64) -> Result<(Transaction, Address
         return Err(ParamError::MissingGas);
     }
     match transaction.recover_sender(chain_id) {
-        // The pool has a word for the transactions that only blocks hold.
+        // This includes transactions that only blocks may contain (REMASC); the pool refuses them with an error of
+        // its own.
         Ok(sender) => Ok((transaction, sender)),
         Err(SenderError::ChainId { found, .. }) => Err(ParamError::ChainId(format!("{found}"))),
-        // The reference reports every signature that it does not accept like this.
+        // The reference node reports every invalid signature like this.
         Err(_) => Err(ParamError::ChainId(format!("{}", named_chain(transaction.v)))),
     }
 }
 
-/// The chain id that `v` names in the reference's arithmetic.
+/// The chain id that `v` encodes, computed as the reference node does.
 fn named_chain(v: u8) -> i64 {
     match v {
         0 | 27 | 28 => 0,

@@ -77,7 +77,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told(
-            "A storage cell as it is stored: without leading zeros, native contracts' longer values whole.",
+            "A storage cell as it is stored: without leading zeros; longer values of native contracts are complete.",
         ),
         handler: Handler::Read(storage_bytes),
     },
@@ -94,7 +94,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-/// What the reference reports for an address without an account; the code hash is zero.
+/// The account that the reference node reports for an address without one; the code hash is zero.
 const NO_ACCOUNT: AccountState =
     AccountState { nonce: 0, balance: U256::ZERO, code_hash: B256::ZERO, code_size: 0 };
 
@@ -108,18 +108,19 @@ fn read<T>(
     get(&*state).map_err(|error| state_failure(header, error))
 }
 
-/// The account a method is asked about.
+/// The account that the parameters select.
 fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure> {
     account_at(view, &params.address(0)?, &params.block(1)?)
 }
 
-/// An account after a block; one that does not exist reads as zero.
+/// An account after a block; an account that does not exist reads as zero.
 fn account_at(view: &dyn View, address: &Address, block: &BlockSelector) -> Result<AccountState, Failure> {
     let header = require(view, block)?;
     Ok(read(view, &header, |state| state.account(address))?.unwrap_or(NO_ACCOUNT))
 }
 
-/// On top of the head, what waits here or was sent from here counts; no pending block is made for it.
+/// The nonce of an account. For `pending` it counts the transactions that wait in the pool or were sent from here; no
+/// pending block is made for that.
 fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let (address, block) = (params.address(0)?, params.block(1)?);
     let nonce = match block {
@@ -147,7 +148,7 @@ fn storage(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&hex::encode_prefixed(word(&value)))
 }
 
-/// The reference's own form: an absent cell is `0x0`.
+/// A cell as it is stored, in the reference node's form: an absent cell is `0x0`.
 fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let address = params.address(0)?;
     let slot = params.number(1)?;
@@ -156,7 +157,7 @@ fn storage_bytes(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&if value.is_empty() { String::from("0x0") } else { hex::encode_prefixed(&value) })
 }
 
-/// A storage value as 32 bytes; the native contracts keep longer strings, which are given whole.
+/// A storage value as 32 bytes. Longer values, which native contracts store, are returned whole.
 fn word(value: &[u8]) -> Bytes {
     if value.len() >= 32 {
         return Bytes::copy_from_slice(value);
@@ -198,7 +199,7 @@ fn account_proof(
     address: Address,
     slots: &[U256],
 ) -> Result<AccountProof, StateError> {
-    // Read first: these name what is missing in the terms a proof can be asked in.
+    // The values are read first, because their errors name the missing keys, for which proofs can be requested.
     let account = state.account(&address)?.unwrap_or(NO_ACCOUNT);
     let mut storage_proof = Vec::with_capacity(slots.len());
     for slot in slots {
@@ -218,7 +219,7 @@ fn account_proof(
     })
 }
 
-/// The way of a key, root first, each node an RLP string as the specification wants it.
+/// The nodes on the path of a key, root first, each as an RLP string (EIP-1186).
 fn nodes(
     view: &dyn View,
     header: &VerifiedHeader,
@@ -229,10 +230,10 @@ fn nodes(
     Ok(nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect())
 }
 
-/// Hash of the node at the account's storage marker, which has no meaning in consensus; that of the empty trie where
+/// Hash of the node at the account's storage marker, which has no meaning in consensus; the hash of the empty trie if
 /// there is no storage.
 fn storage_hash(view: &dyn View, header: &VerifiedHeader, address: &Address) -> Result<B256, StateError> {
-    // Any slot's way leads through the marker; slot 0 stands for all.
+    // The path of every slot leads through the marker, so that a proof of slot 0 contains it.
     let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
     let found = view.node_hash(header, &keys::storage_root_key(address)).map_err(|_| missing)?;
     Ok(found.unwrap_or(trie::EMPTY_ROOT))

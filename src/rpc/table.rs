@@ -1,4 +1,5 @@
-//! The method table: the only list of methods. Dispatch, `rpc_modules`, the catalogue and docs/methods.md come from it.
+//! The method table: the only list of methods. Dispatch, `rpc_modules`, the OpenRPC catalogue and docs/methods.md are
+//! made from it.
 
 use alloc::vec::Vec;
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::engine::{Level, View};
 
-/// Rows that a light client answers too, by namespace file.
+/// Methods that a light client serves too, by file.
 static METHODS: &[&[Method]] = &[
     chain::METHODS,
     blocks::METHODS,
@@ -29,23 +30,23 @@ static METHODS: &[&[Method]] = &[
     &[MODULES],
 ];
 
-/// Rows that run blocks again, and those that serve other light clients: left out of the light client's browser module.
+/// Methods that execute blocks again or serve other light clients. The light client's browser module leaves them out.
 #[cfg(feature = "local")]
 static LOCAL: &[&[Method]] = &[trace::METHODS, debug::METHODS, witness::METHODS, batches::METHODS];
 
-/// See above.
+/// None without local chains.
 #[cfg(not(feature = "local"))]
 static LOCAL: &[&[Method]] = &[];
 
-/// Rows of development chains.
+/// Methods of development chains.
 #[cfg(feature = "local")]
 static DEV: &[&[Method]] = dev::METHODS;
 
-/// See above.
+/// None without local chains.
 #[cfg(not(feature = "local"))]
 static DEV: &[&[Method]] = &[];
 
-/// Methods that exist in the reference but never here: compilers, ethash work, message stores.
+/// Methods of the reference node that Rootlight will not have: compilers, ethash work, message stores.
 pub const UNAVAILABLE: &[&str] = &[
     "db_getHex",
     "db_getString",
@@ -59,12 +60,12 @@ pub const UNAVAILABLE: &[&str] = &[
     "eth_submitWork",
 ];
 
-/// Every method once.
+/// Every method, once.
 pub fn methods() -> impl Iterator<Item = &'static Method> {
     METHODS.iter().chain(LOCAL).chain(DEV).flat_map(|rows| rows.iter())
 }
 
-/// The row about the table itself.
+/// The method that lists the namespaces.
 const MODULES: Method = Method {
     name: "rpc_modules",
     aliases: &[],
@@ -115,9 +116,9 @@ mod tests {
         }
     }
 
-    /// What changes something takes either a signature or a caller who may use the keys.
+    /// A method that changes the chain needs either a signature or a caller who may use the keys.
     #[test]
-    fn what_changes_the_chain_by_hand_is_guarded() {
+    fn foreign_pages_may_not_call_methods_that_change_the_chain_or_use_keys() {
         let guarded = |method: &&Method| method.pages == Pages::Own;
         for method in methods().filter(|method| method.writes()) {
             let signed = matches!(method.handler, Handler::Forward(_));
@@ -127,7 +128,10 @@ mod tests {
         {
             assert!(methods().filter(guarded).any(|method| method.name == name), "{name}");
         }
-        assert!(!methods().filter(guarded).any(|method| !method.writes()), "what only reads is open");
+        assert!(
+            !methods().filter(guarded).any(|method| !method.writes()),
+            "methods that only read are open to every page"
+        );
     }
 
     #[test]

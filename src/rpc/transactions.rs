@@ -29,7 +29,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 10,
         pages: Pages::Any,
         doc: told(
-            "A transaction of the canonical chain, or a pending one. Given signed too, its sender's nonce proves that it is not mined yet.",
+            "A transaction of the canonical chain, or a pending one. If the signed transaction is given too, the nonce of its sender can prove that it is not mined yet.",
         ),
         handler: Handler::Read(by_transaction_hash),
     },
@@ -64,7 +64,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 20,
         pages: Pages::Any,
         doc: told(
-            "The receipt of a mined transaction, proven with all receipts of its block. The transaction given signed too, its sender's nonce proves that there is none yet.",
+            "The receipt of a mined transaction, proven with all receipts of its block. If the signed transaction is given too, the nonce of its sender can prove that there is none yet.",
         ),
         handler: Handler::Read(receipt),
     },
@@ -88,7 +88,8 @@ fn at_index(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>)
     verified(&render::transaction(view, &header, &body, index)?)
 }
 
-/// Where the transaction is that the first parameter names and the second one holds, signed, if it is given.
+/// Locates the transaction whose hash is the first parameter. The second parameter, if given, is the signed
+/// transaction itself.
 fn locate(view: &dyn View, params: Params<'_>) -> Result<TransactionPlace, Failure> {
     let hash = params.hash(0, "transaction hash")?;
     let mut given = None;
@@ -115,7 +116,7 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
     }
 }
 
-/// A waiting transaction: itself proven by its hash, that it waits is what the upstream says.
+/// A waiting transaction: its hash proves its content, but only an upstream says that it waits.
 fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
     let hash = transaction.hash();
     if let Some(pooled) = view.pool().and_then(|pool| pool.get(&hash)) {

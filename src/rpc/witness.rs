@@ -1,7 +1,7 @@
-//! `rootlight_getWitness` and `rootlight_getBlockWitness`: everything that proves an execution, in one answer.
+//! `rootlight_getWitness` and `rootlight_getBlockWitness`: everything that proves an execution, in one response.
 //!
-//! A client that trusts nobody checks the nodes against the state root of a header it has verified, runs the same
-//! execution on them, and sees that nothing is missing. Nothing else of the answer has to be believed.
+//! A client checks the nodes against the state root of a header that it has verified, runs the same execution on
+//! them, and finds that nothing is missing. It needs to trust nothing else of the response.
 
 use alloc::{collections::BTreeMap, collections::BTreeSet, format, string::String, vec::Vec};
 
@@ -22,7 +22,7 @@ use crate::{
     types::keccak256,
 };
 
-/// Most bytes of nodes and values in one witness: what one block can read stays below.
+/// Most bytes of nodes and values in one witness: more than one block can read.
 pub const MAX_WITNESS_BYTES: usize = 64 * 1024 * 1024;
 
 pub(super) const METHODS: &[Method] = &[
@@ -38,7 +38,7 @@ pub(super) const METHODS: &[Method] = &[
         level: Level::Verified,
         cost: 100,
         pages: Pages::Any,
-        doc: told("Proof of all state that eth_call with the same parameters reads, in one answer."),
+        doc: told("Proof of all state that eth_call with the same parameters reads, in one response."),
         handler: Handler::Read(of_call),
     },
     Method {
@@ -54,7 +54,7 @@ pub(super) const METHODS: &[Method] = &[
         cost: 300,
         pages: Pages::Any,
         doc: told(
-            "Proof of all state of the parent that a block's transactions, up to an index, read and write; and on demand of all storage of the contracts they call, which traces of instructions list.",
+            "Proof of all state of the parent that a block's transactions, up to an index, read and write; on request also of the whole storage of the contracts they call, which instruction traces list.",
         ),
         handler: Handler::Read(of_block),
     },
@@ -67,9 +67,9 @@ struct Witness {
     block_number: String,
     block_hash: B256,
     state_root: B256,
-    /// Serialized trie nodes, each once, in no order that matters.
+    /// Serialized trie nodes, each once; their order has no meaning.
     nodes: Vec<String>,
-    /// Codes and long values behind hashes in the nodes.
+    /// Codes and long values of which the nodes hold only the hash.
     values: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ fn by_hash(hash: B256) -> BlockSelector {
     BlockSelector::Hash { hash, require_canonical: false, in_map: false }
 }
 
-/// Collects keys until the wanted transaction has run.
+/// Collects the keys that transactions access, up to the last wanted one.
 struct Reads {
     last: Option<usize>,
     done: bool,
@@ -105,7 +105,7 @@ struct Reads {
     listing: Listing,
 }
 
-/// Collects the storage of called contracts.
+/// Collects the whole storage of called contracts.
 struct Listing {
     wanted: bool,
     keys: BTreeSet<StateKey>,
@@ -151,7 +151,7 @@ impl BlockObserver for Reads {
     }
 }
 
-/// Nodes by hash and values, with what they weigh.
+/// Nodes and values by hash, and their size in bytes.
 #[derive(Default)]
 struct Collected {
     nodes: BTreeMap<B256, Bytes>,
@@ -179,7 +179,7 @@ impl Collected {
         Ok(())
     }
 
-    /// A value that its node holds only the hash of.
+    /// Adds a value if its node holds only its hash.
     fn long(&mut self, value: Bytes) {
         if value.len() > crate::trie::limits::MAX_INLINE_VALUE {
             Self::put(&mut self.values, &mut self.bytes, value);
@@ -228,7 +228,7 @@ fn add(
             collected.long(state.storage(address, slot).map_err(failed)?);
             collected.way(view, header, &keys::slot_key(address, slot), key)
         }
-        // Headers and what hangs on them are verified, not proven by state.
+        // Headers and uncles are verified by the chain, not by the state.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,5 @@
-//! A client that trusts no block: what it takes for a start, from whom, and what it says of it.
+//! A client that trusts no block: which chain it accepts as a start, from which upstream, and what it reports about
+//! the start.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,10 +13,10 @@ use crate::{
     types::{SealedHeader, U256},
 };
 
-/// Headers above the block that a chain is started at: a day and some minutes at 100 s per block.
+/// Headers above the start block: a day and some minutes at 100 s per block.
 const HEADERS: usize = 880;
 
-/// Difficulty that the network is known to have.
+/// The least difficulty of a start block on this network.
 const LEAST: u64 = 300;
 
 /// Seconds between blocks.
@@ -32,7 +33,7 @@ fn upstream() -> Mined {
     Mined::from(START, network())
 }
 
-/// Adds blocks that keep about the difficulty of the last: each states six uncles, which makes 98 s the spacing aimed at.
+/// Adds blocks of nearly constant difficulty: each states six uncles, which makes 98 s the target spacing.
 fn grow(mined: &mut Mined, blocks: usize) {
     for index in 0..blocks {
         let seconds = if index % 2 == 0 { SPACING - 3 } else { SPACING + 3 };
@@ -44,7 +45,7 @@ fn grow(mined: &mut Mined, blocks: usize) {
     }
 }
 
-/// An honest chain that is longer than what is asked for.
+/// An honest chain that is longer than required.
 fn honest() -> Mined {
     static BLOCKS: OnceLock<Vec<SealedHeader>> = OnceLock::new();
     let blocks = BLOCKS.get_or_init(|| {
@@ -57,7 +58,7 @@ fn honest() -> Mined {
     mined
 }
 
-/// A chain as long as the honest one and of its times, of another first block and of two thirds of its difficulty.
+/// A chain with the length and timestamps of the honest one, another first block, and two thirds of the difficulty.
 fn light() -> Mined {
     static BLOCKS: OnceLock<Vec<SealedHeader>> = OnceLock::new();
     let blocks = BLOCKS.get_or_init(|| {
@@ -77,7 +78,7 @@ fn light() -> Mined {
 }
 
 fn client(upstreams: usize) -> Client {
-    let identity = Identity { upstreams: vec!["somebody".into(); upstreams], ..Identity::default() };
+    let identity = Identity { upstreams: vec!["upstream".into(); upstreams], ..Identity::default() };
     started(network(), identity, SyncOptions::default())
 }
 
@@ -86,16 +87,17 @@ fn started(network: Network, identity: Identity, options: SyncOptions) -> Client
     Client::by_work(Arc::new(network), work, identity, options)
 }
 
-/// What an upstream does with a question.
+/// How an upstream responds to a request.
 enum Way<'a> {
     Answers(&'a mut Mined),
-    /// It takes the question and never answers.
+    /// It accepts the request and never responds.
     Silent,
     /// The connection fails.
     Fails,
 }
 
-/// Runs the client from one moment to another, both in milliseconds, at the time of the latest block.
+/// Runs the client from one moment to another, both in milliseconds; `unix` is the wall clock at the first one, in
+/// seconds.
 fn run(client: &mut Client, ways: &mut [Way<'_>], unix: u64, from: u64, to: u64) {
     let mut millis = from;
     while millis < to {
@@ -126,7 +128,7 @@ fn sum(mined: &Mined, newest: usize) -> U256 {
     mined.blocks.iter().rev().take(newest).map(|(header, _)| header.difficulty.value()).sum()
 }
 
-/// Nothing is answered, and the reason is this one.
+/// Checks that nothing is answered, for this reason.
 fn refused_for(client: &mut Client, reason: &str) {
     assert!(client.sync().chain().is_none() && !client.sync().is_synced());
     let fault = client.sync().fault().map(|fault| fault.to_string()).unwrap_or_default();
@@ -136,7 +138,7 @@ fn refused_for(client: &mut Client, reason: &str) {
 }
 
 #[test]
-fn a_chain_of_enough_work_starts_and_says_so() {
+fn a_chain_of_enough_work_is_a_start_and_answers_say_so() {
     let mut mined = honest();
     let mut client = start_with(&mut mined);
     let head = mined.head().clone();
@@ -148,7 +150,7 @@ fn a_chain_of_enough_work_starts_and_says_so() {
         (&height["result"], &height["start"]),
         (&json!(format!("{:#x}", head.number)), &json!("work"))
     );
-    // What no block is needed for says nothing of the start.
+    // An answer that needs no block does not state the start.
     assert_eq!(ask(&mut client, "eth_chainId", json!([])).get("start"), None);
     let status = ask(&mut client, "rootlight_syncStatus", json!([]))["result"].clone();
     assert_eq!((&status["start"], &status["synced"]), (&json!("work"), &json!(true)));
@@ -164,17 +166,17 @@ fn a_chain_of_enough_work_starts_and_says_so() {
     }
     let origin =
         ask(&mut client, "rootlight_verification", json!([format!("{anchor:#x}")]))["result"].clone();
-    assert_eq!(origin["origin"], "work", "its hash was nobody's word");
-    // The chain goes on as from a checkpoint.
+    assert_eq!(origin["origin"], "work", "its hash is not trusted");
+    // The chain continues as after a checkpoint.
     grow(&mut mined, 3);
     let unix = mined.now().unix;
     run(&mut client, &mut [Way::Answers(&mut mined)], unix, 60_000, 70_000);
     assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
 }
 
-/// The method table's row of each method names every member of its answer.
+/// The documentation of a method names every member of its answer.
 #[test]
-fn the_method_table_names_what_is_said_of_the_start() {
+fn the_method_table_names_every_member_of_the_status_answers() {
     let mut mined = honest();
     let mut client = start_with(&mut mined);
     for name in ["rootlight_syncStatus", "rootlight_verification"] {
@@ -187,7 +189,7 @@ fn the_method_table_names_what_is_said_of_the_start() {
 }
 
 #[test]
-fn a_start_from_a_checkpoint_says_that() {
+fn answers_after_a_checkpoint_say_so() {
     let mut mined = Mined::new();
     mined.grow(5, 30);
     let mut client = mined.client();
@@ -213,14 +215,14 @@ fn nothing_is_answered_before_the_headers_are_there() {
         let answers = calls.iter().map(|call| mined.answer(call)).collect();
         client.sync_feed(0, answers, now);
     }
-    // Progress is that of the headers above the proposed block.
+    // Progress counts the headers above the proposed block.
     let half_way = |&(from, at, to): &(u64, u64, u64)| {
         from == head - HEADERS as u64 && to == head && from + 100 < at && at < to
     };
     assert!(shown.iter().any(half_way), "{shown:?}");
 }
 
-/// The first block's own statement counts for nothing.
+/// The difficulty that the first block states does not count by itself.
 #[test]
 fn a_first_block_of_low_difficulty_is_refused() {
     let mut mined = upstream();
@@ -231,10 +233,10 @@ fn a_first_block_of_low_difficulty_is_refused() {
     grow(&mut mined, HEADERS);
     let mut client = start_with(&mut mined);
     refused_for(&mut client, "has difficulty 299, at least 300 is asked for");
-    assert_eq!(client.sync().upstreams()[0].record.lies, 0, "nobody is a liar for it");
+    assert_eq!(client.sync().upstreams()[0].record.lies, 0, "no upstream is blamed");
 }
 
-/// Difficulty that was let fall by slow blocks shows too little work, whatever the first block states.
+/// Slow blocks let the difficulty fall, so that the chain shows too little work, whatever the first block states.
 #[test]
 fn a_chain_of_slow_blocks_is_refused() {
     let mut mined = upstream();
@@ -256,17 +258,17 @@ fn an_old_chain_is_refused_and_one_fresh_block_does_not_help() {
     refused_for(&mut client, "there is no block for 1801 s before block");
 }
 
-/// Within the gap that is accepted the hours up to this clock show enough; a chain that lacks some of them does not.
+/// The clock may be ahead of the head by an accepted gap. The work floor covers the hours up to the clock.
 #[test]
-fn work_is_asked_for_up_to_this_clock() {
+fn the_work_floor_applies_up_to_the_present_time() {
     let mut mined = honest();
     let unix = mined.now().unix + 1_700;
     let mut good = client(1);
     run(&mut good, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
     assert!(good.sync().is_synced());
-    // 800 * 30 / 100 per 30 s is 80 % of the difficulty that the network is known to have; 99 % are asked for.
+    // 800 * 30 / 100 per 30 s is 80 % of the network's known difficulty; 99 % are required.
     let options = SyncOptions { work_floor: 79, ..SyncOptions::default() };
-    let identity = Identity { upstreams: vec!["somebody".into()], ..Identity::default() };
+    let identity = Identity { upstreams: vec!["upstream".into()], ..Identity::default() };
     let mut strict = started(network(), identity, options);
     run(&mut strict, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut strict, "the 7200 s up to block");
@@ -280,7 +282,7 @@ fn a_chain_that_is_too_short_is_refused() {
     refused_for(&mut client, "880 headers above block 5000 or a later one are asked for");
 }
 
-/// Blocks in quick succession make up the number, not the day.
+/// Blocks in quick succession reach the number of headers, but not the duration of a day.
 #[test]
 fn blocks_of_less_than_a_day_are_refused() {
     let mut mined = upstream();
@@ -290,7 +292,7 @@ fn blocks_of_less_than_a_day_are_refused() {
 }
 
 #[test]
-fn the_heavier_of_two_chains_wins_whoever_shows_it() {
+fn the_heavier_of_two_chains_wins_in_any_order() {
     for honest_first in [true, false] {
         let (mut honest, mut light) = (honest(), light());
         assert!(sum(&light, HEADERS) < sum(&honest, HEADERS));
@@ -306,7 +308,7 @@ fn the_heavier_of_two_chains_wins_whoever_shows_it() {
         let other = &client.sync().upstreams()[usize::from(honest_first)];
         let (_, fault) = other.resting.as_ref().expect("it follows another chain");
         assert!(fault.to_string().contains("no link to a verified header"), "{fault}");
-        assert_eq!(other.record.lies, 0, "that is no lie");
+        assert_eq!(other.record.lies, 0, "another chain is not a lie");
     }
 }
 
@@ -323,7 +325,8 @@ fn upstreams_at_different_heights_share_a_start() {
     assert!(client.sync().upstreams().iter().all(|state| state.resting.is_none()));
 }
 
-/// Whoever keeps its headers back holds nobody up for long, and shows them in vain only if they are lighter.
+/// An upstream that withholds its headers delays the start only for a limited time. If its chain turns out heavier,
+/// the client switches to it.
 #[test]
 fn a_late_chain_wins_if_it_is_heavier() {
     for late_is_heavier in [true, false] {
@@ -332,27 +335,27 @@ fn a_late_chain_wins_if_it_is_heavier() {
         let mut client = client(2);
         let mut ways = [Way::Answers(&mut early), Way::Silent];
         run(&mut client, &mut ways, unix, 0, 29_000);
-        assert!(!client.sync().is_synced(), "the other is waited for");
+        assert!(!client.sync().is_synced(), "the other upstream is waited for");
         run(&mut client, &mut ways, unix, 29_000, 70_000);
         assert!(client.sync().is_synced());
         assert_eq!(client.sync().chain().unwrap().head().hash(), first);
         let mut ways = [Way::Answers(&mut early), Way::Answers(&mut late)];
-        // Its answer to the question of then, and what follows from it.
+        // It responds to the earlier request, and to those that follow.
         run(&mut client, &mut ways, unix, 70_000, 200_000);
         let head = client.sync().chain().unwrap().head().hash();
         assert_eq!(head, if late_is_heavier { second } else { first });
         assert!(client.sync().is_synced());
         let height = ask(&mut client, "eth_blockNumber", json!([]));
         assert_eq!(height["start"], "work");
-        // A lighter chain is looked at again only after a pause.
+        // A lighter chain is compared again only after a pause.
         let asked = late.windows().count();
         assert!(late_is_heavier || asked < 60, "{asked} windows");
     }
 }
 
-/// A failing connection loses nothing of what was shown.
+/// A failed connection loses none of the headers that were shown.
 #[test]
-fn a_proposal_goes_on_after_a_failure() {
+fn a_proposed_start_continues_after_a_failed_connection() {
     let mut mined = honest();
     let (mut client, now) = (client(1), mined.now());
     let first = mined.head().number - HEADERS as u64 + 1;
@@ -366,7 +369,7 @@ fn a_proposal_goes_on_after_a_failure() {
     assert!(client.sync().fault().is_some());
     run(&mut client, &mut [Way::Answers(&mut mined)], now.unix, 20_000, 30_000);
     assert!(client.sync().is_synced());
-    assert!(mined.windows().skip(shown).all(|(number, _)| number != first), "nothing is asked for twice");
+    assert!(mined.windows().skip(shown).all(|(number, _)| number != first), "no window is requested twice");
 }
 
 #[test]
@@ -374,17 +377,20 @@ fn a_chain_beyond_the_rules_known_asks_for_an_update() {
     let mut mined = honest();
     let mut known = network();
     known.known_until = Some(mined.head().number - 5);
-    let identity = Identity { upstreams: vec!["somebody".into()], ..Identity::default() };
+    let identity = Identity { upstreams: vec!["upstream".into()], ..Identity::default() };
     let mut client = started(known, identity, SyncOptions::default());
     let unix = mined.now().unix;
     run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut client, "update needed");
     let state = &client.sync().upstreams()[0];
-    assert!(state.record.evidence.is_empty() && state.record.demerits == 0, "nobody is to blame: {state:?}");
+    assert!(
+        state.record.evidence.is_empty() && state.record.demerits == 0,
+        "no upstream is blamed: {state:?}"
+    );
 }
 
 #[test]
-fn where_work_is_cheap_or_unknown_it_is_no_start() {
+fn networks_with_cheap_or_unknown_work_have_no_start_by_work() {
     let refused = |network: Network| network.start_by_work().unwrap_err();
     let words = refused(Network::testnet()).to_string();
     assert!(words.contains("testnet: ") && words.contains("nearly free"), "{words}");
@@ -398,9 +404,9 @@ fn where_work_is_cheap_or_unknown_it_is_no_start() {
     assert_eq!(mainnet.difficulty, U256::from(4_000) * U256::from(10).pow(U256::from(18)));
 }
 
-/// A store is written by whoever can write to the disk: a start by work neither reads nor writes one.
+/// Anyone who can write to the disk can write a store, so that a start by work neither reads nor writes one.
 #[test]
-fn nothing_is_kept_and_nothing_taken_back() {
+fn a_start_by_work_uses_no_store() {
     let mut mined = honest();
     let first = start_with(&mut mined);
     assert!(first.sync().is_synced() && first.export().is_empty());

@@ -225,7 +225,7 @@ fn wasm_browser(log: &mut Log) -> Outcome {
 /// Tests with random data that are part of every run, here with many more draws.
 fn long_runs(log: &mut Log) -> Outcome {
     let tests =
-        ["drawn_scenarios", "mixtures_of_upstreams", "what_miners_state_adds_no_work", "a_killed_process"];
+        ["random_scenarios", "mixtures_of_upstreams", "statements_of_miners_add_no_work", "a_killed_process"];
     let cmd = native_cargo_test().args(&["--"]).args(&tests);
     plain(log, cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200"))
 }

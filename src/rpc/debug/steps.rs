@@ -41,8 +41,8 @@ struct Op<'a> {
     storage: Option<Slots<'a>>,
 }
 
-/// Instructions, with their memory, stack and storage, are formatted one by one while they are serialized: all together they
-/// would take several times the length of the answer.
+/// Instructions, with their memory, stack and storage, are formatted one by one during serialization. Formatting all
+/// of them first would take several times the memory of the answer.
 struct Ops<'a>(&'a [StepLog], StepOptions);
 
 /// See [`Ops`].

@@ -53,8 +53,8 @@ const fn write(
     Method { name, aliases, params, result, level, cost: 100, pages, doc, handler }
 }
 
-/// The same row, for a method that adds one transaction and mines one block at most, unless an optional parameter asks for
-/// more.
+/// The same row for a brief method: it adds one transaction and mines at most one block, unless an optional parameter
+/// asks for more.
 const fn brief(row: Method) -> Method {
     Method { cost: BRIEF_COST, ..row }
 }

@@ -113,7 +113,7 @@ pub(super) fn object(params: Params<'_>) -> Result<TransactionObject<'_>, ParamE
 }
 
 impl TransactionObject<'_> {
-    /// The account that sends it.
+    /// The account that sends the transaction.
     pub(super) fn sender(&self) -> Result<Address, ParamError> {
         self.from.as_deref().map(parse_address).transpose()?.ok_or(ParamError::NoSender)
     }

@@ -1,4 +1,5 @@
-//! What honest upstreams say of blocks off their chain, and of headers that JSON does not show whole, is no misbehaviour.
+//! Honest upstreams are not blamed for their responses about side blocks, nor for headers that JSON does not show
+//! completely.
 
 use serde_json::json;
 
@@ -23,16 +24,16 @@ fn honest(chain: &[crate::types::B256]) -> Upstream {
     }
 }
 
-/// By number an upstream proves the state of its own chain; asked by hash it proves that of the other block.
+/// Asked by number, an upstream proves the state of its own chain; asked by hash, it proves the state of that block.
 #[test]
-fn questions_about_blocks_off_the_chain_blame_nobody() {
+fn requests_about_side_blocks_blame_no_upstream() {
     let mut chains = Chains::new(8);
     let (base, mut main) = (chains.base.hash(), chains.base.hash());
     let side = chains.mine(base, Wish { transactions: vec![0], ..Wish::default() });
     for _ in 0..3 {
         main = chains.mine(main, Wish::default());
     }
-    // States more uncles than it has, which JSON does not show.
+    // A block that states more uncles than it has, which JSON does not show.
     let top = chains.mine(side, Wish { count: Some(1 << 20), ..Wish::default() });
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
     let balances = [side, top].map(|hash| (At::Hash(hash), chains.block(&hash).facts.balance));
@@ -49,16 +50,16 @@ fn questions_about_blocks_off_the_chain_blame_nobody() {
             assert!(answer["result"].is_string(), "{answer}");
         }
     }
-    // The receipts of a transaction that is not on the chain are nowhere to be had.
+    // Receipts of a transaction that is not on the chain cannot be fetched.
     let (method, params) = Question::LogsOf(side).call();
     assert!(play.send(method, &params)["error"].is_object());
     assert_eq!(play.blame(main), None);
 }
 
-/// Asked for a block by its hash, an honest upstream proves the state of that block or none. A false proof counts against
-/// its upstream off the chain as well.
+/// Asked for the state of a block by its hash, an honest upstream proves the state of that block or none. A false
+/// proof is blamed for side blocks too.
 #[test]
-fn a_false_proof_of_a_block_off_the_chain_is_blamed() {
+fn a_false_proof_of_a_side_block_is_blamed() {
     let mut chains = Chains::new(8);
     let (base, mut main) = (chains.base.hash(), chains.base.hash());
     let side = chains.mine(base, Wish::default());
@@ -78,16 +79,16 @@ fn a_false_proof_of_a_block_off_the_chain_is_blamed() {
     assert_eq!(play.blame(main), None);
 }
 
-/// Asked by number for the uncles of a block off its chain, an upstream shows those of its own block, of which JSON may
+/// Asked by number for the uncles of a side block, an upstream returns the uncles of its own block, of which JSON may
 /// hide a part.
 #[test]
-fn uncles_of_another_block_that_json_hides_blame_nobody() {
+fn incomplete_uncles_of_another_block_blame_no_upstream() {
     let mut chains = Chains::new(8);
     let mut main = chains.base.hash();
     for _ in 0..8 {
         main = chains.mine(main, Wish::default());
     }
-    // Each states more uncles than JSON can tell, and nobody has them.
+    // Each block states more uncles than JSON can show, and no upstream has them.
     let secretive = |chains: &mut Chains, parent| {
         let hash = chains.mine(parent, Wish { hidden: true, count: Some(11), ..Wish::default() });
         chains.block(&hash).header.clone()
@@ -101,7 +102,8 @@ fn uncles_of_another_block_that_json_hides_blame_nobody() {
     assert_eq!(chains.block(&last).uncles.as_ref().map(Vec::len), Some(1));
     let (chain, time) = (chains.branch(main), chains.block(&main).header.timestamp);
     let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
-    // A node that checks nothing shows the uncle as a block; then all are asked for its own uncles, by hash and by number.
+    // A node without checks serves the uncle as a block; then all upstreams are asked for its own uncles, by hash and
+    // by number.
     let careless = Upstream { forger: true, latency: 1, ..honest(&chain) };
     let mut play = Play::new(stage, vec![careless, honest(&chain)], Identity::default(), time);
     assert!(play.sync(60_000));
@@ -111,10 +113,10 @@ fn uncles_of_another_block_that_json_hides_blame_nobody() {
     assert_eq!(play.blame(main), None);
 }
 
-/// Where transactions must have blocks on top, a false place in a block without any hides none that is deeper: in a
-/// block of another branch, or in the newest one.
+/// With a required depth, a false location in a young block does not hide a transaction that is deep enough, whether
+/// the young block is on another branch or the newest one.
 #[test]
-fn a_false_place_in_a_young_block_hides_no_transaction() {
+fn a_false_location_in_a_young_block_hides_no_transaction() {
     let mut chains = Chains::new(8);
     let (mut main, mut other) = (chains.base.hash(), chains.base.hash());
     let transactions = |own: bool| if own { vec![0] } else { Vec::new() };
@@ -141,9 +143,10 @@ fn a_false_place_in_a_young_block_hides_no_transaction() {
     }
 }
 
-/// Questions are about the heaviest chain, so those who follow it are asked first, however many blocks another one has.
+/// Requests concern the heaviest chain, so that upstreams on that chain are asked first, even if another branch has
+/// more blocks.
 #[test]
-fn whoever_follows_a_longer_and_lighter_branch_is_asked_last() {
+fn an_upstream_on_a_longer_but_lighter_branch_is_asked_last() {
     let mut chains = Chains::new(8);
     let (mut main, mut other) = (chains.base.hash(), chains.base.hash());
     for step in 0..3 {

@@ -1,5 +1,5 @@
-//! Chains that are mined for a scenario, and what is true of their blocks. The tables here are made together with the
-//! blocks; nothing in them comes from the code under test.
+//! Chains that are mined for a scenario, and the true data of their blocks. These tables are made together with the
+//! blocks and independent of the code under test.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -28,24 +28,24 @@ pub(super) const START: u64 = 5_000;
 /// Total difficulty of the checkpoint.
 pub(super) const START_TOTAL: u64 = 1_000;
 
-/// Headers below the checkpoint that upstreams have.
+/// Number of headers below the checkpoint that upstreams have.
 pub(super) const BELOW: u64 = 3;
 
-/// An account whose balance is another one in every block.
+/// An account whose balance differs in every block.
 pub(super) const RICH: Address = Address::repeat_byte(0x11);
 
-/// A contract that gives the hash of the block whose number it is called with; its first storage cell is another one in
+/// A contract that returns the hash of the block whose number it is called with. Its first storage cell differs in
 /// every block.
 pub(super) const CONTRACT: Address = Address::repeat_byte(0x22);
 
 /// PUSH1 0, CALLDATALOAD, BLOCKHASH, PUSH1 0, MSTORE, PUSH1 32, PUSH1 0, RETURN.
 const CODE: [u8; 12] = [0x60, 0, 0x35, 0x40, 0x60, 0, 0x52, 0x60, 0x20, 0x60, 0, 0xf3];
 
-/// Senders, and transactions of each.
+/// Number of senders, and of nonces of each.
 const SENDERS: usize = 6;
 const NONCES: u64 = 4;
 
-/// What somebody sends: signed once for all scenarios.
+/// A transaction, signed once for all scenarios.
 pub(super) struct Signed {
     pub(super) transaction: Transaction,
     pub(super) hash: B256,
@@ -53,7 +53,8 @@ pub(super) struct Signed {
     pub(super) nonce: u64,
 }
 
-/// All transactions that a scenario may have: by sender, then by nonce; the last ones replace those before.
+/// All transactions that a scenario may use, by sender and then by nonce. The second half of a sender's transactions
+/// replaces the first half.
 pub(super) fn signed() -> &'static [Signed] {
     static ALL: OnceLock<Vec<Signed>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -78,13 +79,13 @@ pub(super) fn signed() -> &'static [Signed] {
     })
 }
 
-/// The network of all scenarios: today's rules at difficulties that a test can mine.
+/// The network of all scenarios: current rules with difficulties low enough for a test.
 pub(super) fn network() -> &'static Arc<Network> {
     static NETWORK: OnceLock<Arc<Network>> = OnceLock::new();
     NETWORK.get_or_init(|| Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)])))
 }
 
-/// The facts of a block's state.
+/// True data of the state after a block.
 #[derive(Clone)]
 pub(super) struct Facts {
     pub(super) balance: U256,
@@ -92,7 +93,7 @@ pub(super) struct Facts {
     pub(super) nonces: BTreeMap<Address, u64>,
 }
 
-/// A header with the mining fields of another one: of whatever difficulty, it shows no work.
+/// A header with the mining fields of an easier one, so that it has no proof of work for its difficulty.
 pub(super) fn unmined(header: Header) -> SealedHeader {
     let easy = mine(Header { difficulty: U256::from(1).into(), ..header.clone() });
     Header {
@@ -104,17 +105,17 @@ pub(super) fn unmined(header: Header) -> SealedHeader {
     .seal()
 }
 
-/// A block that keeps all rules, but perhaps shows no work.
+/// A block that follows all rules, except perhaps proof of work.
 #[derive(Clone)]
 pub(super) struct Block {
     pub(super) header: SealedHeader,
-    /// The list that the header commits to; `None` where nobody can show one.
+    /// The uncles that the header commits to; `None` if no upstream can serve them.
     pub(super) uncles: Option<Vec<SealedHeader>>,
-    /// Whether the uncles keep every rule.
+    /// Whether the uncles follow every rule.
     pub(super) good_uncles: bool,
-    /// Whether its proof of work is there.
+    /// Whether the block has a proof of work.
     pub(super) shows_work: bool,
-    /// Places in [`signed`].
+    /// Indexes into [`signed`].
     pub(super) transactions: Vec<usize>,
     pub(super) receipts: Vec<Receipt>,
     pub(super) facts: Facts,
@@ -130,36 +131,36 @@ impl Block {
     }
 }
 
-/// What makes a block another one than the usual.
+/// How a block differs from the usual one.
 #[derive(Default)]
 pub(super) struct Wish {
-    /// Seconds after the parent, beside the usual 14.
+    /// Seconds after the usual timestamp, which is 14 s after the parent's.
     pub(super) later: u64,
-    /// Uncles to name, which keep the rules or do not.
+    /// Uncles to name, whether they follow the rules or not.
     pub(super) uncles: Vec<SealedHeader>,
     pub(super) bad_uncles: bool,
-    /// The count that the header states, if it is not the right one.
+    /// The uncle count of the header, if it is not the true one.
     pub(super) count: Option<u32>,
-    /// Shows no work.
+    /// Whether the proof of work is left out.
     pub(super) free: bool,
-    /// Commits to a list that nobody can show.
+    /// Whether the block commits to a list of uncles that does not exist.
     pub(super) hidden: bool,
-    /// Places in [`signed`].
+    /// Indexes into [`signed`].
     pub(super) transactions: Vec<usize>,
 }
 
-/// All that was mined for a scenario.
+/// All blocks of a scenario.
 #[derive(Clone)]
 pub(super) struct Chains {
     blocks: HashMap<B256, Arc<Block>>,
     pub(super) nodes: BTreeMap<B256, Bytes>,
-    /// The trusted block, and those below it.
+    /// The trusted block, and the headers below it.
     pub(super) base: Arc<Block>,
     pub(super) below: Vec<SealedHeader>,
     mark: u64,
 }
 
-/// The start of every scenario with this difficulty, made once.
+/// The start of every scenario with this difficulty, mined once.
 fn start(difficulty: u64) -> Chains {
     static STARTS: OnceLock<HashMap<u64, Chains>> = OnceLock::new();
     let starts = STARTS.get_or_init(|| {
@@ -168,7 +169,7 @@ fn start(difficulty: u64) -> Chains {
     starts[&difficulty].clone()
 }
 
-/// Difficulties of the trusted block: below 400 no block changes it.
+/// Difficulties of the trusted block. Below 400, the difficulty adjustment rounds to zero.
 pub(super) const DIFFICULTIES: [u64; 3] = [8, 24, 800];
 
 fn new_start(difficulty: u64) -> Chains {
@@ -209,7 +210,7 @@ fn new_start(difficulty: u64) -> Chains {
     Chains { blocks: HashMap::from([(base.hash(), base.clone())]), nodes, base, below, mark: 1 }
 }
 
-/// A state in which everything tells which block it is of.
+/// A state whose values identify its block.
 fn state(base: &Trie, mark: U256, nonces: BTreeMap<Address, u64>) -> (Facts, B256, BTreeMap<B256, Bytes>) {
     let facts = Facts { balance: mark * U256::from(1_000_003), cell: mark + U256::from(7), nonces };
     let mut state = State::new(base.clone());
@@ -249,7 +250,7 @@ impl Chains {
         self.blocks.values()
     }
 
-    /// The blocks from the checkpoint up to this one.
+    /// The blocks from the checkpoint up to `tip`.
     pub(super) fn branch(&self, tip: B256) -> Vec<B256> {
         let mut branch = vec![tip];
         while let Some(parent) = self.blocks.get(&self.block(branch.last().unwrap()).header.parent_hash) {
@@ -259,7 +260,7 @@ impl Chains {
         branch
     }
 
-    /// Work of a branch above the checkpoint: of its headers, and of its uncles where they are shown and good.
+    /// Work of a branch above the checkpoint: of its headers, and of those uncles that are served and valid.
     pub(super) fn work(&self, tip: B256) -> U256 {
         let work = |hash: &B256| {
             let block = self.block(hash);
@@ -269,19 +270,19 @@ impl Chains {
         self.branch(tip).iter().skip(1).map(work).sum()
     }
 
-    /// Total difficulty of a block, if anybody can prove it.
+    /// Total difficulty of a block; `None` if it cannot be proven.
     pub(super) fn total(&self, tip: B256) -> Option<U256> {
         let branch = self.branch(tip);
         let whole = branch.iter().skip(1).all(|hash| uncle_work(self.block(hash)).is_some());
         whole.then(|| U256::from(START_TOTAL) + self.work(tip))
     }
 
-    /// Whether a full node has this block: it has all uncles, and they keep every rule.
+    /// Whether a full node has this block: all its uncles exist and follow every rule.
     pub(super) fn is_valid(&self, block: B256) -> bool {
         self.total(block).is_some()
     }
 
-    /// A state with these facts, whose root a header may name.
+    /// A new state with these nonces, and its root for a header.
     pub(super) fn state(&mut self, nonces: BTreeMap<Address, u64>) -> (Facts, B256) {
         self.mark += 1;
         let (facts, root, nodes) = state(&Trie::new(), U256::from(self.mark), nonces);
@@ -289,7 +290,7 @@ impl Chains {
         (facts, root)
     }
 
-    /// The header of a block above this one, not mined.
+    /// The header of a block above `parent`, not mined.
     pub(super) fn draft(&mut self, parent: B256, wish: &Wish) -> (Header, Facts, Vec<Receipt>) {
         let above = self.block(&parent).clone();
         let mut nonces = above.facts.nonces.clone();
@@ -319,7 +320,7 @@ impl Chains {
         (header, facts, receipts)
     }
 
-    /// Mines a block above this one.
+    /// Mines a block above `parent`.
     pub(super) fn mine(&mut self, parent: B256, wish: Wish) -> B256 {
         let (header, facts, receipts) = self.draft(parent, &wish);
         let header = if wish.free { unmined(header) } else { mine(header) };
@@ -337,7 +338,7 @@ impl Chains {
         hash
     }
 
-    /// A sibling of this block, mined, which its child may name as an uncle.
+    /// A mined sibling of a block, which the child of that block may name as an uncle.
     pub(super) fn sibling(&mut self, block: B256) -> SealedHeader {
         let parent = self.block(&block).header.parent_hash;
         let hash = self.mine(parent, Wish::default());
@@ -349,7 +350,7 @@ impl Chains {
         self.block(&block).facts.nonces.get(sender).copied().unwrap_or(0)
     }
 
-    /// Transactions whose turn it is above this block.
+    /// Transactions whose nonces are next above a block.
     pub(super) fn transactions(&self, parent: B256, random: &mut Random, most: u64) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
         for _ in 0..random.below(most + 1) {
@@ -364,13 +365,13 @@ impl Chains {
     }
 }
 
-/// Work of a block's uncles, if anybody can prove it and the block.
+/// Work of a block's uncles; `None` if it cannot be proven.
 pub(super) fn uncle_work(block: &Block) -> Option<U256> {
     let uncles = block.uncles.as_ref().filter(|_| block.good_uncles && block.shows_work)?;
     Some(uncles.iter().map(|uncle| uncle.difficulty.value()).sum())
 }
 
-/// One log for each transaction, which says which one it is.
+/// One receipt for each transaction, with a log that contains the transaction's hash.
 fn receipts(transactions: &[usize]) -> Vec<Receipt> {
     let mut gas = 0;
     let mut receipt = |place: &usize| {

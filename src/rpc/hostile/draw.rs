@@ -16,51 +16,51 @@ use crate::{
     types::{B256, Header, SealedHeader, U256},
 };
 
-/// Milliseconds in which an honest upstream answers; a slower one is of less use.
+/// Milliseconds in which a useful honest upstream responds.
 const TIMELY: u64 = 2_000;
 
-/// What a scenario is about.
+/// The subject of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Setting {
     Usual,
     /// The chain has too little work in some hours.
     Low,
-    /// An upstream was not heard yet.
+    /// One upstream has not responded yet.
     Unsynced,
     /// The head is too old.
     Stale,
-    /// There is a store.
+    /// The client has a store.
     Store,
-    /// The store is longer than what is proven at once.
+    /// The store is longer than the part that is checked at once.
     Long,
-    /// The same, and nobody shows another chain.
+    /// As [`Self::Long`], and no upstream serves another chain.
     Eclipsed,
 }
 
-/// What was drawn beside the chains.
+/// The drawn parameters of a scenario, without its chains.
 pub(super) struct Drawn {
     pub(super) setting: Setting,
     pub(super) hand: Option<Hand>,
-    /// The tip of the honest chain, of an attacker's, and of branches that were abandoned.
+    /// The tips of the honest chain, of an attacker's chain, and of abandoned branches.
     pub(super) main: B256,
     pub(super) attack: Option<B256>,
     pub(super) sides: Vec<B256>,
 }
 
-/// Who plays.
+/// The upstreams of a scenario.
 pub(super) struct Cast {
     pub(super) stage: Stage,
     pub(super) upstreams: Vec<Upstream>,
     pub(super) honest: bool,
 }
 
-/// A block as honest miners make them.
+/// Mines a block as an honest miner does.
 pub(super) fn block(random: &mut Random, chains: &mut Chains, tip: B256) -> B256 {
     let mut wish = Wish { transactions: chains.transactions(tip, random, 3), ..Wish::default() };
     if tip != chains.base.hash() && random.chance(30) {
         for _ in 0..1 + random.below(2) {
             let uncle = match random.chance(15) {
-                // JSON does not say how many uncles an uncle states.
+                // JSON does not contain an uncle's own uncle count.
                 true => {
                     let parent = chains.block(&tip).header.parent_hash;
                     let wish = Wish { hidden: true, count: Some(11), ..Wish::default() };
@@ -78,7 +78,7 @@ pub(super) fn block(random: &mut Random, chains: &mut Chains, tip: B256) -> B256
     chains.mine(tip, wish)
 }
 
-/// Blocks that name each the sibling of the one before.
+/// Blocks that each name the sibling of the previous block as an uncle.
 fn with_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
     for _ in 0..blocks {
         let uncles = if tip == chains.base.hash() { Vec::new() } else { vec![chains.sibling(tip)] };
@@ -87,7 +87,7 @@ fn with_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
     tip
 }
 
-/// Blocks that name uncles which show no work.
+/// Blocks that name uncles without proof of work.
 fn with_false_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
     for _ in 0..blocks {
         let parent = chains.block(&tip).header.parent_hash;
@@ -97,9 +97,10 @@ fn with_false_uncles(chains: &mut Chains, mut tip: B256, blocks: u64) -> B256 {
     tip
 }
 
-/// The honest chain and an attacker's, which states more work, or whose work is harder to see, but has less.
+/// Draws the honest chain and an attacker's chain, which has less work but states more, or whose work is harder to
+/// verify.
 pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
-    // On its own, so that the other draws of a seed do not depend on it.
+    // A generator of its own, so that the other draws of a seed stay as they are.
     let mut far = Random(random.0.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let setting = match random.below(1_000) {
         0..2 => Setting::Long,
@@ -127,7 +128,7 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
     let attack = match random.below(10) {
         0..2 => None,
         2..5 => {
-            // Its first block commits to uncles that nobody can show; the honest branch has the work of its uncles.
+            // The first block commits to uncles that do not exist; the honest branch has the work of its uncles.
             let blocks = 4 + random.below(4);
             let mut tip = chains.mine(fork, Wish { hidden: true, count: Some(1), ..Wish::default() });
             for _ in 1..blocks {
@@ -182,7 +183,7 @@ pub(super) fn draw(random: &mut Random) -> (Chains, Drawn) {
     (chains, Drawn { main, attack, sides, ..nothing })
 }
 
-/// What is in the store.
+/// The content of the store.
 pub(super) fn store(random: &mut Random, chains: &mut Chains, drawn: &mut Drawn) -> Option<Vec<Vec<u8>>> {
     match drawn.setting {
         Setting::Long => return Some(long().pages.clone()),
@@ -192,11 +193,11 @@ pub(super) fn store(random: &mut Random, chains: &mut Chains, drawn: &mut Drawn)
     }
     let hand = *random.pick(&HANDS);
     let branch = chains.branch(drawn.attack.filter(|_| random.chance(40)).unwrap_or(drawn.main));
-    // Not the newest block: what is written on top of it weighs less than the honest chain.
+    // The newest block is left out, so that headers written on top weigh less than the honest chain.
     let place = (branch.len() as u64 - 1).saturating_sub(1 + random.below(3)).max(1);
     drawn.hand = Some(hand);
     let pages = written(hand, chains, branch[place as usize], random);
-    // What was written on top may be as much work as the honest chain has.
+    // The headers written on top may have as much work as the honest chain.
     let most = chains.all().map(|block| chains.work(block.hash())).max().unwrap();
     while chains.work(drawn.main) < most {
         drawn.main = block(random, chains, drawn.main);
@@ -219,7 +220,7 @@ pub(super) fn identity(random: &mut Random, setting: Setting) -> Identity {
     Identity { unproven, max_age, min_depth, ..Identity::default() }
 }
 
-/// Headers of a miner's own choice, each with a state that he can show.
+/// Headers that a dishonest miner chooses freely, each with a state that can be proven.
 fn foreign(random: &mut Random, chains: &mut Chains, drawn: &Drawn) -> Vec<Foreign> {
     let branch = chains.branch(drawn.main);
     let mut all = Vec::new();
@@ -227,7 +228,7 @@ fn foreign(random: &mut Random, chains: &mut Chains, drawn: &Drawn) -> Vec<Forei
         let parent = *random.pick(&branch);
         let (mut header, _, _) = chains.draft(parent, &Wish::default());
         let header = match random.below(4) {
-            // Nobody's child, anywhere.
+            // A header with an unknown parent, at any height.
             0 | 1 => {
                 let head = chains.block(&drawn.main).number();
                 let numbers = [START - 300, START + 2, head + 1, head + 1_000, head.saturating_sub(8)];
@@ -244,7 +245,7 @@ fn foreign(random: &mut Random, chains: &mut Chains, drawn: &Drawn) -> Vec<Forei
     all
 }
 
-/// Headers on top of a chain that show no work, or too little.
+/// Headers on top of a chain with no proof of work, or with a difficulty that is too low.
 fn false_tops(random: &mut Random, chains: &Chains, tip: B256, easy: bool) -> Vec<SealedHeader> {
     let (network, mut parent) = (super::chain::network(), chains.block(&tip).header.clone());
     let mut tops = Vec::new();
@@ -260,7 +261,7 @@ fn false_tops(random: &mut Random, chains: &Chains, tip: B256, easy: bool) -> Ve
     tops
 }
 
-/// Some upstreams, of which some may be honest.
+/// Draws the upstreams, of which some may be honest.
 pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Cast {
     let foreign = foreign(random, &mut chains, drawn);
     let long = matches!(drawn.setting, Setting::Long | Setting::Eclipsed);
@@ -268,14 +269,14 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
     let count = least + random.below(4 - least);
     let honest = drawn.setting == Setting::Long || random.chance(65);
     let place = random.below(count);
-    // On its own, so that the other draws of a seed do not depend on it.
+    // A generator of its own, so that the other draws of a seed stay as they are.
     let mut more = Random(random.0.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let mut tops = Vec::new();
     let upstreams = (0..count).map(|index| {
         let honest = honest && (index == place || random.chance(15));
         let binary = match random.below(4) {
             0 => Some(true),
-            // Without the uncles that it should have.
+            // Without the uncles that the response should contain.
             1 if !honest => Some(false),
             _ => None,
         };
@@ -306,7 +307,7 @@ pub(super) fn cast(random: &mut Random, mut chains: Chains, drawn: &Drawn) -> Ca
         }
     });
     let upstreams: Vec<Upstream> = upstreams.collect();
-    // Whoever is on the honest chain and departs from nothing is honest too.
+    // An upstream on the honest chain without any trick is honest too.
     let useful = |upstream: &Upstream| upstream.is_honest() && upstream.latency <= TIMELY;
     let honest = upstreams.iter().any(|who| useful(who) && who.chain.last() == Some(&drawn.main));
     Cast { stage: Stage { chains, foreign, false_tops: tops }, upstreams, honest }
@@ -339,12 +340,12 @@ fn at(random: &mut Random, stage: &Stage, drawn: &Drawn) -> At {
     }
 }
 
-/// A question about the scenario.
+/// Draws a request about the scenario.
 pub(super) fn question(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Question {
     let chains = &stage.chains;
     let at = at(random, stage, drawn);
     let place = match random.chance(70) {
-        // Mostly one that was mined somewhere.
+        // Mostly a transaction that some block contains.
         true => {
             let mut mined: Vec<usize> = chains.all().flat_map(|block| block.transactions.clone()).collect();
             mined.sort_unstable();

@@ -1,6 +1,6 @@
-//! Scenarios drawn from seeds: chains that are mined for them, upstreams that lie about them, stores that somebody has
-//! written, and questions of every kind. A failure prints the seed; `ROOTLIGHT_SEED` runs that one alone,
-//! `ROOTLIGHT_SCENARIOS` sets how many are run, from `ROOTLIGHT_FIRST` on.
+//! Random scenarios: chains that are mined for them, upstreams that lie about them, forged stores, and requests of
+//! every kind. A failure prints the seed; `ROOTLIGHT_SEED` runs only that seed, `ROOTLIGHT_SCENARIOS` sets the number
+//! of scenarios, from `ROOTLIGHT_FIRST` on.
 
 mod blame_test;
 mod chain;
@@ -31,32 +31,33 @@ const SCENARIOS: u64 = 300;
 /// Simulated time for synchronization, in milliseconds.
 const LIMIT: u64 = 180_000;
 
-/// Simulated time in which all uncles are fetched, in milliseconds.
+/// Simulated time for fetching all uncles, in milliseconds.
 const SETTLE: u64 = 30_000;
 
-/// Simulated time for one question, in milliseconds: as long as a host waits for a message.
+/// Simulated time for one request, in milliseconds: the time that a host allows for a message.
 const QUESTION_LIMIT: u64 = 60_000;
 
-/// What came of the scenarios.
+/// Results of all scenarios.
 #[derive(Default)]
 struct Tally {
-    /// Proven answers, and those that say of themselves that they are not.
+    /// Answers given as proven, and answers marked as unproven.
     proven: u64,
     marked: u64,
-    /// Questions that an honest upstream can answer, those answered rightly and in time, and the slowest.
+    /// Requests that an honest upstream can answer, those answered correctly and in time, and the time of the
+    /// slowest.
     asked: u64,
     right: u64,
     slowest: u64,
 }
 
-/// A scenario under way.
+/// A running scenario.
 struct Run<'a> {
     seed: u64,
     play: Play,
     random: Random,
     drawn: Drawn,
     identity: Identity,
-    /// Whether nothing may be answered.
+    /// Whether the gate must refuse every request.
     closed: bool,
     honest: bool,
     tally: &'a mut Tally,
@@ -76,7 +77,8 @@ impl Run<'_> {
         );
     }
 
-    /// The client's head, which must be a block that was mined; with an honest upstream, that one's.
+    /// Checks that the client's head is a block that was mined and, with an honest upstream, the head of that
+    /// upstream.
     fn check_head(&self) {
         let Some(head) = self.play.head() else { return };
         if !self.closed && self.play.stage.chains.get(&head).is_none_or(|block| !block.shows_work) {
@@ -95,7 +97,7 @@ impl Run<'_> {
             .filter(|head| chains.get(head).is_some())
             .or(self.closed.then_some(self.drawn.main))
         else {
-            // Nothing is known yet: there is nothing to be told either.
+            // Without a chain, nothing may be answered.
             let (method, params) = question.call();
             let answer = self.play.send(method, &params);
             if answer.get("result").is_some() {
@@ -140,7 +142,7 @@ impl Run<'_> {
         }
     }
 
-    /// The honest chain goes on, perhaps by another branch of its last blocks, and everybody who is on it follows.
+    /// Extends the honest chain, perhaps by replacing its last blocks. Upstreams on that chain follow.
     fn grow(&mut self) {
         let filter = self.play.send("eth_newBlockFilter", &json!([]));
         let before = self.play.stage.chains.branch(self.drawn.main);
@@ -173,7 +175,7 @@ impl Run<'_> {
         }
     }
 
-    /// The store turns out to be forged, and nobody has another chain.
+    /// Checks the rest of a forged store when no upstream serves another chain.
     fn begin_again(&mut self, pages: &[Vec<u8>]) {
         if self.play.prove(pages) {
             self.fail("a store without work was proven");
@@ -233,10 +235,10 @@ fn scenario(seed: u64, tally: &mut Tally) {
     run.check_blame();
 }
 
-/// No value at a level that it does not have, no honest upstream blamed, and with an honest upstream among liars every
-/// true value within the time.
+/// No value has a level that it does not deserve, no honest upstream is blamed, and with one honest upstream every
+/// request that it can answer is answered correctly and in time.
 #[test]
-fn drawn_scenarios() {
+fn random_scenarios() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let first = number("ROOTLIGHT_FIRST").unwrap_or(0);
     let seeds = match number("ROOTLIGHT_SEED") {

@@ -1,5 +1,5 @@
-//! Questions about a scenario, and what is true of it. Whatever is read here was written down when the blocks were
-//! mined; of the client only its head is taken, which must be one of these blocks.
+//! Requests about a scenario, and their true answers. The answers come from what was recorded when the blocks were
+//! mined; of the client's data only its head is used, which must be one of these blocks.
 
 use alloy_primitives::hex;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::types::{B256, SealedHeader, U256};
 
-/// How a question says which block it means.
+/// How a request selects its block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum At {
     Tag(&'static str),
@@ -33,7 +33,7 @@ impl At {
     }
 }
 
-/// What is asked.
+/// A request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Question {
     Height,
@@ -42,19 +42,19 @@ pub(super) enum Question {
     Balance(At),
     Cell(At),
     Nonce(At, usize),
-    /// A call that gives the hash of the block with this number.
+    /// A call that returns the hash of the block with this number.
     CallHash(At, u64),
     UncleCount(At),
     Uncle(At, usize),
     TransactionCount(At),
     Verification(At),
-    /// A place in `signed`, whether it is given whole.
+    /// An index into `signed`, and whether the signed transaction is given too.
     Transaction(usize, bool),
     Receipt(usize, bool),
     UnknownTransaction,
     Logs(At, At),
     LogsOf(B256),
-    /// A trace of a block; what it says is not looked at.
+    /// A trace of a block; its content is not checked.
     Trace(At),
 }
 
@@ -106,42 +106,42 @@ impl Question {
     }
 }
 
-/// What an answer is worth.
+/// The judgement of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Verdict {
-    /// True, at its level; or refused where it must be.
+    /// Correct and at the right level, or refused where it must be.
     Right,
-    /// No answer, though there is one.
+    /// Refused, although there is an answer.
     Unanswered,
-    /// Says of itself that nobody proves it, as it may.
+    /// Marked as unproven, where that is allowed.
     Marked,
     Wrong(&'static str),
 }
 
-/// What a question can rest on.
+/// What the client can know when it answers.
 pub(super) struct Seen<'a> {
     pub(super) stage: &'a Stage,
     /// The client's chain, from the checkpoint to its head.
     pub(super) branch: Vec<B256>,
-    /// Whether nothing may be answered at all.
+    /// Whether the gate must refuse every request.
     pub(super) closed: bool,
     pub(super) min_depth: u64,
-    /// Whether an honest upstream is there, so that all there is can be had.
+    /// Whether there is an honest upstream, which serves everything that exists.
     pub(super) honest: bool,
-    /// Whether the user accepts what nobody proves.
+    /// Whether the user accepts unproven answers.
     pub(super) credulous: bool,
 }
 
-/// The block that a question means.
+/// The block that a request selects.
 enum Found<'a> {
     Block(&'a Block),
     /// A header below the checkpoint.
     Below(&'a SealedHeader),
     /// No such block on this chain.
     Nothing,
-    /// Made up, or not known to anybody.
+    /// A block that was made up, or that no upstream knows.
     Unproven,
-    /// There is one, but it must not be shown.
+    /// A block that exists and must not be answered about.
     Hidden,
 }
 
@@ -195,7 +195,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The logs of a block: its hash, the transaction and the place of each.
+    /// The logs of a block: block hash, transaction hash and index of each.
     fn logs(block: &Block) -> Vec<Value> {
         let mut index = 0;
         let mut all = Vec::new();
@@ -214,7 +214,7 @@ impl<'a> Seen<'a> {
             return if self.is_answerable(question) { Verdict::Unanswered } else { Verdict::Right };
         };
         if self.closed {
-            return Verdict::Wrong("answered behind a closed gate");
+            return Verdict::Wrong("answered although the gate is closed");
         }
         let level = answer.get("level").and_then(Value::as_str);
         if level == Some("unproven") {
@@ -227,7 +227,11 @@ impl<'a> Seen<'a> {
             }
             Question::UnknownTransaction => {
                 let marked = result.is_null() && level == Some("unproven-absence");
-                return if marked { Verdict::Right } else { Verdict::Wrong("an absence that nobody proves") };
+                return if marked {
+                    Verdict::Right
+                } else {
+                    Verdict::Wrong("an unproven absence without its level")
+                };
             }
             _ => {}
         }
@@ -236,15 +240,15 @@ impl<'a> Seen<'a> {
                 Found::Hidden if is_none(result) && level == Some("unproven-absence") => {
                     return Verdict::Marked;
                 }
-                Found::Hidden => return Verdict::Wrong("too young, or off the chain"),
+                Found::Hidden => return Verdict::Wrong("about a block that is too young or off the chain"),
                 Found::Unproven if level == Some("unproven-absence") && is_none(result) => {
                     return Verdict::Right;
                 }
-                Found::Unproven => return Verdict::Wrong("a block that nothing leads to"),
+                Found::Unproven => return Verdict::Wrong("about a block without a proven branch"),
                 Found::Nothing if is_none(result) && level.is_none() => return Verdict::Right,
                 Found::Nothing => return Verdict::Wrong("no such block"),
                 Found::Below(header) => return judge_below(question, header, result),
-                // It is shown with its own uncles, and whether there are some may be anybody's word.
+                // An uncle is shown with its own uncles, and whether it has any may be unproven.
                 Found::Block(block)
                     if level.is_some() && matches!(question, Question::Uncle(..)) && !result.is_null() =>
                 {
@@ -254,10 +258,10 @@ impl<'a> Seen<'a> {
                     };
                 }
                 Found::Block(block) if level == Some("unproven-absence") => {
-                    // Without anybody to show it, a block off the chain is denied by all.
+                    // If no upstream serves it, all upstreams report that a side block does not exist.
                     let shown = self.honest && self.stage.chains.is_valid(block.hash());
                     let gone = is_none(result) && !shown;
-                    return if gone { Verdict::Marked } else { Verdict::Wrong("denied") };
+                    return if gone { Verdict::Marked } else { Verdict::Wrong("reported as absent") };
                 }
                 Found::Block(block) => return self.judge_block(question, block, result),
             }
@@ -270,8 +274,8 @@ impl<'a> Seen<'a> {
         if right { Verdict::Right } else { Verdict::Wrong("not what is on the chain") }
     }
 
-    /// Whether there is an answer that an honest upstream can prove: not that something is nowhere, against others that
-    /// say where it is.
+    /// Whether an honest upstream can prove the answer. It cannot prove the absence of a transaction against
+    /// upstreams that report a location.
     pub(super) fn is_answerable(&self, question: &Question) -> bool {
         let state = matches!(
             question,
@@ -294,7 +298,7 @@ impl<'a> Seen<'a> {
             }
             _ => match question.at().map(|at| self.find(at)) {
                 Some(Found::Block(block)) => {
-                    // An uncle is shown with its own uncles, which nobody may have.
+                    // An uncle is shown with its own uncles, which may not exist.
                     let uncle = match (question, &block.uncles) {
                         (Question::Uncle(_, index), Some(uncles)) => uncles.get(*index),
                         _ => None,
@@ -309,7 +313,7 @@ impl<'a> Seen<'a> {
                             | Question::Block(_)
                             | Question::BlockByHash(_)
                     );
-                    // Receipts are asked for by transaction, of the upstream's own chain.
+                    // Receipts are requested by transaction, of which the upstream finds those on its own chain.
                     let logs = matches!(question, Question::LogsOf(_)) && !block.transactions.is_empty();
                     self.reachable(block)
                         && (!uncles || block.uncles.is_some())
@@ -321,7 +325,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Whether a block is on the chain, or on a branch that is short enough to be followed to it.
+    /// Whether a block is on the chain, or on a branch short enough to be connected to it.
     fn reachable(&self, block: &Block) -> bool {
         if !self.branch.contains(&block.hash()) && !self.stage.chains.is_valid(block.hash()) {
             return false;
@@ -370,10 +374,10 @@ impl<'a> Seen<'a> {
             None if !absent => Verdict::Wrong("mined nowhere"),
             None => {
                 let next = self.stage.chains.nonce(self.head().hash(), &sent.sender);
-                // With the nonce used, nothing shows whether it is mined.
+                // Once the nonce is used, nothing proves whether the transaction is mined.
                 match marked || next <= sent.nonce {
                     true => Verdict::Right,
-                    false => Verdict::Wrong("an absence that nobody proves"),
+                    false => Verdict::Wrong("an unproven absence without its level"),
                 }
             }
         }
@@ -469,7 +473,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Question {
-    /// The block that the whole question is about.
+    /// The block that the whole request is about.
     fn at(&self) -> Option<At> {
         match *self {
             Self::Block(at)
@@ -488,7 +492,7 @@ impl Question {
     }
 }
 
-/// The fields of a header; what its hash does not cover is true or left out.
+/// Checks the fields of a header. Fields that the hash does not cover must be true or left out.
 fn is_header(header: &SealedHeader, shown: &Value) -> bool {
     let open =
         |name: &str, bytes: &[u8]| shown[name].is_null() || shown[name] == json!(hex::encode_prefixed(bytes));
@@ -500,7 +504,7 @@ fn is_header(header: &SealedHeader, shown: &Value) -> bool {
         && open("bitcoinMergedMiningMerkleProof", &header.merkle_proof)
 }
 
-/// Nothing but the header itself is known below the checkpoint.
+/// Judges an answer about a block below the checkpoint, of which only the header is known.
 fn judge_below(question: &Question, header: &SealedHeader, result: &Value) -> Verdict {
     let right = match question {
         Question::Block(_) | Question::BlockByHash(_) => {
@@ -516,7 +520,7 @@ fn judge_below(question: &Question, header: &SealedHeader, result: &Value) -> Ve
     if right { Verdict::Right } else { Verdict::Wrong("of a block below the checkpoint") }
 }
 
-/// "There is none", of one or of several.
+/// Whether a result is an empty answer, for one object or for a list.
 fn is_none(result: &Value) -> bool {
     result.is_null() || *result == json!([])
 }

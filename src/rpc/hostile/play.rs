@@ -9,7 +9,7 @@ use crate::{
     types::B256,
 };
 
-/// Answers later than this (milliseconds) count as none, as in the hosts.
+/// Milliseconds after which a response counts as missing, as in the hosts.
 const TIMEOUT: u64 = 10_000;
 
 pub(super) struct Play {
@@ -20,10 +20,10 @@ pub(super) struct Play {
     pub(super) now: u64,
     /// Wall clock at the start, in seconds.
     pub(super) epoch: u64,
-    /// The last moment that the client was told.
+    /// The last wall-clock time that was passed to the client, in seconds.
     pub(super) told: u64,
     due: Vec<(u64, Option<Vec<UpstreamCall>>)>,
-    /// Whether an upstream was asked something while the client's head was not its own.
+    /// Whether an upstream got a request while the client's head was not its own.
     apart: Vec<bool>,
 }
 
@@ -44,7 +44,7 @@ impl Play {
         self.client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()))
     }
 
-    /// Proves all that was taken back; whether it holds.
+    /// Checks the rest of the restored store; returns whether it is valid.
     pub(super) fn prove(&mut self, pages: &[Vec<u8>]) -> bool {
         for _ in 0..1_000 {
             let more = self.client.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned()));
@@ -69,7 +69,7 @@ impl Play {
         calls.iter().map(|call| who.answer(&self.stage, call)).collect()
     }
 
-    /// Lets the next of these upstreams take its turn; false past the limit.
+    /// Lets the next of the first `among` upstreams take its turn. Returns `false` past the limit.
     fn turn(&mut self, limit: u64, among: usize) -> bool {
         let index = (0..among).min_by_key(|index| self.due[*index].0).unwrap();
         let (time, pending) = std::mem::take(&mut self.due[index]);
@@ -98,13 +98,13 @@ impl Play {
         while self.turn(limit, self.upstreams.len()) {}
     }
 
-    /// The same while the last upstream is not heard at all.
+    /// As [`Self::run`], while the last upstream does not respond at all.
     pub(super) fn run_without_last(&mut self, millis: u64) {
         let limit = self.now + millis;
         while self.turn(limit, self.upstreams.len() - 1) {}
     }
 
-    /// Runs until the head is reached; whether it was within the limit (milliseconds).
+    /// Runs until the head is reached. Returns whether that was within the limit (milliseconds).
     pub(super) fn sync(&mut self, limit: u64) -> bool {
         let limit = self.now + limit;
         while !self.client.sync().is_synced() {
@@ -119,7 +119,7 @@ impl Play {
         self.client.sync().chain().map(|chain| chain.head().hash())
     }
 
-    /// The whole answer to a question. The clock goes on meanwhile.
+    /// The complete answer to a request. The clock advances meanwhile.
     pub(super) fn send(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
@@ -146,8 +146,9 @@ impl Play {
         panic!("no end to {method} {params}");
     }
 
-    /// What stands against an honest upstream, if anything does. It is never a liar. One that was asked about another
-    /// branch than its own does not have some of what it was asked for, which may count as silence.
+    /// A fault recorded against an honest upstream, if there is one. It must never count as a liar. If it was asked
+    /// about another branch than its own, it lacks some of the requested data, which may count as a failure to
+    /// respond.
     pub(super) fn blame(&self, tip: B256) -> Option<String> {
         let states = self.client.sync().upstreams();
         let honest = self.upstreams.iter().zip(states).zip(&self.apart);

@@ -1,4 +1,4 @@
-//! A small generator, so that a seed says everything.
+//! A small random generator, whose seed determines the whole scenario.
 
 /// SplitMix64.
 pub(super) struct Random(pub(super) u64);

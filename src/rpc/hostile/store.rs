@@ -1,4 +1,4 @@
-//! What is in the store of headers when a scenario begins: what an earlier run has kept, or what somebody has written.
+//! The store of headers at the beginning of a scenario, written by an earlier run or by an attacker.
 
 use std::sync::OnceLock;
 
@@ -18,13 +18,13 @@ use crate::{
     types::{B256, Header, HeaderForm, SealedHeader, U256, rlp::list_of},
 };
 
-/// Numbers below the checkpoint that the first page begins with.
+/// Number of headers below the checkpoint at which the first page begins.
 const WINDOW: u64 = 449;
 
-/// A header with the uncles that come along.
+/// A header with the uncles that are stored with it.
 type Kept = (SealedHeader, Vec<SealedHeader>);
 
-/// Pages of good form, whatever the headers are.
+/// Well-formed pages with any headers.
 fn pages(headers: &[Kept]) -> Vec<Vec<u8>> {
     let first = START - WINDOW;
     let last = headers.iter().map(|(header, _)| header.number).max().unwrap_or(START);
@@ -45,7 +45,7 @@ fn pages(headers: &[Kept]) -> Vec<Vec<u8>> {
     (0..=(last - first) / PAGE_HEADERS).map(page).collect()
 }
 
-/// The headers of a branch with those below the checkpoint, as an honest client keeps them.
+/// The headers of a branch and those below the checkpoint, as an honest client stores them.
 fn kept(chains: &Chains, tip: B256) -> Vec<Kept> {
     let below = chains.below.iter().map(|header| (header.clone(), Vec::new()));
     let branch = chains.branch(tip).into_iter().map(|hash| {
@@ -56,22 +56,22 @@ fn kept(chains: &Chains, tip: B256) -> Vec<Kept> {
     below.chain(branch).collect()
 }
 
-/// What was written to the store.
+/// How the store was written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Hand {
     /// By an honest client.
     Own,
-    /// Cut off or changed somewhere.
+    /// Truncated or changed somewhere.
     Damaged,
-    /// Headers of the right difficulty without work follow the last one.
+    /// The last headers have the right difficulty, but no proof of work.
     NoWork,
-    /// A block names uncles without work.
+    /// A block names uncles without proof of work.
     NoWorkOfUncles,
-    /// What the hash does not cover of a trusted header is another.
+    /// The fields of the trusted headers that the hash does not cover are changed.
     SwappedEvidence,
-    /// The same of a header that was mined.
+    /// The fields of a mined header that the hash does not cover are changed.
     SwappedProof,
-    /// Another checkpoint's chain.
+    /// The chain of another checkpoint.
     Foreign,
 }
 
@@ -85,7 +85,7 @@ pub(super) const HANDS: [Hand; 7] = [
     Hand::Foreign,
 ];
 
-/// The pages of a store that holds a branch, as this hand has left them.
+/// The pages of a store that holds a branch, written in this way.
 pub(super) fn written(hand: Hand, chains: &mut Chains, tip: B256, random: &mut Random) -> Vec<Vec<u8>> {
     let mut headers = kept(chains, tip);
     let base = headers.iter().position(|(header, _)| header.number == START).unwrap();
@@ -139,15 +139,15 @@ pub(super) fn written(hand: Hand, chains: &mut Chains, tip: B256, random: &mut R
     pages(&headers)
 }
 
-/// A store whose difficulty rises for nothing, falls for nothing by absurd counts of uncles, and is mined where it is
-/// low; and the honest chain, which has more work than the store proves and less than it states.
+/// A forged store and the honest chain. In the store, difficulty rises without work, falls again by absurd uncle
+/// counts, and is mined once it is low. The honest chain has more work than the store proves and less than it states.
 pub(super) struct Long {
     pub(super) pages: Vec<Vec<u8>>,
     pub(super) chains: Chains,
     pub(super) tip: B256,
 }
 
-/// A store whose first headers show no work, while the newest were all mined, and its chain, which is the only one shown.
+/// A store whose first headers have no proof of work, while the newest were mined. No other chain is served.
 pub(super) fn eclipse() -> &'static Long {
     static ECLIPSE: OnceLock<Long> = OnceLock::new();
     ECLIPSE.get_or_init(|| {
@@ -160,7 +160,7 @@ pub(super) fn eclipse() -> &'static Long {
     })
 }
 
-/// Headers of the long store that show no work, and blocks of the honest chain.
+/// Headers of the long store without proof of work, and number of blocks of the honest chain.
 const FREE: u32 = 1_100;
 const HONEST: usize = 1_600;
 
@@ -172,7 +172,7 @@ pub(super) fn long() -> &'static Long {
         let mut parent = chains.base.header.clone();
         for step in 0..FREE {
             let mut header = child(network(), &parent);
-            // 14 times as much in 32 bits is negative, and so are its sums.
+            // The difficulty rule multiplies the count by 14 in 32 bits, which makes it negative here.
             header.uncle_count = if step < 300 { 0 } else { 1 << 28 };
             header.timestamp = parent.timestamp + 1;
             header.difficulty = difficulty::expected(&header, &parent, network()).into();

@@ -1,4 +1,4 @@
-//! Upstreams of a scenario: what an honest one says, and how others depart from it.
+//! Upstreams of a scenario: the responses of an honest one, and how others differ.
 
 use alloy_primitives::hex;
 use serde_json::{Value, json, value::RawValue};
@@ -17,38 +17,38 @@ use crate::{
     },
 };
 
-/// How an upstream departs from honesty.
+/// How an upstream departs from honest responses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Trick {
-    /// Never answers.
+    /// Never responds.
     Silent,
-    /// Answers some questions only.
+    /// Responds to some requests only.
     Lossy(u64),
-    /// Cuts some answers off.
+    /// Truncates some responses.
     Truncated,
-    /// Changes one digit of some answers.
+    /// Changes one digit of some responses.
     Digits(u64),
-    /// Says that there are no transactions.
+    /// Reports that there are no transactions.
     NoTransactions,
-    /// Says that mined transactions wait.
+    /// Reports that mined transactions are pending.
     SaysPending,
-    /// Says that transactions are in a block below the checkpoint.
+    /// Reports transactions in a block below the checkpoint.
     OldPlace,
-    /// Says that transactions are in the block before theirs.
+    /// Reports transactions in the block before theirs.
     WrongPlace,
-    /// Says that transactions are in its newest block.
+    /// Reports transactions in its newest block.
     NewPlace,
-    /// Shows transactions that were replaced as if they waited.
+    /// Shows replaced transactions as pending.
     ShowsReplaced,
-    /// Says that blocks asked for by hash do not exist.
+    /// Reports that blocks requested by hash do not exist.
     NoBlocks,
-    /// Shows no uncles.
+    /// Serves no uncles.
     HidesUncles,
-    /// Shows other headers as uncles.
+    /// Serves other headers as uncles.
     FalseUncles,
-    /// Announces what it does not have.
+    /// Announces blocks that it does not have.
     Boasts,
-    /// Gives no state proofs.
+    /// Serves no state proofs.
     NoProofs,
     /// Proves the state of the parent.
     OldState,
@@ -56,15 +56,15 @@ pub(super) enum Trick {
     OtherAccount,
     /// Leaves logs out of receipts.
     OmitsLogs,
-    /// Gives the headers that are believed by hash another coinbase and Merkle proof.
+    /// Changes coinbase and Merkle proof of headers that are accepted because of their hash.
     SwapsEvidence,
-    /// Continues its chain with headers that show no work.
+    /// Extends its chain with headers without proof of work.
     NoWork,
-    /// Continues its chain with headers of a difficulty of its own.
+    /// Extends its chain with headers whose difficulty is too low.
     EasyWork,
 }
 
-/// Those that are drawn alike.
+/// The tricks that are drawn with equal probability.
 pub(super) const TRICKS: [Trick; 20] = [
     Trick::Silent,
     Trick::Lossy(30),
@@ -88,32 +88,32 @@ pub(super) const TRICKS: [Trick; 20] = [
     Trick::EasyWork,
 ];
 
-/// Headers that somebody made up; each names a state that somebody can prove.
+/// A header that was made up, with a state root whose state can be proven.
 pub(super) struct Foreign {
     pub(super) header: SealedHeader,
 }
 
-/// What the upstreams of a scenario know.
+/// The data that the upstreams of a scenario have.
 pub(super) struct Stage {
     pub(super) chains: Chains,
     pub(super) foreign: Vec<Foreign>,
-    /// Headers without work, or of too little of it, on top of some chain.
+    /// Headers with no proof of work, or with too little difficulty, on top of some chain.
     pub(super) false_tops: Vec<SealedHeader>,
 }
 
-/// An upstream.
+/// A simulated upstream.
 pub(super) struct Upstream {
-    /// The chain that it is on, from the checkpoint up.
+    /// Its chain, from the checkpoint up.
     pub(super) chain: Vec<B256>,
     pub(super) tricks: Vec<Trick>,
-    /// Whether it hands out headers that are made up, and proves their states.
+    /// Whether it serves made-up headers and proves their states.
     pub(super) forger: bool,
-    /// Milliseconds that one exchange takes.
+    /// Milliseconds from a request to its response.
     pub(super) latency: u64,
-    /// Whether it has `rootlight_getHeaders`, and whether uncles come along.
+    /// Whether it has `rootlight_getHeaders`, and whether its responses contain uncles.
     pub(super) binary: Option<bool>,
     pub(super) random: Random,
-    /// Whether all of its chain is valid, as a full node's is.
+    /// Whether its whole chain is valid, as that of a full node is.
     pub(super) valid: bool,
 }
 
@@ -134,7 +134,7 @@ fn hash_of(value: &Value) -> Option<B256> {
 }
 
 impl Upstream {
-    /// Whether it does what a node of the reference does.
+    /// Whether it responds as a reference node does.
     pub(super) fn is_honest(&self) -> bool {
         self.tricks.is_empty() && !self.forger && self.valid && self.binary != Some(false)
     }
@@ -168,14 +168,14 @@ impl Upstream {
         RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
     }
 
-    /// The block that it has at a height.
+    /// Its block at a height.
     fn at<'a>(&self, stage: &'a Stage, number: u64) -> Option<&'a Block> {
         let first = stage.chains.base.number();
         let place = usize::try_from(number.checked_sub(first)?).ok()?;
         self.chain.get(place).map(|hash| &**stage.chains.block(hash))
     }
 
-    /// A header at a height, also below the checkpoint and above what was mined.
+    /// Its header at a height, also below the checkpoint and above the mined blocks.
     fn header_at(&self, stage: &Stage, number: u64) -> Option<SealedHeader> {
         let header = match self.at(stage, number) {
             Some(block) => block.header.clone(),
@@ -198,7 +198,7 @@ impl Upstream {
         stage.false_tops.iter().find(parent).filter(|_| tops)
     }
 
-    /// The header as it shows it: what the hash does not cover may be another.
+    /// The header as it serves it; fields that the hash does not cover may be changed.
     fn shown(&self, stage: &Stage, header: SealedHeader) -> SealedHeader {
         if !self.does(Trick::SwapsEvidence) || header.number > stage.chains.base.number() {
             return header;
@@ -206,7 +206,7 @@ impl Upstream {
         swapped(&header)
     }
 
-    /// A block by its hash, on its chain or not.
+    /// A block by its hash, whether on its chain or not.
     fn by_hash(&self, stage: &Stage, hash: B256) -> Option<SealedHeader> {
         if self.does(Trick::NoBlocks) {
             return None;
@@ -296,7 +296,7 @@ impl Upstream {
         uncle.map_or(Value::Null, |uncle| json!(RpcBlock::uncle(uncle, None, None, None)))
     }
 
-    /// Where a transaction is on its chain.
+    /// The location of a transaction on its chain.
     fn place<'a>(&self, stage: &'a Stage, hash: B256) -> Option<(&'a Block, usize)> {
         let place = signed().iter().position(|sent| sent.hash == hash)?;
         self.chain.iter().find_map(|block| {
@@ -402,11 +402,11 @@ impl Upstream {
     }
 }
 
-/// The header with a coinbase and a Merkle proof that its hash does not cover.
+/// A header with the same hash and another coinbase, which the hash does not cover.
 pub(super) fn swapped(header: &SealedHeader) -> SealedHeader {
     let coinbase_tx = [&header.coinbase_tx[..], &[0; 64]].concat().into();
     let other = Header { coinbase_tx, ..header.header().clone() }.seal();
-    assert_eq!(other.hash(), header.hash(), "not covered");
+    assert_eq!(other.hash(), header.hash(), "the hash does not cover the coinbase");
     other
 }
 
@@ -414,7 +414,7 @@ fn raw(header: Option<SealedHeader>) -> Value {
     header.map_or(Value::Null, |header| json!(hex::encode_prefixed(header.header().encode(HeaderForm::Raw))))
 }
 
-/// A block object as nodes show it.
+/// A block object as nodes return it.
 fn block_json(stage: &Stage, header: Option<SealedHeader>, full: bool) -> Value {
     let Some(header) = header else { return Value::Null };
     let block = stage.chains.get(&header.hash());

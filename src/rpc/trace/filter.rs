@@ -186,7 +186,7 @@ struct Found {
 }
 
 impl Found {
-    /// Adds the entries of a transaction, up to so many in all.
+    /// Adds the entries of a transaction, up to `most` in all.
     fn add(&mut self, shown: Vec<shape::RpcTrace>, most: usize) -> Result<(), Failure> {
         let skipped = self.skip.min(shown.len());
         self.skip = self.skip.saturating_sub(skipped);

@@ -90,7 +90,7 @@ fn too_large() -> Failure {
 
 const CALLS: Tracer = Tracer::Calls { with_logs: false };
 
-/// The traces of the transaction in the first parameter, with its block header; `None` if it is not mined.
+/// The traces of the transaction in the first parameter, with its block's header; `None` if it is not mined.
 fn of_transaction(
     view: &dyn View,
     params: Params<'_>,

@@ -33,7 +33,7 @@ pub(super) struct RpcTrace {
 }
 
 impl RpcTrace {
-    /// Its approximate size in JSON, in bytes.
+    /// Approximate size in JSON, in bytes.
     pub(super) fn weight(&self) -> usize {
         let data = |data: &Option<Data>| data.as_ref().map_or(0, |data| data.0.len().saturating_mul(2));
         let result =
