@@ -24,15 +24,15 @@ pub struct DevNode {
     filters: Filters,
     draw: Draw,
     version: Arc<str>,
-    /// Shared with readers until the accounts change.
+    /// The list of accounts, shared with readers until it changes.
     accounts: Arc<Vec<Address>>,
 }
 
 impl DevNode {
-    /// A node on a new chain; `moment` is that of the start.
+    /// Makes a node with a new chain; `moment` is the time and randomness at the start.
     ///
     /// # Errors
-    /// The genesis is not the network's.
+    /// The genesis block is not the network's.
     pub fn new(config: DevConfig, moment: Moment) -> Result<Self, ChainError> {
         let version = config.version.as_str().into();
         let chain = DevChain::new(config)?;
@@ -50,14 +50,14 @@ impl DevNode {
         &mut self.chain
     }
 
-    /// Tells filters of transactions that have become minable.
+    /// Reports to the filters the transactions that have become minable.
     fn pass_on(&mut self) {
         for hash in self.chain.take_pending() {
             self.filters.pending(hash);
         }
     }
 
-    /// The snapshot itself, for hosts that look into it.
+    /// The snapshot as its concrete type, for hosts that read its parts.
     pub fn local_snapshot(&self) -> LocalSnapshot {
         let chain = &self.chain;
         let accounts = chain.wallet().addresses();

@@ -1,7 +1,7 @@
-//! Filters and subscriptions: each remembers how far it has told its owner, and is asked what is new.
+//! Filters and subscriptions: each remembers up to where its owner was informed, and is polled for what is new.
 //!
-//! They need nothing of a chain but a [`View`] of its present head: what a reorganisation took back is what was told of
-//! blocks that are canonical no longer.
+//! They need only a [`View`] of the present head. What a reorganisation took back follows from the reported blocks
+//! that are no longer canonical.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -15,32 +15,34 @@ use super::{
 };
 use crate::{consensus::VerifiedHeader, light::BlockRef};
 
-/// Seconds after which a filter nobody polls is dropped.
+/// Seconds without a poll after which a filter is dropped.
 pub const FILTER_IDLE: u64 = 300;
-/// Seconds by which a poll may be older than one that was answered before it; beyond that a clock was set back.
+/// Seconds by which a poll may be older than one that was answered before it. A larger difference means that the
+/// clock was set back.
 const OVERTAKEN: u64 = 120;
-/// Seconds after which a subscription is dropped that its host no longer asks; hosts ask every few seconds, but machines
-/// sleep.
+/// Seconds without a poll after which a subscription is dropped. Hosts poll every few seconds, but machines sleep.
 pub const SUBSCRIPTION_IDLE: u64 = 3_600;
-/// Filters and subscriptions kept at once.
+/// Most filters and subscriptions that are kept.
 pub const MAX_FILTERS: usize = 4_096;
-/// Blocks a filter remembers having told of: a deeper reorganisation is not taken back.
+/// Number of reported blocks that a filter remembers. A deeper reorganisation is not reported as taken back.
 pub const TRAIL: usize = 256;
-/// Logs remembered with them, so that they can be taken back even where their blocks are forgotten.
+/// Number of reported logs that a filter remembers, so that they can be taken back even if the host no longer has
+/// their blocks.
 pub const MAX_TOLD_LOGS: usize = 4_096;
-/// Bytes of all filters and subscriptions, about: each takes some 16 KiB for the blocks that it remembers.
+/// Most bytes of all filters and subscriptions, approximately. Each takes some 16 KiB for the blocks that it
+/// remembers.
 const MAX_FILTER_BYTES: usize = 64 << 20;
-/// Bytes that a remembered log takes beside its data, about.
+/// Approximate bytes of a remembered log without its data.
 const LOG_BYTES: usize = 256;
-/// Pending transactions kept for a filter between two polls; older ones are dropped.
+/// Most pending transactions kept for a filter between two polls; older ones are dropped.
 pub const MAX_PENDING: usize = 10_000;
 
 /// What a filter watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Watch {
-    /// Logs of a range of blocks; `to` is open for one that goes on with the chain.
+    /// Logs of a range of blocks. Without `to` the range grows with the chain.
     Logs {
-        /// Which logs.
+        /// The selection of logs.
         filter: LogFilter,
         /// First block.
         from: u64,
@@ -49,7 +51,7 @@ pub enum Watch {
     },
     /// Logs of one block.
     BlockLogs {
-        /// Which logs.
+        /// The selection of logs.
         filter: LogFilter,
         /// The block.
         block: B256,
@@ -60,7 +62,7 @@ pub enum Watch {
     Pending,
     /// New blocks, with their headers.
     Heads,
-    /// Whether the head is being caught up with.
+    /// Whether the chain is synchronizing.
     Syncing,
 }
 
@@ -75,17 +77,17 @@ impl Watch {
 /// What is new since the last poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
-    /// Logs, with a mark on those that a reorganisation took back.
+    /// Logs, each with a flag that says whether a reorganisation took it back.
     Logs(Vec<(FoundLog, bool)>),
     /// Hashes of blocks or transactions.
     Hashes(Vec<B256>),
     /// Headers, oldest first.
     Heads(Vec<VerifiedHeader>),
-    /// Where synchronization stands, if it has begun or ended since.
+    /// The progress of synchronization, if it has begun or ended since.
     Syncing(Option<Option<SyncProgress>>),
 }
 
-/// A block whose content was told, with the logs that were.
+/// A reported block, with the reported logs of it.
 #[derive(Debug, Clone)]
 struct Told {
     block: BlockRef,
@@ -96,24 +98,24 @@ struct Told {
 struct Open {
     id: u128,
     watch: Watch,
-    /// Nothing was told yet.
+    /// Whether there was no poll yet.
     fresh: bool,
-    /// The last blocks told of, oldest first.
+    /// The last reported blocks, oldest first.
     trail: Vec<Told>,
     pending: Vec<B256>,
     polled: u64,
-    /// Number of the connection whose subscription it is. Its host polls it, and sends on only what is new.
+    /// Number of the connection, if this is a subscription. Its host polls it and sends only what is new.
     subscription: Option<u64>,
-    /// Whether synchronization was under way at the last look.
+    /// Whether synchronization was in progress at the last poll.
     syncing: bool,
-    /// Who installed it.
+    /// The asker that installed it.
     asker: u64,
-    /// What it takes, about.
+    /// Its memory in bytes, approximately.
     bytes: usize,
 }
 
 impl Open {
-    /// Whether it is kept at a time (seconds since 1970).
+    /// Whether the filter is still kept at `now` (seconds since 1970).
     fn is_alive(&self, now: u64) -> bool {
         let idle = if self.subscription.is_some() { SUBSCRIPTION_IDLE } else { FILTER_IDLE };
         now.saturating_sub(self.polled) <= idle
@@ -131,7 +133,7 @@ impl Open {
         self.bytes = kept.saturating_add(logs).saturating_add(self.watch.bytes());
     }
 
-    /// What is new. Where that cannot be said, nothing has changed.
+    /// What is new. An error leaves the filter unchanged.
     fn news(&mut self, view: &dyn View) -> Result<Changes, RangeStop> {
         match &self.watch {
             Watch::Pending => return Ok(Changes::Hashes(core::mem::take(&mut self.pending))),
@@ -150,8 +152,8 @@ impl Open {
         let (stayed, kept) = self.fork(view, head);
         let logs = loop {
             match self.new_logs(view, kept, head) {
-                // A subscriber cannot ask for less: the later blocks are told of in the next poll. What one block alone
-                // has beyond the limit is not told.
+                // A subscriber cannot ask for a smaller range: the later blocks are reported in the next poll. Logs
+                // of a single block beyond the limit are not reported.
                 Err(RangeStop::TooLong) if self.subscription.is_some() => match head.saturating_sub(kept) {
                     0 | 1 => break Vec::new(),
                     blocks => head = kept.saturating_add(blocks / 2),
@@ -172,7 +174,7 @@ impl Open {
         })
     }
 
-    /// How much of the trail is still on the chain, and the height that it leads to.
+    /// How many blocks of the trail are still canonical, and the height of the last of them.
     fn fork(&self, view: &dyn View, head: u64) -> (usize, u64) {
         let stayed = self.trail.iter().rposition(|told| view.is_canonical(told.block));
         let kept = match (stayed.and_then(|at| self.trail.get(at)), self.trail.first()) {
@@ -183,12 +185,13 @@ impl Open {
         (stayed.map_or(0, |at| at.saturating_add(1)), kept)
     }
 
-    /// Logs above a height; in a first poll all of the range.
+    /// Logs above a height; in the first poll, those of the whole range.
     fn new_logs(&self, view: &dyn View, kept: u64, head: u64) -> Result<Vec<FoundLog>, RangeStop> {
         let Watch::Logs { filter, from, to } = &self.watch else { return Ok(Vec::new()) };
         let mut first = if self.fresh { *from } else { kept.saturating_add(1).max(*from) };
         if self.subscription.is_some() {
-            // Who cannot ask for less gets the newest that one question may look at.
+            // A subscriber cannot ask for a smaller range, so that it gets the newest blocks that one request may
+            // cover.
             first = first.max(head.saturating_add(1).saturating_sub(view.max_log_blocks()));
         }
         let to = to.map_or(head, |to| to.min(head));
@@ -198,14 +201,15 @@ impl Open {
         range_logs(view, first, to, filter)
     }
 
-    /// Takes new blocks into the trail in place of what left the chain; gives the logs told of that, oldest first.
+    /// Replaces the blocks that left the chain by the new blocks. Returns the logs reported of the former, oldest
+    /// first.
     fn go_on(&mut self, stayed: usize, new: &[VerifiedHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
         let removed = self.trail.split_off(stayed).into_iter().flat_map(|told| told.logs).collect();
         self.trail.extend(new.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }));
         self.trail.drain(..self.trail.len().saturating_sub(TRAIL));
         let mut held = 0_usize;
         for told in self.trail.iter_mut().rev() {
-            // The first poll may tell of blocks that the trail holds already.
+            // The first poll may report logs of blocks that are in the trail already.
             told.logs.extend(logs.iter().filter(|log| log.block == told.block).cloned());
             held = held.saturating_add(told.logs.len());
             if held > MAX_TOLD_LOGS {
@@ -216,13 +220,13 @@ impl Open {
     }
 }
 
-/// The blocks of a range that are held, oldest first.
+/// The blocks of a range that the view has, oldest first.
 fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<VerifiedHeader>> {
     let mut blocks = Vec::new();
     for number in from..=to {
         match view.header_by_number(number) {
             Ok(header) => blocks.extend(header),
-            // A light client holds nothing far below its checkpoint, and no reorganisation goes there.
+            // A light client has no headers far below its checkpoint, and no reorganisation reaches them.
             Err(Stop::Refused(Refusal::TooOld { .. })) => {}
             Err(stop) => return Err(stop),
         }
@@ -230,14 +234,14 @@ fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<VerifiedHeader>> {
     Ok(blocks)
 }
 
-/// Who installs filters and subscriptions.
+/// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The asker, such as an address: filters are divided among askers.
+    /// Identifies the asker, for example its address: filters are shared out between askers.
     pub asker: u64,
-    /// Number of the connection, to which its subscriptions belong.
+    /// Number of the connection that owns the subscriptions.
     pub connection: u64,
-    /// Most subscriptions of the connection.
+    /// Most subscriptions that the connection may have.
     pub subscriptions: usize,
 }
 
@@ -247,28 +251,28 @@ pub struct Filters {
     secret: B256,
     made: u64,
     open: Vec<Open>,
-    /// Who installs now.
+    /// The owner of filters that are installed now.
     owner: Owner,
 }
 
 impl Filters {
-    /// No filters. Ids come from `secret`: who does not know it cannot guess them.
+    /// Makes an empty set. Ids derive from `secret`, so that they cannot be guessed without it.
     pub fn new(secret: B256) -> Self {
         Self { secret, made: 0, open: Vec::new(), owner: Owner::default() }
     }
 
-    /// Filters that are installed from now on are this owner's. Where there are too many filters, the asker with the
-    /// most loses some, so that nobody keeps others from having any.
+    /// Sets the owner of filters that are installed from now on. If there are too many filters, the asker with the
+    /// most loses some, so that one asker cannot keep the others from having any.
     pub fn ask_as(&mut self, owner: Owner) {
         self.owner = owner;
     }
 
-    /// Who installs now.
+    /// The owner of filters that are installed now.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Whether the owner's connection may have another subscription at a time (seconds since 1970).
+    /// Whether the owner's connection may make another subscription at `now` (seconds since 1970).
     pub fn may_subscribe(&self, now: u64) -> bool {
         let own = |open: &&Open| open.subscription == Some(self.owner.connection) && open.is_alive(now);
         self.open.iter().filter(own).count() < self.owner.subscriptions
@@ -284,9 +288,9 @@ impl Filters {
         self.open.retain(|open| open.subscription != Some(connection));
     }
 
-    /// Drops filters until there is room; `false` where the asker has the most already.
+    /// Drops filters until there is room. Returns `false` if the owner's asker has the most already.
     fn make_room(&mut self, count: usize, bytes: usize) -> bool {
-        // The light client of a page has one asker, and the page's memory is the page's.
+        // The light client of a page has one asker, which can exhaust only the memory of that page.
         if !cfg!(feature = "local") {
             return self.open.len().saturating_add(count) <= MAX_FILTERS;
         }
@@ -311,28 +315,28 @@ impl Filters {
         }
     }
 
-    /// How many there are.
+    /// The number of filters and subscriptions.
     pub fn len(&self) -> usize {
         self.open.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no filters or subscriptions.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Installs a filter at a time (seconds since 1970); `None` when there are too many.
+    /// Installs a filter at `now` (seconds since 1970). Returns its id, or `None` if there are too many filters.
     ///
     /// # Errors
-    /// As the view's look-ups.
+    /// As the look-ups of the view.
     pub fn install(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
         self.add(watch, view, now, None)
     }
 
-    /// As [`Self::install`] for one that is told only what comes, whatever the start of its range.
+    /// As [`Self::install`], for a subscription. It reports only later events, whatever the start of its range.
     ///
     /// # Errors
-    /// As the view's look-ups.
+    /// As the look-ups of the view.
     pub fn subscribe(&mut self, watch: Watch, view: &dyn View, now: u64) -> Need<Option<u128>> {
         let watch = match watch {
             Watch::Logs { filter, .. } | Watch::BlockLogs { filter, .. } => {
@@ -351,7 +355,7 @@ impl Filters {
         subscription: Option<u64>,
     ) -> Need<Option<u128>> {
         self.open.retain(|open| open.is_alive(now));
-        // A reorganisation may go below the present head.
+        // A reorganisation may go below the present head, so that the trail starts with earlier blocks.
         let trail = match watch {
             Watch::Blocks | Watch::Heads | Watch::Logs { .. } => {
                 let head = settled_height(view)?;
@@ -381,7 +385,7 @@ impl Filters {
         Ok(Some(id))
     }
 
-    /// A random 128-bit number without a leading zero bit.
+    /// A pseudo-random 128-bit number whose first bit is set.
     fn next_id(&mut self) -> u128 {
         self.made = self.made.saturating_add(1);
         let mut seed = self.secret.to_vec();
@@ -390,19 +394,19 @@ impl Filters {
         u128::from_be_bytes(half) | 1 << 127
     }
 
-    /// Removes a filter; `false` if there is none.
+    /// Removes a filter; returns `false` if there is none with this id.
     pub fn uninstall(&mut self, id: u128) -> bool {
         self.remove(id, None)
     }
 
-    /// Removes a filter, if it is a subscription of this connection where one is given.
+    /// Removes a filter. With a connection, it must be a subscription of that connection.
     fn remove(&mut self, id: u128, connection: Option<u64>) -> bool {
         let before = self.open.len();
         self.open.retain(|open| open.id != id || (connection.is_some() && open.subscription != connection));
         self.open.len() < before
     }
 
-    /// What a filter watches; `None` if there is none or it was idle too long.
+    /// What a filter watches; `None` if it does not exist or has expired.
     pub fn watched(&mut self, id: u128, now: u64) -> Option<&Watch> {
         self.alive(id, now).map(|open| &open.watch)
     }
@@ -423,12 +427,12 @@ impl Filters {
         self.make_room(0, 0);
     }
 
-    /// What is new since the last poll; `None` if there is no such filter. A poll that fails leaves the
-    /// filter as it was. One that a later poll has overtaken while it waited for proofs gives nothing: to its older view
-    /// the newest blocks would look as if they had left the chain.
+    /// What is new since the last poll; `None` if the filter does not exist. A poll that fails leaves the filter
+    /// unchanged. A poll that was overtaken by a later one while it waited for proofs returns nothing: from its older
+    /// view, the newest blocks would seem to have left the chain.
     ///
     /// # Errors
-    /// As the view's look-ups.
+    /// As the look-ups of the view.
     pub fn poll(&mut self, id: u128, view: &dyn View, now: u64) -> Result<Option<Changes>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
         if (1..=OVERTAKEN).contains(&open.polled.saturating_sub(now)) {
@@ -442,10 +446,10 @@ impl Filters {
         Ok(Some(changes))
     }
 
-    /// All logs in the range of a log filter; `None` if there is no such log filter.
+    /// All logs in the range of a log filter; `None` if there is no log filter with this id.
     ///
     /// # Errors
-    /// As the view's look-ups.
+    /// As the look-ups of the view.
     pub fn all_logs(
         &mut self,
         id: u128,
@@ -454,7 +458,7 @@ impl Filters {
     ) -> Result<Option<Vec<FoundLog>>, RangeStop> {
         let Some(open) = self.alive(id, now) else { return Ok(None) };
         let logs = match &open.watch {
-            // What a subscription was told is not kept.
+            // Subscriptions have no range to return the logs of.
             _ if open.subscription.is_some() => return Ok(None),
             Watch::Blocks | Watch::Heads | Watch::Pending | Watch::Syncing => return Ok(None),
             Watch::BlockLogs { filter, block } => logs_by_hash(view, *block, filter)?,

@@ -1,4 +1,4 @@
-//! A chain that follows another node's blocks, as a node: everything is executed here, nothing is mined.
+//! A chain that follows the blocks of another node: it executes them here and mines none.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec, vec::Vec};
 
@@ -15,7 +15,7 @@ use crate::{
     types::Block,
 };
 
-/// An executed chain whose blocks come from outside.
+/// An executed chain that imports the blocks of another node.
 #[derive(Debug, Clone)]
 pub struct FollowNode {
     chain: LocalChain,
@@ -24,13 +24,13 @@ pub struct FollowNode {
     version: Arc<str>,
     upstreams: Arc<vec::Vec<String>>,
     policy: CallPolicy,
-    /// Height at the start, and the height the upstream has announced.
+    /// Height at the start, and the height that the upstream has announced.
     heights: (u64, u64),
     interrupts: Interrupts,
 }
 
 impl FollowNode {
-    /// A node on a chain; `upstream` is the name of what it follows, without credentials.
+    /// Makes a node from a chain; `upstream` is the name of the followed node, without credentials.
     pub fn new(chain: LocalChain, version: &str, upstream: &str, policy: CallPolicy, moment: Moment) -> Self {
         let start = chain.head().number;
         Self {

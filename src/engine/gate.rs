@@ -1,8 +1,8 @@
-//! The gate in front of every header of a light client.
+//! The gate that every header of a light client passes.
 //!
-//! A header reaches a handler by number, by hash, as the head or as an ancestor, and all of these ways lead through
-//! here: the chain is shown only while it is synchronized, carries enough work and has a recent head, and a block only
-//! with as many blocks on top as the host asks for.
+//! Handlers get headers by number, by hash, as the head or as an ancestor. All of these pass through here: the chain
+//! is available only while it is synchronized, has enough work and a recent head, and a block only if it is as deep
+//! as the host requires.
 
 use super::{Need, Refusal, Stop};
 use crate::{
@@ -10,11 +10,11 @@ use crate::{
     light::Pin,
 };
 
-/// The pinned chain, if answers may rest on it now.
+/// The pinned chain, if answers may rest on it.
 ///
 /// # Errors
-/// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] where the chain
-/// shows too little work, [`Refusal::Stale`] where its head is older than the host accepts.
+/// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] if the chain
+/// shows too little work, [`Refusal::Stale`] if its head is older than the host accepts.
 pub fn chain(pin: &Pin) -> Result<&ChainView, Refusal> {
     let Some(chain) = pin.chain().filter(|_| pin.is_synced()) else {
         return Err(pin.fault().cloned().map_or_else(|| syncing(pin), Refusal::SyncFailed));
@@ -28,14 +28,14 @@ pub fn chain(pin: &Pin) -> Result<&ChainView, Refusal> {
     }
 }
 
-/// That the chain is not known yet.
+/// The refusal of a chain that is still synchronizing.
 pub(super) fn syncing(pin: &Pin) -> Refusal {
     let head = pin.chain().map_or(0, |chain| chain.head().number);
     Refusal::Syncing { verified: head.saturating_sub(pin.start) }
 }
 
-/// A header of the pinned chain, if it is as deep as the host asks for. Off the heaviest chain the depth is 0,
-/// whatever number the header has.
+/// A header of the pinned chain, if it is as deep as the host requires. Off the heaviest chain the depth is 0,
+/// whatever the header's number.
 ///
 /// # Errors
 /// [`Refusal::TooYoung`].

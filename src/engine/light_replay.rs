@@ -1,8 +1,8 @@
-//! Blocks run again on what is proven of the state before them: a light client's traces.
+//! Replays blocks on the proven part of their parent's state, for the traces of a light client.
 //!
-//! The run takes what is not at hand for absent. Afterwards every key that it read or wrote is looked up again, and
-//! unless all of them are proven, present or absent, its outcome is thrown away and they are asked for. What is left
-//! has also given the receipts, gas, fees and bloom that the block's header commits to.
+//! The run treats missing data as absent. Afterwards every key that it read or wrote is looked up again. Unless all
+//! of them are proven, present or absent, the outcome is discarded and the missing ones are fetched. A remaining
+//! outcome has also produced the receipts, gas, fees and bloom that the block's header commits to.
 
 use alloc::{boxed::Box, collections::BTreeSet, vec::Vec};
 use core::cell::RefCell;
@@ -29,10 +29,10 @@ use crate::{
     types::{Header, REMASC_ADDRESS, SealedHeader, Transaction},
 };
 
-/// Runs a block again on its parent's proven state.
+/// Executes a block again on its parent's proven state.
 ///
 /// # Errors
-/// Lacking what the run reads; refused where that cannot be had, or the outcome is not what the header says.
+/// Missing facts that the run reads; a refusal if they cannot be proven or the outcome differs from the header.
 pub(super) fn replay(
     view: &dyn View,
     known: Known<'_>,
@@ -48,7 +48,7 @@ pub(super) fn replay(
             (BlockRef { number: header.number, hash: header.hash() }, header.number.saturating_sub(1));
         return Err(Stop::Refused(Refusal::OffChain { block, ancestor }));
     };
-    // Says whether this state can be proven at all.
+    // Refuses a state that cannot be proven at all.
     view.state(&parent)?;
     let replay = Replay { view, known, header, parent: &parent, body: &body };
     replay.lacking(&mut replay.parties().into_iter().map(AccessKey::Account))?;
@@ -64,7 +64,7 @@ struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Accounts that every run of the block looks at, so that a first round asks for all of them.
+    /// Accounts that every run of the block reads, so that the first round requests all of them.
     fn parties(&self) -> BTreeSet<Address> {
         let chain_id = self.view.network().chain_id;
         let sender = |transaction: &Transaction| transaction.recover_sender(chain_id).ok();
@@ -105,17 +105,17 @@ impl Replay<'_> {
         self.check(executed)
     }
 
-    /// What is at hand of the parent's state, as a trie of its own. Its root is another one, and nobody looks at it.
+    /// The known part of the parent's state as a trie of its own. Its root is another one and is not used.
     fn base(&self, held: &Held<'_>) -> Trie {
         let mut base = held.trie().clone();
-        // The REMASC transaction's nonce only counts blocks; the body that holds it is verified.
+        // The nonce of the REMASC transaction only counts blocks, and the body that contains it is verified.
         let count = self.body.transactions().last().map_or(U256::ZERO, |remasc| remasc.nonce.value());
         let counter = Account { nonce: u64::try_from(count).unwrap_or_default(), ..Account::default() };
         base.put(&REMASC_SENDER_KEY, counter.encode());
         base
     }
 
-    /// Whether all of these keys are proven.
+    /// Checks that all of these keys are proven.
     fn lacking(&self, keys: &mut dyn Iterator<Item = AccessKey>) -> Need<()> {
         let state = TrieState::new(self.known, self.parent.state_root);
         let block = BlockRef { number: self.parent.number, hash: self.parent.hash() };
@@ -135,7 +135,7 @@ impl Replay<'_> {
         Err(Stop::Lacking(facts))
     }
 
-    /// Whether the run gave what the header says of it; its state root needs the whole state.
+    /// Compares the outcome with the header, except for the state root, which needs the whole state.
     fn check(&self, executed: Result<ExecutedBlock, BlockError>) -> Need<()> {
         let checked = executed.and_then(|executed| {
             let mismatches = check_block(&executed, self.header.header(), self.view.network());
@@ -150,7 +150,7 @@ impl Replay<'_> {
     }
 }
 
-/// All reads that a key stands for: an account's also for its code and marker.
+/// All reads that a key stands for: for an account also its code and its contract marker.
 fn reads<'a>(
     state: &'a dyn StateReader,
     key: &AccessKey,
@@ -170,7 +170,7 @@ fn reads<'a>(
     }
 }
 
-/// Notes the keys of a run beside whoever else watches it.
+/// Records the keys of a run and forwards events to the actual observer.
 struct Watch<'o> {
     inner: &'o mut dyn BlockObserver,
     keys: BTreeSet<AccessKey>,
@@ -201,7 +201,7 @@ impl BlockObserver for Watch<'_> {
     }
 }
 
-/// The verified ancestors of a block. What cannot be told of them ends the run.
+/// The verified ancestors of a block. Data of an ancestor that is missing or refused stops the run.
 struct Ancestors<'a> {
     view: &'a dyn View,
     header: &'a VerifiedHeader,
@@ -213,7 +213,7 @@ impl Ancestors<'_> {
         self.note(self.view.ancestor(self.header.parent_hash, number))?
     }
 
-    /// The value, or nothing and a note of the first reason.
+    /// Returns the value; on an error, records the first one and returns `None`.
     fn note<T>(&self, read: Need<T>) -> Option<T> {
         match read {
             Ok(value) => Some(value),

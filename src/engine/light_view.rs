@@ -21,10 +21,10 @@ use crate::{
     types::{EMPTY_UNCLES_HASH, Transaction},
 };
 
-/// Blocks one question about logs may look at: each that may have some has to be fetched and proven.
+/// Most blocks that one request for logs may cover: each that may have matching logs has to be fetched and proven.
 const MAX_LIGHT_LOG_BLOCKS: u64 = 2_000;
 
-/// Blocks that one question about traces may run again: each needs its body and a witness.
+/// Most blocks that one request for traces may cover: each needs its body and a witness.
 const MAX_LIGHT_TRACED_BLOCKS: u64 = 128;
 
 /// A light client's chain as of a pinned head.
@@ -32,28 +32,28 @@ pub struct LightView<'a> {
     pin: &'a Pin,
     known: Known<'a>,
     interrupt: &'a dyn Fn() -> bool,
-    /// Whether an answer rests on an absence that nobody can prove.
+    /// Whether an answer rests on an absence that cannot be proven.
     unproven: Cell<bool>,
 }
 
 impl<'a> LightView<'a> {
-    /// A view of the pinned head over the known facts; `interrupt` says when a run has used up its time.
+    /// A view of the pinned head with the known facts; `interrupt` tells when a run has used up its time.
     pub fn new(pin: &'a Pin, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
         Self { pin, known, interrupt, unproven: Cell::new(false) }
     }
 
-    /// Whether what was read since the last call rests on "there is none" that nobody can prove.
+    /// Whether data that was read since the last call rests on an absence that cannot be proven.
     pub fn take_unproven(&self) -> bool {
         self.unproven.take()
     }
 
-    /// The chain; every header that leaves this view is read from here.
+    /// The chain. Every header that this view returns is read from here.
     fn chain(&self) -> Need<&'a ChainView> {
         gate::chain(self.pin).map_err(Stop::Refused)
     }
 
-    /// Total difficulty of a header off the heaviest chain that was asked for by hash: its parent's total, its own
-    /// difficulty, and those of its uncles. `None` where the uncles break a rule.
+    /// Total difficulty of a side block that was requested by hash: its parent's total, its own difficulty, and the
+    /// difficulties of its uncles. `None` if the uncles break a rule.
     fn total_off_chain(&self, hash: &B256) -> Need<Option<U256>> {
         let chain = self.chain()?;
         let Some(header) = chain.by_hash(hash) else { return Ok(None) };
@@ -62,13 +62,13 @@ impl<'a> LightView<'a> {
         Ok(uncles.map(|uncles| below.saturating_add(header.difficulty.value()).saturating_add(uncles)))
     }
 
-    /// Whether the chain up to the head leaves a transaction's nonce unused, so that it is not mined; `None` where nobody
-    /// proves its sender's nonce.
+    /// Whether the chain up to the head leaves a transaction's nonce unused, which proves that it is not mined;
+    /// `None` if the sender's nonce cannot be proven.
     fn is_unused(&self, head: &VerifiedHeader, transaction: &Transaction) -> Need<Option<bool>> {
         let proves = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
         let sender = transaction.recover_sender(self.pin.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
-        // The head is younger than a host with a depth accepts.
+        // With a required depth, the host does not accept the state at the head.
         if self.min_depth() > 0 || !self.pin.states().iter().any(proves) {
             return Ok(None);
         }
@@ -85,10 +85,10 @@ impl<'a> LightView<'a> {
         }
     }
 
-    /// Where a transaction is that nobody shows in a block.
+    /// The place of a transaction that no upstream shows in a block.
     fn waiting(&self, head: &VerifiedHeader, transaction: &Arc<Transaction>) -> Need<TransactionPlace> {
         let unused = self.is_unused(head, transaction)?;
-        // With its nonce used it is mined or replaced, and which of both nobody can prove.
+        // If the nonce is used, the transaction is mined or replaced, and which of the two cannot be proven.
         self.unproven.set(self.unproven.get() || unused != Some(true));
         Ok(match unused {
             Some(false) => TransactionPlace::Unknown,
@@ -97,7 +97,7 @@ impl<'a> LightView<'a> {
     }
 }
 
-/// Why an ancestor of a block is not at hand.
+/// The refusal for an ancestor of a block that is missing.
 fn not_held(chain: &ChainView, block: BlockRef, ancestor: u64) -> Stop {
     let lowest = chain.lowest();
     Stop::Refused(if ancestor < lowest {
@@ -178,12 +178,12 @@ impl View for LightView<'_> {
                 self.unproven.set(true);
                 Ok(None)
             }
-            // One that is known but not connected to the chain is none yet.
+            // A header that is known but not connected to the chain yet is missing too.
             _ => lacking(Fact::Header(hash)),
         }
     }
 
-    /// What lies below a block is deeper than the block, which was admitted.
+    /// An ancestor is deeper than the block, which was admitted.
     fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.ancestor(&block, number) {
@@ -202,7 +202,7 @@ impl View for LightView<'_> {
 
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
-            // Unknown for good only when no uncles are on their way.
+            // The total is final only when no more uncles are being fetched.
             None if !self.pin.settled => Err(Stop::Refused(gate::syncing(self.pin))),
             None => self.total_off_chain(&hash),
             total => Ok(total),
@@ -233,7 +233,7 @@ impl View for LightView<'_> {
     }
 
     fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
-        // Receipts are asked for by transaction hash, so the body comes first.
+        // Receipts are requested by transaction hash, so the body comes first.
         self.body(header)?;
         match self.known.receipts(&header.hash()) {
             Some(receipts) => Ok(receipts.clone()),
@@ -246,7 +246,7 @@ impl View for LightView<'_> {
         let head = chain.head();
         let given = given.or_else(|| self.known.sent(&transaction));
         if let Some(given) = given {
-            // The nonce decides, and nobody has to be asked where it is.
+            // The sender's nonce decides, and no upstream has to be asked for the location.
             if self.is_unused(head, given)? == Some(true) {
                 return Ok(TransactionPlace::Pending(given.clone()));
             }
@@ -270,8 +270,8 @@ impl View for LightView<'_> {
             }
             _ => return Err(Stop::Refused(Refusal::Abandoned { transaction, block })),
         };
-        // A place may be false: only the block's body shows it. Whether the block is deep enough counts after that,
-        // unless nobody has the body.
+        // A location may be false, which only the block's body shows. The depth of the block is checked after that,
+        // unless the body cannot be fetched.
         let admitted = || gate::admit(self.pin, chain, header);
         if self.known.is_refused(&Fact::Body(block)) {
             admitted()?;
@@ -298,7 +298,7 @@ impl View for LightView<'_> {
         self.known.next_nonce(sender, nonce)
     }
 
-    /// The canonical one; what else upstreams have at a height nobody can prove to be all.
+    /// The canonical block only: a list of all blocks at a height cannot be proven.
     fn blocks_at(&self, number: u64) -> Vec<B256> {
         self.pin
             .chain

@@ -1,4 +1,4 @@
-//! The view of a chain that is executed here.
+//! The view of a chain that is executed locally.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::cell::OnceCell;
@@ -21,7 +21,7 @@ use crate::{
     types::{Header, Transaction},
 };
 
-/// Reading a state whose trie is whole.
+/// Reads a state whose trie is complete.
 impl StateReader for &Trie {
     fn account(&self, address: &Address) -> Result<Option<crate::state::AccountState>, StateError> {
         (**self).account(address)
@@ -40,35 +40,35 @@ impl StateReader for &Trie {
     }
 }
 
-/// What a development chain adds to the executed chain, as of one moment.
+/// What a development chain adds to the executed chain, at one moment.
 #[derive(Debug, Clone)]
 pub struct DevPart {
     /// Waiting transactions.
     pub pool: Pool,
-    /// What the miner decides.
+    /// The header fields that the miner chooses.
     pub recipe: Recipe,
-    /// The time of blocks.
+    /// The clock that gives blocks their timestamps.
     pub clock: Clock,
     /// When blocks are mined.
     pub mining: Mining,
-    /// Accounts whose keys are held.
+    /// Accounts whose keys the node holds.
     pub accounts: Arc<Vec<Address>>,
 }
 
-/// An executed chain as of one moment.
+/// An executed chain at one moment.
 #[derive(Debug, Clone)]
 pub struct LocalSnapshot {
     /// The chain.
     pub chain: ChainSnapshot,
     /// Name and version, five parts separated by `/`.
     pub version: Arc<str>,
-    /// What the host decides about calls.
+    /// The limits and defaults of calls.
     pub policy: CallPolicy,
-    /// Where a follower's import stands.
+    /// The progress of a follower's import.
     pub syncing: Option<SyncProgress>,
-    /// Names of the nodes it follows.
+    /// Names of the nodes that the chain follows.
     pub upstreams: Arc<Vec<String>>,
-    /// Pool and miner, where there are any.
+    /// Pool and miner, on a development chain.
     pub dev: Option<DevPart>,
 }
 
@@ -78,7 +78,7 @@ impl Snapshot for LocalSnapshot {
     }
 }
 
-/// The block that would come next.
+/// The block that would be mined next.
 struct Pending {
     header: VerifiedHeader,
     body: Arc<VerifiedBody>,
@@ -108,12 +108,12 @@ pub struct LocalView<'a> {
     snapshot: &'a LocalSnapshot,
     now: u64,
     interrupt: &'a dyn Fn() -> bool,
-    /// Built when somebody asks for it; nothing where it cannot be built.
+    /// The pending block, built on first use; `None` inside if it cannot be built.
     pending: OnceCell<Option<Pending>>,
 }
 
 impl<'a> LocalView<'a> {
-    /// A view at a time in seconds since 1970; `interrupt` says when a run has used up its time.
+    /// A view at a time in seconds since 1970; `interrupt` tells when a run has used up its time.
     pub fn new(snapshot: &'a LocalSnapshot, now: u64, interrupt: &'a dyn Fn() -> bool) -> Self {
         Self { snapshot, now, interrupt, pending: OnceCell::new() }
     }
@@ -340,7 +340,6 @@ impl View for LocalView<'_> {
     }
 }
 
-/// The next header's own parts, for tests of what is pending.
 impl LocalSnapshot {
     /// Header of the head.
     pub fn head(&self) -> &Header {

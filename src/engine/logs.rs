@@ -1,5 +1,5 @@
-//! Logs of ranges of blocks: a header's bloom excludes a block, and a possible hit is settled by all
-//! receipts of the block.
+//! Logs of ranges of blocks. A header's bloom excludes blocks; for a possible match, all receipts of the block are
+//! read.
 
 use alloc::vec::Vec;
 
@@ -12,29 +12,31 @@ use crate::{
     types::{Log, bloom},
 };
 
-/// Blocks up to which the number of logs is not limited.
+/// Number of blocks up to which the number of logs is not limited.
 pub const FREE_LOG_BLOCKS: u64 = 2_000;
-/// Logs from a longer range at most.
+/// Most logs of a longer range.
 pub const MAX_LOGS: usize = 10_000;
-/// Bytes of JSON that the logs of one range take at most, about: no answer may be longer. Without this limit a few blocks
-/// of logs without data, or many blocks of logs with much, would take hundreds of megabytes before the answer is refused.
+/// Most bytes of JSON, approximately, of the logs of one range: no answer may be longer. Without this limit, a few
+/// blocks of logs without data, or many blocks of logs with much data, would take hundreds of megabytes before the
+/// answer is refused.
 pub const MAX_LOG_BYTES: usize = 10 * 1024 * 1024;
-/// Bytes of a log object in JSON beside topics and data, at least.
+/// Least bytes of a log object in JSON, without topics and data.
 const LOG_OBJECT: usize = 300;
 /// Bytes of a topic in JSON.
 const TOPIC: usize = 69;
 
-/// Which logs are meant, apart from where they are.
+/// A selection of logs by contract and topics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogFilter {
-    /// Any of these contracts; none named means any.
+    /// Any of these contracts; an empty list matches any.
     pub addresses: Vec<Address>,
-    /// For each place any of these topics; none named means any, even none at that place.
+    /// For each position, any of these topics; an empty list matches any log, even one without a topic at that
+    /// position.
     pub topics: Vec<Vec<B256>>,
 }
 
 impl LogFilter {
-    /// Whether it means this log.
+    /// Whether the filter selects this log.
     pub fn matches(&self, log: &Log) -> bool {
         let address = self.addresses.is_empty() || self.addresses.contains(&log.address);
         let mut places = self.topics.iter().enumerate();
@@ -42,7 +44,7 @@ impl LogFilter {
             && places.all(|(at, any)| any.is_empty() || log.topics.get(at).is_some_and(|t| any.contains(t)))
     }
 
-    /// Whether a block with this bloom may have such a log; `false` is a proof that it has none.
+    /// Whether a block with this bloom may have a matching log; `false` proves that it has none.
     fn may_match(&self, header: &VerifiedHeader) -> bool {
         let held = &header.logs_bloom;
         let address = self.addresses.is_empty()
@@ -54,23 +56,23 @@ impl LogFilter {
     }
 }
 
-/// A log and where it is.
+/// A log with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundLog {
     /// The log.
     pub log: Log,
-    /// Its place among all logs of the block.
+    /// Its index among all logs of the block.
     pub log_index: u64,
-    /// Its transaction.
+    /// Hash of its transaction.
     pub transaction: B256,
-    /// Place of the transaction in the block.
+    /// Index of the transaction in the block.
     pub transaction_index: u64,
     /// The block.
     pub block: BlockRef,
 }
 
 impl FoundLog {
-    /// Bytes that it takes in JSON, at least.
+    /// Least bytes of the log in JSON.
     fn json_bytes(&self) -> usize {
         let topics = self.log.topics.len().saturating_mul(TOPIC);
         self.log.data.len().saturating_mul(2).saturating_add(topics).saturating_add(LOG_OBJECT)
@@ -106,7 +108,7 @@ pub fn block_logs(view: &dyn View, header: &VerifiedHeader, filter: &LogFilter) 
     Ok(found)
 }
 
-/// The logs of the block with this hash; none where there is no such block.
+/// The logs of the block with this hash; none if there is no such block.
 ///
 /// # Errors
 /// As [`View::header_by_hash`] and [`block_logs`].
@@ -117,16 +119,16 @@ pub fn logs_by_hash(view: &dyn View, block: B256, filter: &LogFilter) -> Need<Ve
     }
 }
 
-/// Why a range has no answer.
+/// Why a range of logs has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RangeStop {
-    /// The view lacks facts or refuses.
+    /// The view misses facts or refuses.
     Stop(Stop),
     /// More than [`MAX_LOGS`] logs in more than [`FREE_LOG_BLOCKS`] blocks.
     TooMany,
     /// Logs of more than [`MAX_LOG_BYTES`].
     TooLong,
-    /// More blocks than one question may look at here.
+    /// More blocks than one request may cover on this chain.
     TooWide {
         /// The limit.
         max: u64,
@@ -139,8 +141,8 @@ impl From<Stop> for RangeStop {
     }
 }
 
-/// The logs of the canonical blocks from one height to another, both included, as far as there are
-/// blocks. Facts of all blocks that may have some are asked for together.
+/// The logs of the canonical blocks from one height to another, both included, up to the head. The missing facts of
+/// all blocks that may have matching logs are requested together.
 ///
 /// # Errors
 /// [`RangeStop`].

@@ -1,7 +1,7 @@
-//! What answers are built from: the view of a pinned head that handlers read.
+//! The data that answers are built from: the view of a pinned head that handlers read.
 //!
-//! A handler is a pure function of a [`View`]. What the view does not hold, it reports as [`Stop::Lacking`]; the host
-//! fetches it, the light client proves it, and the handler runs again on more facts.
+//! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Lacking`]; the host fetches them,
+//! the light client proves them, and the handler runs again.
 
 mod dev_node;
 mod filters;

@@ -1,4 +1,4 @@
-//! The interface between handlers that change something and the local chain they change.
+//! The interface between handlers that change a local chain and that chain.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -12,7 +12,7 @@ use crate::{
     types::Block,
 };
 
-/// What the outside world adds to a message: the core has neither a clock nor a source of randomness.
+/// What the host adds to a message: the core has neither a clock nor a source of randomness.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// Seconds since 1970.
@@ -29,7 +29,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Those of a message.
+    /// Time and randomness of a message.
     #[must_use]
     pub const fn new(moment: Moment) -> Self {
         Self { moment, drawn: 0 }
@@ -41,22 +41,22 @@ impl Draw {
         self.moment.now
     }
 
-    /// 32 bytes that nobody can foresee, other ones at each call.
+    /// 32 unpredictable bytes, different at each call.
     pub fn random(&mut self) -> B256 {
         self.drawn = self.drawn.wrapping_add(1);
         keccak256([self.moment.entropy.as_slice(), &self.drawn.to_be_bytes()].concat())
     }
 }
 
-/// A local chain as of one moment, for readers: it never changes, and taking one costs next to nothing.
+/// A local chain at one moment, for readers: it never changes, and taking one is cheap.
 pub trait Snapshot: Send + Sync {
-    /// The chain for one message; `now` is in seconds since 1970, `interrupt` says when a run has used up its time.
+    /// The chain for one message; `now` is in seconds since 1970, `interrupt` tells when a run has used up its time.
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a>;
 }
 
-/// Exclusive access to a local chain, its pool, keys, clock and filters: what handlers that write get.
+/// Exclusive access to a local chain, its pool, keys, clock and filters, for handlers that change it.
 ///
-/// One message at a time: the host calls [`Self::begin`] before each one.
+/// The host answers one message at a time and calls [`Self::begin`] before each.
 pub trait Node: Send {
     /// Sets time and randomness of the message that is answered next.
     fn begin(&mut self, moment: Moment);
@@ -64,41 +64,41 @@ pub trait Node: Send {
     /// The host's clock, in seconds since 1970.
     fn now(&self) -> u64;
 
-    /// 32 bytes that nobody can foresee, other ones at each call.
+    /// 32 unpredictable bytes, different at each call.
     fn random(&mut self) -> B256;
 
-    /// The chain as readers see it now.
+    /// The present chain, for readers.
     fn snapshot(&self) -> Arc<dyn Snapshot>;
 
-    /// The filters that callers poll. The node tells them of each transaction that enters the pool
-    /// ([`Filters::pending`]); blocks and logs they find by themselves.
+    /// The filters that callers poll. The node reports each transaction that enters the pool to them
+    /// ([`Filters::pending`]); they find blocks and logs by themselves.
     fn filters(&mut self) -> &mut Filters;
 
     /// The executed chain.
     fn local(&self) -> &ChainSnapshot;
 
-    /// Executes a block that comes from outside and takes it in; `now` is the clock in seconds since 1970, without which
-    /// blocks ahead of it are taken.
+    /// Executes a block of another node and adds it to the chain. `now` is the clock in seconds since 1970; without
+    /// it, blocks with future timestamps are accepted.
     ///
     /// # Errors
-    /// The rule it breaks; nothing has changed then.
+    /// The rule that the block breaks; the chain is unchanged.
     fn import(&mut self, block: Block, now: Option<u64>) -> Result<Imported, ImportError>;
 
-    /// Sets what ends the mining or import of blocks from now on; nothing does before this is called.
+    /// Sets the conditions that interrupt the mining or import of later blocks; before this call there are none.
     fn interrupt_by(&mut self, interrupts: Interrupts);
 
-    /// A copy of the node as it is now. It shares what does not change, so it costs little; the host goes back to it
-    /// when a change cannot be kept on disk.
+    /// A copy of the present node. It shares its data, so it costs little. The host returns to it when a change
+    /// cannot be stored on disk.
     fn copy(&self) -> Box<dyn Node>;
 
-    /// Takes the blocks that settled since this was asked last or since [`Self::begin`], each with the state that its
-    /// execution gave.
+    /// Takes the blocks that were executed since the last call or since [`Self::begin`], each with its resulting
+    /// state.
     fn take_settled(&mut self) -> Vec<Settled>;
 
-    /// The height that the node which is followed announces.
+    /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}
 
-    /// The development chain; `None` where blocks only come from outside.
+    /// The development chain; `None` if the chain follows another node.
     fn dev(&mut self) -> Option<&mut DevChain> {
         None
     }

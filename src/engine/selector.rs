@@ -1,14 +1,14 @@
-//! From a block selector to a header.
+//! Finds the header that a block selector means.
 
 use alloy_primitives::B256;
 
 use super::{Need, view::View};
 use crate::{consensus::VerifiedHeader, light::BlockRef};
 
-/// Which block is meant.
+/// The block that a caller means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockId {
-    /// The head; also the answer to `pending`, which a light client has no block for.
+    /// The head; also used for `pending`, because a light client has no pending block.
     Latest,
     /// Block 0.
     Earliest,
@@ -16,13 +16,13 @@ pub enum BlockId {
     Safe,
     /// [`super::Depths::finalized`] blocks below the head.
     Finalized,
-    /// By height.
+    /// A height.
     Number(u64),
-    /// By hash.
+    /// A hash.
     Hash {
         /// The block hash.
         hash: B256,
-        /// Refuse a block off the canonical chain (EIP-1898).
+        /// Whether a block off the canonical chain is refused (EIP-1898).
         require_canonical: bool,
     },
 }
@@ -34,14 +34,14 @@ pub enum Resolved {
     Header(VerifiedHeader),
     /// No such block.
     NotFound,
-    /// It exists, but not on the canonical chain, which was required.
+    /// The block exists and is not on the canonical chain, which was required.
     NotCanonical,
 }
 
-/// Finds the header a selector means.
+/// Finds the header that a selector means.
 ///
 /// # Errors
-/// As the view's look-ups.
+/// As the look-ups of the view.
 pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
     let header = match id {
         BlockId::Latest => Some(view.head()?),
@@ -68,7 +68,7 @@ fn below_head(view: &dyn View, depth: u64) -> Need<Option<VerifiedHeader>> {
     view.header_by_number(view.height()?.saturating_sub(depth))
 }
 
-/// Height of the newest block that is as deep as the host asks for.
+/// Height of the newest block that is as deep as the host requires.
 ///
 /// # Errors
 /// Refused while synchronizing.

@@ -1,4 +1,4 @@
-//! The interface between handlers and whatever holds the chain.
+//! The interface between handlers and the code that holds the chain.
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
@@ -18,32 +18,32 @@ use crate::{
 /// Why a handler stopped without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// It needs these facts; run it again when they are there.
+    /// It misses these facts; run it again once they are known.
     Lacking(Facts),
     /// There is no proven answer.
     Refused(Refusal),
 }
 
-/// A value of the view, or why it is not there.
+/// A value of the view, or why it is unavailable.
 pub type Need<T> = Result<T, Stop>;
 
-/// How sure an answer is, from strong to weak; an answer has the level of its weakest part.
+/// How well an answer is proven, from strong to weak. An answer has the level of its weakest part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// A constant of the network or a pure computation.
     Local,
     /// Committed to by a header on the heaviest proven chain.
     Verified,
-    /// "There is none" as the upstreams say; absence by hash cannot be proven.
+    /// An absence that upstreams report; the absence of a hash cannot be proven.
     UnprovenAbsence,
-    /// As upstreams say, where nobody gives a proof and the host allows it.
+    /// A response of upstreams without a proof, where the host allows it.
     Unproven,
-    /// A transaction that was checked and handed to upstreams.
+    /// A transaction that was checked and forwarded to upstreams.
     Forwarded,
 }
 
 impl Level {
-    /// The name in docs/trust.md, with `-` between words: the mark of answers below [`Self::Verified`].
+    /// The name in docs/trust.md, with `-` between words. Answers below [`Self::Verified`] are marked with it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -55,19 +55,19 @@ impl Level {
     }
 }
 
-/// Where a transaction is.
+/// The place of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactionPlace {
     /// In this block of the canonical chain, at this index.
     Mined(VerifiedHeader, usize),
-    /// Waiting: its sender's nonce shows that it is not mined yet, or an upstream says so. The transaction itself
-    /// matches the hash asked for.
+    /// Pending: the sender's nonce proves that it is not mined yet, or an upstream says so. The transaction itself
+    /// matches the requested hash.
     Pending(Arc<Transaction>),
-    /// No upstream knows it.
+    /// No upstream knows the transaction.
     Unknown,
 }
 
-/// How many blocks below the head the tags `safe` and `finalized` are.
+/// The number of blocks between the head and the blocks of the tags `safe` and `finalized`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depths {
     /// `safe`.
@@ -94,16 +94,16 @@ pub struct SyncProgress {
     pub highest: u64,
 }
 
-/// Who mines a chain of one's own.
+/// The miner of a local chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miner {
-    /// Who gets the fees.
+    /// The account that receives the fees.
     pub coinbase: Address,
-    /// Whether blocks are mined without being asked for.
+    /// Whether blocks are mined without requests.
     pub active: bool,
 }
 
-/// A chain as of one head. Everything it returns is proven.
+/// A chain at one head. Everything that it returns is proven.
 pub trait View {
     /// The network's parameters.
     fn network(&self) -> &Network;
@@ -114,13 +114,13 @@ pub trait View {
     /// Depths of the `safe` and `finalized` tags.
     fn depths(&self) -> Depths;
 
-    /// Where synchronization stands, or `None` when the head is current.
+    /// The progress of synchronization, or `None` if the head is current.
     fn syncing(&self) -> Option<SyncProgress>;
 
-    /// Names of the upstreams in use, credentials removed; empty for a chain that needs none.
+    /// Names of the upstreams in use, without credentials; empty for a chain without upstreams.
     fn upstreams(&self) -> Vec<String>;
 
-    /// What a light client knows about its proofs and upstreams; nothing on a chain that is executed here.
+    /// What a light client knows about its proofs and upstreams; `None` on a chain that is executed locally.
     fn light(&self) -> Option<&Pin> {
         None
     }
@@ -130,12 +130,13 @@ pub trait View {
         self.light().is_none() || header.shows_work(self.network())
     }
 
-    /// Blocks with fewer blocks on top are refused.
+    /// The required depth: blocks with fewer blocks on top are refused.
     fn min_depth(&self) -> u64 {
         0
     }
 
-    /// Whether anybody can afford this network's work: its difficulty drops to the minimum after ten minutes.
+    /// Whether work on this network is nearly free, because its difficulty drops to the minimum after ten minutes
+    /// without a block.
     fn cheap_work(&self) -> bool {
         self.network().params.future_bound > 0 && self.network().activation(Rule::Rskip97).is_none()
     }
@@ -143,13 +144,13 @@ pub trait View {
     /// The pinned head.
     ///
     /// # Errors
-    /// Refused while synchronizing, and where blocks as young as it are.
+    /// Refused during synchronization, and if the head is younger than the required depth allows.
     fn head(&self) -> Need<VerifiedHeader>;
 
     /// Height of the pinned head.
     ///
     /// # Errors
-    /// Refused while synchronizing.
+    /// Refused during synchronization.
     fn height(&self) -> Need<u64> {
         Ok(self.head()?.number)
     }
@@ -157,19 +158,19 @@ pub trait View {
     /// The canonical header of this height; `None` above the head.
     ///
     /// # Errors
-    /// Refused while synchronizing, below the checkpoint, and where it has too few blocks on top.
+    /// Refused during synchronization, below the checkpoint, and if the block has too few blocks on top.
     fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>>;
 
     /// A header by hash, canonical or not.
     ///
     /// # Errors
-    /// Lacking when it has to be asked for; refused as by number.
+    /// Missing if it has to be fetched; refused as by number.
     fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>>;
 
     /// The ancestor of a block at a height, or the block itself; on the block's own branch, canonical or not.
     ///
     /// # Errors
-    /// Refused where it is not held.
+    /// Refused if the ancestor is not known.
     fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
         let mut at = self.header_by_hash(block)?;
         while let Some(header) = at.as_ref().filter(|header| header.number > number) {
@@ -181,57 +182,57 @@ pub trait View {
     /// Whether this block is on the canonical chain of the pinned head.
     fn is_canonical(&self, block: BlockRef) -> bool;
 
-    /// Total difficulty up to and including the block; `None` where not all uncles can be proven.
+    /// Total difficulty up to and including the block; `None` if not all uncles can be proven.
     ///
     /// # Errors
-    /// Refused while it is still being worked out.
+    /// Refused while uncles are still being fetched.
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>>;
 
     /// All transactions of a block.
     ///
     /// # Errors
-    /// Lacking.
+    /// Missing facts.
     fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>>;
 
     /// All uncles of a block.
     ///
     /// # Errors
-    /// Lacking.
+    /// Missing facts.
     fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>>;
 
     /// All receipts of a block.
     ///
     /// # Errors
-    /// Lacking.
+    /// Missing facts.
     fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>>;
 
-    /// Where a transaction is. `given` is the transaction itself, where the caller has it: its sender's nonce tells
+    /// The place of a transaction. `given` is the transaction itself, if the caller has it: its sender's nonce tells
     /// whether it is mined.
     ///
     /// # Errors
-    /// Lacking.
+    /// Missing facts.
     fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace>;
 
-    /// The state after a block. Reading what is not proven fails with the missing key.
+    /// The state after a block. Reading a key that is not proven fails with that key.
     ///
     /// # Errors
     /// Refused for blocks without provable state.
     fn state<'a>(&'a self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>>;
 
-    /// Executes a block again on its parent's state, watched: what traces are made of.
+    /// Executes a block again on its parent's state and reports to the observer, for traces.
     ///
     /// # Errors
-    /// Refused where blocks are not executed, or the parent's state is not kept.
+    /// Refused if this view executes no blocks, or the parent's state is not kept.
     fn replay(&self, header: &VerifiedHeader, _observer: &mut dyn BlockObserver) -> Need<()> {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
     }
 
-    /// What the host decides about calls.
+    /// The limits and defaults of calls.
     fn policy(&self) -> CallPolicy {
         CallPolicy::default()
     }
 
-    /// The block that would come after this one, as its transactions would see it.
+    /// The environment of the block after this one, as its transactions would see it.
     ///
     /// # Errors
     /// As the other look-ups.
@@ -242,12 +243,12 @@ pub trait View {
         Ok(next)
     }
 
-    /// Blocks that one question about logs may look at.
+    /// Most blocks that one request for logs may cover.
     fn max_log_blocks(&self) -> u64 {
         u64::MAX
     }
 
-    /// Blocks that one question about traces may run again.
+    /// Most blocks that one request for traces may cover.
     fn max_traced_blocks(&self) -> u64 {
         u64::MAX
     }
@@ -255,25 +256,26 @@ pub trait View {
     /// Whether the present run has used up its time.
     fn interrupted(&self) -> bool;
 
-    /// Root of what [`Self::state`] reads; the header's, unless the state was changed by hand on a development chain.
+    /// Root of the state that [`Self::state`] reads. It is the header's, unless the state was changed directly on a
+    /// development chain.
     fn state_root(&self, header: &VerifiedHeader) -> B256 {
         header.state_root
     }
 
-    /// The way of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
+    /// The path of a key in the state after a block: its trie nodes, root first, to the key or to where it would be.
     ///
     /// # Errors
-    /// When a node is not at hand; [`Self::state`] says so in terms that can be asked for.
+    /// A node is missing; [`Self::state`] names the missing key, which can be fetched.
     fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError>;
 
-    /// Hash of the node that a key of the state after a block ends at, if there is one.
+    /// Hash of the node at a key of the state after a block, if there is one.
     ///
     /// # Errors
     /// As [`Self::prove`].
     fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
 
-    /// Header of the block that would come next, with everything that waits; `None` where none is built. The other
-    /// look-ups take it as they take any header.
+    /// Header of the pending block, with all transactions that can be mined; `None` if none is built. The other
+    /// look-ups accept it as they do any header.
     ///
     /// # Errors
     /// As the other look-ups.
@@ -281,10 +283,10 @@ pub trait View {
         Ok(None)
     }
 
-    /// Who sent a transaction of a block: its signature says so, unless the sender was impersonated.
+    /// The sender of a transaction of a block: recovered from the signature, or the impersonated account.
     ///
     /// # Errors
-    /// The signature is nobody's.
+    /// The signature gives no sender.
     fn sender(
         &self,
         _block: &B256,
@@ -294,28 +296,28 @@ pub trait View {
         transaction.recover_sender(self.network().chain_id)
     }
 
-    /// Transactions that wait here; `None` where there is no pool.
+    /// The transaction pool; `None` if there is none.
     fn pool(&self) -> Option<&Pool> {
         None
     }
 
-    /// The nonce that an account's next transaction needs, given its nonce in the state and what waits here or was
-    /// sent from here.
+    /// The nonce of an account's next transaction, given its nonce in the state: it counts transactions that wait in
+    /// the pool or were sent from here.
     fn next_nonce(&self, sender: &Address, nonce: u64) -> u64 {
         self.pool().map_or(nonce, |pool| pool.next_nonce(sender, nonce))
     }
 
-    /// Accounts whose keys are held here.
+    /// Accounts whose keys the node holds.
     fn accounts(&self) -> Vec<Address> {
         Vec::new()
     }
 
-    /// Who mines here; `None` where nobody does.
+    /// The miner; `None` if this node does not mine.
     fn miner(&self) -> Option<Miner> {
         None
     }
 
-    /// The host's clock in seconds since 1970, where there is one.
+    /// The host's clock in seconds since 1970, if there is one.
     fn now(&self) -> Option<u64> {
         None
     }
@@ -326,10 +328,10 @@ pub trait View {
     }
 }
 
-/// Joins the needs of several parts, so that one round fetches all of them.
+/// Combines two results, so that one round fetches the missing facts of both.
 ///
 /// # Errors
-/// The first refusal, else all that is lacking.
+/// The first refusal, else all missing facts.
 pub(crate) fn both<A, B>(a: Need<A>, b: Need<B>) -> Need<(A, B)> {
     match (a, b) {
         (Ok(a), Ok(b)) => Ok((a, b)),
