@@ -105,7 +105,7 @@ fn a_circle_is_found_through_re_exports_and_globs() {
 }
 
 #[test]
-fn parents_tests_and_one_way_imports_are_no_circles() {
+fn parents_tests_and_one_way_imports_are_not_circles() {
     let parent = [("lib.rs", "mod a;\nuse a::A;\npub struct L;"), ("a.rs", "use super::L;\npub struct A;")];
     assert!(circles(&graph_of(&parent)).is_empty());
     let one_way = [

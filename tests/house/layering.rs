@@ -1,5 +1,5 @@
 //! Rules about the sources that the compiler does not check: a layer imports only itself and lower layers, only
-//! `src/evm` names revm, and no source file grows too long to read.
+//! `src/evm` names revm, and source files have a limited length.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! docs/methods.md is the method table, written out; what docs/trust.md calls a test is one.
+//! docs/methods.md is generated from the method table, and the tests that docs/trust.md links exist.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,8 +9,8 @@ fn page() -> String {
     let mut page = String::from(
         "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test house`.\n\
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
-         What changes something works on a local chain only; a light client refuses it with -32601. Which web pages may\n\
-         call: `any`, or `own`, those of the same machine and those that `--cors` names ([server.md](server.md)).\n\n\
+         Methods that change something work on a local chain only; a light client refuses them with -32601. Web pages that may\n\
+         call a method: `any`, or `own`, those of the same machine and those that `--cors` names ([server.md](server.md)).\n\n\
          | method | parameters | result | level | where | pages | what it does |\n|---|---|---|---|---|---|---|\n",
     );
     let mut methods: Vec<_> = rpc::methods().collect();
@@ -41,12 +41,17 @@ fn page() -> String {
         )
         .unwrap();
     }
-    writeln!(page, "\nKnown elsewhere, never served here: {}.", rpc::UNAVAILABLE.join(", ")).unwrap();
+    writeln!(
+        page,
+        "\nMethods of the reference node that Rootlight does not have: {}.",
+        rpc::UNAVAILABLE.join(", ")
+    )
+    .unwrap();
     page
 }
 
 #[test]
-fn the_page_is_the_table() {
+fn the_methods_page_is_generated_from_the_table() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/methods.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, page()).unwrap();
@@ -64,9 +69,9 @@ fn linked(text: &str) -> Vec<(&str, &str)> {
     links.filter_map(|link| link.split_once(')')?.0.split_once("`](../")).collect()
 }
 
-/// Each threat of docs/trust.md names tests that are there, in the file that the link leads to.
+/// Each threat of docs/trust.md names existing tests in the file that the link leads to.
 #[test]
-fn the_threat_table_names_tests() {
+fn the_threat_table_links_existing_tests() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/trust.md")).unwrap();
     let table = page.split("| an upstream that").nth(1).unwrap();

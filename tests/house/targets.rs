@@ -1,4 +1,4 @@
-//! Every Rust file below a folder of tests belongs to a test target: cargo does not say when one is left out.
+//! Every Rust file below a folder of tests belongs to a test target; cargo does not report a file that is left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The light client over whole recordings: every answer from verified data, equal to what the node said.
+//! The light client with complete recordings as its upstream: every answer comes from verified data and equals the
+//! recorded one.
 
 use crate::support;
 
@@ -22,7 +23,7 @@ fn recorded(file: &str) -> Vec<Value> {
     lines(&shared().unwrap().join("vectors/chain").join(format!("{file}.jsonl")))
 }
 
-/// Compares our answers with the recorded ones; gives the count of equal answers per method.
+/// Compares our answers with the recorded ones. Returns the number of equal answers by method.
 fn compare(
     harness: &mut Harness<'_>,
     file: &str,
@@ -53,7 +54,7 @@ fn synced(recording: &Recording) -> Harness<'_> {
 }
 
 #[test]
-fn blocks_uncles_and_total_difficulties() {
+fn blocks_and_headers_equal_the_recorded_ones() {
     let Some(recording) = recording(HEAD) else { return };
     let mut harness = synced(&recording);
     assert_eq!(harness.call("eth_blockNumber", &serde_json::json!([])), Ok("0x2a4".into()));
@@ -66,7 +67,7 @@ fn blocks_uncles_and_total_difficulties() {
 }
 
 #[test]
-fn transactions_and_receipts() {
+fn transactions_and_receipts_equal_the_recorded_ones() {
     let Some(recording) = recording(HEAD) else { return };
     let mut harness = synced(&recording);
     for (file, least) in
@@ -78,7 +79,7 @@ fn transactions_and_receipts() {
     }
 }
 
-/// Numbers of blocks whose state was recorded.
+/// Whether a request is about a block whose state was recorded.
 fn has_state(request: &Value, at: usize) -> bool {
     let block = &request["params"][at];
     let number = block.as_str().and_then(|text| u64::from_str_radix(text.strip_prefix("0x")?, 16).ok());
@@ -86,7 +87,7 @@ fn has_state(request: &Value, at: usize) -> bool {
 }
 
 #[test]
-fn state_at_recorded_blocks() {
+fn state_at_recorded_blocks_equals_the_recorded_one() {
     let Some(recording) = recording(642) else { return };
     let mut harness = synced(&recording);
     let place = |method: &str| match method {
@@ -105,7 +106,7 @@ fn state_at_recorded_blocks() {
 }
 
 #[test]
-fn calls_at_recorded_blocks() {
+fn calls_at_recorded_blocks_equal_the_recorded_ones() {
     let Some(recording) = recording(644) else { return };
     let mut harness = synced(&recording);
     let (mut equal, mut errors, mut refused, mut different) =
@@ -127,21 +128,22 @@ fn calls_at_recorded_blocks() {
             ) {
                 (Ok(ours), Some(theirs), _) if &ours == theirs => equal += 1,
                 (Err(ours), _, Some(theirs)) if ours == *theirs => errors += 1,
-                // Malformed input is an invalid parameter here, a parse or internal error there.
+                // For malformed input this program reports invalid parameters, the reference node a parse error or
+                // internal error.
                 (Err(ours), _, Some(theirs))
                     if ours["code"] == -32602
                         && [-32603, -32700].contains(&theirs["code"].as_i64().unwrap()) =>
                 {
                     errors += 1;
                 }
-                // More gas than 2^63 escapes the reference's cap; here it is the cap.
+                // A gas limit above 2^63 escapes the reference node's gas cap; here the cap applies.
                 (Ok(_), Some(_), _) if request["params"][0]["gas"] == "0xffffffffffffffff" => {}
-                // A payload that only looks like `Error(string)` breaks the reference's decoder.
+                // A payload that only resembles `Error(string)` breaks the reference node's decoder.
                 (Err(ours), _, Some(theirs)) if ours["code"] == -32015 && theirs["code"] == -32603 => {
                     errors += 1
                 }
-                // Decision: an exceptional halt is an error, where the reference answers `0x`; and what is not
-                // simulated is refused by name.
+                // Deliberate differences: an exceptional halt is an error, where the reference node answers `0x`, and
+                // methods of native contracts that are not simulated are refused.
                 (Err(ours), Some(theirs), _) if theirs == "0x" || ours["code"] == -32004 => {
                     *refused.entry(ours["message"].as_str().unwrap().to_owned()).or_default() += 1;
                 }
@@ -157,9 +159,10 @@ fn calls_at_recorded_blocks() {
     assert!(equal >= 260 && errors >= 40, "equal {equal}, errors {errors}");
 }
 
-/// Under any change of an upstream's answer a question gets the same answer or an error, never another answer.
+/// If any byte of an upstream's responses is changed, a request gets the same answer or an error, never another
+/// answer.
 #[test]
-fn changed_upstream_answers_never_change_an_answer() {
+fn changed_synchronization_data_never_change_an_answer() {
     let Some(recording) = recording(80) else { return };
     let questions = [
         ("eth_blockNumber", serde_json::json!([])),
@@ -172,7 +175,7 @@ fn changed_upstream_answers_never_change_an_answer() {
         questions.iter().map(|(method, params)| honest.call(method, params).unwrap()).collect();
     let asked = std::mem::take(&mut honest.asked);
     let (mut kept, mut refused) = (0, 0);
-    // Every question once, at places spread over the answer by a fixed stride.
+    // Each response is changed once; a fixed stride spreads the changed positions.
     for (index, (call, length)) in asked.iter().enumerate() {
         let place = (index * 7919) % length;
         let mut harness = Harness::new(&recording, Network::regtest());
@@ -195,7 +198,8 @@ fn changed_upstream_answers_never_change_an_answer() {
     assert!(kept > 0 && refused > 0);
 }
 
-/// As above, for what is fetched when a question is asked: every byte of short answers, a spread of long ones.
+/// As above, for data that are fetched to answer a request: every byte of short responses, evenly spread bytes of
+/// long ones.
 #[test]
 fn changed_facts_never_change_an_answer() {
     let Some(recording) = recording(130) else { return };
@@ -241,7 +245,7 @@ fn changed_facts_never_change_an_answer() {
     assert!(kept > 20 && refused > 300, "same answer {kept}, refused {refused}");
 }
 
-/// A transaction that was recorded by its hash.
+/// A recorded transaction that was mined below a height.
 fn mined_before(head: u64) -> Value {
     let lines = recorded("txs_get").into_iter().map(|line| line["response"]["result"].clone());
     let mut mined = lines.filter(|tx| tx["blockNumber"].is_string());
@@ -258,9 +262,9 @@ fn contract_before(head: u64) -> Value {
     receipt["contractAddress"].clone()
 }
 
-/// A fact that a verified header commits to exists, whatever the upstream says.
+/// A fact that a verified header commits to exists, even if the upstream does not serve it.
 #[test]
-fn what_is_withheld_is_an_error_and_never_an_absence() {
+fn a_withheld_fact_is_an_error_and_never_an_absence() {
     let Some(mut recording) = recording(60) else { return };
     let mined = mined_before(60);
     let number = &mined["blockNumber"];
@@ -284,13 +288,13 @@ fn what_is_withheld_is_an_error_and_never_an_absence() {
         let error = harness.call(method, params).expect_err(method);
         let words = text(&error, "message");
         assert!(words.contains("the header commits to it"), "{method}: {error}");
-        assert!(!words.contains("add an upstream"), "its methods are there: {error}");
+        assert!(!words.contains("add an upstream"), "the upstream has the methods: {error}");
     }
 }
 
-/// Absence by hash cannot be proven: it takes both ways of asking to say so.
+/// Absence of a hash cannot be proven: it is reported only if both methods of asking find nothing.
 #[test]
-fn a_transaction_is_absent_only_if_both_ways_of_asking_say_so() {
+fn a_transaction_is_absent_only_if_receipt_and_transaction_are_unknown() {
     let Some(mut recording) = recording(60) else { return };
     let hash = mined_before(60)["hash"].clone();
     let honest = self::recording(60).unwrap();
@@ -306,7 +310,7 @@ fn a_transaction_is_absent_only_if_both_ways_of_asking_say_so() {
 #[test]
 fn state_from_before_the_unitrie_is_refused() {
     let Some(recording) = recording(20) else { return };
-    // The recorded chain begins with the block 0 of all rules.
+    // The recorded chain starts with the genesis block of the current rules.
     let genesis = Network::regtest().genesis_hash;
     let file = format!(r#"{{"name":"old","rules":{{"rskip126":6}},"genesisHash":"{genesis}"}}"#);
     let network = Network::from_json(&file).unwrap();
@@ -320,9 +324,9 @@ fn state_from_before_the_unitrie_is_refused() {
     }
 }
 
-/// The same chain under the rules of today's mainnet headers (version 0).
+/// The same chain with headers of version 0, as on mainnet today.
 #[test]
-fn the_chain_with_version_0_headers() {
+fn answers_on_a_chain_with_version_0_headers_equal_the_recorded_ones() {
     let Some(shared) = shared() else { return };
     let recording = Recording::open(&shared.join("vectors/chain_v0"), 520);
     let network = r#"{"name":"regtest-v0","rules":{"rskip144":-1,"rskip351":-1,"rskip535":-1}}"#;

@@ -1,5 +1,5 @@
-//! A light client above an executing node answers what that node answers: every request of the recorded chain, and the
-//! traces of a development chain.
+//! A light client of an executing node gives the answers of that node: for every request of the recorded chain, and
+//! for traces.
 
 use crate::support;
 
@@ -15,7 +15,7 @@ use support::{
     shared,
 };
 
-/// Files of recorded requests; those about keys, pools and mining are a local chain's own.
+/// Files of recorded requests. Those about keys, pools and mining concern local chains only and are left out.
 const FILES: [&str; 27] = [
     "blocks",
     "blocks_byhash",
@@ -46,28 +46,30 @@ const FILES: [&str; 27] = [
     "uncles",
 ];
 
-/// Answers about the node itself, which differ by nature.
+/// Methods about the node itself, whose answers differ.
 const OWN: [&str; 6] =
     ["web3_clientVersion", "rpc_modules", "rpc.discover", "eth_syncing", "net_peerCount", "net_peerList"];
 
-/// Which methods a light client refuses, whatever is asked: they change a chain, or list what no proof shows.
+/// Whether the error is that of a method that a light client always refuses: it changes a chain, or lists data that
+/// no proof covers.
 fn needs_a_local_chain(error: &Value) -> bool {
     error["code"] == -32601 || text(error, "message").contains("local chain")
 }
 
-/// docs/limits.md: a light client runs so many blocks again for one question.
+/// The limit of replayed blocks for one request, as in docs/limits.md.
 fn is_documented(method: &str, error: &Value) -> bool {
     method == "trace_filter" && error["code"] == -32005
 }
 
-/// docs/differences.md: receipts are asked for by transaction, so those of a block off the chain are not to be had where
-/// the transaction was mined again; and what such a block pays out rests on others off the chain.
+/// The differences for side blocks in docs/differences.md: receipts are requested by transaction, so those of a side
+/// block cannot be fetched if the transaction was mined again on the chain; and the payments of such a block depend
+/// on other side blocks.
 fn is_off_chain(file: &str, method: &str, error: &Value) -> bool {
     let methods = ["eth_getLogs", "rsk_getTransactionReceiptNodesByHash", "trace_block"];
     file == "side_blocks" && methods.contains(&method) && error["code"] == -32002
 }
 
-/// Of a block off the chain the header is proven, and what it builds on is not.
+/// Of a side block the header is proven, but not its total difficulty.
 fn same_but_total_difficulty(ours: &Value, theirs: &Value) -> bool {
     let (mut ours, mut theirs) = (ours.clone(), theirs.clone());
     for value in [&mut ours, &mut theirs] {
@@ -78,7 +80,7 @@ fn same_but_total_difficulty(ours: &Value, theirs: &Value) -> bool {
 }
 
 #[test]
-fn the_recorded_requests() {
+fn recorded_requests_have_the_answers_of_the_upstream() {
     let Some((node, _)) = follower() else { return };
     let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
     let folder = shared().unwrap().join("vectors/chain");
@@ -124,7 +126,7 @@ fn the_recorded_requests() {
     }
     let total: u64 = equal.values().sum();
     println!(
-        "{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, {side} questions about their receipts and fees, refused {refused:?}"
+        "{total} equal, {errors} equal errors, {limited} beyond the limits, {off_chain} side blocks, {side} requests for their receipts and fees, refused {refused:?}"
     );
     println!("{equal:?}");
     println!("round trips: {rounds:?}");
@@ -134,7 +136,7 @@ fn the_recorded_requests() {
     let shown: Vec<_> = different.iter().take(12).cloned().collect();
     assert!(different.is_empty(), "{} differ {kinds:?}:\n{}", different.len(), shown.join("\n"));
     assert!(total > 8_000, "{total}");
-    // What the table promises as a reading method is not refused as a whole.
+    // A method that the table lists as reading is not always refused.
     let writes = |name: &String| {
         methods().any(|row| (row.name == name || row.aliases.contains(&name.as_str())) && !row.writes())
     };
@@ -142,10 +144,10 @@ fn the_recorded_requests() {
     assert!(refused_reads.is_empty(), "{refused_reads:?}");
 }
 
-/// Uncles as recorded, those with uncles of their own among them, by their blocks and by their own hashes: from the node
-/// that executes the chain, and proven to a client above it.
+/// Recorded uncles, including some with uncles of their own, by their blocks and by their own hashes: from the node
+/// that executes the chain, and proven by a client of it.
 #[test]
-fn the_recorded_uncles() {
+fn uncles_equal_the_recorded_ones() {
     let Some((node, _)) = follower() else { return };
     let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
     let (mut seen, mut parents) = (0, 0);
@@ -156,7 +158,7 @@ fn the_recorded_uncles() {
         }
         let (params, mut theirs) = (&line["request"]["params"], line["response"]["result"].clone());
         let shown = light.upstream.call(method, params).unwrap();
-        // docs/differences.md: neither shows a body, and the size is the header's.
+        // Neither shows a body, and the size is that of the header (docs/differences.md).
         theirs["transactions"] = json!([]);
         theirs["size"] = shown["size"].clone();
         assert_eq!(shown, theirs, "{method} {params}");
@@ -175,9 +177,9 @@ fn the_recorded_uncles() {
     assert!(seen >= 40 && parents > 0, "{seen} {parents}");
 }
 
-/// Where nobody has the uncle's block, what it names stays open: an empty list would deny what its header says.
+/// If no upstream has the uncle's block, its own uncles stay unknown: an empty list would contradict its header.
 #[test]
-fn uncles_of_an_uncle_that_nobody_has() {
+fn uncles_of_an_uncle_are_null_if_no_upstream_has_its_block() {
     let Some((node, _)) = follower() else { return };
     let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
     light.upstream.change = Some(Box::new(|call, answer| match call.method {
@@ -201,9 +203,9 @@ fn uncles_of_an_uncle_that_nobody_has() {
     assert!(open > 0);
 }
 
-/// The recorded ways through the trie, asked for as proofs: of each account with its slots, present and absent.
+/// Proofs of every recorded account with its slots, present and absent.
 #[test]
-fn the_recorded_proofs() {
+fn proofs_of_recorded_accounts_equal_those_of_the_upstream() {
     let Some((node, _)) = follower() else { return };
     let mut light = Light::new(Network::regtest(), Upstream::new(node.snapshot()));
     let mut wanted = BTreeMap::<(u64, String), BTreeSet<String>>::new();
@@ -220,13 +222,13 @@ fn the_recorded_proofs() {
         assert_eq!(light.call("eth_getProof", &params), Ok(theirs), "{params}");
         slots += keys.len();
     }
-    println!("{} accounts, {slots} slots, of {} recorded ways", wanted.len(), lines.len());
+    println!("{} accounts, {slots} slots, of {} recorded proofs", wanted.len(), lines.len());
     assert!(wanted.len() > 100 && slots > 200, "{} {slots}", wanted.len());
 }
 
-/// Without witnesses the same traces come from plain proofs.
+/// Without witnesses, plain proofs give the same traces.
 #[test]
-fn traces_from_plain_proofs() {
+fn traces_need_no_witnesses() {
     let Some((node, _)) = follower() else { return };
     let mut upstream = Upstream::new(node.snapshot());
     upstream.without = vec!["rootlight_getWitness", "rootlight_getBlockWitness"];
@@ -244,7 +246,7 @@ fn traces_from_plain_proofs() {
     assert!(traces > 20 && most <= 12, "{traces} {most}");
 }
 
-/// A block off the chain is connected to it, and runs again on what its own ancestors left.
+/// A side block is connected to the chain, and replayed on the state that its own ancestors left.
 #[test]
 fn traces_off_the_chain_are_those_of_their_own_branch() {
     let Some((node, _)) = follower() else { return };
@@ -262,7 +264,7 @@ fn traces_off_the_chain_are_those_of_their_own_branch() {
                     assert_eq!(Ok(ours), light.upstream.call(method, &params), "{method} {hash}");
                     equal += 1;
                 }
-                // As on the chain, where nobody proves all of it.
+                // As for canonical blocks, if no upstream proves the whole storage.
                 Err(error) => assert!(text(&error, "message").contains("lists the whole storage"), "{error}"),
             }
         }
@@ -270,9 +272,9 @@ fn traces_off_the_chain_are_those_of_their_own_branch() {
     assert!(equal > 50, "{equal}");
 }
 
-/// A run right above the checkpoint reads blocks below it.
+/// A block right above the checkpoint reads blocks below it.
 #[test]
-fn traces_above_the_checkpoint_say_how_far_the_headers_go() {
+fn traces_that_need_headers_below_the_checkpoint_are_refused() {
     let Some((node, _)) = follower() else { return };
     let mut light = Light::since(Network::regtest(), Upstream::new(node.snapshot()), 600);
     let error = light.call("trace_block", &json!(["0x25a"])).unwrap_err();
@@ -282,8 +284,8 @@ fn traces_above_the_checkpoint_say_how_far_the_headers_go() {
     assert_eq!(light.call("trace_block", &above), light.upstream.call("trace_block", &above));
 }
 
-/// A run reads headers of ancestors, and the block's hash does not cover their merged mining (RSKIP-92): the ancestor
-/// must have shown its proof of work. Here the upstream gives the checkpoint another coinbase.
+/// A run reads headers of ancestors, whose merged-mining fields the block's hash does not cover (RSKIP-92): the proof
+/// of work of each such ancestor must have been checked. Here the upstream changes the coinbase of the checkpoint.
 #[test]
 fn a_trace_that_reads_a_header_without_its_proof_of_work_is_refused() {
     let Some((node, _)) = follower() else { return };
@@ -316,16 +318,16 @@ fn a_trace_that_reads_a_header_without_its_proof_of_work_is_refused() {
     assert!(refused > 0);
 }
 
-/// What a run gives is compared with the header: under other rules for gas the blocks do not come out as theirs say.
+/// The outcome of a replay is compared with the header. Under other gas rules the outcome differs.
 #[test]
-fn a_run_that_gives_something_else_than_the_header_is_refused() {
+fn a_replay_whose_outcome_differs_from_the_header_is_refused() {
     let Some((node, recording)) = follower() else { return };
     let other = Network::from_json(r#"{"name":"other","rules":{"rskip400":-1}}"#).unwrap();
     let mut light = Light::new(other, Upstream::new(node.snapshot()));
     let data = |block: &&support::recording::RecordedBlock| {
         block.transactions.iter().map(|transaction| transaction.data.len()).sum::<usize>()
     };
-    // One transaction and the one that pays out: nothing else is short of gas.
+    // A block with one transaction beside REMASC's, so that nothing else runs out of gas.
     let alone = recording.blocks[1..=FOLLOWED].iter().filter(|block| block.transactions.len() == 2);
     let block = alone.max_by_key(data).unwrap();
     let params = json!([format!("{:#x}", block.header.number)]);
@@ -335,7 +337,8 @@ fn a_run_that_gives_something_else_than_the_header_is_refused() {
     assert!(text(&error, "message").contains("receiptsRoot"), "{error}");
 }
 
-/// A block that the header does not commit to is no trace: here the upstream gives the nodes of another state.
+/// A trace is never made from state that the header does not commit to: here the upstream serves a witness of another
+/// state.
 #[test]
 fn witnesses_of_other_states_make_no_traces() {
     let Some((node, recording)) = follower() else { return };
@@ -358,6 +361,7 @@ fn witnesses_of_other_states_make_no_traces() {
     let (ours, few) = honest.count("trace_block", &params);
     assert_eq!(ours, Ok(theirs));
     println!("{} transactions: {few} round trips, {rounds} with a useless witness", busy.transactions.len());
-    // The body, then the witness; while nobody knows whether there are any, parties are asked for beside it.
+    // One round for the body and one for the witness. While witnesses are untested, the accounts of the block are
+    // requested beside them.
     assert!(few <= 3 && few < rounds, "{few} {rounds}");
 }

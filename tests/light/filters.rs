@@ -1,4 +1,4 @@
-//! Filters, subscriptions and the gas price of a light client whose upstream has none of them.
+//! Filters, subscriptions and the gas price of a light client whose upstream offers none of these methods.
 
 use crate::support;
 
@@ -13,7 +13,7 @@ use support::{
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
-/// What the upstream of these tests does not have.
+/// Methods that the upstream of these tests does not have.
 const SERVICES: [&str; 10] = [
     "eth_newFilter",
     "eth_newBlockFilter",
@@ -27,13 +27,13 @@ const SERVICES: [&str; 10] = [
     "eth_getLogs",
 ];
 
-/// Deploys a contract that logs 42 under topic 7 whenever it is called.
+/// Deploys a contract that emits a log with the value 42 and topic 7 whenever it is called.
 const LOGS_42: &str = "0x600d80600b6000396000f3602a600052600760206000a100";
 
-/// Deploys a contract that logs as often as its argument says, under topic 7.
+/// Deploys a contract that emits as many logs with topic 7 as its argument says.
 const LOGS_MANY: &str = "0x601680600b6000396000f360005b600760006000a1600101806000351160025700";
 
-/// A chain with a contract that logs, and a light client of it.
+/// A chain with a contract that emits logs, and a light client of it.
 struct World {
     dev: Dev,
     light: Light,
@@ -55,20 +55,20 @@ impl World {
         Self { dev, light, contract }
     }
 
-    /// A block with a log, or without.
+    /// Mines a block with a log, or without.
     fn block(&mut self, logs: bool) {
         let to = if logs { self.contract.clone() } else { BOB.into() };
         self.dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": to, "gas": "0x186a0"}]));
     }
 
-    /// Blocks without transactions.
+    /// Mines blocks without transactions.
     fn empty(&mut self, blocks: u64) {
         for _ in 0..blocks {
             self.dev.get("evm_mine", json!([]));
         }
     }
 
-    /// The light client follows.
+    /// Lets the light client synchronize.
     fn follow(&mut self) {
         self.light.upstream.chain = self.dev.client.snapshot();
         self.light.sync();
@@ -83,7 +83,7 @@ impl World {
     }
 }
 
-/// Block numbers of logs, and whether they are taken back.
+/// Block numbers of logs, and whether they are marked as removed.
 fn told(logs: &[Value]) -> Vec<(&str, bool)> {
     logs.iter().map(|log| (log["blockNumber"].as_str().unwrap(), log["removed"].as_bool().unwrap())).collect()
 }
@@ -105,7 +105,7 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
     world.follow();
     for id in [&by_logs, &subscribed] {
         assert_eq!(told(&world.changes(id)), [("0x2", false), ("0x4", false)]);
-        assert!(world.changes(id).is_empty(), "told once");
+        assert!(world.changes(id).is_empty(), "logs are reported once");
     }
     let found = world.get("eth_getFilterLogs", json!([by_logs]));
     assert_eq!(told(found.as_array().unwrap()), [("0x2", false), ("0x4", false)]);
@@ -120,7 +120,7 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
         }
     }
 
-    // Another branch, one block longer.
+    // Another branch, which is one block longer.
     world.dev.get("evm_revert", json!([before]));
     for logs in [false, true, false, true] {
         world.block(logs);
@@ -147,7 +147,7 @@ fn filters_of_blocks_and_logs_follow_the_chain_and_its_reorganisations() {
     }
 }
 
-/// A poll whose logs nobody proves gives nothing away: the next one tells all.
+/// A poll whose logs cannot be proven reports nothing, and the next poll reports everything.
 #[test]
 fn a_poll_without_proof_is_an_error_and_loses_nothing() {
     let mut world = World::new();
@@ -168,7 +168,7 @@ fn a_poll_without_proof_is_an_error_and_loses_nothing() {
 }
 
 #[test]
-fn pending_transactions_are_those_sent_from_here() {
+fn pending_transaction_filters_report_transactions_sent_through_the_client() {
     let mut world = World::new();
     let polled = world.get("eth_newPendingTransactionFilter", json!([]));
     let subscribed = world.get("eth_subscribe", json!(["newPendingTransactions"]));
@@ -188,9 +188,9 @@ fn pending_transactions_are_those_sent_from_here() {
     }
 }
 
-/// A waiting transaction is what its hash says; that it waits is the upstream's word.
+/// The hash of a pending transaction proves its content, but only the upstream says that it is pending.
 #[test]
-fn a_waiting_transaction_that_an_upstream_shows() {
+fn a_pending_transaction_must_match_its_hash() {
     let mut world = World::new();
     world.dev.get("evm_setAutomine", json!([false]));
     let sent = json!([{"from": ALICE, "to": BOB, "value": "0x5", "gas": "0x5208"}]);
@@ -225,7 +225,7 @@ fn the_gas_price_comes_from_the_verified_head() {
 }
 
 #[test]
-fn subscriptions_that_make_no_sense_are_invalid_parameters() {
+fn invalid_subscriptions_are_invalid_parameters() {
     let mut world = World::new();
     for params in [json!(["blocks"]), json!([]), json!([7]), json!(["logs", {"address": "0x1"}])] {
         let error = world.light.call("eth_subscribe", &params).unwrap_err();
@@ -234,9 +234,9 @@ fn subscriptions_that_make_no_sense_are_invalid_parameters() {
     assert_eq!(world.get("eth_unsubscribe", json!(["0x12"])), false);
 }
 
-/// A chain that is executed here has no way to notify unless its host says so.
+/// A local chain sends no notifications unless its host supports them.
 #[test]
-fn subscriptions_without_notifications_are_refused_in_words() {
+fn subscriptions_without_notifications_are_refused() {
     let mut world = World::new();
     let error = world.dev.ask("eth_subscribe", json!(["newHeads"]));
     assert_eq!(error["error"]["code"], -32601);
@@ -246,9 +246,9 @@ fn subscriptions_without_notifications_are_refused_in_words() {
     );
 }
 
-/// What is remembered to be taken back has an end: in blocks, and in logs.
+/// The number of blocks and of logs that can be taken back is limited.
 #[test]
-fn a_reorganisation_below_what_is_remembered_takes_less_back() {
+fn only_remembered_blocks_and_logs_are_taken_back() {
     let mut world = World::new();
     let id = world.get("eth_newFilter", json!([{"address": world.contract}]));
     assert!(world.changes(&id).is_empty());
@@ -284,9 +284,10 @@ fn a_reorganisation_below_what_is_remembered_takes_less_back() {
     assert_eq!(back.len(), 4_000, "4,096 logs are remembered");
 }
 
-/// A question looks at so many blocks; a subscription that slept longer goes on with the newest of them.
+/// A request covers at most 2,000 blocks. A subscription that was not polled for longer continues with the newest of
+/// them.
 #[test]
-fn a_range_is_limited_and_a_subscription_goes_on() {
+fn a_range_is_limited_and_a_subscription_skips_older_blocks() {
     let mut world = World::new();
     let logs = json!({"address": world.contract, "fromBlock": "0x1"});
     let subscribed = world.get("eth_subscribe", json!(["logs", {"address": world.contract}]));
@@ -303,7 +304,7 @@ fn a_range_is_limited_and_a_subscription_goes_on() {
         assert_eq!(error["code"], -32012, "{method}: {error}");
         assert!(error["message"].as_str().unwrap().contains("2000"), "{error}");
     }
-    // Ranges that are none.
+    // Invalid ranges.
     let hash = format!("0x{}", "11".repeat(32));
     for filter in [
         json!({"fromBlock": "0x5", "toBlock": "0x4"}),
@@ -319,15 +320,15 @@ fn a_range_is_limited_and_a_subscription_goes_on() {
     world.block(false);
     world.follow();
     assert_eq!(told(&world.changes(&subscribed)), [("0x7d1", false)]);
-    // Headers for other clients come in bounded numbers too.
+    // The number of headers for other clients is limited too.
     let headers = world.get("rootlight_getHeaders", json!(["0x10", "0x400"]));
     let headers = decode_headers(headers.as_str().unwrap(), 1_024, &Network::regtest()).unwrap();
     assert_eq!((headers.len(), headers[255].0.header().number), (256, 0x10f));
 }
 
-/// As in the reference: any number of logs in 2,000 blocks, and 10,000 in more.
+/// As in the reference node, 2,000 blocks may return any number of logs, and longer ranges 10,000.
 #[test]
-fn a_local_chain_gives_so_many_logs_at_once() {
+fn logs_of_a_local_chain_are_limited_in_number_and_bytes() {
     let mut world = World::with(LOGS_MANY);
     for _ in 0..11 {
         let data = format!("{:#066x}", 1_000);

@@ -1,4 +1,4 @@
-//! Offline checks of documents: what is proven, and which rule a changed document breaks.
+//! Offline checks of documents: the proven facts, and the rule that a changed document breaks.
 
 use alloy_primitives::{Bloom, hex};
 use rootlight::consensus::Network;
@@ -75,7 +75,7 @@ fn the_index_of_a_receipt_comes_from_the_proof() {
 }
 
 #[test]
-fn a_json_rpc_answer_may_stand_where_its_result_may() {
+fn a_json_rpc_answer_is_accepted_in_place_of_its_result() {
     let mut document = vector("receipt");
     document["receipt"] = json!({"jsonrpc": "2.0", "id": 1, "result": document["receipt"]});
     document["nodes"] = json!({"jsonrpc": "2.0", "id": 2, "result": document["nodes"]});
@@ -103,7 +103,7 @@ fn every_changed_digit_of_a_receipt_proof_is_refused() {
     assert!(count > 1000, "{count} changes");
 }
 
-/// The document of one of a block's receipts.
+/// A document that proves one of a block's receipts.
 fn one_of(receipts: &[Receipt], index: usize) -> Value {
     let encoded: Vec<Vec<u8>> = receipts.iter().map(Receipt::encode).collect();
     let trie = ordered_trie(&encoded);
@@ -111,7 +111,7 @@ fn one_of(receipts: &[Receipt], index: usize) -> Value {
     json!({"receiptsRoot": trie.root(), "receipt": hex::encode_prefixed(&encoded[index]), "nodes": nodes})
 }
 
-/// A list of one or two nodes is a list, not a JSON-RPC answer.
+/// A list of one or two nodes is read as a list, not as a JSON-RPC answer.
 #[test]
 fn receipts_of_small_blocks_are_proven() {
     let receipts: Vec<Receipt> = (1..=5).map(|gas| Receipt::new(true, gas, gas, Vec::new())).collect();
@@ -129,7 +129,7 @@ fn receipts_of_small_blocks_are_proven() {
 }
 
 #[test]
-fn a_receipt_says_what_became_of_its_transaction() {
+fn a_receipt_tells_whether_its_transaction_succeeded() {
     for (success, status) in [(true, "success"), (false, "failure")] {
         let report =
             receipt(&one_of(&[Receipt::new(success, 21_000, 21_000, Vec::new())], 0)).expect("proven");
@@ -162,7 +162,7 @@ fn absence_of_an_account_is_proven() {
     let report = account(&document).expect("the absence is proven");
     assert_eq!(report.value("exists").as_deref(), Some("false"));
     assert_eq!(report.value("balance").as_deref(), None);
-    // An account without code would have the hash of no code; there is no account.
+    // An account without code has the hash of empty code, but here no account exists.
     let none = json!("0xc5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
     for (hash, proven) in [
         (none, false),
@@ -223,7 +223,7 @@ fn every_changed_digit_of_an_absence_proof_is_refused() {
 }
 
 #[test]
-fn what_is_no_document_is_refused() {
+fn invalid_documents_are_refused() {
     for text in [
         "",
         "{}",
@@ -254,7 +254,7 @@ fn reports_and_failures_serialize() {
 }
 
 #[test]
-fn a_document_has_a_largest_size() {
+fn a_document_above_the_size_limit_is_refused() {
     let huge = format!("{{\"pad\": \"{}\"}}", "x".repeat(64 * 1024 * 1024));
     let (_, reason) = broken(check_receipt(&huge));
     assert!(reason.contains("at most 67108864 are taken"), "{reason}");

@@ -1,4 +1,4 @@
-//! Where upstreams say that transactions are, and what a light client makes of places that do not hold.
+//! Transaction locations that upstreams report, and how a light client handles false ones.
 
 use crate::support;
 
@@ -13,10 +13,10 @@ use support::{
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
-/// Both methods that look for a transaction by its hash.
+/// Both methods that find a transaction by its hash.
 const METHODS: [&str; 2] = ["eth_getTransactionByHash", "eth_getTransactionReceipt"];
 
-/// A chain of one transaction in each block, and the transactions' hashes.
+/// A chain with one transaction in each block, and the hashes of these transactions.
 fn dev() -> (Dev, Vec<Value>) {
     let mut dev = Dev::instant();
     let send = |value| dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": value}]));
@@ -24,10 +24,10 @@ fn dev() -> (Dev, Vec<Value>) {
     (dev, hashes)
 }
 
-/// A block that is named as the place of all transactions, by number and hash.
+/// A block that is reported as the location of all transactions, by number and hash.
 type Place = (u64, Value);
 
-/// An upstream that says all transactions are in one block.
+/// An upstream that reports all transactions in one block.
 fn liar(dev: &Dev, (number, hash): Place) -> Upstream {
     let mut upstream = Upstream::new(dev.client.snapshot());
     upstream.change = Some(Box::new(move |call: &UpstreamCall, honest| -> Answer {
@@ -42,8 +42,8 @@ fn liar(dev: &Dev, (number, hash): Place) -> Upstream {
     upstream
 }
 
-/// The places that a liar may name: a block of the chain that does not hold the transaction, one that is not on the
-/// chain, one above the head.
+/// The locations that the liar reports: a canonical block without the transaction, a block that is not on the chain,
+/// and one above the head.
 fn places(dev: &mut Dev) -> [Place; 3] {
     let held = dev.get("eth_getBlockByNumber", json!(["0x2", false]))["hash"].clone();
     let unknown = json!(format!("0x{}", "77".repeat(32)));
@@ -55,10 +55,10 @@ fn batch(calls: &[(&str, &Value)]) -> Value {
     calls.iter().enumerate().map(member).collect()
 }
 
-/// All calls of a message about a transaction wait for those upstreams that were not asked yet, whichever of the calls
-/// found out first that it is not where it is said to be.
+/// All calls of a message about one transaction wait for the upstreams that were not asked yet, whichever call finds
+/// out first that the reported location is false.
 #[test]
-fn a_wrong_place_spoils_no_call_of_a_batch() {
+fn a_false_location_fails_no_call_of_a_batch() {
     let (mut dev, hashes) = dev();
     for place in places(&mut dev) {
         let honest = Upstream::new(dev.client.snapshot());
@@ -73,9 +73,9 @@ fn a_wrong_place_spoils_no_call_of_a_batch() {
     }
 }
 
-/// Several transactions may be said to be in one block; each is looked for on its own.
+/// Several transactions may be reported in one block; each is searched on its own.
 #[test]
-fn several_transactions_said_to_be_in_one_block_are_each_found() {
+fn several_transactions_reported_in_one_block_are_each_found() {
     let (mut dev, hashes) = dev();
     for place in places(&mut dev) {
         let honest = Upstream::new(dev.client.snapshot());
@@ -91,21 +91,22 @@ fn several_transactions_said_to_be_in_one_block_are_each_found() {
     }
 }
 
-/// An upstream that is a block ahead names a block that this client has not seen: up to its own head the transaction is
-/// not mined.
+/// An upstream that is one block ahead reports a block that this client has not seen. Up to the client's own head,
+/// the transaction is not mined.
 #[test]
-fn a_transaction_above_the_head_waits() {
+fn a_transaction_above_the_head_is_pending() {
     let (mut dev, _) = dev();
     let mut light = Light::new(Network::regtest(), Upstream::new(dev.client.snapshot()));
     let hash = dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": 99}]));
     light.upstream.chain = dev.client.snapshot();
-    // Its sender's nonce at the head proves that it is not mined up to there: no mark.
+    // The sender's nonce at the head proves that it is not mined up to there, so that the answer is not marked as
+    // unproven.
     let waiting = light.send("eth_getTransactionByHash", &json!([hash]));
     assert_eq!((&waiting["result"]["hash"], &waiting["result"]["blockHash"]), (&hash, &Value::Null));
     let receipt = light.message(&batch(&[(METHODS[1], &hash)]))[0].clone();
     assert_eq!(receipt["result"], Value::Null, "{receipt}");
     assert!(receipt.get("error").is_none() && receipt.get("level").is_none(), "{receipt}");
-    // The block's own REMASC transaction never waits.
+    // The REMASC transaction of a block is never pending.
     let block = dev.get("eth_getBlockByNumber", json!(["latest", false]));
     let remasc = block["transactions"].as_array().unwrap().last().unwrap().clone();
     let absent = light.send("eth_getTransactionByHash", &json!([remasc]));

@@ -1,4 +1,4 @@
-//! What a light client does with what nobody proves: answers, and transactions to be passed on.
+//! How a light client handles data without a proof: unproven answers, and transactions to forward.
 
 use crate::support;
 
@@ -15,7 +15,7 @@ use support::{
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
-/// What a reference node does not have.
+/// Methods that a reference node does not have.
 const PROOFS: [&str; 4] =
     ["eth_getProof", "rsk_getProof", "rootlight_getWitness", "rootlight_getBlockWitness"];
 
@@ -31,7 +31,7 @@ fn raw(text: &str) -> Answer {
     Ok(RawValue::from_string(text.into()).unwrap())
 }
 
-/// An upstream without proofs that may say another balance.
+/// An upstream without proofs, which may report another balance.
 fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
     let mut upstream = Upstream::new(dev.client.snapshot());
     upstream.without = PROOFS.to_vec();
@@ -45,7 +45,7 @@ fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
 /// A wrong balance.
 const LIE: Option<&str> = Some("\"0x1\"");
 
-/// Upstreams by their addresses, each with the balance it answers where it lies.
+/// Upstreams by their addresses, each with the false balance that it reports, if it lies.
 type Named = &'static [(&'static str, Option<&'static str>)];
 
 fn among(dev: &Dev, unproven: Unproven, named: Named) -> Light {
@@ -59,7 +59,7 @@ const TWO: &str = "https://two.example";
 const THREE: &str = "https://three.example";
 
 #[test]
-fn what_nobody_proves_is_refused_and_says_what_would_help() {
+fn an_unproven_answer_is_refused_with_advice() {
     let dev = dev();
     let mut light = among(&dev, Unproven::Refuse, &[(ONE, None), (TWO, None)]);
     let params = json!([BOB, "latest"]);
@@ -70,7 +70,7 @@ fn what_nobody_proves_is_refused_and_says_what_would_help() {
         "{text}"
     );
     assert_eq!(error["code"], -32002);
-    assert!(!light.asked().contains(&"eth_getBalance"), "nobody is asked for what would not be believed");
+    assert!(!light.asked().contains(&"eth_getBalance"), "no upstream is asked for an unproven answer");
 }
 
 #[test]
@@ -99,21 +99,21 @@ fn a_quorum_counts_domains_and_marks_the_answer() {
             }
             None => assert_eq!(answer["error"]["code"], -32002, "{policy:?} {named:?} {answer}"),
         }
-        // What is proven needs no vote and no mark.
+        // A proven answer needs no quorum and no mark.
         let block = light.send("eth_getBlockByNumber", &json!(["0x5", true]));
         assert!(block["result"].is_object() && block.get("level").is_none(), "{block}");
-        // All are asked about the same block, whatever their heads and branches are.
+        // All upstreams are asked about the same block, although their heads and branches may differ.
         let asked = light.upstream.asked.iter().find(|call| call.method == "eth_getBalance");
         let head = light.client.sync().chain().unwrap().head().hash().to_string();
         assert!(asked.is_none_or(|call| call.params.contains(&head)), "{asked:?}");
     }
 }
 
-/// What upstreams are asked in the same words names no block that each would take for another one.
+/// A request that goes to several upstreams names its block so that all of them understand the same one.
 #[test]
 fn a_poll_names_the_pinned_block() {
     let mut dev = dev();
-    // A contract whose constructor writes a log, in block 16.
+    // A contract whose constructor emits a log, in block 16.
     dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": "0x60006000a0", "gas": "0x30d40"}]));
     let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
     light.upstream.without.extend(["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"]);
@@ -155,16 +155,16 @@ fn a_poll_names_the_pinned_block() {
     }
 }
 
-/// Two camps that are both large enough are no agreement.
+/// Two groups with different answers that are both large enough are no agreement.
 #[test]
-fn two_quorums_against_each_other_are_none() {
+fn two_quorums_with_different_answers_are_no_agreement() {
     let dev = dev();
     let named: Named = &[(ONE, None), (TWO, None), (THREE, LIE), ("https://four.example", LIE)];
     let mut light = among(&dev, Unproven::Quorum(2), named);
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
 }
 
-/// Upstreams that note the transactions they get, and answer them in their way.
+/// An upstream that records the transactions it gets and answers with `answer`.
 fn sink(dev: &Dev, answer: fn(&str) -> Answer) -> (Upstream, Arc<Mutex<Vec<String>>>) {
     let mut upstream = Upstream::new(dev.client.snapshot());
     let got = Arc::new(Mutex::new(Vec::new()));
@@ -188,9 +188,10 @@ fn hash_of(params: &str) -> Answer {
     raw(&format!("\"{}\"", alloy_primitives::keccak256(raw_bytes)))
 }
 
-/// A transaction is looked at here first, goes to several, and its hash is the one that was computed here.
+/// A transaction is checked before it is forwarded to several upstreams, and the answer is the hash that was computed
+/// here.
 #[test]
-fn transactions_are_checked_passed_on_and_hashed_here() {
+fn transactions_are_checked_forwarded_and_hashed_here() {
     let mut dev = dev();
     let fields = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3b9aca00",
         "nonce": "0xf"}]);
@@ -208,14 +209,14 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     };
     let (answer, counts, rounds, mut light) = send([hash_of, hash_of], &dev, &signed);
     assert_eq!((answer, counts, rounds), (Ok(json!(hash)), (1, 1), 1));
-    // Upstreams show nothing of it yet; it waits here, and the next one gets the next nonce.
+    // Upstreams do not show the transaction yet. It is pending here, and the next one gets the next nonce.
     let waiting = light.call("eth_getTransactionByHash", &json!([hash])).unwrap();
     assert_eq!((&waiting["hash"], &waiting["blockHash"]), (&json!(hash), &Value::Null));
     for (tag, nonce) in [("latest", "0xf"), ("pending", "0x10")] {
         assert_eq!(light.call("eth_getTransactionCount", &json!([ALICE, tag])), Ok(json!(nonce)), "{tag}");
     }
     assert_eq!(light.call("eth_getTransactionCount", &json!([BOB, "pending"])), Ok(json!("0x0")));
-    // Mined: proven like any other.
+    // Once it is mined, it is proven like any other.
     assert_eq!(dev.get("eth_sendRawTransaction", json!([signed])), json!(hash));
     for upstream in std::iter::once(&mut light.upstream).chain(&mut light.others) {
         upstream.chain = dev.client.snapshot();
@@ -226,8 +227,8 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     let (answer, ..) = send([hash_of, |_| error("already known")], &dev, &signed);
     assert_eq!(answer, Ok(json!(hash)));
     let (answer, ..) = send([|_| error("no"), hash_of], &dev, &signed);
-    assert_eq!(answer, Ok(json!(hash)), "one that takes it is enough");
-    // What the best of them has against it is told, and it is not remembered as sent.
+    assert_eq!(answer, Ok(json!(hash)), "one upstream that accepts it is enough");
+    // The error of the best upstream is the answer, and the transaction does not count as sent.
     let silent: fn(&str) -> Answer = |_| Err(CallFailure::Transport("gone".into()));
     let low: fn(&str) -> Answer = |_| error("nonce too low");
     let no: fn(&str) -> Answer = |_| error("no");
@@ -241,7 +242,7 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     }
     let (answer, ..) = send([silent, silent], &dev, &signed);
     assert_eq!(answer.unwrap_err()["code"], -32002);
-    // A hash that is not the transaction's is nobody's word for it.
+    // A response with another hash does not confirm the transaction.
     let other: fn(&str) -> Answer =
         |_| raw("\"0x1111111111111111111111111111111111111111111111111111111111111111\"");
     let (answer, _, _, mut light) = send([other, other], &dev, &signed);
@@ -249,7 +250,7 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     let told = light.call("rootlight_upstreams", &json!([])).unwrap();
     assert!(told[0]["misbehaviour"][0]["rule"].as_str().unwrap().contains("another hash"), "{told}");
 
-    // For another chain, or not a transaction: nobody sees it.
+    // A transaction for another chain, or bytes that are not a transaction, are sent to no upstream.
     let mut garbled = signed.as_str().unwrap().to_owned();
     garbled.truncate(garbled.len() - 2);
     for bad in [json!(garbled), json!("0x02f800"), json!("0x")] {
@@ -259,9 +260,9 @@ fn transactions_are_checked_passed_on_and_hashed_here() {
     }
 }
 
-/// A transaction that was sent from here: while its sender's proven nonce does not use it, it is not mined, and nobody is
-/// asked where it is. Once the nonce is used, it is mined or replaced: whoever shows it proves it, and "there is none" is
-/// marked.
+/// A transaction that was sent from here. While the sender's proven nonce is not above the transaction's, it is not
+/// mined, and no upstream is asked for its location. Once the nonce is used, it is mined or replaced: an upstream
+/// that shows it proves it, and its absence is marked as unproven.
 #[test]
 fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
     let mut dev = dev();
@@ -284,7 +285,7 @@ fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
         let waiting = light.send("eth_getTransactionByHash", &json!([hash]));
         assert_eq!((&waiting["result"]["hash"], waiting.get("level")), (&json!(hash), None));
     }
-    // The same with the signed transaction given, which nobody sent from here.
+    // The same if the caller gives the signed transaction and it was not sent from here.
     let mut other = many(&dev, 2, |dev| sink(dev, hash_of).0, Unproven::Refuse);
     let receipt = other.send("eth_getTransactionReceipt", &json!([mined, first]));
     assert_eq!((&receipt["result"], receipt.get("level")), (&Value::Null, None), "{receipt}");
@@ -310,34 +311,34 @@ fn the_proven_nonce_tells_whether_a_transaction_is_mined() {
     }
 }
 
-/// Signed for chain 30; this is chain 33.
+/// The transaction is signed for chain 30; this is chain 33.
 #[test]
-fn a_transaction_for_another_chain_stays_here() {
+fn a_transaction_for_another_chain_is_not_forwarded() {
     let dev = dev();
     let (upstream, got) = sink(&dev, hash_of);
     let mut light = Light::among(Network::regtest(), vec![(ONE, upstream)], Unproven::Refuse);
     let foreign = "0xf8630184039387008252089470997970c51812dc3a010c7d01b50e0d17dc79c801805fa00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20a00102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
     let error = light.call("eth_sendRawTransaction", &json!([foreign])).unwrap_err();
     assert_eq!((error["code"].as_i64(), got.lock().unwrap().len()), (Some(-32602), 0), "{error}");
-    assert!(error["message"].as_str().unwrap().contains("30"), "the chain it is for is named: {error}");
+    assert!(error["message"].as_str().unwrap().contains("30"), "the error names the other chain: {error}");
 }
 
-/// Upstreams under so many domains.
+/// A client with `count` upstreams of different domains.
 fn many(dev: &Dev, count: usize, upstream: impl Fn(&Dev) -> Upstream, policy: Unproven) -> Light {
     let names: Vec<String> = (0..count).map(|index| format!("https://node{index}.example")).collect();
     let named = names.iter().map(|name| (name.as_str(), upstream(dev))).collect();
     Light::among(Network::regtest(), named, policy)
 }
 
-/// How many upstreams were asked this.
+/// How many upstreams got a request with this method.
 fn asked(light: &mut Light, method: &str) -> usize {
     let all = std::iter::once(&light.upstream).chain(&light.others);
     all.filter(|upstream| upstream.asked.iter().any(|call| call.method == method)).count()
 }
 
-/// Four get a transaction, sixteen are asked for what nobody proves.
+/// At most four upstreams get a transaction, and at most sixteen are asked for an unproven answer.
 #[test]
-fn so_many_upstreams_are_asked_at_once() {
+fn the_number_of_upstreams_asked_at_once_is_limited() {
     let mut dev = dev();
     let unsigned = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0xf"}]);
     let signed = dev.get("eth_signTransaction", unsigned);
@@ -351,9 +352,9 @@ fn so_many_upstreams_are_asked_at_once() {
     assert_eq!(light.send("eth_getBalance", &json!([BOB, "latest"]))["error"]["code"], -32002);
 }
 
-/// Words and numbers for a block become the hash of the pinned chain's block before anybody is asked.
+/// Tags and numbers of blocks are replaced by the hash of the pinned chain's block before upstreams are asked.
 #[test]
-fn what_is_asked_unproven_is_about_the_pinned_block() {
+fn requests_for_unproven_answers_name_the_pinned_block() {
     let dev = dev();
     for (params, number) in [
         (json!([BOB]), "0xf"),
@@ -381,15 +382,15 @@ fn what_is_asked_unproven_is_about_the_pinned_block() {
     assert_eq!(asked, json!([{ "to": BOB }, block, null]), "nothing else is replaced");
 }
 
-/// How the block of this number is named by its hash.
+/// A block number as a block selector by hash.
 fn by_hash(upstream: &mut Upstream, number: &str) -> Value {
     let block = upstream.call("eth_getBlockByNumber", &json!([number, false])).unwrap();
     json!({ "blockHash": block["hash"], "requireCanonical": "true" })
 }
 
-/// Filters are kept here, and what this client says of itself nobody else knows: no vote on either.
+/// Filters are kept by this client, and only it knows its own state: upstreams are asked about neither.
 #[test]
-fn trust_is_for_what_a_node_would_answer() {
+fn only_methods_that_nodes_answer_are_asked_unproven() {
     let dev = dev();
     let mut light = among(&dev, Unproven::Trust, &[(ONE, None)]);
     light.upstream.without.clear();
@@ -410,7 +411,7 @@ fn trust_is_for_what_a_node_would_answer() {
 }
 
 #[test]
-fn policies_in_words() {
+fn policies_for_unproven_answers_are_parsed() {
     for (text, policy) in [
         ("refuse", Unproven::Refuse),
         ("trust", Unproven::Trust),

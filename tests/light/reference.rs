@@ -1,5 +1,6 @@
-//! Light clients above nodes that give less than ours do: the reference as it is, without proofs of state, and the
-//! reference with the proofs of its draft (rskj's pull request 3460): leaf first, nothing for absent keys.
+//! Light clients of nodes that offer less than ours: the reference node as it is, without state proofs, and the
+//! reference node with the proofs of its draft (rskj's pull request 3460), which lists the leaf first and has no
+//! nodes for absent keys.
 
 use crate::support;
 
@@ -20,7 +21,7 @@ use support::{
     upstream::{Harness, Recording},
 };
 
-/// What the reference does not have.
+/// Methods that the reference node does not have.
 const OURS: [&str; 6] = [
     "eth_getProof",
     "rsk_getProof",
@@ -43,10 +44,10 @@ const BLOCKS: [&str; 9] = [
     "rpc_txs",
 ];
 
-/// Those that read state.
+/// Recorded requests that read state.
 const STATE: [&str; 3] = ["rpc_call", "rpc_precompiles", "rpc_state"];
 
-/// Methods whose answers rest on state.
+/// Methods whose answers need state.
 const ON_STATE: [&str; 8] = [
     "eth_call",
     "eth_estimateGas",
@@ -58,14 +59,15 @@ const ON_STATE: [&str; 8] = [
     "trace_transaction",
 ];
 
-/// Answers by method: equal ones, and refusals.
+/// Number of equal answers and of refusals, by method.
 #[derive(Debug, Default)]
 struct Found {
     equal: BTreeMap<String, u64>,
     refused: BTreeMap<String, u64>,
 }
 
-/// Asks all that is recorded in some files. What is answered is what the node answers; refusals of state have the words.
+/// Sends the recorded requests of some files. Answers must equal those of the node, and refusals of state must
+/// contain `words`.
 fn ask(light: &mut Light, files: &[&str], words: &str) -> Found {
     let mut found = Found::default();
     for file in files {
@@ -98,7 +100,7 @@ fn ask(light: &mut Light, files: &[&str], words: &str) -> Found {
     found
 }
 
-/// Equal but for the total difficulty of a block off the chain.
+/// Whether two answers are equal, apart from an unknown total difficulty of a side block.
 fn same(ours: &Value, theirs: &Value) -> bool {
     let (mut ours, mut theirs) = (ours.clone(), theirs.clone());
     if ours.get("totalDifficulty").is_some_and(Value::is_null) {
@@ -108,9 +110,9 @@ fn same(ours: &Value, theirs: &Value) -> bool {
     ours == theirs
 }
 
-/// Blocks, transactions, receipts and logs need no proofs of state; all the rest is refused, and says what would help.
+/// Blocks, transactions, receipts and logs need no state proofs. Other requests are refused with advice.
 #[test]
-fn the_reference_as_it_is() {
+fn a_reference_node_serves_blocks_receipts_and_logs() {
     let Some((node, _)) = follower() else { return };
     let mut upstream = Upstream::new(node.snapshot());
     upstream.without = OURS.to_vec();
@@ -124,7 +126,7 @@ fn the_reference_as_it_is() {
     }
 }
 
-/// What the draft makes of a proof: leaf first, and nothing at all where there is nothing.
+/// Rewrites a proof as the draft gives it: leaf first, and no nodes for an absent key.
 fn as_drafted(proof: &mut Value, root: B256, address: &Address) {
     let turn = |list: &mut Value, key: &[u8]| {
         let nodes: Vec<Vec<u8>> =
@@ -143,9 +145,9 @@ fn as_drafted(proof: &mut Value, root: B256, address: &Address) {
     }
 }
 
-/// With the draft's proofs what is there is proven, and what may be absent is refused as that.
+/// With the draft's proofs, existing values are proven, and values that may be absent are refused with that reason.
 #[test]
-fn the_reference_with_its_draft() {
+fn a_reference_node_with_draft_proofs_proves_existing_values() {
     let Some((node, recording)) = follower() else { return };
     let mut upstream = Upstream::new(node.snapshot());
     upstream.without = OURS[1..].to_vec();
@@ -175,12 +177,12 @@ fn the_reference_with_its_draft() {
         assert!(found.equal[method] > 5 && found.refused[method] > 0, "{method}: {found:?}");
     }
     let told = light.call("rootlight_upstreams", &json!([])).unwrap()[0].take();
-    assert!(told["absenceProofs"] == false && told["demerits"] == 0, "less able, and honest: {told}");
+    assert!(told["absenceProofs"] == false && told["demerits"] == 0, "limited, but not misbehaviour: {told}");
 }
 
-/// The proofs that the draft itself gave, under the block that it gave them for.
+/// Proofs that were recorded from the draft itself, for the recorded block.
 #[test]
-fn the_recorded_draft() {
+fn recorded_draft_proofs_are_accepted() {
     let Some(folder) = shared() else { return };
     let text = std::fs::read_to_string(folder.join("vectors/getproof_draft.json")).unwrap();
     let data: Value = serde_json::from_str(&text).unwrap();
@@ -199,7 +201,7 @@ fn the_recorded_draft() {
     light.sync().unwrap();
     let (mut proven, mut refused) = (0, 0);
     let mut settle = |answer: Result<Value, Value>, expected: &Value, lacking: bool| match answer {
-        // Zeros may be proven by a way that an account's own proof shows: an account without storage has no slots.
+        // Zeros may be proven by the path in the account's own proof: an account without storage has no slots.
         Ok(value) => {
             assert!(value == *expected, "{value} {expected}");
             proven += 1;
@@ -226,7 +228,7 @@ fn the_recorded_draft() {
     assert!(proven > 5 && refused > 3, "{proven} {refused}");
 }
 
-/// Keeps a recorded proof under the questions that a light client asks: the account alone, each slot, all slots.
+/// Stores a recorded proof under the requests that a light client sends: the account alone, each slot, all slots.
 fn keep_proofs(recording: &mut Recording, entry: &Value) {
     let (params, result) = (&entry["params"], &entry["resp"]["result"]);
     let slots = result["storageProof"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! How often calls on proven state wait for an upstream, and what they take from it.
+//! How many round trips calls on proven state take, and which data of the responses they accept.
 
 use crate::support;
 
@@ -15,15 +15,15 @@ use support::{
 const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
 
-/// `balanceOf` without a look at the selector: the word at keccak256(argument . 0). Padded past 32 bytes, so that the
-/// code stands behind a hash.
+/// `balanceOf` for any selector: the word at keccak256(argument . 0). Padded beyond 32 bytes, so that the state holds
+/// the code by its hash.
 const TOKEN: &str = "60043560005260006020526040600020546000526020 6000f3 00000000000000000000000000000000";
-/// Passes everything on to the contract in slot 0.
+/// Forwards every call to the contract in slot 0.
 const PROXY: &str =
     "366000600037 6000 6000 36 6000 600054 5a f4 50 3d 6000 6000 3e 3d 6000 f3 0000000000000000";
-/// The hash of the block in its argument.
+/// Returns the hash of the block in its argument.
 const HASHES: &str = "600035 40 600052 6020 6000 f3";
-/// Reads slot after slot: as many as its argument says.
+/// Reads as many slots as its argument says.
 const READER: &str = "6000 5b 80 54 50 6001 01 80 600035 11 6002 57 600052 6020 6000 f3";
 /// Follows a chain of slots from slot 0 to its end, a zero.
 const CHAIN: &str = "6000 5b 54 80 6002 57 00";
@@ -55,7 +55,7 @@ fn balance_of(owner: &str) -> String {
     format!("0x70a08231000000000000000000000000{}", &owner[2..])
 }
 
-/// A chain with a token, a proxy of it and a contract that asks for block hashes.
+/// A chain with a token, a proxy of it and a contract that reads block hashes.
 struct Stage {
     dev: Dev,
     token: String,
@@ -84,7 +84,7 @@ impl Stage {
         Self { dev, token, proxy, hashes, reader }
     }
 
-    /// An upstream without some methods.
+    /// A light client of an upstream without these methods.
     fn light(&self, without: &[&'static str]) -> Light {
         let mut upstream = Upstream::new(self.dev.client.snapshot());
         upstream.without = without.to_vec();
@@ -93,7 +93,7 @@ impl Stage {
         light
     }
 
-    /// Writes to the first slots of a contract, by hand.
+    /// Sets the first slots of a contract directly.
     fn fill(&mut self, contract: &Value, slots: u64, value: impl Fn(u64) -> u64) {
         for number in 0..slots {
             let value = format!("{:#066x}", U256::from(value(number)));
@@ -102,7 +102,7 @@ impl Stage {
         self.dev.get("evm_mine", json!([]));
     }
 
-    /// One more block, seen by the client.
+    /// Mines a block and lets the client synchronize.
     fn mine(&mut self, light: &mut Light) {
         self.dev.get("evm_mine", json!([]));
         light.upstream.chain = self.dev.client.snapshot();
@@ -116,14 +116,14 @@ fn word(number: u64) -> Value {
 }
 
 const WITNESS: &str = "rootlight_getWitness";
-/// What an upstream with plain proofs does not know.
+/// Methods that an upstream with plain proofs does not have.
 const PLAIN: [&str; 2] = [WITNESS, "rootlight_getBlockWitness"];
 
 #[test]
 fn a_call_is_one_round_trip_with_a_witness_and_none_when_repeated() {
     let mut stage = Stage::new();
     let mut light = stage.light(&[]);
-    // The first call finds out whether witnesses are offered, and asks for proofs at the same time.
+    // The first call tests whether the upstream offers witnesses, and requests proofs at the same time.
     let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
     assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
     assert_eq!(light.asked(), [WITNESS, "eth_getProof"]);
@@ -159,14 +159,18 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     let absent = json!([stage.token, "0x999", "latest"]);
     assert_eq!(light.call("rsk_getStorageBytesAt", &absent), Ok(json!("0x0")));
     assert_eq!(light.call("eth_getStorageAt", &absent), Ok(word(0)));
-    assert_eq!(light.asked().iter().filter(|method| **method == WITNESS).count(), 1, "asked once");
+    assert_eq!(
+        light.asked().iter().filter(|method| **method == WITNESS).count(),
+        1,
+        "a witness is requested once"
+    );
     assert_eq!(light.count("eth_call", &call).1, 0, "before a new head");
 
-    // The code is known by its hash; account and slot are asked for together, since the call before read them.
+    // The code is cached by its hash. Account and slot are requested together, because the earlier call read them.
     stage.mine(&mut light);
     assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
-    assert_eq!(light.asked(), ["eth_getProof"], "never asked for a witness again");
-    // Another owner in the same state: only what nothing shows yet is asked for.
+    assert_eq!(light.asked(), ["eth_getProof"], "no witness is requested again");
+    // Another owner in the same state: only data that are not proven yet are requested.
     let other = json!([{"to": stage.token, "data": balance_of(BOB)}, "latest"]);
     light.upstream.asked.clear();
     assert!(light.count("eth_call", &other).1 <= 1);
@@ -176,7 +180,7 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
         "{:?}",
         light.upstream.asked
     );
-    // In another: what the contract's calls have in common comes along.
+    // In another state, the data that the contract's calls have in common are requested too.
     stage.mine(&mut light);
     assert!(light.count("eth_call", &other).1 <= 2);
 
@@ -190,9 +194,10 @@ fn a_call_is_three_round_trips_with_plain_proofs_then_one_per_head() {
     assert_eq!(light.call("rootlight_upstreams", &json!([])).unwrap()[0]["witnesses"], false);
 }
 
-/// What several calls read is asked for along with what this one needs. Where that has no proof, this one goes on alone.
+/// State that several earlier calls read is prefetched together with the data that this call misses. If the prefetch
+/// has no proof, the missing data are requested alone.
 #[test]
-fn what_is_asked_ahead_does_not_stand_in_the_way() {
+fn a_failed_prefetch_does_not_fail_the_call() {
     let mut stage = Stage::new();
     let reader = json!(stage.reader);
     stage.fill(&reader, 200, |number| number + 1);
@@ -213,12 +218,12 @@ fn what_is_asked_ahead_does_not_stand_in_the_way() {
     let ahead = light.upstream.asked.iter().filter(|asked| asked.params.contains("000003\"")).count();
     assert!(ahead > 0, "{:?}", light.upstream.asked);
     let refused = light.call("eth_call", &read(4)).unwrap_err();
-    assert_eq!(refused["code"], -32002, "what is needed itself is refused: {refused}");
+    assert_eq!(refused["code"], -32002, "missing data without a proof are refused: {refused}");
 }
 
-/// A long message is not sent to somebody for what it may read.
+/// A long message is not sent to an upstream to request its witness.
 #[test]
-fn messages_have_a_largest_size_for_witnesses() {
+fn no_witness_is_requested_for_a_long_message() {
     let stage = Stage::new();
     for (bytes, asked) in [(100_000, true), (140_000, false)] {
         let mut light = stage.light(&[]);
@@ -228,7 +233,7 @@ fn messages_have_a_largest_size_for_witnesses() {
     }
 }
 
-/// Changes the answers with witnesses.
+/// Changes the responses that contain witnesses.
 fn with_witness(light: &mut Light, mut change: impl FnMut(&mut Value) + 'static) {
     light.upstream.change = Some(Box::new(move |call: &UpstreamCall, answer: Answer| {
         if call.method != WITNESS {
@@ -240,10 +245,10 @@ fn with_witness(light: &mut Light, mut change: impl FnMut(&mut Value) + 'static)
     }));
 }
 
-/// A witness that leaves out what the call needs, or shows another state, makes no wrong answer: what is missing is
-/// asked for and proven.
+/// A witness that lacks required nodes, or shows another state, does not lead to a wrong answer: the missing data are
+/// requested and proven.
 #[test]
-fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
+fn a_false_or_incomplete_witness_only_costs_rounds() {
     let mut stage = Stage::new();
     let call = json!([{"to": stage.proxy, "data": balance_of(ALICE)}, "latest"]);
     let omit = |count: usize| {
@@ -264,24 +269,24 @@ fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
             assert!(rule.contains("nothing of the witness belongs to the state"), "{told}");
         }
     }
-    // None at all is no lie.
+    // A response without a witness is not a lie.
     let mut light = stage.light(&[]);
     with_witness(&mut light, |value| *value = Value::Null);
     assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
     let told = light.call("rootlight_upstreams", &json!([])).unwrap();
     let rule = told[0]["misbehaviour"][0]["rule"].as_str().unwrap_or_default();
     assert!(rule.contains("says there is none"), "{told}");
-    // Nothing runs in block 0.
+    // Block 0 executes nothing.
     let mut light = stage.light(&[]);
     let genesis =
         light.upstream.call("eth_getBlockByNumber", &json!(["0x0", false])).unwrap()["hash"].clone();
     assert_eq!(light.upstream.call("rootlight_getBlockWitness", &json!([genesis])), Ok(Value::Null));
-    // Nodes of the state before.
+    // The witness of an earlier state.
     let hash = light.upstream.call("eth_getBlockByNumber", &json!(["0x2", false])).unwrap()["hash"].clone();
     let old = light.upstream.call(WITNESS, &json!([call[0], { "blockHash": hash }])).unwrap();
     with_witness(&mut light, move |value| *value = old.clone());
     assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
-    // A balance changed by hand in a node, which then is nobody's.
+    // A changed balance in a node, whose hash then belongs to no state.
     let mut light = stage.light(&[]);
     with_witness(&mut light, |value| {
         for node in value["nodes"].as_array_mut().unwrap() {
@@ -292,9 +297,9 @@ fn a_witness_that_lies_or_omits_costs_rounds_and_nothing_else() {
     stage.mine(&mut light);
 }
 
-/// What belongs to no state is not kept, however much of it comes.
+/// Nodes and values that belong to no state are dropped, however many there are.
 #[test]
-fn what_a_witness_has_beside_is_dropped() {
+fn surplus_data_of_a_witness_are_dropped() {
     let stage = Stage::new();
     let call = json!([{"to": stage.token, "data": balance_of(ALICE)}, "latest"]);
     let mut light = stage.light(&[]);
@@ -304,7 +309,7 @@ fn what_a_witness_has_beside_is_dropped() {
         value["values"].as_array_mut().unwrap().push(hex::encode_prefixed([1; 50_000]).into());
     });
     assert_eq!(light.count("eth_call", &call), (Ok(word(1_000)), 1));
-    // More than is looked at: proofs do the rest.
+    // A witness above the size limit is refused, and plain proofs take its place.
     let mut light = stage.light(&[]);
     with_witness(&mut light, |value| value["values"] = vec!["00".repeat(1 << 20); 17].into());
     assert_eq!(light.call("eth_call", &call), Ok(word(1_000)));
@@ -316,7 +321,7 @@ fn what_a_witness_has_beside_is_dropped() {
 }
 
 #[test]
-fn block_hashes_and_native_contracts_in_few_round_trips() {
+fn calls_of_block_hashes_and_native_contracts_take_few_round_trips() {
     let mut stage = Stage::new();
     for _ in 0..20 {
         stage.dev.get("evm_mine", json!([]));
@@ -358,9 +363,9 @@ fn block_hashes_and_native_contracts_in_few_round_trips() {
     }
 }
 
-/// Keys come in rounds of a bounded number, and there is an end to them.
+/// Keys are fetched in rounds of limited size, and their total number is limited.
 #[test]
-fn a_contract_that_asks_for_thousands_of_keys() {
+fn a_call_may_read_a_limited_number_of_keys() {
     let mut stage = Stage::new();
     let reader = json!(stage.reader);
     stage.fill(&reader, 2_500, |number| number + 1);
@@ -368,12 +373,12 @@ fn a_contract_that_asks_for_thousands_of_keys() {
     for without in [&[][..], &PLAIN] {
         let mut light = stage.light(without);
         assert_eq!(light.call("eth_call", &call(2_000)), Ok(word(2_000)));
-        // Another client: nothing is known.
+        // Another client, which has no facts yet.
         let mut light = stage.light(without);
         let error = light.call("eth_call", &call(40_000)).unwrap_err();
         assert_eq!(error["code"], -32005, "{error}");
         assert!(error["message"].as_str().unwrap().contains("more than 16384 proofs"), "{error}");
-        // 16,384 keys, 512 of them in a round, 256 in a question.
+        // 16,384 keys, 512 of them in a round, 256 in a request.
         let proofs = light.upstream.asked.iter().filter(|asked| asked.method == "eth_getProof");
         let slots = proofs
             .map(|asked| serde_json::from_str::<Value>(&asked.params).unwrap()[1].as_array().unwrap().len());
@@ -383,9 +388,9 @@ fn a_contract_that_asks_for_thousands_of_keys() {
     }
 }
 
-/// Hosts bound the time of a run: whatever has used it up ends in words.
+/// Hosts limit the time of a run: an interrupted run ends with an error.
 #[test]
-fn runs_end_when_their_time_is_up() {
+fn interrupted_runs_end_with_an_error() {
     let stage = Stage::new();
     let call = json!([{"to": stage.reader, "data": format!("{:#066x}", 2_000)}, "latest"]);
     for (method, params) in [
@@ -410,9 +415,9 @@ fn runs_end_when_their_time_is_up() {
     }
 }
 
-/// Each read may depend on the one before: one round each, and so many of them.
+/// Each read may depend on the one before and then needs a round of its own; the number of rounds is limited.
 #[test]
-fn a_chain_of_reads_ends_after_so_many_rounds() {
+fn dependent_reads_end_after_256_rounds() {
     let mut stage = Stage::new();
     let sent = stage.dev.get(
         "eth_sendTransaction",
@@ -424,7 +429,7 @@ fn a_chain_of_reads_ends_after_so_many_rounds() {
         let mut light = stage.light(&PLAIN);
         let answer = light.call("eth_call", &json!([{"to": contract}, "latest"]));
         if allowed {
-            // A proof shows some of its neighbours.
+            // The proof of a slot also proves some neighbouring slots.
             assert_eq!(answer, Ok(json!("0x")));
             assert!(light.rounds > 50, "{}", light.rounds);
         } else {
@@ -435,9 +440,9 @@ fn a_chain_of_reads_ends_after_so_many_rounds() {
     }
 }
 
-/// A block's run may lack more than one question may ask for; its witness shows all of it at once.
+/// The replay of a block may miss more facts than one message may request; its witness contains all of them.
 #[test]
-fn a_block_that_reads_thousands_of_keys() {
+fn a_block_with_thousands_of_keys_needs_a_witness() {
     let mut stage = Stage::new();
     let reader = json!(stage.reader);
     stage.fill(&reader, 5_000, |number| number + 1);
@@ -453,9 +458,9 @@ fn a_block_that_reads_thousands_of_keys() {
     assert!(error["message"].as_str().unwrap().contains("more than 4096 proofs at once"), "{error}");
 }
 
-/// A witness has an end too: here nine codes of 8 MB each.
+/// A witness is limited in size: here the call reads nine codes of 8 MiB each.
 #[test]
-fn a_witness_has_a_largest_size() {
+fn a_witness_is_limited_in_size() {
     let mut stage = Stage::new();
     let mut program = String::new();
     for number in 0..9_u8 {

@@ -1,4 +1,4 @@
-//! Synchronization: reorganisations, other chains, upstreams that say more or less than they have.
+//! Synchronization: reorganisations, other chains, upstreams that announce more or less than they have.
 
 use crate::support;
 
@@ -18,7 +18,7 @@ fn recording(head: u64) -> Option<Recording> {
     Some(Recording::open(&shared()?.join("vectors/chain"), head))
 }
 
-/// Side blocks of the recording with whole transactions, by height.
+/// Side blocks of the recording with complete transactions.
 fn side_blocks() -> Vec<Value> {
     let path = shared().unwrap().join("vectors/chain/side_blocks.jsonl");
     let blocks = lines(&path).into_iter().filter(|line| {
@@ -48,7 +48,7 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
     assert_eq!(harness.call("eth_blockNumber", &json!([])), Ok(json!(format!("{:#x}", HEIGHT + 5))));
     let old = harness.call("eth_getBlockByHash", &json!([side["hash"], false])).unwrap();
     assert_eq!(old["hash"], side["hash"]);
-    // Off the chain nothing is on top of a block.
+    // A side block has nothing on top.
     let verified = harness.call("rootlight_verification", &json!([side["hash"]])).unwrap();
     assert_eq!((&verified["canonical"], &verified["origin"]), (&json!(false), &json!("mined")));
     assert_eq!((&verified["depth"], &verified["workOnTop"]), (&json!("0x0"), &Value::Null));
@@ -56,9 +56,9 @@ fn a_reorganisation_is_followed_and_the_old_block_stays_known() {
     assert_eq!(harness.call("eth_getBalance", &canonical).unwrap_err()["code"], -32600);
 }
 
-/// A store through a reorganisation: what comes back is the branch that is heaviest, uncles and all.
+/// A store after a reorganisation: the heaviest branch is restored, with its uncles.
 #[test]
-fn what_is_kept_follows_reorganisations_and_holds_uncles() {
+fn the_store_follows_reorganisations_and_contains_uncles() {
     const HEIGHT: u64 = 155;
     let Some(mut first) = recording(HEIGHT) else { return };
     let side = side_blocks().into_iter().find(|block| u64_of(text(block, "number")) == HEIGHT).unwrap();
@@ -101,9 +101,9 @@ fn what_is_kept_follows_reorganisations_and_holds_uncles() {
     }
 }
 
-/// Uncles that nobody had are wanted again after a restart.
+/// Uncles that no upstream had are requested again after a restart.
 #[test]
-fn uncles_that_are_missing_in_what_was_kept_are_asked_for() {
+fn uncles_missing_in_the_store_are_requested() {
     let Some(mut without) = recording(90) else { return };
     without.withheld = vec!["eth_getUncleByBlockHashAndIndex", "eth_getUncleByBlockNumberAndIndex"];
     let mut harness = Harness::new(&without, Network::regtest());
@@ -130,7 +130,7 @@ fn an_upstream_of_another_network_is_refused_at_the_checkpoint() {
 }
 
 #[test]
-fn a_height_announced_too_high_is_a_fault_and_too_low_hides_nothing() {
+fn an_announced_height_too_high_is_a_fault_and_too_low_hides_no_block() {
     let Some(mut recording) = recording(30) else { return };
     recording.announced = Some(33);
     let fault = Harness::new(&recording, Network::regtest()).sync().unwrap_err();
@@ -142,7 +142,7 @@ fn a_height_announced_too_high_is_a_fault_and_too_low_hides_nothing() {
 }
 
 #[test]
-fn a_withheld_header_stops_at_its_height_and_goes_on_when_it_comes() {
+fn synchronization_stops_at_a_withheld_header_and_continues_later() {
     let Some(mut gap) = recording(40) else { return };
     gap.forget("eth_getBlockByNumber", &json!(["0x19", true]));
     let mut harness = Harness::new(&gap, Network::regtest());
@@ -160,7 +160,7 @@ fn a_withheld_header_stops_at_its_height_and_goes_on_when_it_comes() {
 }
 
 #[test]
-fn uncles_that_cannot_be_had_leave_the_total_difficulty_open() {
+fn without_uncles_the_total_difficulty_is_unknown() {
     let Some(mut recording) = recording(90) else { return };
     for line in lines(&shared().unwrap().join("vectors/chain/uncles.jsonl")) {
         recording.forget(text(&line["request"], "method"), &line["request"]["params"]);
@@ -177,7 +177,7 @@ fn uncles_that_cannot_be_had_leave_the_total_difficulty_open() {
 }
 
 fn unknown_from_the_first_uncle_on(harness: &mut Harness<'_>) {
-    // Block 0x49 has the first uncle: below it totals are exact, from it on they are not known.
+    // Block 0x49 has the first uncle: below it total difficulties are exact, from it on they are unknown.
     let below = harness.call("eth_getBlockByNumber", &json!(["0x48", false])).unwrap();
     assert_eq!(below["totalDifficulty"], "0x49");
     let above = harness.call("eth_getBlockByNumber", &json!(["0x4a", false])).unwrap();
@@ -199,9 +199,10 @@ fn a_chain_that_does_not_link_to_the_checkpoint_is_a_fault() {
     assert!(fault.starts_with("block 156: "), "{fault}");
 }
 
-/// Where the block object does not rebuild to its hash, the raw header does, with the proof from the object.
+/// If a block object does not give a header with the right hash, the raw header is used, with the proof of work from
+/// the object.
 #[test]
-fn a_header_that_its_block_object_does_not_give_comes_raw() {
+fn a_header_that_json_does_not_restore_is_fetched_raw() {
     let Some(mut recording) = recording(30) else { return };
     let mut other = Harness::new(&recording, Network::regtest());
     other.sync().unwrap();
@@ -218,7 +219,7 @@ fn a_header_that_its_block_object_does_not_give_comes_raw() {
 }
 
 #[test]
-fn another_header_than_asked_for_is_a_fault() {
+fn another_header_than_requested_is_a_fault() {
     let Some(mut recording) = recording(30) else { return };
     let mut other = Harness::new(&recording, Network::regtest());
     other.sync().unwrap();
@@ -232,7 +233,7 @@ fn another_header_than_asked_for_is_a_fault() {
 }
 
 #[test]
-fn uncles_that_are_not_the_blocks_are_a_fault() {
+fn uncles_of_another_block_are_a_fault() {
     let Some(mut recording) = recording(90) else { return };
     let uncles = lines(&shared().unwrap().join("vectors/chain/uncles.jsonl"));
     let answered = || uncles.iter().filter(|line| line["response"]["result"].is_object());
@@ -245,7 +246,7 @@ fn uncles_that_are_not_the_blocks_are_a_fault() {
 }
 
 #[test]
-fn blocks_below_the_checkpoint_are_linked_by_hash_or_refused_but_not_denied() {
+fn blocks_below_the_checkpoint_are_linked_by_hash_or_refused() {
     let Some(mut recording) = recording(60) else { return };
     let mut whole = Harness::new(&recording, Network::regtest());
     whole.sync().unwrap();
@@ -275,7 +276,7 @@ fn blocks_below_the_checkpoint_are_linked_by_hash_or_refused_but_not_denied() {
     assert_eq!(above, Value::Null, "no such block");
 }
 
-/// A block below the checkpoint that is not the parent of the one above it is a lie, whoever tells it.
+/// A block below the checkpoint that is not the parent of the next one is a lie.
 #[test]
 fn another_block_below_the_checkpoint_is_a_fault() {
     // A real block of this height, on another branch.

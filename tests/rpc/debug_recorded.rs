@@ -49,13 +49,13 @@ fn calls(call: &mut Value) -> Option<&mut Vec<Value>> {
 fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut Counts) {
     let mut count = |what| *counts.entry(what).or_default() += 1;
     if theirs["type"] == "NONE" {
-        count("a destruction has its fields");
+        count("a self-destruction shows its fields");
         assert_eq!(ours["type"], "SELFDESTRUCT");
         *ours = json!({ "type": "NONE", "from": ours["from"] });
         return;
     }
     if let Some([name, _]) = theirs["error"].as_str().and_then(halt) {
-        count("words of a halt");
+        count("error text of a halt");
         theirs["error"] = name.into();
     }
     if top && theirs["gas"] == "0x0" && ours["gas"] != "0x0" {
@@ -63,7 +63,7 @@ fn align_call(ours: &mut Value, theirs: &mut Value, top: bool, counts: &mut Coun
         ours["gas"] = "0x0".into();
     }
     if ours["type"].as_str().unwrap().starts_with("CREATE") {
-        count("output of a creation is its code, its address is in `to`");
+        count("a creation shows its code as output and its address in `to`");
         if ours["type"] == "CREATE2" {
             ours["type"] = "CREATE".into();
         }
@@ -159,7 +159,7 @@ fn reference_steps(steps: &[Value], counts: &mut Counts) -> Vec<Value> {
             *counts.entry("constructor's instructions").or_default() += inner;
             out.push(shown);
         } else if inner > 0 {
-            *counts.entry("cost of a call stands with it").or_default() += 1;
+            *counts.entry("the cost of a call is shown with the call").or_default() += 1;
             let cost = std::mem::replace(&mut shown["gasCost"], 0.into());
             out.push(shown);
             let mut below = reference_steps(&steps[at + 1..=at + inner], counts);
@@ -211,7 +211,7 @@ fn align_steps(ours: &mut Value, theirs: &mut Value, counts: &mut Counts) {
         return;
     }
     if let Some([_, name]) = theirs["error"].as_str().and_then(halt) {
-        *counts.entry("words of a halt").or_default() += 1;
+        *counts.entry("error text of a halt").or_default() += 1;
         theirs["error"] = name.into();
     }
     if let Some(steps) = ours["structLogs"].as_array() {
@@ -282,10 +282,10 @@ fn compare(chain: &Executed, file: &str) -> (usize, Counts, Vec<String>) {
                 *counts.entry("bad input is an invalid parameter").or_default() += 1;
             }
             (Ok(_), None) if response["error"]["code"] == -32603 => {
-                *counts.entry("internal error of the reference").or_default() += 1;
+                *counts.entry("internal error of the reference node").or_default() += 1;
             }
             (Err(error), Some(_)) if error["code"] == -32602 && !request["params"][1].is_object() => {
-                *counts.entry("options are an object").or_default() += 1;
+                *counts.entry("options must be an object").or_default() += 1;
             }
             (ours, _) => different.push(format!(
                 "{}: {ours:.300?}, recorded {}",

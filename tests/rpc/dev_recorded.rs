@@ -1,4 +1,4 @@
-//! The development chain against a reference node that mines each transaction at once.
+//! The development chain compared with a reference node that mines each transaction at once.
 
 use crate::support;
 
@@ -11,16 +11,16 @@ use support::dev::Dev;
 use support::recording::{Recording, text_of};
 use support::{shared, u64_of, u256};
 
-/// The recorded session of a node in instant mode, from its first block on: hashes, errors, data.
+/// The recorded session of a node with instant mining, from its first block on: hashes, errors and data.
 #[test]
-fn instant_mode_is_the_references() {
+fn instant_mining_equals_the_reference() {
     let Some(shared) = shared() else { return };
     let mut dev = Dev::new(DevConfig::reference());
     let mut compared = 0;
     for line in text_of(&shared.join("vectors/chain/instant_mode.jsonl")).lines() {
         let line: Value = serde_json::from_str(line).unwrap();
         let method = line["request"]["method"].as_str().unwrap();
-        // The miner's own fields and the time are not the recorded ones.
+        // The fields that the miner chooses and the timestamps differ from the recorded ones.
         if method == "eth_getBlockByNumber" {
             continue;
         }
@@ -35,7 +35,7 @@ fn instant_mode_is_the_references() {
     assert!(compared > 15);
 }
 
-/// The recorded chain as the reference had it when most calls were recorded.
+/// The recorded chain up to the height at which most calls were recorded.
 fn recorded_chain(shared: &std::path::Path, height: u64) -> Dev {
     let recording = Recording::load(&shared.join("vectors/chain"), Network::regtest());
     let config = DevConfig { mining: Mining::Manual, history: None, ..DevConfig::reference() };
@@ -46,7 +46,8 @@ fn recorded_chain(shared: &std::path::Path, height: u64) -> Dev {
     })
 }
 
-/// Whether an answer differs as it should: the reference lets its own failures through where this names what is wrong.
+/// Whether an answer differs deliberately: the reference node reports an internal error where this program names the
+/// invalid parameter.
 fn is_named_failure(recorded: &Value, found: &Value) -> bool {
     let code = recorded["error"]["code"].as_i64();
     matches!(code, Some(-32603 | -32700)) && found["error"]["code"] == json!(-32602)
@@ -61,12 +62,12 @@ fn agree(recorded: &Value, found: &Value) -> bool {
     recorded["result"] == found["result"] && recorded["error"] == found["error"]
 }
 
-/// What differs on purpose, by label: refused here, since the bytes are not those that the hash covers.
+/// Deliberate differences, by label: these bytes are not the ones that the hash covers, and are refused.
 const REFUSED: &[&str] =
     &["truncated", "short to", "nonce with leading zero", "nonce of 33 bytes", "value with leading zero"];
 
 #[test]
-fn raw_transactions_get_the_references_answers() {
+fn answers_to_raw_transactions_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let mut dev = recorded_chain(&shared, 642);
     let mut equal = 0;
@@ -80,7 +81,7 @@ fn raw_transactions_get_the_references_answers() {
             equal += 1;
         }
         if label == "value with leading zero" {
-            // The reference took it for the transaction without the zero.
+            // The reference node accepted it as the transaction without the zero.
             let raw = line["request"]["params"][0].as_str().unwrap();
             let canonical = raw.replacen("0xf861", "0xf85f", 1).replacen("8200018066", "018066", 1);
             assert_eq!(dev.get("eth_sendRawTransaction", json!([canonical])), line["response"]["result"]);
@@ -91,7 +92,7 @@ fn raw_transactions_get_the_references_answers() {
     pool_after(&mut dev, &shared);
 }
 
-/// The pool and the pending block that these transactions leave.
+/// Compares the pool and the pending block after these transactions.
 fn pool_after(dev: &mut Dev, shared: &std::path::Path) {
     let mut equal = 0;
     for line in lines(shared, "rpc_pool.jsonl") {
@@ -102,15 +103,15 @@ fn pool_after(dev: &mut Dev, shared: &std::path::Path) {
         let answer = dev.ask(method, params.clone());
         let (recorded, found) = (&line["response"]["result"], &answer["result"]);
         match method {
-            // Quantities without leading zeros here.
+            // Quantities have no leading zeros here.
             "txpool_content" => assert_eq!(normal(found), normal(recorded)),
             "eth_pendingTransactions" => assert_eq!(by_hash(found), by_hash(recorded)),
             "eth_getBlockByNumber" => pending_block(found, recorded),
-            // The block's transactions here, REMASC's with them; the pool's there.
+            // The count includes the REMASC transaction of the pending block; the reference node counts the pool.
             "eth_getBlockTransactionCountByNumber" => {
                 assert_eq!(u64_of(found.as_str().unwrap()), u64_of(recorded.as_str().unwrap()) + 1);
             }
-            // A block that is not mined has no hash and no number.
+            // A pending block has no hash and no number.
             "eth_getTransactionByBlockNumberAndIndex" => assert!(found["blockHash"].is_null()),
             "debug_accountTransactionQuota" if line["response"]["error"].is_object() => {}
             _ => {
@@ -123,7 +124,7 @@ fn pool_after(dev: &mut Dev, shared: &std::path::Path) {
     assert!(equal >= 20);
 }
 
-/// Gas price and value as numbers.
+/// Rewrites gas price and value as numbers.
 fn normal(content: &Value) -> Value {
     match content {
         Value::Array(all) => all.iter().map(normal).collect(),
@@ -144,7 +145,7 @@ fn by_hash(transactions: &Value) -> BTreeMap<String, Value> {
     all.map(|transaction| (transaction["hash"].to_string(), transaction.clone())).collect()
 }
 
-/// Everything but the miner's own bytes, the time and the order among equal prices.
+/// Compares a pending block, apart from the miner's own bytes, the time and the order among equal prices.
 fn pending_block(found: &Value, recorded: &Value) {
     for field in [
         "number",
@@ -167,10 +168,10 @@ fn pending_block(found: &Value, recorded: &Value) {
 }
 
 #[test]
-fn the_wallet_answers_as_the_references() {
+fn answers_of_the_wallet_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let mut dev = recorded_chain(&shared, 642);
-    // The random account that the reference made, and the one that is made here.
+    // The random account of the recorded session, and the one that is made here.
     let recorded_account = "0x57a138949555a3c49d0c896c5caf81200f4c84c5";
     let mut own_account = recorded_account.to_owned();
     let mut equal = 0;
@@ -181,17 +182,17 @@ fn the_wallet_answers_as_the_references() {
         let answer = dev.ask(method, params.clone());
         match (method, &line["response"]) {
             ("personal_newAccount", _) => own_account = answer["result"].as_str().unwrap().into(),
-            // Two parameters are enough here, and a string is no transaction.
+            // Two parameters are accepted here, and a string is not a transaction.
             ("personal_unlockAccount", recorded)
                 if recorded["error"]["message"] == json!("method parameters invalid") => {}
             ("eth_sendTransaction", _) if params == json!(["x"]) => {
                 assert_eq!(answer["error"]["code"], json!(-32602));
             }
-            // The key is another one.
+            // The key differs.
             ("eth_sign", recorded) if params[0] == json!(own_account) && recorded["result"].is_string() => {
                 assert_eq!(answer["result"].as_str().unwrap().len(), 132);
             }
-            // The reference had made other accounts before.
+            // The reference node had further accounts.
             ("eth_accounts" | "personal_listAccounts", recorded) => {
                 let own = answer["result"].as_array().unwrap();
                 assert_eq!(own[..10], recorded["result"].as_array().unwrap()[..10]);
@@ -211,7 +212,7 @@ fn the_wallet_answers_as_the_references() {
     }
 }
 
-/// Methods whose answers are compared elsewhere, differ on purpose (docs/differences.md), or are this program's own.
+/// Methods whose answers are compared elsewhere, differ deliberately (docs/differences.md), or describe this program.
 const OWN: &[&str] = &[
     "web3_clientVersion",
     "rpc_modules",
@@ -224,7 +225,7 @@ const OWN: &[&str] = &[
 ];
 
 #[test]
-fn reads_of_an_executed_chain_are_the_references() {
+fn reads_of_an_executed_chain_equal_the_reference() {
     let Some(shared) = shared() else { return };
     let mut dev = recorded_chain(&shared, 642);
     let (mut equal, mut refused) = (0, 0);
@@ -240,7 +241,7 @@ fn reads_of_an_executed_chain_are_the_references() {
             }
             let answer = dev.ask(method, params.clone());
             if answer["error"]["code"] == json!(-32602) {
-                // A spelling that only the reference takes.
+                // A spelling that only the reference node accepts.
                 assert!(
                     params[0].as_str().is_some_and(|p| !p.starts_with("0x")),
                     "{method} {params}: {answer}"

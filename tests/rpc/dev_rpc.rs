@@ -1,4 +1,4 @@
-//! The development chain over JSON-RPC: mining in every way, snapshots, changes by hand, reorganisations.
+//! The development chain over JSON-RPC: all ways of mining, snapshots, direct changes, reorganisations.
 
 use crate::support;
 
@@ -33,7 +33,7 @@ fn transfer(value: u64) -> Value {
     json!([{"from": ALICE, "to": BOB, "value": value}])
 }
 
-/// A canonical block as it would be sent to another node.
+/// A canonical block as it is sent to another node.
 fn block_of(dev: &mut Dev, number: u64) -> Block {
     let view = dev.chain().view();
     let header = view.headers().by_number(number).unwrap().clone();
@@ -46,7 +46,7 @@ fn block_of(dev: &mut Dev, number: u64) -> Block {
 }
 
 #[test]
-fn funded_accounts_and_a_first_transaction() {
+fn accounts_are_funded_and_a_first_transaction_is_mined() {
     let mut dev = dev(Mining::Instant);
     let accounts = dev.get("eth_accounts", json!([]));
     assert_eq!((accounts[0].as_str(), accounts[1].as_str()), (Some(ALICE), Some(BOB)));
@@ -68,7 +68,7 @@ fn funded_accounts_and_a_first_transaction() {
 fn another_node_accepts_and_executes_every_block() {
     let mut dev = dev(Mining::Manual);
     for round in 0..460u64 {
-        // Enough for parallel lists, until all rounds of fork detection data are used.
+        // Transactions for parallel lists. The chain is long enough for all rounds of fork-detection data.
         if round % 40 == 0 {
             dev.get("eth_sendTransaction", transfer(round + 1));
             dev.get("eth_sendTransaction", json!([{"from": CAROL, "to": NOBODY, "value": 1}]));
@@ -87,7 +87,7 @@ fn another_node_accepts_and_executes_every_block() {
     assert!(other.view().ancestry(tip.hash()).header(41).unwrap().edges.len() == 2, "two parallel lists");
 }
 
-/// Runtime code that makes a contract by CREATE2, with its address in slot 0. That contract destroys itself
+/// Runtime code that makes a contract by CREATE2 and stores its address in slot 0. The made contract destroys itself
 /// when it is called.
 const FACTORY: &str = "696133ff5f526002601ef35f525f600a60165ff55f5500";
 
@@ -101,7 +101,7 @@ fn a_contract_destroyed_and_created_again_in_one_block_is_accepted_by_another_no
         }
         dev.get("eth_sendTransaction", json!([transaction]))
     };
-    // Copies what follows to memory and returns it.
+    // Initialisation code that returns the code after it.
     let hash = send(&mut dev, ALICE, None, format!("0x60178060095f395ff3{FACTORY}"));
     dev.get("evm_mine", json!([]));
     let factory = dev.get("eth_getTransactionReceipt", json!([hash]))["contractAddress"].clone();
@@ -130,14 +130,14 @@ fn a_contract_destroyed_and_created_again_in_one_block_is_accepted_by_another_no
     assert_eq!(other.head().hash(), dev.chain().view().head().hash());
 }
 
-/// Names the work in a Bitcoin block of one's own.
+/// A Bitcoin block that commits to the work.
 fn solve(work: &Value) -> BitcoinWork {
     let hash: B256 = work["blockHashForMergedMining"].as_str().unwrap().parse().unwrap();
     BitcoinWork::new(&hash, 1_800_000_000).solved(U256::from(1), 1_000).unwrap()
 }
 
 #[test]
-fn outside_miners_submit_in_three_ways_and_late_blocks_become_uncles() {
+fn external_miners_submit_in_three_ways_and_late_blocks_become_uncles() {
     let mut dev = dev(Mining::Manual);
     let hex = |bytes: &[u8]| hex::encode(bytes);
     let work = dev.get("mnr_getWork", json!([]));
@@ -153,7 +153,7 @@ fn outside_miners_submit_in_three_ways_and_late_blocks_become_uncles() {
         dev.get("mnr_submitBitcoinBlock", json!([hex(&block)]))["blockImportedResult"],
         json!("0x4558495354")
     );
-    // A second solution of the same work comes too late, and the next block names it.
+    // A second solution of the same work is too late for the chain, and the next block names it as an uncle.
     let named = work["blockHashForMergedMining"].as_str().unwrap().parse().unwrap();
     let late = BitcoinWork::new(&named, 1_800_000_001).solved(U256::from(1), 1_000).unwrap();
     let displayed = |hash: B256| hex(reversed(&hash).as_slice());
@@ -175,7 +175,7 @@ fn outside_miners_submit_in_three_ways_and_late_blocks_become_uncles() {
 }
 
 #[test]
-fn bad_submissions_get_the_references_words() {
+fn invalid_submissions_get_the_errors_of_the_reference() {
     let mut dev = dev(Mining::Manual);
     let unknown = BitcoinWork::new(&B256::repeat_byte(0xab), 0);
     let block = hex::encode([&unknown.header[..], &[1], &unknown.coinbase].concat());
@@ -206,7 +206,7 @@ fn bad_submissions_get_the_references_words() {
 }
 
 #[test]
-fn snapshots_can_be_gone_back_to_again() {
+fn a_snapshot_can_be_reverted_to_repeatedly() {
     let mut dev = dev(Mining::Instant);
     dev.get("eth_sendTransaction", transfer(1));
     assert_eq!(dev.get("evm_snapshot", json!([])), json!("0x1"));
@@ -218,7 +218,7 @@ fn snapshots_can_be_gone_back_to_again() {
         assert_eq!(dev.get("evm_revert", json!(["0x1"])), json!(true));
         assert_eq!(dev.number("eth_blockNumber", json!([])), 1);
         assert_eq!(dev.get("eth_getBalance", json!([NOBODY])), json!("0x0"));
-        assert_eq!(dev.get("evm_revert", json!(["0x2"])), json!(false), "later ones are forgotten");
+        assert_eq!(dev.get("evm_revert", json!(["0x2"])), json!(false), "later snapshots are removed");
     }
     assert_eq!(dev.refused("evm_revert", json!(["zz"])), (-32602, "invalid snapshot id zz".into()));
     assert_eq!(dev.refused("evm_revert", json!([1])), (-32602, "invalid snapshot id 1".into()));
@@ -229,7 +229,7 @@ fn snapshots_can_be_gone_back_to_again() {
 }
 
 #[test]
-fn going_back_empties_the_pool() {
+fn a_revert_empties_the_pool() {
     let mut dev = dev(Mining::Manual);
     dev.get("evm_snapshot", json!([]));
     dev.get("eth_sendTransaction", transfer(1));
@@ -238,7 +238,7 @@ fn going_back_empties_the_pool() {
 }
 
 #[test]
-fn accounts_are_changed_by_hand() {
+fn accounts_are_changed_directly() {
     let mut dev = dev(Mining::Instant);
     dev.get("hardhat_setBalance", json!([NOBODY, "0xde0b6b3a7640000"]));
     dev.get("hardhat_setNonce", json!([NOBODY, "0x5"]));
@@ -253,7 +253,7 @@ fn accounts_are_changed_by_hand() {
         (&proof["balance"], &proof["storageProof"][0]["value"]),
         (&json!("0xde0b6b3a7640000"), &json!("0x2a"))
     );
-    // It goes on from there, and the next header commits to it.
+    // The next block starts from the changed state, and its header commits to it.
     dev.get("eth_sendTransaction", transfer(1));
     assert_eq!(dev.get("eth_getStorageAt", json!([NOBODY, "0x1", "latest"])), json!(cell));
     let native = "0x0000000000000000000000000000000000000001";
@@ -261,7 +261,7 @@ fn accounts_are_changed_by_hand() {
 }
 
 #[test]
-fn impersonated_accounts_send() {
+fn impersonated_accounts_send_transactions() {
     let mut dev = dev(Mining::Instant);
     dev.get("anvil_setBalance", json!([NOBODY, "0xde0b6b3a7640000"]));
     let send = json!([{"from": NOBODY, "to": BOB, "value": "0x9"}]);
@@ -281,7 +281,7 @@ fn impersonated_accounts_send() {
 }
 
 #[test]
-fn time_is_moved() {
+fn the_clock_is_moved_and_set() {
     let mut dev = dev(Mining::Instant);
     let timestamp = |dev: &mut Dev| {
         u64_of(dev.get("eth_getBlockByNumber", json!(["latest", false]))["timestamp"].as_str().unwrap())
@@ -309,7 +309,7 @@ fn time_is_moved() {
 }
 
 #[test]
-fn blocks_come_by_the_clock() {
+fn interval_mining_follows_the_clock() {
     let mut dev = dev(Mining::Interval(10));
     let start = dev.now;
     dev.get("eth_sendTransaction", transfer(1));
@@ -328,11 +328,11 @@ fn blocks_come_by_the_clock() {
         (4, json!(false))
     );
     dev.get("evm_startMining", json!([]));
-    assert_eq!(dev.number("eth_blockNumber", json!([])), 5, "what waited is mined");
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 5, "waiting transactions are mined");
 }
 
 #[test]
-fn the_pending_block_holds_what_waits() {
+fn the_pending_block_contains_the_pool() {
     let mut dev = dev(Mining::Manual);
     let filter = dev.get("eth_newPendingTransactionFilter", json!([]));
     let hash = dev.get("eth_sendTransaction", transfer(7));
@@ -355,7 +355,7 @@ fn the_pending_block_holds_what_waits() {
 }
 
 #[test]
-fn transactions_of_an_abandoned_branch_wait_again() {
+fn transactions_of_an_abandoned_branch_return_to_the_pool() {
     let (mut ours, mut theirs) = (dev(Mining::Manual), dev(Mining::Manual));
     let sent = ours.get("eth_sendTransaction", transfer(11));
     ours.get("evm_mine", json!([]));
@@ -373,7 +373,7 @@ fn transactions_of_an_abandoned_branch_wait_again() {
 }
 
 #[test]
-fn a_message_is_answered_in_order() {
+fn the_calls_of_a_batch_run_in_order() {
     let mut dev = dev(Mining::Instant);
     let call = |id: u32, method: &str, params: Value| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     let batch = json!([
@@ -389,7 +389,7 @@ fn a_message_is_answered_in_order() {
 }
 
 #[test]
-fn keys_are_made_and_used() {
+fn keys_are_made_imported_and_used() {
     let mut dev = dev(Mining::Instant);
     let account = dev.get("personal_newAccount", json!(["secret"]));
     dev.get("anvil_setBalance", json!([account, "0xde0b6b3a7640000"]));
@@ -408,7 +408,7 @@ fn keys_are_made_and_used() {
 }
 
 #[test]
-fn a_restored_chain_knows_its_senders() {
+fn a_restored_chain_knows_impersonated_senders() {
     let mut dev = dev(Mining::Instant);
     dev.get("anvil_impersonateAccount", json!([NOBODY]));
     dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": NOBODY, "value": "0xde0b6b3a7640000"}]));
@@ -423,18 +423,18 @@ fn a_restored_chain_knows_its_senders() {
         other.restore(block, receipts, view.state(&hash).cloned()).unwrap();
         assert_eq!(other.view().block(&hash).unwrap().senders, view.block(&hash).unwrap().senders);
     }
-    // From outside such a block is worth what its signatures are.
+    // Imported as a block of another node, it is refused: its signatures are invalid.
     let DevConfig { network, genesis, .. } = config(Mining::Manual);
     let mut stranger = LocalChain::new(network, genesis.header, genesis.state, None).unwrap();
     stranger.import(block_of(&mut dev, 1), None).unwrap();
     assert!(stranger.import(block_of(&mut dev, 2), None).is_err());
 }
 
-/// Code that writes one log with the topic 7 where it is deployed.
+/// Initialisation code that emits one log with topic 7.
 const LOGGER: &str = "0x60075f5fa100";
 
 #[test]
-fn logs_from_the_pending_block_on() {
+fn log_ranges_may_start_at_the_pending_block() {
     let mut dev = dev(Mining::Instant);
     let deployment = json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]);
     dev.get("eth_sendTransaction", deployment.clone());
@@ -451,9 +451,9 @@ fn logs_from_the_pending_block_on() {
     assert_eq!(dev.get("eth_getFilterChanges", json!([filter])).as_array().unwrap().len(), 1);
 }
 
-/// What the reference takes beside the specified forms.
+/// Spellings that the reference node accepts beside the specified ones.
 #[test]
-fn loose_spellings() {
+fn spellings_of_the_reference_are_accepted() {
     let mut dev = dev(Mining::Instant);
     dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]));
     let mut logs = |filter: Value| dev.get("eth_getLogs", json!([filter])).as_array().unwrap().len();
@@ -482,7 +482,7 @@ fn loose_spellings() {
     }
 }
 
-/// Interrupts every run of code at its first look, or everything.
+/// A watchdog that allows a number of blocks, and interrupts every run of code if `due`.
 struct Impatient {
     blocks: std::sync::atomic::AtomicU64,
     due: bool,
@@ -510,7 +510,7 @@ fn interrupt(dev: &mut Dev, blocks: u64, due: bool, stopping: bool) {
 }
 
 #[test]
-fn a_transaction_that_takes_too_long_is_dropped() {
+fn a_transaction_above_the_time_limit_is_dropped() {
     let mut dev = dev(Mining::Instant);
     // JUMPDEST, PUSH1 0, JUMP.
     dev.get("anvil_setCode", json!([NOBODY, "0x5b600056"]));
@@ -525,7 +525,7 @@ fn a_transaction_that_takes_too_long_is_dropped() {
     interrupt(&mut dev, u64::MAX, false, false);
     dev.get("eth_sendTransaction", transfer(1));
     assert_eq!(dev.number("eth_blockNumber", json!([])), 2);
-    // What waits behind a transaction that is dropped goes on waiting.
+    // A transaction after the dropped one stays in the pool.
     dev.get("evm_setAutomine", json!([false]));
     dev.get(
         "eth_sendTransaction",
@@ -537,9 +537,10 @@ fn a_transaction_that_takes_too_long_is_dropped() {
     assert_eq!(dev.get("txpool_status", json!([])), json!({"pending": 1, "queued": 0}));
 }
 
-/// The events of a host that does not take them are full; what is told of the transaction does not depend on them.
+/// The list of events is full because the host does not take them; the error about the transaction does not depend on
+/// it.
 #[test]
-fn a_transaction_that_takes_too_long_is_told_apart_after_many_blocks() {
+fn a_transaction_above_the_time_limit_is_reported_after_many_blocks() {
     let mut dev = dev(Mining::Instant);
     dev.get("anvil_setCode", json!([NOBODY, "0x5b600056"]));
     dev.get("hardhat_mine", json!([format!("{MAX_BLOCKS_AT_ONCE:#x}")]));
@@ -549,9 +550,9 @@ fn a_transaction_that_takes_too_long_is_told_apart_after_many_blocks() {
     assert_eq!((code, text.contains("time limit")), (-32011, true), "{text}");
 }
 
-/// Read, overrides take many times their text.
+/// Parsed overrides take many times the memory of their text.
 #[test]
-fn state_overrides_have_a_largest_size() {
+fn state_overrides_are_limited_in_size() {
     let mut dev = dev(Mining::Manual);
     let call = |bytes: usize| {
         let code = format!("0x{}", "00".repeat(bytes));
@@ -565,7 +566,7 @@ fn state_overrides_have_a_largest_size() {
 }
 
 #[test]
-fn there_is_a_largest_number_of_snapshots() {
+fn the_number_of_snapshots_is_limited() {
     let mut dev = dev(Mining::Manual);
     for _ in 0..MAX_SNAPSHOTS {
         dev.get("evm_snapshot", json!([]));
@@ -576,7 +577,7 @@ fn there_is_a_largest_number_of_snapshots() {
     assert_eq!(dev.number("evm_snapshot", json!([])), 6);
 }
 
-/// A chain whose blocks from the second on have a log of this many bytes each.
+/// A chain whose blocks from the second on have a log with this many bytes of data each.
 fn with_logs(bytes: u32, blocks: u64) -> Dev {
     let mut dev = dev(Mining::Instant);
     // PUSH3 length, PUSH1 0, LOG0.
@@ -587,9 +588,9 @@ fn with_logs(bytes: u32, blocks: u64) -> Dev {
     dev
 }
 
-/// An answer has at most 10 MiB; logs beyond it are not even collected.
+/// An answer has at most 10 MiB; logs beyond that are not even collected.
 #[test]
-fn logs_of_a_range_have_a_largest_size() {
+fn logs_of_a_range_are_limited_in_size() {
     let mut dev = with_logs(400_000, 14);
     let snapshot = dev.client.snapshot();
     let view = snapshot.view(0, &|| false);
@@ -604,12 +605,12 @@ fn logs_of_a_range_have_a_largest_size() {
     assert!(dev.refused("eth_getFilterLogs", json!([filter])).1.contains("size limit"));
 }
 
-/// A subscriber cannot ask for fewer blocks, so what is too long for one poll is told in several.
+/// A subscriber cannot ask for fewer blocks, so that logs that are too long for one poll are reported in several.
 #[test]
 fn a_subscription_gets_many_logs_in_several_polls() {
     let mut dev = with_logs(400_000, 0);
     let (mut filters, mut told) = (Filters::new(B256::ZERO), Vec::new());
-    // Not those of REMASC.
+    // Leaves out the logs of REMASC.
     let filter = LogFilter { addresses: vec![NOBODY.parse().unwrap()], topics: Vec::new() };
     let watch = Watch::Logs { filter, from: 0, to: None };
     let id = {
@@ -632,9 +633,9 @@ fn a_subscription_gets_many_logs_in_several_polls() {
     assert_eq!(told, [(1..=10).collect::<Vec<_>>(), (11..=20).collect(), vec![]]);
 }
 
-/// Traces are collected up to the length of an answer, not to a multiple of it.
+/// Traces are collected up to the size limit of an answer, not to a multiple of it.
 #[test]
-fn a_trace_that_no_answer_has_room_for_is_not_collected() {
+fn a_trace_above_the_size_limit_of_answers_is_not_collected() {
     let traced = |dev: &mut Dev, steps: usize| {
         // PUSH1 1, PUSH2 0x7fe0, MSTORE: 32 KiB of memory. Then PUSH1 1, POP.
         let code = format!("0x6001617fe052{}", "600150".repeat(steps / 2));
@@ -646,14 +647,14 @@ fn a_trace_that_no_answer_has_room_for_is_not_collected() {
     let short = traced(&mut dev, 140);
     let trace = dev.get("debug_traceTransaction", short);
     assert!(trace.to_string().len() > 9 << 20, "{}", trace.to_string().len());
-    // Some 16 MiB.
+    // About 16 MiB.
     let long = traced(&mut dev, 230);
     let (code, text) = dev.refused("debug_traceTransaction", long);
     assert_eq!((code, text.contains("trace is larger")), (-32005, true), "{text}");
 }
 
 #[test]
-fn mining_many_blocks_ends_with_the_time_and_nothing_is_mined_at_the_end_of_the_program() {
+fn mining_stops_at_the_time_limit_and_during_shutdown() {
     let mut dev = dev(Mining::Manual);
     interrupt(&mut dev, 5, false, false);
     let (code, text) = dev.refused("hardhat_mine", json!(["0x9"]));
@@ -666,7 +667,7 @@ fn mining_many_blocks_ends_with_the_time_and_nothing_is_mined_at_the_end_of_the_
 }
 
 #[test]
-fn an_import_that_is_interrupted_changes_nothing() {
+fn an_interrupted_import_changes_nothing() {
     let (mut ours, mut theirs) = (dev(Mining::Manual), dev(Mining::Manual));
     let endless = json!([{"from": ALICE, "data": "0x5b600056", "gas": "0x5b8d80"}]);
     theirs.get("eth_sendTransaction", endless);

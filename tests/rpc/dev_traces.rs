@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use support::dev::Dev;
 use support::u64_of;
 
-/// Stores its first argument in slot 0, writes a log with topic 0x11, returns 42.
+/// Stores its first argument in slot 0, emits a log with topic 0x11, and returns 42.
 const STORE: &str = "5f355f5560115f5fa1602a5f5260205ff3";
 
 struct World {
@@ -22,14 +22,14 @@ impl World {
         Self { dev, from }
     }
 
-    /// Sends a transaction and gives its receipt.
+    /// Sends a transaction and returns its receipt.
     fn send(&mut self, mut call: Value) -> Value {
         call["from"] = self.from.clone();
         let hash = self.dev.get("eth_sendTransaction", json!([call]));
         self.dev.get("eth_getTransactionReceipt", json!([hash]))
     }
 
-    /// A contract with this code of at most 31 bytes.
+    /// Deploys a contract with this code of at most 31 bytes.
     fn deploy(&mut self, runtime: &str) -> String {
         let len = runtime.len() / 2;
         let push = 0x5f + len;
@@ -42,7 +42,7 @@ impl World {
         address
     }
 
-    /// A contract that calls another one with 32 bytes and stops.
+    /// Deploys a contract that calls another one with 32 bytes and stops.
     fn caller_of(&mut self, callee: &str) -> String {
         self.deploy(&format!("60205f60205f5f73{}5af100", &callee[2..]))
     }
@@ -53,7 +53,7 @@ fn word(number: u64) -> String {
 }
 
 #[test]
-fn an_estimate_is_what_a_transaction_needs() {
+fn an_estimate_is_the_least_gas_that_suffices() {
     let mut world = World::new();
     let store = world.deploy(STORE);
     let caller = world.caller_of(&store);
@@ -64,7 +64,7 @@ fn an_estimate_is_what_a_transaction_needs() {
             let snapshot = world.dev.get("evm_snapshot", json!([]));
             let gas = format!("{gas:#x}");
             let call = json!({ "from": world.from, "to": to, "data": data, "gas": gas });
-            // A failure is told at once, as the reference does.
+            // The failure is reported by eth_sendTransaction, as in the reference node.
             let answer = world.dev.ask("eth_sendTransaction", json!([call]));
             let block = world.dev.get("eth_getBlockByNumber", json!(["latest", false]));
             let receipt = world.dev.get("eth_getTransactionReceipt", json!([block["transactions"][0]]));
@@ -76,7 +76,7 @@ fn an_estimate_is_what_a_transaction_needs() {
             assert_eq!(sent(&mut world, gas), "0x1");
             assert_eq!(sent(&mut world, gas * 99 / 100), "0x0", "{to} {data} {gas}");
         } else {
-            // It does not mind when the call inside fails; with the estimate it does not fail.
+            // This contract ignores a failure of the inner call; with the estimate the inner call does not fail.
             let receipt = world.send(json!({ "to": to, "data": data, "gas": format!("{gas:#x}") }));
             assert_eq!(receipt["logs"].as_array().unwrap().len(), 1);
         }
@@ -84,7 +84,7 @@ fn an_estimate_is_what_a_transaction_needs() {
     let poor = json!({ "from": world.from, "to": store, "value": "0xffffffffffffffffffffffffffffffff" });
     let (code, text) = world.dev.refused("eth_estimateGas", json!([poor]));
     assert_eq!((code, text.as_str()), (-32000, "insufficient funds for transfer"));
-    // JUMPDEST PUSH0 JUMP: the pending block's gas limit is the most there is.
+    // JUMPDEST PUSH0 JUMP: the gas limit of the pending block is the highest possible.
     let endless = world.deploy("5b5f56");
     let limit = world.dev.get("eth_getBlockByNumber", json!(["pending", false]))["gasLimit"].clone();
     let (code, text) = world.dev.refused("eth_estimateGas", json!([{ "from": world.from, "to": endless }]));
@@ -93,7 +93,7 @@ fn an_estimate_is_what_a_transaction_needs() {
 }
 
 #[test]
-fn traces_of_what_was_sent() {
+fn traces_of_a_sent_transaction() {
     let mut world = World::new();
     let store = world.deploy(STORE);
     let caller = world.caller_of(&store);
@@ -126,13 +126,13 @@ fn traces_of_what_was_sent() {
     assert!(bare["structLogs"][0].get("memory").is_none() && bare["structLogs"][0].get("stack").is_none());
 
     let block = world.dev.get("trace_block", json!([receipt["blockNumber"]]));
-    assert_eq!(block.as_array().unwrap().len(), 3, "REMASC's too: {block}");
+    assert_eq!(block.as_array().unwrap().len(), 3, "with REMASC's: {block}");
     let filter = json!({ "fromBlock": "earliest", "toAddress": caller });
     assert_eq!(world.dev.get("trace_filter", json!([filter])), traces);
 }
 
 #[test]
-fn the_pending_block_is_traced() {
+fn the_pending_block_can_be_traced() {
     let mut world = World::new();
     let store = world.deploy(STORE);
     world.dev.get("evm_setAutomine", json!([false]));
@@ -183,11 +183,11 @@ fn filters_follow_the_chain_and_its_reverts() {
     assert_eq!(world.dev.refused("eth_getFilterChanges", json!([logs])).0, -32000);
 }
 
-/// Endless loops and memory bombs end at the gas cap or at the time limit.
+/// Endless loops and runs that use ever more memory end at the gas cap or at the time limit.
 #[test]
-fn runs_without_end_are_ended() {
+fn endless_runs_are_interrupted() {
     let mut world = World::new();
-    // JUMPDEST PUSH0 JUMP; and one that hashes ever more memory in between.
+    // JUMPDEST PUSH0 JUMP, and a loop that hashes ever more memory.
     let endless = world.deploy("5b5f56");
     let bomb = world.deploy("5b595f20505f59525f56");
     for to in [&endless, &bomb] {

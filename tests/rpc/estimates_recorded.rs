@@ -22,36 +22,36 @@ fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Opt
         Err(error) if code(error) == Some(-32000) && theirs["result"].is_string() => {
             let text = error["message"].as_str()?;
             let cut = text.find('(').map_or(text, |at| &text[..at]);
-            Some(format!("fails, where the reference gives a number: {cut}"))
+            Some(format!("fails, where the reference node gives a number: {cut}"))
         }
         Err(error) if code(error) == Some(-32002) => {
-            Some("the recorded upstream says nothing of an unknown block".into())
+            Some("the recorded upstream has no answer for an unknown block".into())
         }
         Err(error) if code(error) == Some(-32600) && their_code == Some(-32603) => {
-            Some("a block that is not there has words".into())
+            Some("an unknown block has an error of its own".into())
         }
         Err(error) if code(error) == Some(-32602) && [Some(-32603), Some(-32602)].contains(&their_code) => {
-            Some("other words or code for bad input".into())
+            Some("another message or code for bad input".into())
         }
         Err(error) if code(error) == Some(-32000) && their_code == Some(-32603) => {
-            Some("the reference breaks on too little gas".into())
+            Some("the reference node fails on too little gas".into())
         }
         Err(error) if code(error) == Some(-32015) && their_code == Some(-32603) => {
-            Some("the reference breaks on a revert payload".into())
+            Some("the reference node fails on a revert payload".into())
         }
-        Ok(_) if their_code == Some(-32603) => Some("internal error of the reference".into()),
+        Ok(_) if their_code == Some(-32603) => Some("internal error of the reference node".into()),
         Ok(_) if their_code == Some(-32602) => {
             let params = request["params"].as_array()?;
-            Some(if params.len() > 2 { "overrides are taken" } else { "more block selectors" }.into())
+            Some(if params.len() > 2 { "overrides are accepted" } else { "more block selectors" }.into())
         }
         Ok(ours) => {
             let (ours, theirs) = (u64_of(ours.as_str()?), u64_of(theirs["result"].as_str()?));
             if theirs == 0 {
-                return Some("the reference gives 0 for nothing".into());
+                return Some("the reference node estimates 0 gas".into());
             }
             let given = request["params"][0]["gas"].as_str().map(u64_of);
             if theirs == 6_800_000 || given == Some(theirs) {
-                return Some("the reference gives its cap".into());
+                return Some("the reference node returns its gas cap".into());
             }
             (ours < theirs).then(|| "less suffices".into())
         }

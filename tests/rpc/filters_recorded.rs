@@ -1,4 +1,4 @@
-//! The recorded session of polled filters, played against a node whose chain grows as it did then.
+//! The recorded session of polled filters, replayed on a node whose chain grows as it did then.
 
 use crate::support;
 
@@ -28,7 +28,7 @@ struct TestNode {
     chain: Arc<Executed>,
     head: Arc<AtomicUsize>,
     filters: Filters,
-    /// Nothing here looks into it: readers see the recorded chain.
+    /// Required by the interface and not used: readers see the recorded chain.
     local: LocalChain,
 }
 
@@ -102,29 +102,32 @@ fn intended(line: &Value, ours: &Result<Value, Value>) -> Option<&'static str> {
     let method = text(request, "method");
     match ours {
         Err(error) if error["message"] == "filter not found" && method == "eth_getFilterLogs" => {
-            ["blk", "pend"].iter().any(|kind| label.starts_with(kind)).then_some("hashes are no logs")
+            ["blk", "pend"]
+                .iter()
+                .any(|kind| label.starts_with(kind))
+                .then_some("a filter of hashes has no logs")
         }
         Err(error) if error["code"] == -32602 && response["error"]["code"] == -32603 => {
-            Some("null is bad input")
+            Some("null is an invalid parameter")
         }
         Err(error) if error["code"] == -32602 && request["params"] == json!(["x"]) => {
-            Some("a filter that is no object is refused")
+            Some("a filter that is not an object is refused")
         }
         Err(error) if error["code"] == -32602 && request["params"][0]["fromBlock"] == "0x9" => {
             Some("a range that ends before it starts is refused")
         }
         Err(error) if error["code"] == -32602 && request["params"] == json!([null]) => {
-            Some("null is bad input")
+            Some("null is an invalid parameter")
         }
         Ok(_) if ["log2 after two blocks", "log3 after two blocks"].contains(&label) => {
-            Some("nothing is lost between polls")
+            Some("no log is lost between polls")
         }
         _ => None,
     }
 }
 
 #[test]
-fn the_recorded_session() {
+fn the_recorded_filter_session_has_equal_answers() {
     let Some(shared) = shared() else { return };
     let chain = Arc::new(Executed::chain(&shared, Network::regtest(), LATER));
     let head = Arc::new(AtomicUsize::new(HEAD));
@@ -139,7 +142,7 @@ fn the_recorded_session() {
         if label.ends_with("after two blocks") {
             head.store(LATER, Ordering::Relaxed);
         }
-        // The recorded answer names the transactions that entered the pool.
+        // The recorded answer names the transactions that entered the pool at this point.
         if label.starts_with("pend ") && method == "eth_getFilterChanges" {
             for hash in response["result"].as_array().into_iter().flatten() {
                 client.node().filters().pending(hash.as_str().unwrap().parse().unwrap());

@@ -1,5 +1,5 @@
-//! Polled filters over the recorded chain and its side branches: what a reorganisation takes back and
-//! what it brings.
+//! Polled filters on the recorded chain and its side branches: the logs that a reorganisation removes and those that
+//! it adds.
 
 use crate::support;
 
@@ -27,9 +27,9 @@ struct Branches {
     network: Network,
     headers: BTreeMap<B256, VerifiedHeader>,
     blocks: BTreeMap<B256, Value>,
-    /// Logs of blocks off the main chain.
+    /// Logs of side blocks.
     side_logs: BTreeMap<B256, Value>,
-    /// Receipts on the main chain, by transaction.
+    /// Receipts of canonical blocks, by transaction.
     raw_receipts: BTreeMap<B256, Bytes>,
     canonical: BTreeMap<u64, B256>,
 }
@@ -71,7 +71,7 @@ impl Branches {
         Some(Self { network, headers, blocks, side_logs, raw_receipts, canonical })
     }
 
-    /// The chain that ends in a block.
+    /// The chain that ends at a block.
     fn at(&self, head: B256) -> Chain<'_> {
         let (mut own, mut at) = (BTreeMap::new(), self.headers[&head].clone());
         while self.canonical.get(&at.number) != Some(&at.hash()) {
@@ -171,7 +171,7 @@ impl View for Chain<'_> {
             let raw = &self.all.raw_receipts[&hash(text(transaction, "hash"))];
             let receipt = Receipt::decode(raw).unwrap();
             let Some(side) = side else { return receipt };
-            // On a side branch the same transaction used the same gas; its logs were recorded there.
+            // On a side branch the same transaction used the same gas; its logs were recorded for the side block.
             let own = |log: &&Value| u64_of(text(log, "transactionIndex")) == index;
             let logs = side.as_array().unwrap().iter().filter(own);
             let logs = logs.map(|log| json::log_from_json(&log.to_string()).unwrap()).collect();
@@ -214,7 +214,7 @@ fn hashes(changes: Changes) -> Vec<B256> {
     }
 }
 
-/// Block number and mark of each log.
+/// Block number and `removed` flag of each log.
 fn marks(changes: Changes) -> Vec<(u64, bool)> {
     match changes {
         Changes::Logs(logs) => logs.iter().map(|(log, removed)| (log.block.number, *removed)).collect(),
@@ -223,7 +223,7 @@ fn marks(changes: Changes) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn a_block_filter_gives_the_new_branch() {
+fn a_block_filter_reports_the_new_branch() {
     let Some(all) = Branches::load() else { return };
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
@@ -238,7 +238,7 @@ fn a_block_filter_gives_the_new_branch() {
 }
 
 #[test]
-fn a_log_filter_takes_back_and_gives_anew() {
+fn a_log_filter_removes_and_adds_logs_in_a_reorganisation() {
     let Some(all) = Branches::load() else { return };
     let (side, main) = (all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::repeat_byte(1));
@@ -253,19 +253,19 @@ fn a_log_filter_takes_back_and_gives_anew() {
     let removed: Vec<u64> =
         second.iter().filter(|(_, removed)| *removed).map(|(number, _)| *number).collect();
     let told: Vec<u64> = first.iter().map(|(number, _)| *number).filter(|number| *number > 668).collect();
-    assert_eq!(removed, told, "all that was told of the branch, in order");
+    assert_eq!(removed, told, "all reported logs of the branch, in order");
     let added: Vec<_> = second.iter().skip_while(|(_, removed)| *removed).collect();
     assert!(added.iter().all(|(number, removed)| !removed && (669..=674).contains(number)));
     assert_eq!(added.len() + removed.len(), second.len());
     let short = marks(filters.poll(short, &main, 2).unwrap().unwrap());
     assert!(!short.is_empty() && short.iter().all(|(number, _)| (669..=670).contains(number)), "{short:?}");
-    // The whole range anew is what is canonical now.
+    // A query of the whole range returns the logs that are canonical now.
     let all_logs = filters.all_logs(id, &main, 3).unwrap().unwrap();
     assert!(all_logs.iter().all(|log| main.is_canonical(log.block)));
 }
 
 #[test]
-fn a_filter_of_addresses_and_topics() {
+fn a_log_filter_selects_addresses_and_blocks() {
     let Some(all) = Branches::load() else { return };
     let remasc = address!("0000000000000000000000000000000001000008");
     let filter = LogFilter { addresses: vec![remasc], topics: vec![] };
@@ -277,12 +277,12 @@ fn a_filter_of_addresses_and_topics() {
     assert!(!logs.is_empty() && logs.iter().all(|(log, _)| log.log.address == remasc));
     let by_hash = Watch::BlockLogs { filter, block: deep_branch(&all) };
     let id = filters.install(by_hash, &main, 0).unwrap().unwrap();
-    assert!(!marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "a block off the chain too");
+    assert!(!marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "a side block too");
     assert!(marks(filters.poll(id, &main, 0).unwrap().unwrap()).is_empty(), "once");
 }
 
 #[test]
-fn idle_filters_go_and_ids_cannot_be_guessed() {
+fn idle_filters_expire_and_ids_are_unpredictable() {
     let Some(all) = Branches::load() else { return };
     let main = all.main(670);
     let mut filters = Filters::new(B256::repeat_byte(7));
@@ -293,46 +293,49 @@ fn idle_filters_go_and_ids_cannot_be_guessed() {
     let later = 100 + FILTER_IDLE;
     assert_eq!(hashes(filters.poll(pending, &main, later).unwrap().unwrap()), [B256::repeat_byte(9)]);
     assert!(hashes(filters.poll(pending, &main, later).unwrap().unwrap()).is_empty());
-    assert!(filters.poll(blocks, &main, later + 1).unwrap().is_none(), "nobody polled it");
+    assert!(filters.poll(blocks, &main, later + 1).unwrap().is_none(), "it was not polled");
     assert!(filters.uninstall(pending) && !filters.uninstall(pending));
     assert!(filters.poll(pending, &main, later).unwrap().is_none());
 }
 
 #[test]
-fn a_poll_that_was_overtaken_takes_nothing_back() {
+fn an_overtaken_poll_removes_nothing() {
     let Some(all) = Branches::load() else { return };
     let (older, newer) = (all.main(670), all.main(674));
     let mut filters = Filters::new(B256::ZERO);
     let id = filters.install(Watch::Blocks, &all.main(667), 100).unwrap().unwrap();
     assert_eq!(hashes(filters.poll(id, &newer, 110).unwrap().unwrap()).len(), 7);
     assert!(hashes(filters.poll(id, &older, 105).unwrap().unwrap()).is_empty());
-    assert!(hashes(filters.poll(id, &newer, 111).unwrap().unwrap()).is_empty(), "told before");
+    assert!(hashes(filters.poll(id, &newer, 111).unwrap().unwrap()).is_empty(), "reported before");
 }
 
 #[test]
-fn a_subscription_tells_what_comes_after_it() {
+fn a_subscription_reports_only_later_blocks() {
     let Some(all) = Branches::load() else { return };
     let (before, side, main) = (all.main(671), all.at(deep_branch(&all)), all.main(674));
     let mut filters = Filters::new(B256::ZERO);
     let watch = Watch::Logs { filter: LogFilter::default(), from: 600, to: Some(601) };
     let logs = filters.subscribe(watch, &before, 0).unwrap().unwrap();
     let heads = filters.subscribe(Watch::Heads, &before, 0).unwrap().unwrap();
-    assert!(marks(filters.poll(logs, &before, 1).unwrap().unwrap()).is_empty(), "nothing of its range");
-    // The branch leaves the chain below the block that was the newest.
+    assert!(
+        marks(filters.poll(logs, &before, 1).unwrap().unwrap()).is_empty(),
+        "no earlier logs of its range"
+    );
+    // The branch forks off below the block that was the newest.
     let told = marks(filters.poll(logs, &side, 2).unwrap().unwrap());
     assert!(told.iter().all(|(number, removed)| !removed && (669..=673).contains(number)), "{told:?}");
     let back = marks(filters.poll(logs, &main, 3).unwrap().unwrap());
     assert!(back.iter().zip(&told).all(|(back, told)| *back == (told.0, true)) && back.len() > told.len());
     let Some(Changes::Heads(new)) = filters.poll(heads, &main, 3).unwrap() else { panic!("no headers") };
     assert_eq!(new.iter().map(|header| header.number).collect::<Vec<_>>(), [672, 673, 674]);
-    // It is not kept for what it told, nor for ever.
+    // A subscription keeps no logs, and expires.
     assert!(filters.all_logs(logs, &main, 4).unwrap().is_none());
     assert!(filters.poll(heads, &main, 3 + SUBSCRIPTION_IDLE).unwrap().is_some());
     assert!(filters.poll(logs, &main, 4 + SUBSCRIPTION_IDLE).unwrap().is_none());
 }
 
 #[test]
-fn synchronization_is_told_when_it_begins_and_when_it_ends() {
+fn the_beginning_and_the_end_of_synchronization_are_reported() {
     let Some(all) = Branches::load() else { return };
     let mut chain = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
@@ -349,7 +352,7 @@ fn synchronization_is_told_when_it_begins_and_when_it_ends() {
 }
 
 #[test]
-fn there_is_a_limit_to_filters_and_idle_ones_make_room() {
+fn the_number_of_filters_is_limited_and_idle_ones_make_room() {
     let Some(all) = Branches::load() else { return };
     let main = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
@@ -359,11 +362,11 @@ fn there_is_a_limit_to_filters_and_idle_ones_make_room() {
     assert_eq!(filters.install(Watch::Pending, &main, FILTER_IDLE), Ok(None));
     assert_eq!((filters.len(), MAX_FILTERS), (4_096, 4_096));
     assert!(filters.install(Watch::Pending, &main, FILTER_IDLE + 1).unwrap().is_some());
-    assert_eq!(filters.len(), 1, "the idle ones went");
+    assert_eq!(filters.len(), 1, "the idle filters were dropped");
 }
 
 #[test]
-fn of_pending_transactions_the_newest_are_kept() {
+fn only_the_newest_pending_transactions_are_kept() {
     let Some(all) = Branches::load() else { return };
     let main = all.main(670);
     let mut filters = Filters::new(B256::ZERO);
@@ -374,9 +377,9 @@ fn of_pending_transactions_the_newest_are_kept() {
     assert_eq!((told.len(), told[0], told[9_999]), (10_000, transaction(1), transaction(10_000)));
 }
 
-/// Two minutes back is another poll's time; more is a clock that was put right.
+/// A time up to two minutes back is that of an overtaken poll; a larger step means that the clock was set back.
 #[test]
-fn a_clock_set_back_silences_no_filter() {
+fn filters_report_after_the_clock_was_set_back() {
     let Some(all) = Branches::load() else { return };
     let mut filters = Filters::new(B256::ZERO);
     let id = filters.install(Watch::Blocks, &all.main(667), 1_000).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! `eth_getLogs` over the recorded chain, from receipts proven to a light client.
+//! `eth_getLogs` on the recorded chain, from receipts that are proven to a light client.
 
 use crate::support;
 
@@ -34,26 +34,26 @@ fn intended(request: &Value, theirs: &Value) -> Option<&'static str> {
     let at = |name: &str| filter[name].as_str().unwrap_or_default().to_owned();
     let code = theirs["error"]["code"].as_i64();
     if request["params"] == serde_json::json!([null]) || code == Some(-32603) {
-        return Some("internal error of the reference");
+        return Some("internal error of the reference node");
     }
     if !filter.is_object() {
-        return Some("a filter that is no object is refused");
+        return Some("a filter that is not an object is refused");
     }
     if filter.get("blockHash").is_some_and(Value::is_null)
         || ["fromBlock", "toBlock"].iter().any(|name| filter.get(*name).is_some_and(Value::is_null))
     {
-        return Some("null is a missing field");
+        return Some("null counts as a missing field");
     }
     match (at("fromBlock").as_str(), at("toBlock").as_str()) {
         _ if filter["blockHash"].as_str().is_some_and(|hash| hash.starts_with("0xabab")) => {
-            Some("the recorded upstream says nothing of an unknown block")
+            Some("the recorded upstream has no answer for an unknown block")
         }
-        _ if filter["fromBlock"].is_object() => Some("words for a block of another type"),
-        ("", "") if code == Some(-32602) => Some("words for an empty block"),
-        ("earliest", "earliest") => Some("earliest is block 0 as an end too"),
+        _ if filter["fromBlock"].is_object() => Some("error for a block of another type"),
+        ("", "") if code == Some(-32602) => Some("error for an empty block"),
+        ("earliest", "earliest") => Some("earliest means block 0 as an end too"),
         ("0x5", "0x3") | ("latest", "0x1") => Some("a range that ends before it starts is refused"),
         ("", _) if filter.get("fromBlock").is_none() && filter.get("toBlock").is_some() => {
-            Some("an end without a start counts")
+            Some("an end without a start is respected")
         }
         _ => None,
     }

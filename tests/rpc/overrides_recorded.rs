@@ -19,16 +19,16 @@ fn intended(request: &Value, ours: &Result<Value, Value>, theirs: &Value) -> Opt
     match ours {
         Err(error) if moves && error["code"] == -32602 => Some("precompiles are not moved"),
         Err(error) if error["code"] == -32602 && matches!(their_code, Some(-32603 | -32700 | -32602)) => {
-            Some("other code or words for bad input")
+            Some("another code or message for bad input")
         }
         Err(error) if error["code"] == -32602 && request["params"][2].is_array() => {
-            Some("an override is a map")
+            Some("overrides must be a map")
         }
         Err(error) if error["code"] == -32015 && theirs["result"] == "0x" => {
             Some("an exceptional halt is an error")
         }
         Ok(_) if their_code == Some(-32603) || their_code == Some(-32700) => {
-            Some("the reference breaks on a form of numbers")
+            Some("the reference node fails on a form of numbers")
         }
         _ => None,
     }

@@ -102,7 +102,7 @@ fn align(ours: &mut Value, theirs: &mut Value, counts: &mut BTreeMap<&'static st
             theirs["action"]["value"] = ours["action"]["value"].clone();
         }
         if ours["error"].is_string() && theirs["error"].is_string() && ours["error"] != theirs["error"] {
-            count("another reason for the same halt");
+            count("another error text of the same halt");
             theirs["error"] = ours["error"].clone();
         }
         if !top && theirs["type"] == "create" && theirs["result"].is_null() && ours["result"]["code"] == "0x"
@@ -198,8 +198,8 @@ fn known(request: &Value) -> Option<&'static str> {
 fn intended(request: &Value, theirs: &Value) -> Option<&'static str> {
     match theirs["error"]["code"].as_i64() {
         Some(-32603 | -32700) => Some("bad input is an invalid parameter"),
-        Some(-32602) if request["method"] != "trace_filter" => Some("words for a bad block"),
-        Some(-32602) => Some("words for a bad filter"),
+        Some(-32602) if request["method"] != "trace_filter" => Some("error for an invalid block"),
+        Some(-32602) => Some("error for an invalid filter"),
         _ => None,
     }
 }

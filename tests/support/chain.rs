@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::{bytes, u64_of, u256};
 
-/// Lines of a recording.
+/// The lines of a recording.
 pub fn lines(path: &Path) -> Vec<Value> {
     let file = std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let parse = |line: std::io::Result<String>| serde_json::from_str(&line.unwrap()).unwrap();
@@ -26,7 +26,7 @@ pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} is missing"))
 }
 
-/// Environment of a block in the node's JSON.
+/// The environment of a block in the node's JSON.
 pub fn environment(block: &Value) -> BlockEnvironment {
     BlockEnvironment {
         number: u64_of(text(block, "number")),
@@ -38,7 +38,7 @@ pub fn environment(block: &Value) -> BlockEnvironment {
     }
 }
 
-/// All of `vectors/chain` that calls need.
+/// The parts of `vectors/chain` that calls need.
 pub struct Chain {
     pub blocks: BTreeMap<u64, Value>,
     pub nodes: BTreeMap<B256, Bytes>,

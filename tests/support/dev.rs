@@ -1,4 +1,4 @@
-//! A development chain that is spoken to in JSON-RPC.
+//! A development chain that is used through JSON-RPC.
 
 use rootlight::dev::{DevAccounts, DevChain, DevConfig, Mining};
 use rootlight::engine::{DevNode, Moment};
@@ -13,11 +13,11 @@ pub struct Dev {
     messages: u64,
 }
 
-/// Time at which these chains start.
+/// Time at which these chains start, in seconds since 1970.
 const START: u64 = 1_800_000_000;
 
 impl Dev {
-    /// A chain that mines each transaction at once, with its usual accounts.
+    /// A chain with instant mining and the default accounts.
     pub fn instant() -> Self {
         Self::new(DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) })
     }
@@ -26,7 +26,7 @@ impl Dev {
         Self::with(config, |_| {})
     }
 
-    /// A chain that something is done to before it can be spoken to.
+    /// A chain that `prepare` changes before its first message.
     pub fn with(config: DevConfig, prepare: impl FnOnce(&mut DevChain)) -> Self {
         let mut node = DevNode::new(config, Moment { now: START, entropy: B256::repeat_byte(7) }).unwrap();
         prepare(node.chain_mut());
@@ -38,7 +38,7 @@ impl Dev {
         self.client.node().dev().unwrap()
     }
 
-    /// The whole answer.
+    /// The whole answer to a call.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         self.send(&message)

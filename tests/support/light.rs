@@ -1,4 +1,4 @@
-//! A light client whose only upstream is a node in this process that executes its chain.
+//! A light client whose upstreams are executing nodes in this process.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{recording::Recording, shared};
 
-/// Blocks of the recorded chain above genesis.
+/// Number of recorded blocks above genesis.
 pub const FOLLOWED: usize = 676;
 
 /// A node that has executed the recorded chain.
@@ -29,17 +29,17 @@ pub fn follower() -> Option<(FollowNode, Recording)> {
     Some((node, recording))
 }
 
-/// How an upstream answers, given what it would answer honestly.
+/// Changes the honest response of an upstream.
 pub type Change = Box<dyn FnMut(&UpstreamCall, Answer) -> Answer>;
 
-/// A chain that answers questions; some methods may not exist.
+/// An upstream with an executed chain, which may lack some methods.
 pub struct Upstream {
     pub chain: Arc<dyn Snapshot>,
     dispatcher: Arc<Dispatcher>,
     pub without: Vec<&'static str>,
     pub change: Option<Change>,
     pub asked: Vec<UpstreamCall>,
-    /// Bytes of all answers.
+    /// Bytes of all responses.
     pub bytes: usize,
 }
 
@@ -49,7 +49,7 @@ impl Upstream {
         Self { chain, dispatcher, without: Vec::new(), change: None, asked: Vec::new(), bytes: 0 }
     }
 
-    /// The honest answer; the `error` object comes back as it is.
+    /// The honest answer; an error is returned as its `error` object.
     pub fn call(&self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = LocalMessage::new(&self.dispatcher, Arc::default(), message.as_bytes());
@@ -84,30 +84,30 @@ impl Upstream {
     }
 }
 
-/// The client, and how often it has waited for its upstream.
+/// A light client that counts its round trips.
 pub struct Light {
     pub client: Client,
     pub upstream: Upstream,
-    /// Further ones.
+    /// Further upstreams.
     pub others: Vec<Upstream>,
-    /// Batches sent for questions of callers.
+    /// Rounds of fetching for messages of callers.
     pub rounds: usize,
     now: u64,
 }
 
 impl Light {
-    /// A client that trusts the chain's first block, synchronized.
+    /// A synchronized client that trusts the chain's first block.
     pub fn new(network: Network, upstream: Upstream) -> Self {
         Self::among(network, vec![("node", upstream)], Unproven::Refuse)
     }
 
-    /// A client that trusts a later block and knows nothing below it.
+    /// A client that trusts a later block and has no headers below it.
     pub fn since(network: Network, upstream: Upstream, number: u64) -> Self {
         let options = SyncOptions { below: 0, ..SyncOptions::default() };
         Self::start(network, vec![("node", upstream)], Unproven::Refuse, (number, options))
     }
 
-    /// A client of several upstreams by name.
+    /// A client of several named upstreams.
     pub fn among(network: Network, upstreams: Vec<(&str, Upstream)>, unproven: Unproven) -> Self {
         Self::start(network, upstreams, unproven, (0, SyncOptions::default()))
     }
@@ -123,7 +123,7 @@ impl Light {
         let upstream = others.remove(0);
         let first = upstream.call("eth_getBlockByNumber", &json!([format!("{number:#x}"), false])).unwrap();
         let hash: B256 = first["hash"].as_str().unwrap().parse().unwrap();
-        // That of genesis is known without being told.
+        // The total difficulty of the genesis block is known.
         let total_difficulty = (number > 0).then(|| super::u256(first["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
@@ -141,7 +141,7 @@ impl Light {
         }
     }
 
-    /// Follows the chain to its present head.
+    /// Synchronizes to the present head.
     pub fn sync(&mut self) {
         self.now += 60_000;
         self.client.sync_poll();
@@ -191,7 +191,7 @@ impl Light {
         panic!("no end to {message}");
     }
 
-    /// The answer to a call; the `error` object comes back as it is.
+    /// The answer to a call; an error is returned as its `error` object.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         let mut answer = self.send(method, params);
         match answer.get_mut("error") {
@@ -200,14 +200,14 @@ impl Light {
         }
     }
 
-    /// As [`Self::call`], with the round trips it took.
+    /// As [`Self::call`], with the number of round trips.
     pub fn count(&mut self, method: &str, params: &Value) -> (Result<Value, Value>, usize) {
         let before = self.rounds;
         let answer = self.call(method, params);
         (answer, self.rounds - before)
     }
 
-    /// The methods that were asked since the last look, in order.
+    /// The methods of the requests since the last call, in order.
     pub fn asked(&mut self) -> Vec<&'static str> {
         std::mem::take(&mut self.upstream.asked).into_iter().map(|call| call.method).collect()
     }

@@ -1,5 +1,4 @@
-//! Blocks of a few transactions on regtest with custom contracts, divided into lists by hand or by the
-//! builder.
+//! Blocks of a few transactions on regtest with custom contracts, divided into lists explicitly or by the builder.
 
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
@@ -54,7 +53,7 @@ impl Lists {
         Self { network, state: genesis.state, header }
     }
 
-    /// A call with 500,000 gas.
+    /// A call with a gas limit of 500,000.
     pub fn call(&self, sender: usize, nonce: u64, to: Address, data: &[u8]) -> Candidate {
         self.send(sender, nonce, Some(to), 0, 500_000, data)
     }

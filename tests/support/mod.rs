@@ -1,4 +1,4 @@
-//! Helpers shared by the tests: recorded data, and a state kept in a map.
+//! Helpers shared by the tests: recorded data, and an in-memory state.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod chain;

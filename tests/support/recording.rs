@@ -189,7 +189,7 @@ impl Ancestry for Branch<'_> {
     }
 }
 
-/// The reference's regtest state at block 0, under a network's rules.
+/// The reference node's regtest state at block 0, under a network's rules.
 pub fn genesis_state(shared: &Path, network: &Network) -> Trie {
     let text = std::fs::read_to_string(shared.join("realdata/genesis_files/rsk-dev.json")).unwrap();
     Genesis::from_json(&text).unwrap().computed_state(network)

@@ -1,4 +1,4 @@
-//! An upstream made of a recording, and a driver that answers questions through the light client.
+//! An upstream made from a recording, and a light client that is driven with it.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use super::{bytes, chain::lines, chain::text, u64_of, u256};
 
-/// Files of a recorded chain that hold what a light client asks for.
+/// Files of a recorded chain with data that a light client requests.
 const FILES: [&str; 8] = [
     "blocks",
     "uncles",
@@ -32,11 +32,11 @@ pub struct Recording {
     answers: BTreeMap<String, String>,
     nodes: BTreeMap<B256, Bytes>,
     roots: BTreeMap<u64, B256>,
-    /// Blocks above this one do not exist.
+    /// The head of the chain; later blocks are left out.
     pub head: u64,
-    /// The height that is announced, if it is not the head.
+    /// The announced height, if it is not the head.
     pub announced: Option<u64>,
-    /// Methods answered with `null`, whatever is asked.
+    /// Methods that are answered with `null` for any parameters.
     pub withheld: Vec<&'static str>,
 }
 
@@ -45,7 +45,7 @@ fn question(method: &str, params: &Value) -> String {
 }
 
 impl Recording {
-    /// Reads a folder of recorded answers; `head` cuts the chain off.
+    /// Reads a folder of recorded answers. The chain ends at `head`.
     pub fn open(folder: &Path, head: u64) -> Self {
         let mut recording = Self {
             answers: BTreeMap::new(),
@@ -83,7 +83,7 @@ impl Recording {
         self.answers.entry(question(method, &request["params"])).or_insert_with(|| result.to_string());
     }
 
-    /// The recorded answer, or one made from the state.
+    /// The recorded answer, or one that is made from the state.
     pub fn answer(&self, call: &UpstreamCall) -> Option<String> {
         let params: Value = serde_json::from_str(&call.params).unwrap();
         match call.method {
@@ -107,7 +107,7 @@ impl Recording {
 
     fn proof(&self, params: &Value) -> Option<String> {
         let address: Address = params[0].as_str()?.parse().ok()?;
-        // Blocks by number only.
+        // Supports block numbers only.
         let root = *self.roots.get(&u64_of(params[2].as_str().filter(|text| text.len() < 20)?))?;
         let way = |key: &[u8]| -> Option<Value> {
             let nodes = trie::prove(&self.nodes, root, key).ok()?;
@@ -139,18 +139,18 @@ impl Recording {
         Some(format!("\"{}\"", hex::encode_prefixed(value)))
     }
 
-    /// Shows another block (a node's JSON with whole transactions) at its height.
+    /// Serves another block (a node's JSON with complete transactions) at its height.
     pub fn show(&mut self, block: &Value) {
         let params = json!([block["number"], true]);
         self.answers.insert(question("eth_getBlockByNumber", &params), block.to_string());
     }
 
-    /// Gives another answer to a question.
+    /// Replaces the answer to a request.
     pub fn replace(&mut self, method: &str, params: &Value, answer: &Value) {
         self.answers.insert(question(method, params), answer.to_string());
     }
 
-    /// Takes the answer to a question away.
+    /// Removes the answer to a request.
     pub fn forget(&mut self, method: &str, params: &Value) {
         self.answers.remove(&question(method, params));
     }
@@ -161,7 +161,7 @@ impl Recording {
     }
 }
 
-/// The text with the byte at a place replaced by another one.
+/// The text with the byte at a position replaced by another one.
 fn change(text: &str, place: usize) -> String {
     let mut bytes = text.as_bytes().to_vec();
     bytes[place] = if bytes[place] == b'1' { b'2' } else { b'1' };
@@ -172,23 +172,23 @@ fn change(text: &str, place: usize) -> String {
 pub struct Harness<'a> {
     pub client: Client,
     pub recording: &'a Recording,
-    /// The question whose answer comes with one byte changed, and the byte's place.
+    /// A request whose response is changed in one byte, and the position of that byte.
     pub change: Option<(UpstreamCall, usize)>,
-    /// Every question asked, with the untampered answer's length.
+    /// Every request, with the length of its honest response.
     pub asked: Vec<(UpstreamCall, usize)>,
-    /// Keep nothing of what answers have proven.
+    /// Whether facts that a message has proven are dropped instead of cached.
     pub forgetful: bool,
 }
 
 impl<'a> Harness<'a> {
-    /// A client of the network that trusts nothing but its genesis.
+    /// A client that trusts only the genesis block.
     pub fn new(recording: &'a Recording, network: Network) -> Self {
         let total_difficulty = Some(U256::from(1));
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
         Self::from_checkpoint(recording, network, checkpoint)
     }
 
-    /// A client that trusts a block.
+    /// A client that trusts a checkpoint.
     pub fn from_checkpoint(recording: &'a Recording, network: Network, checkpoint: Checkpoint) -> Self {
         let identity = Identity {
             version: "Rootlight/test".into(),
@@ -199,7 +199,7 @@ impl<'a> Harness<'a> {
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
-    /// A client whose host has an opinion about calls.
+    /// A client with the given limits and defaults of calls.
     pub fn with_policy(recording: &'a Recording, network: Network, policy: CallPolicy) -> Self {
         let checkpoint =
             Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: Some(U256::from(1)) };
@@ -222,7 +222,7 @@ impl<'a> Harness<'a> {
         RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
     }
 
-    /// Synchronizes to the head; the fault when it stops before.
+    /// Synchronizes to the head. Returns the fault if it stops earlier.
     pub fn sync(&mut self) -> Result<(), String> {
         for _ in 0..100_000 {
             match self.client.sync_next(0, Now::default()) {
@@ -241,13 +241,14 @@ impl<'a> Harness<'a> {
         panic!("synchronization does not end");
     }
 
-    /// The answer to a message, `None` for a notification.
+    /// The answer to a message; `None` for a notification.
     pub fn send(&mut self, message: &str) -> Option<Value> {
         let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
                 Step::Done(reply) => {
-                    // What was learned from changed answers is not kept: each change meets a client that knows as little.
+                    // Facts from changed responses are not cached, so that each change is tried on a client without
+                    // them.
                     if !self.forgetful {
                         self.client.close(session);
                     }
@@ -263,7 +264,7 @@ impl<'a> Harness<'a> {
         panic!("no end to {message}");
     }
 
-    /// Calls a method; the `error` object comes back as it is.
+    /// Calls a method; an error is returned as its `error` object.
     pub fn call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut answer = self.send(&message).unwrap();
