@@ -43,8 +43,8 @@ function checkRefusals(said) {
   assert.match(said.object, /^network: give a name/);
   assert.match(said.age, /newest built-in checkpoint of mainnet, block \d+, is \d+ days old, more than 365 are not accepted: update, or give a newer/);
   assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update, or give a newer/);
-  assert.match(said.light, /has difficulty 1, at least 100 is asked for/);
-  assert.match(said.floorOfWork, /show \d % of the work expected/);
+  assert.match(said.light, /has difficulty 1, at least 100 is required/);
+  assert.match(said.floorOfWork, /show \d % of the expected work/);
   assert.match(said.short, new RegExp(`ends at block ${BLOCKS}, ${BLOCKS + 1} headers above block 0`));
   assert.match(said.old, /its newest block \d+ is \d+ s old/);
   assert.match(said.beyond, /update needed/);

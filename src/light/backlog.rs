@@ -1,20 +1,21 @@
-//! Blocks whose uncles are still to be fetched, by anyone, and attached oldest first.
+//! Blocks whose uncles are still to be fetched, from any upstream. Uncles are attached oldest block first.
 //!
-//! A list that nobody shows now is given up, so that it holds up no other, and asked for again of whoever comes later or
-//! reaches that height later: clients that have seen the same lists are to have the same head. "There is none" of an
-//! upstream that has not shown the block, as it is behind or on another branch, counts until it shows it. Of one that has
-//! shown it, until it shows twice as many blocks on top: behind one address there may be several nodes.
+//! The backlog gives up a list that no upstream can supply now, so that younger blocks do not wait for it. The list is
+//! requested again from each upstream that joins later or later reaches the block's height, because clients that have
+//! seen the same lists must have the same head. An upstream that has no list and has not shown the block may be behind
+//! or on another branch: it is asked again once it shows the block. An upstream that has shown the block is asked again
+//! once it shows twice as many blocks on top, because several nodes may share one address.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::fact::BlockRef;
 use crate::{consensus::VerifiedHeader, types::Header};
 
-/// Most blocks that are remembered without their uncles, or with a list that waits for an older one: those of some two
-/// hours. Older ones decide no fork choice any more.
+/// Most blocks kept without their uncles, or with a list that waits for an older one: about two hours of blocks. Older
+/// ones no longer decide fork choice.
 pub(super) const MAX_GIVEN_UP: usize = 256;
 
-/// Uncles on their way.
+/// The blocks whose uncles are pending.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     blocks: BTreeMap<BlockRef, Entry>,
@@ -25,12 +26,14 @@ pub(super) struct Backlog {
 struct Entry {
     count: u32,
     state: State,
-    /// Nobody had it at first: whoever waits for total difficulties does not wait while it is asked for again.
-    given_up: bool,
-    /// When a list that is there is judged again, in seconds since 1970; without it, once another list counts.
-    due: Option<u64>,
-    /// Upstreams that had none to give, and the height of the block or of a descendant of it with which each is asked
+    /// No upstream had the list at first. Callers that wait for total difficulties do not wait while it is requested
     /// again.
+    given_up: bool,
+    /// When a list that has arrived is judged again, in seconds since 1970. Without it, the list waits until another
+    /// list is attached.
+    due: Option<u64>,
+    /// Upstreams that had no list, each with the height at which it is asked again: that of the block or of a
+    /// descendant that it must show first.
     tried: Vec<(usize, u64)>,
 }
 
@@ -38,12 +41,12 @@ struct Entry {
 enum State {
     Wanted,
     Taken(usize),
-    /// They match the header's commitment; from this upstream.
+    /// The uncles match the header's commitment. The number is the upstream that supplied them.
     Ready(usize, Vec<Header>),
 }
 
-/// The height of the newest header that an upstream has shown, where that is a block or a descendant of it, and at least
-/// this high. Heights are compared first: that is quick, and mostly decides.
+/// Returns the height of the newest header that an upstream has shown, if that header is the given block or a
+/// descendant of it and has at least the given height. Heights are compared first: this is quick and usually decides.
 pub(super) type Shown<'a> = &'a dyn Fn(usize, &BlockRef, u64) -> Option<u64>;
 
 impl Entry {
@@ -58,7 +61,7 @@ impl Entry {
         self.tried.push((upstream, again));
     }
 
-    /// Whether the upstream can be expected to have the block. `height` is the highest block that it announces.
+    /// Whether this upstream, which announces blocks up to `height`, may have the list now.
     fn may_have(&self, block: &BlockRef, upstream: usize, height: u64, shown: Shown<'_>) -> bool {
         match self.tried.iter().find(|(peer, _)| *peer == upstream) {
             Some((_, again)) => shown(upstream, block, *again).is_some(),
@@ -68,7 +71,7 @@ impl Entry {
 }
 
 impl Backlog {
-    /// Whether no list is on its way, apart from those that were given up once.
+    /// Whether no list is pending, apart from lists that were given up once.
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.values().all(|entry| entry.given_up)
     }
@@ -78,8 +81,8 @@ impl Backlog {
         self.blocks.entry(block).or_insert(Entry::new(header.uncle_count, State::Wanted));
     }
 
-    /// Hands up to `most` blocks to an upstream that may have their uncles and announces blocks up to `height`; with the
-    /// header's uncle count.
+    /// Assigns up to `most` blocks to an upstream that may have their uncles and announces blocks up to `height`.
+    /// Returns them with the uncle counts of their headers.
     pub(super) fn take(
         &mut self,
         upstream: usize,
@@ -100,7 +103,7 @@ impl Backlog {
             .collect()
     }
 
-    /// The blocks whose uncles this upstream was to fetch may be given to any upstream again.
+    /// Reopens the blocks that were assigned to an upstream.
     pub(super) fn release(&mut self, upstream: usize) {
         for entry in self.blocks.values_mut() {
             if matches!(entry.state, State::Taken(by) if by == upstream) {
@@ -109,13 +112,13 @@ impl Backlog {
         }
     }
 
-    /// Whether a block's uncles are wanted and not there.
+    /// Whether a block's uncles are wanted and have not arrived.
     pub(super) fn wants(&self, block: &BlockRef) -> bool {
         let entry = self.blocks.get(block).or_else(|| self.given_up.get(block));
         entry.is_some_and(|entry| !matches!(entry.state, State::Ready(..)))
     }
 
-    /// The uncles are there.
+    /// Stores the uncles of a block.
     pub(super) fn ready(&mut self, block: &BlockRef, upstream: usize, uncles: Vec<Header>) {
         self.revive(|other, entry| other == block && matches!(entry.state, State::Wanted));
         if let Some(entry) = self.blocks.get_mut(block) {
@@ -123,7 +126,7 @@ impl Backlog {
         }
     }
 
-    /// This upstream has none to give, or not the right ones.
+    /// Records that this upstream has no uncles for the block, or wrong ones.
     pub(super) fn refuse(&mut self, block: &BlockRef, upstream: usize, shown: Shown<'_>) {
         let taken = |entry: &&mut Entry| matches!(entry.state, State::Taken(by) if by == upstream);
         if let Some(entry) = self.blocks.get_mut(block).filter(taken) {
@@ -132,7 +135,7 @@ impl Backlog {
         }
     }
 
-    /// This upstream has none to give of any block that is open.
+    /// Records that this upstream has no uncles for any open block.
     pub(super) fn refuse_all(&mut self, upstream: usize, shown: Shown<'_>) {
         let all = self.blocks.iter_mut().chain(self.given_up.iter_mut());
         let open = all.filter(|(block, entry)| {
@@ -141,8 +144,8 @@ impl Backlog {
         open.for_each(|(block, entry)| entry.try_in_vain(block, upstream, shown));
     }
 
-    /// The next block in order whose uncles are there; blocks whose uncles nobody may have who is well are given up on
-    /// the way. `healthy` are those that are well, with their heights.
+    /// Takes the oldest block, if its uncles have arrived. Blocks before it whose uncles no healthy upstream may have
+    /// are given up. `healthy` lists the healthy upstreams with their heights.
     pub(super) fn next_ready(
         &mut self,
         healthy: &[(usize, u64)],
@@ -169,17 +172,18 @@ impl Backlog {
         }
     }
 
-    /// These uncles cannot be judged before the clock says `due`; without it, before those of an older block are there.
+    /// Keeps uncles that cannot be judged before the clock reaches `due` or, without `due`, before the uncles of an
+    /// older block are attached.
     pub(super) fn wait(&mut self, block: BlockRef, upstream: usize, uncles: Vec<Header>, due: Option<u64>) {
         self.give_up(block, Entry { due, ..Entry::new(0, State::Ready(upstream, uncles)) });
     }
 
-    /// The uncles of a block count now: those that have waited for it are judged again.
+    /// Called when uncles were attached: lists that waited for older ones are judged again.
     pub(super) fn attached(&mut self) {
         self.revive(|_, entry| matches!(entry.state, State::Ready(..)) && entry.due.is_none());
     }
 
-    /// Those that have waited for the clock are judged again.
+    /// Lists that waited for the clock are judged again.
     pub(super) fn tick(&mut self, now: u64) {
         self.revive(|_, entry| entry.due.is_some_and(|due| due <= now));
     }

@@ -4,7 +4,7 @@ use alloc::{string::String, vec, vec::Vec};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Writes base64, padded.
+/// Encodes bytes as padded base64.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3).saturating_mul(4));
     for chunk in bytes.chunks(3) {
@@ -18,10 +18,10 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// No digit of base64.
+/// Marks a byte that is not a base64 digit.
 const NONE: u8 = 0xff;
 
-/// Values of the digits: a table, since a day of headers has four million of them.
+/// Values of the digits, as a table: a day of headers has four million digits.
 const VALUES: [u8; 256] = values();
 
 #[expect(clippy::indexing_slicing, clippy::arithmetic_side_effects, reason = "evaluated while compiling")]
@@ -38,14 +38,15 @@ fn value(digit: u8) -> u8 {
     VALUES.get(usize::from(digit)).copied().unwrap_or(NONE)
 }
 
-/// Three bytes of four values, and all their bits: 64 and more where one is no digit.
+/// Joins four digit values into three bytes. The second result is the bitwise or of the values: 64 or more if one of
+/// them is not a digit.
 fn group([a, b, c, d]: [u8; 4]) -> ([u8; 3], u8) {
     let bits = u32::from(a) << 18 | u32::from(b) << 12 | u32::from(c) << 6 | u32::from(d);
     let [_, bytes @ ..] = bits.to_be_bytes();
     (bytes, a | b | c | d)
 }
 
-/// Reads canonical base64 only: padded, no stray bits.
+/// Decodes canonical base64 only: padded, no stray bits.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     let body = text.trim_end_matches('=');
     if !text.len().is_multiple_of(4) || text.len().saturating_sub(body.len()) > 2 {
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways() {
+    fn encoding_and_decoding_agree() {
         for (bytes, text) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
         {

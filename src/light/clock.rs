@@ -1,16 +1,16 @@
-//! The host's clocks, as data: the core has none of its own.
+//! The host's clocks, as data: the core has no clock.
 
 /// A moment on both clocks of the host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Now {
-    /// Wall clock in seconds since 1970: what headers' times are compared with. It may be wrong.
+    /// Wall clock, in seconds since 1970. Header times are compared with it. It may be wrong.
     pub unix: u64,
-    /// Milliseconds on a clock that never goes back, from any start: pauses and rates.
+    /// Monotonic clock, in milliseconds from any start. Pauses and rates use it.
     pub millis: u64,
 }
 
 impl Now {
-    /// This moment and some milliseconds, on the clock for pauses.
+    /// The monotonic time this many milliseconds after this moment.
     pub(super) fn plus(self, millis: u64) -> u64 {
         self.millis.saturating_add(millis)
     }

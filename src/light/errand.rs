@@ -1,4 +1,5 @@
-//! A task on its way through the upstreams: the best first, the next when one fails, all of them for an absence.
+//! Runs one task against several upstreams: the best first, the next when one fails, and all of them before a fact
+//! counts as absent.
 
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, sync::Arc, vec::Vec};
 
@@ -12,54 +13,54 @@ use super::{
     upstream::{Answer, UpstreamCall},
 };
 
-/// A question to one of the upstreams.
+/// A request to one of the upstreams.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The upstream, by number.
     pub upstream: usize,
-    /// What to ask.
+    /// The request.
     pub call: UpstreamCall,
 }
 
-/// What came of an errand for now.
+/// The state of an errand after [`Errand::settle`].
 #[derive(Debug)]
 pub enum Settled {
-    /// Facts, and the upstreams that were not needed.
+    /// The proven facts, and the upstreams that were not asked.
     Proven(Box<FactStore>, Vec<usize>),
-    /// More questions: in another way, or to another upstream.
+    /// The errand has more requests: in another form, or to another upstream.
     Again(Box<Errand>),
-    /// Nobody could prove it.
+    /// No upstream could prove the fact.
     Failed(FactFailure),
 }
 
-/// A task and the upstreams still to be asked.
+/// A task and the upstreams that are still to be asked.
 #[derive(Debug)]
 pub struct Errand {
-    /// What is fetched.
+    /// The task for the present upstream.
     pub task: Task,
     others: VecDeque<usize>,
-    /// Said by at least one: there is none, or it waits.
+    /// What at least one upstream has said: that the fact does not exist, or that the transaction is pending.
     absent: Option<FactStore>,
-    /// What the present upstream is to blame for, unless it proves the fact in another way.
+    /// A fault of the present upstream, reported unless it proves the fact in another form.
     doubt: Option<Observation>,
     failures: Vec<AttemptFailure>,
 }
 
 impl Errand {
-    /// A task for the upstreams of a list, best first.
+    /// An errand that asks the upstreams in `roster`, best first.
     pub fn new(mut task: Task, roster: &[usize]) -> Self {
         let mut others: VecDeque<usize> = roster.iter().copied().collect();
         task.upstream = others.pop_front().unwrap_or(0);
         Self { task, others, absent: None, doubt: None, failures: Vec::new() }
     }
 
-    /// The questions of the present attempt.
+    /// The requests of the present attempt.
     pub fn questions(&self) -> impl Iterator<Item = Question> + '_ {
         let upstream = self.task.upstream;
         self.task.calls().iter().map(move |call| Question { upstream, call: call.clone() })
     }
 
-    /// Takes as many answers as there are questions.
+    /// Takes the responses to [`Self::questions`] from an iterator, in order.
     pub fn answer(&mut self, answers: &mut impl Iterator<Item = Answer>) {
         for index in 0..self.task.calls().len() {
             if let Some(answer) = answers.next() {
@@ -68,13 +69,14 @@ impl Errand {
         }
     }
 
-    /// Proves the answers, or finds another way.
+    /// Proves the responses, or moves on to another form of the request or to another upstream. Appends what it learned
+    /// about the upstream to `seen`.
     pub fn settle(mut self, pin: &Pin, known: &Known<'_>, seen: &mut Vec<Observation>) -> Settled {
         let (upstream, call) = (self.task.upstream, self.task.calls().first().cloned());
         let observation = |outcome| call.map(|call| Observation { upstream, call, outcome });
         match prove::task(&self.task, pin.against(), known) {
             Ok(facts) if is_absence(&self.task.wanted, &facts) => {
-                // A transaction that waits is more than none.
+                // A pending transaction takes precedence over an absent one.
                 let waits = |place: &Arc<Location>| matches!(**place, Location::Pending(_));
                 if self.absent.is_none() || facts.locations.values().any(waits) {
                     self.absent = Some(facts);
@@ -89,7 +91,7 @@ impl Errand {
                 let cause = self.task.blame(cause);
                 match observation(Err(cause.clone())) {
                     _ if self.excuses(&cause, pin) => {}
-                    // JSON hides part of some headers. Another way to ask tells.
+                    // JSON hides part of some headers. Another form of the request decides whether this is a fault.
                     doubt if matches!(cause, Cause::Hidden(_)) => self.doubt = self.doubt.or(doubt),
                     observed => seen.extend(observed),
                 }
@@ -108,7 +110,7 @@ impl Errand {
     }
 
     fn next_upstream(mut self, pin: &Pin, known: &Known<'_>) -> Settled {
-        // "There is none" needs only those that are well: one that rests may not answer for long.
+        // An absence needs only the healthy upstreams: a resting one may not respond for a long time.
         let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pin.rests(*next));
         let Some(upstream) = next else {
             let failure = FactFailure { wanted: self.task.wanted.to_string(), attempts: self.failures };
@@ -122,8 +124,9 @@ impl Errand {
         Settled::Again(Box::new(self))
     }
 
-    /// Whether an honest upstream may answer so about a block off the chain: it need not have the block, and asked by
-    /// number or by transaction it answers about its own chain. Asked by the block's hash it gives no false answer.
+    /// Whether an honest upstream may give this response about a block off the chain. It need not have the block, and
+    /// it answers a request by number or by transaction about its own chain. Asked by the block's hash, an honest
+    /// upstream gives no false response.
     fn excuses(&self, cause: &Cause, pin: &Pin) -> bool {
         if matches!(cause, Cause::Call(_) | Cause::Refuted(_)) {
             return false;
@@ -134,7 +137,8 @@ impl Errand {
     }
 }
 
-/// "There is none" or "it is not mined yet", which no answer can show: all upstreams that are well have to say so.
+/// Whether the facts say "there is none" or "it is not mined yet". No response can prove that, so all healthy upstreams
+/// must say so.
 fn is_absence(wanted: &Wanted, facts: &FactStore) -> bool {
     match wanted {
         Wanted::One(Fact::Header(hash)) => matches!(facts.headers.get(hash), Some(None)),

@@ -1,4 +1,4 @@
-//! Facts: what an answer is made of, and what a view lacks until an upstream has proven it.
+//! Facts: the pieces of data that answers are made of.
 
 use alloc::collections::BTreeSet;
 use core::fmt;
@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 
 use crate::state::StateKey;
 
-/// A block by number and hash; both, because an upstream is asked by number and checked by hash.
+/// A block by number and hash. Both are needed: upstreams are asked by number, and their responses are checked by hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BlockRef {
     /// Height.
@@ -16,29 +16,29 @@ pub struct BlockRef {
     pub hash: B256,
 }
 
-/// Something that can be asked of an upstream and proven by what is already known.
+/// A piece of data that an upstream supplies and that verified data proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fact {
-    /// A header that the chain does not hold, by its hash; proven by the hash itself and its proof of work.
+    /// A header that the chain does not hold, by its hash. The hash and its proof of work prove it.
     Header(B256),
-    /// All transactions of a block; proven by the transactions root.
+    /// All transactions of a block. The transactions root proves them.
     Body(BlockRef),
-    /// All uncle headers of a block; proven by the uncles hash. The count is the header's.
+    /// All uncle headers of a block. The uncles hash proves them. The count is the one that the header states.
     Uncles(BlockRef, u32),
-    /// All receipts of a block; proven by the receipts root. Needs the body.
+    /// All receipts of a block. The receipts root proves them. Needs the body.
     Receipts(BlockRef),
-    /// The block that holds a transaction; a hint, proven by that block's body.
+    /// The block that contains a transaction. The response is a hint, which that block's body proves.
     Location(B256),
-    /// A piece of state after a block; proven by trie nodes under the state root.
+    /// A piece of state after a block. Trie nodes under the state root prove it.
     State(BlockRef, StateKey),
 }
 
-/// What a run lacked, in a fixed order.
+/// A set of facts, such as those that a run was missing, in a fixed order.
 pub type Facts = BTreeSet<Fact>;
 
-/// A set of these facts. `collect` would sort them first: code of several kilobytes that nothing else needs, and
-/// browsers load it.
+/// Makes a set of facts. `collect` would sort them first: several kilobytes of code in the browser module that nothing
+/// else needs.
 pub(crate) fn facts(all: impl IntoIterator<Item = Fact>) -> Facts {
     let mut facts = Facts::new();
     facts.extend(all);

@@ -1,4 +1,4 @@
-//! What stops synchronization.
+//! Why synchronization with an upstream stops.
 
 use alloc::string::String;
 use core::fmt;
@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::upstream::CallFailure;
 use crate::consensus::ChainError;
 
-/// The block at which synchronization stopped, and why.
+/// The block at which synchronization with an upstream stopped, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncFault {
     /// Height of the block.
@@ -25,31 +25,32 @@ impl fmt::Display for SyncFault {
     }
 }
 
-/// Why a header could not be taken over.
+/// Why a header was not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SyncCause {
-    /// The question has no answer.
+    /// The request failed.
     #[error(transparent)]
     Call(#[from] CallFailure),
     /// The upstream announced this block but does not have it.
-    #[error("the upstream announced this block but gives none")]
+    #[error("the upstream announced this block but does not return it")]
     Missing,
-    /// The answer is no height.
-    #[error("eth_blockNumber answered no number")]
+    /// The response is not a block number.
+    #[error("eth_blockNumber did not return a number")]
     BadHeight,
-    /// The answer does not rebuild to the hash it claims.
+    /// The response does not decode as a header with the hash that it claims.
     #[error("{0}")]
     Decode(String),
-    /// The answer does not rebuild to the hash it claims, for which something that JSON hides may be the reason.
-    #[error("{0} (the JSON form hides part of a header, and the raw form was not to be had)")]
+    /// The header does not have the hash that the response claims. JSON may hide part of the header, so this may be
+    /// honest.
+    #[error("{0} (the JSON form hides part of a header, and the upstream did not return the raw form)")]
     Hidden(String),
-    /// The answer is another block than the one asked for.
+    /// The response is another block than the requested one.
     #[error("asked for block {asked}, got block {got}")]
     OtherBlock {
-        /// The height asked for.
+        /// The requested height.
         asked: u64,
-        /// The height of the answer.
+        /// The height of the block in the response.
         got: u64,
     },
     /// The header breaks a rule.
@@ -58,19 +59,19 @@ pub enum SyncCause {
     /// The headers do not link to any verified header down to the checkpoint.
     #[error("no link to a verified header: the upstream follows another chain, or withholds part of it")]
     Unlinked,
-    /// In a start by work, its chain shows too little of it.
-    #[error("no start by work with this upstream's chain: {0}")]
+    /// In a start by work, the upstream's chain shows too little work.
+    #[error("cannot start by work from this upstream's chain: {0}")]
     TooLittleWork(String),
     /// The uncles do not verify.
     #[error("{0}")]
     Uncles(String),
-    /// Its answers to questions for facts do not verify, again and again.
-    #[error("its answers do not verify: {0}")]
+    /// Responses to requests for facts failed verification again and again.
+    #[error("its responses do not verify: {0}")]
     Dishonest(String),
 }
 
 impl SyncCause {
-    /// Whether no honest upstream would give this, whichever chain it follows and whatever it keeps.
+    /// Whether no honest upstream would respond so, whichever chain it follows and whatever data it keeps.
     pub fn is_lie(&self) -> bool {
         match self {
             Self::Header(error) => error.is_misbehaviour(),

@@ -1,8 +1,9 @@
-//! The floor of proven work: what an attacker who cuts a client off from all honest upstreams must at least spend.
+//! The work floor: the least work that an attacker must spend who cuts a client off from all honest upstreams.
 //!
-//! Difficulty falls by 1/400 per slow block, so a chain built alone costs little per block once it has time. But time
-//! is what the floor looks at: each stretch of two, six and twenty-four hours of the chain's own time must show a share
-//! of the work that the checkpoint's difficulty promises. Surplus of one stretch does not count for another.
+//! Difficulty falls by 1/400 per slow block, so an attacker with enough time can build a chain whose later blocks cost
+//! little. The floor therefore looks at time: each stretch of two, six and twenty-four hours of the chain's own time
+//! must show a share of the work that the checkpoint's difficulty promises. Surplus work in one stretch does not count
+//! for another.
 
 use alloc::collections::VecDeque;
 
@@ -11,27 +12,28 @@ use crate::{
     types::{B256, U256},
 };
 
-/// Stretches of time, in seconds.
+/// Lengths of the stretches that are judged, in seconds.
 const STRETCHES: [u64; 3] = [7_200, 21_600, 86_400];
 
-/// Seconds between blocks that the promise assumes; mainnet showed 25 to 33.
+/// Seconds per block on which the promised work is based; mainnet showed 25 to 33.
 const SPACING: u64 = 30;
 
 /// A stretch of the chain with too little work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowWork {
-    /// The block at its end.
+    /// The block at the end of the stretch.
     pub number: u64,
     /// Length in seconds.
     pub seconds: u64,
-    /// Proven work in percent of what the checkpoint promises, or the network's least difficulty in a start by work.
+    /// Proven work in percent of what the checkpoint's difficulty promises or, in a start by work, the network's
+    /// minimum difficulty.
     pub percent: u64,
     hash: B256,
     time: u64,
 }
 
-/// A block of the canonical chain: its work is the sum that headers state up to it, its time the latest of any block up
-/// to it, since times may fall along a chain.
+/// A block of the canonical chain. `work` is the work that headers state up to this block; `time` is the latest time of
+/// any block up to it, since times may fall along a chain.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     number: u64,
@@ -40,17 +42,17 @@ struct Point {
     work: U256,
 }
 
-/// Follows the chain's head and looks back from each new block.
+/// Follows the chain's head and judges the stretches that end at each new block.
 #[derive(Debug)]
 pub(super) struct Floor {
     percent: u64,
     line: VecDeque<Point>,
-    /// Where the whole chain starts, if it starts there in memory.
+    /// Number of the block at which the whole chain starts, if the headers in memory reach down to it.
     start: Option<u64>,
-    /// The checkpoint's difficulty, or what takes its place.
+    /// The checkpoint's difficulty, or the value that replaces it.
     promised: Option<U256>,
     low: Option<LowWork>,
-    /// The highest header whose work is not proven, and the work stated up to it, as of the last look.
+    /// The highest header whose work was not proven at the last look, and the work that headers state up to it.
     unproven: Option<(u64, U256)>,
 }
 
@@ -59,17 +61,17 @@ impl Floor {
         Self { percent, line: VecDeque::new(), start: None, promised, low: None, unproven: None }
     }
 
-    /// The newest stretch below the floor, until a day of sufficient work has passed since.
+    /// The newest stretch below the floor. It is forgotten after a day of sufficient work.
     pub(super) fn low(&self) -> Option<&LowWork> {
         self.low.as_ref()
     }
 
-    /// The checkpoint's difficulty, where the chain in memory does not begin there.
+    /// Sets the checkpoint's difficulty. Needed if the headers in memory do not begin at the checkpoint.
     pub(super) fn promise(&mut self, difficulty: U256) {
         self.promised = Some(difficulty);
     }
 
-    /// Looks at blocks that are new on the canonical chain.
+    /// Judges the blocks that are new on the canonical chain.
     pub(super) fn follow(&mut self, chain: &ChainView, network: &Network) {
         let head = chain.head();
         if self.percent == 0 || !has_floor(network, head) {
@@ -77,7 +79,7 @@ impl Floor {
         }
         let unproven = chain.unproven().zip(chain.stated_work(&head.hash()).map(|(_, unproven)| unproven));
         if unproven.is_none() && self.unproven.is_some() {
-            // All is proven now, and looked at again.
+            // All work is proven now, so all stretches are judged again.
             self.low = None;
             self.line.clear();
         }
@@ -94,7 +96,7 @@ impl Floor {
             self.add(chain, header);
         }
         if unproven.is_some() {
-            // More may be proven than at the last look.
+            // More work may be proven than at the last look.
             self.low = self.line.back().and_then(|end| self.look_back(*end, head.number));
         }
         let day = STRETCHES.into_iter().max().unwrap_or(0);
@@ -108,7 +110,7 @@ impl Floor {
         if self.line.len() > MAX_POINTS {
             self.line.pop_front();
         }
-        // The checkpoint's promise stays when its own header is no longer kept.
+        // The promise outlives the checkpoint's header in memory.
         if self.promised.is_none() {
             self.promised = chain.by_number(chain.base().number).map(|base| base.difficulty.value());
         }
@@ -116,16 +118,17 @@ impl Floor {
         self.low = judged.or(self.low);
     }
 
-    /// The first stretch that shows too little among those that end now, by this clock in seconds.
+    /// The first stretch below the floor among those that end at `now`, in seconds since 1970.
     pub(super) fn until(&self, now: u64) -> Option<LowWork> {
         let newest = self.line.back()?;
         let end = Point { time: newest.time.max(now), ..*newest };
         self.look_back(end, newest.number)
     }
 
-    /// The first stretch ending at the newest block, or at a later time, that shows too little. Two kinds are judged at the
-    /// head only, by what is there: one that begins among headers whose work is not proven yet, and one that begins before
-    /// all that are in memory. An honest chain does not have that many in a day.
+    /// The first stretch below the floor among those that end at `end`: the newest block, or a later time. Two kinds
+    /// are judged only at the head, by the headers that are present: a stretch that begins among headers whose work is
+    /// not proven yet, and one that begins before the oldest header in memory. An honest chain does not have that many
+    /// headers in a day.
     fn look_back(&self, end: Point, head: u64) -> Option<LowWork> {
         let (promised, at_head) = (self.promised?, end.number == head);
         let oldest = self.line.front().filter(|point| at_head && Some(point.number) != self.start);
@@ -152,11 +155,11 @@ impl Floor {
     }
 }
 
-/// Blocks looked back at: more than a day at the rate that was ever seen.
+/// Most blocks kept for judging: more than a day of blocks at the highest rate ever seen.
 const MAX_POINTS: usize = 16_384;
 
-/// Whether work means something: difficulty moves slowly (RSKIP-97: no drop to the minimum after ten minutes) and
-/// times are bounded by rules.
+/// Whether the network's rules give work a meaning: difficulty moves slowly (RSKIP-97: no drop to the minimum after ten
+/// minutes) and rules bound block times.
 fn has_floor(network: &Network, head: &VerifiedHeader) -> bool {
     network.params.future_bound > 0 && network.active(Rule::Rskip97, head.number)
 }
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_chain_and_one_fresh_block_show_too_little() {
+    fn an_old_chain_with_one_fresh_block_shows_too_little_work() {
         let mut chain = chain(easy_network(&[], &[]), 10);
         extend(&mut chain, 300, 30);
         assert_eq!(judged(&chain), None);
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn surplus_is_not_banked() {
+    fn surplus_work_does_not_count_for_later_stretches() {
         let mut chain = chain(easy_network(&[], &[]), 10);
         extend(&mut chain, 250, 1);
         extend(&mut chain, 80, 100);
@@ -205,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_fall_gain_nothing() {
+    fn falling_block_times_do_not_evade_the_floor() {
         let mut chain = chain(easy_network(&[], &[]), 10);
         extend(&mut chain, 300, 30);
         let network = chain.view().network().clone();
@@ -219,7 +222,7 @@ mod tests {
         assert!(judged(&chain).is_some());
     }
 
-    /// A judgement stays for a day of the chain's time, though newer stretches show enough.
+    /// A stretch below the floor is reported for a day of the chain's time, even if newer stretches show enough work.
     #[test]
     fn too_little_work_is_forgotten_after_a_day() {
         let mut chain = chain(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]), 10);
@@ -243,7 +246,7 @@ mod tests {
         assert_eq!(low(&chain), None);
     }
 
-    /// What left the chain counts neither for nor against it.
+    /// Blocks that left the chain do not count for or against it.
     #[test]
     fn a_branch_that_left_the_chain_is_not_judged() {
         let mut chain = chain(easy_network(&[], &[]), 10);
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_that_is_looked_back_at_has_an_end() {
+    fn the_number_of_kept_blocks_is_limited() {
         let mut chain = chain(easy_network(&[], &[]), 10);
         let mut floor = Floor::new(50, None);
         floor.follow(chain.view(), chain.view().network());
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_of_zero_asks_for_nothing() {
+    fn a_floor_of_zero_percent_requires_no_work() {
         let mut chain = chain(easy_network(&[], &[]), 10);
         extend(&mut chain, 3, 7_200);
         let mut floor = Floor::new(0, None);

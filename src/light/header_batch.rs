@@ -1,8 +1,8 @@
-//! The answer of `rootlight_getHeaders`: consecutive headers with merge-mining proofs and uncles, in base64.
+//! The result of `rootlight_getHeaders`: consecutive headers with merged-mining proofs and uncles, in base64.
 //!
-//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first; the first byte
-//! is the form of what follows. A third of a main network header repeats what stands in those before it or is zero.
-//! Nothing in it is believed: each header is hashed, linked and checked for work like any other.
+//! `base64(0x01 | LZ4 block of RLP([[header, [uncle, ...]], ...]))`, headers in full form, oldest first. The first byte
+//! is the format of the rest. A third of a main network header repeats earlier headers or is zero. Nothing in the
+//! result is trusted: each header is hashed, linked and checked for work like any other.
 
 use alloc::{string::String, vec::Vec};
 
@@ -18,54 +18,54 @@ use crate::{
     },
 };
 
-/// Most headers of one answer: with uncles some 700 kB, packed about 500 kB.
+/// Most headers in one result: about 700 kB with uncles, about 500 kB packed.
 pub const MAX_BATCH_HEADERS: u64 = 256;
 
-/// Longest list that is unpacked, in bytes: 256 headers with ten uncles each, all with every field as long as rules allow
-/// (2.1 kB), fit in.
+/// Longest list that is unpacked, in bytes. It has room for 256 headers with ten uncles each, with every field as long
+/// as the rules allow (2.1 kB per header).
 pub const MAX_BATCH_BYTES: usize = 6 * 1024 * 1024;
 
-/// An LZ4 block of the list.
+/// Format byte of an LZ4 block of the list.
 const PACKED: u8 = 1;
 
-/// Why an answer is no batch of headers.
+/// Why a text does not decode as a batch of headers.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// Not base64.
+    /// The text is not base64.
     #[error("headers: not base64")]
     Base64,
-    /// A form that came after this software, or none.
+    /// The format byte is missing, or this version does not know it.
     #[error("headers: form {0:?} is not known")]
     Form(Option<u8>),
-    /// No LZ4 block, or one of more than [`MAX_BATCH_BYTES`].
-    #[error("headers: no LZ4 block of at most {MAX_BATCH_BYTES} bytes")]
+    /// The rest is not an LZ4 block, or unpacks to more than [`MAX_BATCH_BYTES`].
+    #[error("headers: not an LZ4 block of at most {MAX_BATCH_BYTES} bytes")]
     Packing,
-    /// Not the list it must be.
+    /// The list does not have the required structure.
     #[error(transparent)]
     Rlp(#[from] FieldError),
-    /// A header that is none.
+    /// The bytes do not decode as a header.
     #[error(transparent)]
     Header(#[from] HeaderError),
-    /// More headers than were asked for.
+    /// The batch has more headers than were requested.
     #[error("more than {asked} headers")]
     TooMany {
-        /// Headers asked for.
+        /// Number of headers that were requested.
         asked: usize,
     },
 }
 
-/// Headers as they were read, with the uncles that came along.
+/// Decoded headers, each with the uncles that came with it. Nothing in it is verified.
 pub type Batch = Vec<(Candidate, Vec<Header>)>;
 
-/// Writes headers, each with its uncles.
+/// Encodes headers, each with its uncles.
 pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> String {
     let mut bytes = alloc::vec![PACKED];
     bytes.extend(lz4::compress(encode_list(headers).as_list()));
     base64::encode(&bytes)
 }
 
-/// The list in binary.
+/// Encodes the list in RLP.
 pub(super) fn encode_list<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> ListBuf {
     let mut list = ListBuf::with_capacity(0);
     for (header, uncles) in headers {
@@ -79,10 +79,10 @@ pub(super) fn encode_list<'a>(headers: impl Iterator<Item = (&'a Header, &'a [Se
     list
 }
 
-/// Reads at most `most` headers with their uncles.
+/// Decodes at most `most` headers with their uncles.
 ///
 /// # Errors
-/// [`BatchError`].
+/// [`BatchError`]: the text is not a batch, or has more than `most` headers.
 pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batch, BatchError> {
     let bytes = base64::decode(text).ok_or(BatchError::Base64)?;
     match bytes.split_first() {
@@ -94,7 +94,7 @@ pub fn decode_headers(text: &str, most: usize, network: &Network) -> Result<Batc
     }
 }
 
-/// Reads the list in binary.
+/// Decodes the list from RLP.
 pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Result<Batch, BatchError> {
     let shape = |number| network.header_shape(number);
     let mut list = Reader::list(bytes, "headers")?;
@@ -121,7 +121,7 @@ mod tests {
     use crate::consensus::testing::{chain, child, easy_network, mine};
     use proptest::prelude::*;
 
-    /// Headers in a row, each with an uncle.
+    /// Consecutive headers, each with one uncle.
     fn family(blocks: u64) -> (Network, Vec<(SealedHeader, Vec<SealedHeader>)>) {
         let network = easy_network(&[], &[]);
         let mut parent = chain(network.clone(), 5_000).head().sealed().clone();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn encoded_headers_decode_to_the_same_headers() {
         let (network, headers) = family(20);
         let text = packed(&headers);
         let read = decode_headers(&text, 20, &network).unwrap();
@@ -156,13 +156,13 @@ mod tests {
         let mut list = encode_list(headers.iter().map(|(header, uncles)| (header.header(), &uncles[..])));
         assert!(
             text.len() * 2 < list.as_list().len(),
-            "zeros and hashes of headers before are not written again"
+            "zeros and the hashes of earlier headers take no space"
         );
         assert_eq!(decode_headers(&text, 19, &network), Err(BatchError::TooMany { asked: 19 }));
     }
 
     #[test]
-    fn other_forms_are_named() {
+    fn unknown_formats_are_refused() {
         let network = easy_network(&[], &[]);
         let read = |text: &str| decode_headers(text, 10, &network);
         assert_eq!(read("ARDA"), Ok(Vec::new()), "no headers");
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_has_its_bound() {
+    fn a_list_above_the_size_limit_is_refused() {
         let network = easy_network(&[], &[]);
         let zeros = |count: usize| block(&lz4::compress(&vec![0; count]));
         assert!(zeros(MAX_BATCH_BYTES).len() < MAX_BATCH_BYTES / 100);
@@ -184,9 +184,9 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is changed, what is read are headers by their own hashes.
+        /// Whichever bytes change, each decoded header still has the hash of its own encoding.
         #[test]
-        fn changed_bytes_are_other_headers_or_none(changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..4), cut in 0usize..2_000) {
+        fn changed_bytes_decode_to_other_headers_or_to_none(changes in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..4), cut in 0usize..2_000) {
             let (network, headers) = family(3);
             let mut bytes = base64::decode(&packed(&headers)).unwrap();
             for (place, byte) in &changes {

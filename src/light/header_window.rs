@@ -1,4 +1,5 @@
-//! A run of consecutive headers on its way: which form each is asked in, and what came.
+//! A window of consecutive headers that is being fetched: the form in which each header is requested, and the headers
+//! that arrived.
 
 use alloc::{borrow::Cow, format, string::ToString, vec::Vec};
 
@@ -14,31 +15,31 @@ use crate::{
     types::{Header, SealedHeader, json::JsonError},
 };
 
-/// How often a header is asked for in another form before it counts as not to be had: without transactions, with
-/// them, and raw together with the proof from the block.
+/// Number of forms in which a header is requested before it counts as unavailable: without transactions, with
+/// transactions, and raw together with the block object, which has the merged-mining proof.
 const FORMS: usize = 3;
 
 /// The window is not complete yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WindowError {
-    /// Some headers have to be asked for in another form.
+    /// Some headers must be requested in another form.
     AskAgain,
 }
 
-/// A header, with its uncles where they came along; neither is verified.
+/// A header, with its uncles if they came with it. Neither is verified.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) header: Candidate,
     pub(super) uncles: Option<Vec<Header>>,
 }
 
-/// Headers `first..=last`; those above `announced` may be missing.
+/// Headers `first..=last`. Those above `announced` may be missing.
 #[derive(Debug)]
 pub(super) struct HeaderWindow {
     first: u64,
     announced: u64,
     slots: Vec<Slot>,
-    /// Ask for all of them by one `rootlight_getHeaders`.
+    /// Request all headers with one `rootlight_getHeaders`.
     binary: bool,
     was_binary: bool,
 }
@@ -54,7 +55,7 @@ struct Slot {
 enum SlotState {
     Wanted(Option<SyncCause>),
     Have(Found),
-    /// The upstream has no such block, or none that can be used, for this reason.
+    /// The upstream has no such block, or no usable one, for this reason.
     Gone(SyncCause),
 }
 
@@ -69,18 +70,18 @@ impl HeaderWindow {
         Self::new(number, number, number)
     }
 
-    /// Asks for all headers in one binary answer first.
+    /// Sets whether all headers are first requested in one binary response.
     pub(super) fn in_binary(mut self, binary: bool) -> Self {
         self.binary = binary;
         self
     }
 
-    /// Whether the headers are asked for in one binary answer.
+    /// Whether the headers are requested in one binary response.
     pub(super) fn is_binary(&self) -> bool {
         self.binary
     }
 
-    /// Whether a binary answer came that was one, complete or not.
+    /// Whether a valid binary response arrived, complete or not.
     pub(super) fn was_binary(&self) -> bool {
         self.was_binary
     }
@@ -93,7 +94,7 @@ impl HeaderWindow {
         self.slots.len()
     }
 
-    /// The questions for the headers still wanted.
+    /// The requests for the headers that are still needed.
     pub(super) fn questions(&self) -> Vec<UpstreamCall> {
         if self.binary {
             let params = format!(r#"["{:#x}","{:#x}"]"#, self.first, self.len());
@@ -102,7 +103,7 @@ impl HeaderWindow {
         self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::questions).collect()
     }
 
-    /// Takes the answers to [`Self::questions`], in order.
+    /// Takes the responses to [`Self::questions`], in order.
     pub(super) fn take(&mut self, answers: Vec<Answer>, network: &Network) -> Result<(), WindowError> {
         if core::mem::take(&mut self.binary) {
             self.take_binary(answers.first(), network);
@@ -121,7 +122,8 @@ impl HeaderWindow {
         Ok(())
     }
 
-    /// Takes a binary answer; what it lacks below the end of the chain is asked for again in the other forms.
+    /// Takes a binary response. Headers that it lacks below the end of the chain are requested again in the other
+    /// forms.
     fn take_binary(&mut self, answer: Option<&Answer>, network: &Network) {
         let Some(Ok(raw)) = answer else { return };
         let Some(text) = string(raw.get()) else { return };
@@ -139,8 +141,8 @@ impl HeaderWindow {
         }
     }
 
-    /// The headers up to the end of the upstream's chain, or up to the first that must exist but could not be had, or
-    /// that came as something else.
+    /// Returns the headers up to the end of the upstream's chain, or up to the first header that must exist but is
+    /// unavailable or invalid, with the number of that header and the cause.
     pub(super) fn into_headers(self) -> (Vec<Found>, Option<(u64, SyncCause)>) {
         let announced = self.announced;
         let mut headers = Vec::with_capacity(self.slots.len());
@@ -160,7 +162,7 @@ impl HeaderWindow {
     }
 }
 
-/// A JSON string, in place where nothing in it is escaped.
+/// The contents of a JSON string, borrowed unless something in it is escaped.
 fn string(json: &str) -> Option<Cow<'_, str>> {
     let text = json.strip_prefix('"')?.strip_suffix('"')?;
     if text.contains('\\') {
@@ -169,12 +171,13 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(text))
 }
 
-/// Raw bytes that are no header say more than an object that may hide part of one.
+/// Whether a cause tells more than the first one. Raw bytes that do not decode as a header tell more than an object
+/// that may hide part of one.
 fn says_more(cause: &SyncCause, first: &SyncCause) -> bool {
     matches!((cause, first), (SyncCause::Decode(_), SyncCause::Hidden(_)))
 }
 
-/// Whether this is what the end of a chain looks like.
+/// Whether an upstream fails so for blocks above its head.
 fn is_end(cause: &SyncCause) -> bool {
     matches!(cause, SyncCause::Missing | SyncCause::Call(CallFailure::NotRecorded | CallFailure::Rpc { .. }))
 }
@@ -207,7 +210,7 @@ impl Slot {
             Err(cause) => {
                 let end = self.number > announced && matches!(cause, SyncCause::Missing);
                 self.form = self.form.saturating_add(1);
-                // The first cause says most: later forms often fail only because they are not served.
+                // The first cause tells most: later forms often fail only because the upstream does not serve them.
                 let first = match core::mem::replace(&mut self.state, SlotState::Wanted(None)) {
                     SlotState::Wanted(Some(first))
                         if !says_more(&cause, &first) && (!is_end(&first) || is_end(&cause)) =>
@@ -245,7 +248,7 @@ impl Slot {
         if header.number != self.number {
             return Err(SyncCause::OtherBlock { asked: self.number, got: header.number });
         }
-        // A light client shows no proof of work that it has not checked, and says so. That is no lie.
+        // A light client shows `null` for a proof of work that it has not checked. That is not a lie.
         if header.coinbase_tx.is_empty()
             && header.number > 0
             && let Err(Cause::Hidden(rule)) = prove::work(&header, text(object)?, network)

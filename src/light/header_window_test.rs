@@ -1,4 +1,4 @@
-//! What becomes of headers that come in one form, in another, or not at all.
+//! Headers that arrive in one form, in another, or not at all.
 
 use alloc::{string::ToString, vec, vec::Vec};
 
@@ -25,7 +25,7 @@ fn says(json: &str) -> Answer {
     Ok(RawValue::from_string(json.to_string()).unwrap())
 }
 
-/// The cause that one header is not to be had for, by its answers in all three forms.
+/// The cause for which a header counts as unavailable, given the responses in all three forms.
 fn cause(announced: u64, forms: [Answer; 3]) -> Option<SyncCause> {
     let (mut window, network) = (HeaderWindow::new(NUMBER, NUMBER, announced), Network::regtest());
     let last = forms.len() - 1;
@@ -43,9 +43,9 @@ fn cause(announced: u64, forms: [Answer; 3]) -> Option<SyncCause> {
     })
 }
 
-/// The first cause says most, unless it only says that there is nothing.
+/// The first cause tells most, unless it only says that there is no such block.
 #[test]
-fn the_cause_that_says_most_is_told() {
+fn the_most_telling_cause_is_reported() {
     let wrong = || says("{}");
     let decode = cause(NUMBER, [wrong(), rpc(), rpc()]);
     assert!(matches!(decode, Some(SyncCause::Decode(_))), "{decode:?}");
@@ -55,18 +55,18 @@ fn the_cause_that_says_most_is_told() {
     assert_eq!(cause(NUMBER, [says("null"), rpc(), rpc()]), Some(SyncCause::Missing));
 }
 
-/// Above the announced height there may be nothing; but what is there has to be a header.
+/// Blocks above the announced height may be missing, but a response must decode as a header.
 #[test]
-fn what_is_above_the_announced_height_may_be_missing_but_not_wrong() {
+fn headers_above_the_announced_height_may_be_missing_but_not_wrong() {
     assert_eq!(cause(NUMBER - 1, [rpc(), rpc(), rpc()]), None);
     assert!(matches!(cause(NUMBER - 1, [says("{}"), rpc(), rpc()]), Some(SyncCause::Decode(_))));
     let mut window = HeaderWindow::new(NUMBER, NUMBER, NUMBER - 1);
-    assert_eq!(window.take(vec![says("null")], &Network::regtest()), Ok(()), "that is the end");
+    assert_eq!(window.take(vec![says("null")], &Network::regtest()), Ok(()), "the end of the chain");
     assert!(window.into_headers().1.is_none());
 }
 
 #[test]
-fn a_complete_binary_answer_leaves_nothing_to_ask() {
+fn a_complete_binary_response_leaves_no_requests() {
     let network = easy_network(&[], &[]);
     let mut headers = vec![mine(header(&network, NUMBER))];
     headers.extend([mine(child(&network, &headers[0]))]);

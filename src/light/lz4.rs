@@ -1,36 +1,37 @@
-//! LZ4 blocks (the [block format](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md), no frame): what earlier
-//! bytes repeat is written as a distance and a length.
+//! LZ4 blocks (the [block format](https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md), without a frame). Bytes
+//! that repeat earlier ones are written as a distance and a length.
 //!
-//! Headers one after another repeat hashes, addresses, Merkle branches and rows of zeros at any place, which this form
-//! catches without knowing fields. It costs next to nothing to read, needs no tables of its own in a browser module, and
-//! every language has it. What it lacks is entropy coding: hashes, most of what is left, would gain nothing by it.
-//! Written here rather than taken from a crate: both ways are a hundred lines, and neither may panic.
+//! Consecutive headers repeat hashes, addresses, Merkle branches and rows of zeros at any position, which LZ4 finds
+//! without knowing the fields. Decoding costs next to nothing and needs no tables in a browser module, and every
+//! language has a decoder. LZ4 has no entropy coding, but most of what is left are hashes, which would not shrink. This
+//! is our own code rather than a crate: both directions take a hundred lines, and neither may panic.
 
 use alloc::{vec, vec::Vec};
 
-/// Shortest match there is, in bytes: lengths count from here.
+/// Shortest match of the format, in bytes. Encoded lengths count from here.
 const SHORTEST: usize = 4;
 
-/// Shortest match that is worth one: shorter ones save three hundredths of a batch and are a third of all to read.
+/// Shortest match that the encoder uses. Shorter ones make a batch 3 % smaller, but are a third of all matches to
+/// decode.
 const WORTH_IT: usize = 8;
 
-/// Bytes at the end that are never part of a match, and bytes from the end on where none may begin.
+/// Bytes at the end that are never part of a match, and the distance from the end within which no match may begin.
 const LAST_LITERALS: usize = 5;
 const LAST_MATCH: usize = 12;
 
-/// Longest distance of a match.
+/// Longest distance of a match, in bytes.
 const FARTHEST: usize = u16::MAX as usize;
 
-/// Lengths from here on continue in further bytes.
+/// Lengths from this value on continue in further bytes.
 const LONG: u8 = 15;
 
-/// Bits of the hash by which earlier bytes are found: a window of headers has some ten thousand different places.
+/// Bits of the hash that finds earlier bytes. A window of headers has some ten thousand different positions.
 const HASH_BITS: u32 = 14;
 
-/// Writes a block.
+/// Compresses bytes into a block.
 pub(super) fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
-    // Where four bytes of a hash were seen last, plus one.
+    // By hash of four bytes: the position after the one where they were last seen.
     let mut seen = vec![0usize; 1 << HASH_BITS];
     let (mut written, mut at) = (0usize, 0usize);
     while at.saturating_add(LAST_MATCH) <= bytes.len() {
@@ -52,14 +53,14 @@ pub(super) fn compress(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads a block; `None` if it is none, or one of more than `most` bytes.
+/// Decompresses a block. Returns `None` if the bytes are not a block or unpack to more than `most` bytes.
 pub(super) fn decompress(block: &[u8], most: usize) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(block.len().saturating_mul(2).min(most));
     unpack(block, &mut out, most)?;
     Some(out)
 }
 
-/// Appends what a block holds, never beyond `most` bytes.
+/// Appends the contents of a block to `out`, which never grows beyond `most` bytes.
 fn unpack(block: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     let mut rest = block;
     loop {
@@ -79,17 +80,17 @@ fn unpack(block: &[u8], out: &mut Vec<u8>, most: usize) -> Option<()> {
     }
 }
 
-/// Whether so many more bytes may come.
+/// Returns `None` if `more` bytes would exceed `most`.
 fn room(out: &[u8], more: usize, most: usize) -> Option<()> {
     (more <= most.checked_sub(out.len())?).then_some(())
 }
 
-/// Appends bytes from so far back; they may reach into what is appended.
+/// Appends `length` bytes from `distance` bytes back; the source may overlap the appended bytes.
 fn repeat(out: &mut Vec<u8>, distance: usize, length: usize) -> Option<()> {
     let from = out.len().checked_sub(distance).filter(|_| distance > 0)?;
     let mut left = length;
     while left > 0 {
-        // What was appended repeats the same bytes, so each turn may take twice as many.
+        // The appended bytes repeat the source, so each step may copy twice as many.
         let step = left.min(out.len().saturating_sub(from));
         out.extend_from_within(from..from.saturating_add(step));
         left = left.saturating_sub(step);
@@ -119,7 +120,7 @@ fn slot_of(four: [u8; 4]) -> usize {
     (u32::from_le_bytes(four).wrapping_mul(0x9e37_79b1) >> u32::BITS.saturating_sub(HASH_BITS)) as usize
 }
 
-/// How many bytes from `at` on repeat those from `earlier` on; none if that is too far back.
+/// Number of bytes from `at` on that repeat those from `earlier` on; 0 if that is too far back.
 fn match_length(bytes: &[u8], earlier: usize, at: usize) -> usize {
     if at.saturating_sub(earlier) > FARTHEST {
         return 0;
@@ -129,7 +130,7 @@ fn match_length(bytes: &[u8], earlier: usize, at: usize) -> usize {
     old.iter().zip(new).take_while(|(a, b)| a == b).count()
 }
 
-/// Literals, and the distance and length of the match that follows them.
+/// Writes literals, and the distance and length of the match that follows them.
 fn put_sequence(out: &mut Vec<u8>, literals: &[u8], matched: Option<(u16, usize)>) {
     let beyond = matched.map_or(0, |(_, length)| length.saturating_sub(SHORTEST));
     let short = |length: usize| length.min(usize::from(LONG)) as u8;
@@ -142,7 +143,7 @@ fn put_sequence(out: &mut Vec<u8>, literals: &[u8], matched: Option<(u16, usize)
     }
 }
 
-/// The part of a length that the token has no room for.
+/// Writes the part of a length that does not fit into the token.
 fn put_long(out: &mut Vec<u8>, length: usize) {
     let Some(mut left) = length.checked_sub(usize::from(LONG)) else { return };
     while left >= usize::from(u8::MAX) {
@@ -157,11 +158,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Far above what the cases make.
+    /// A limit far above the sizes in these tests.
     const MOST: usize = 1 << 20;
 
     #[test]
-    fn blocks_of_other_makers() {
+    fn blocks_of_other_encoders_are_read() {
         let blocks: [(&[u8], &[u8]); 5] = [
             (b"\x00", b""),
             (b"\x30abc", b"abc"),
@@ -180,16 +181,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block() {
+    fn bytes_that_are_not_a_block_are_refused() {
         let blocks: [&[u8]; 7] = [
             b"",
             b"\x30ab",
             b"\xf0\xff",
             b"\x10a\x01",
-            // From before the first byte, and from nowhere.
+            // A distance beyond the first byte, and a distance of zero.
             b"\x10a\x02\x00\x00",
             b"\x10a\x00\x00\x00",
-            // Nothing after the match.
+            // No literals after the match.
             b"\x10a\x01\x00",
         ];
         for block in blocks {
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_block_of_many_bytes_takes_no_more_than_allowed() {
+    fn a_small_block_that_unpacks_to_many_bytes_stays_within_the_limit() {
         let mut block = b"\x1fa\x01\x00".to_vec();
         block.resize(100_000, u8::MAX);
         block.extend(b"\x00\x50aaaaa");
@@ -220,14 +221,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(bytes in repetitive()) {
+        fn compressed_bytes_decompress_to_the_same_bytes(bytes in repetitive()) {
             let block = compress(&bytes);
             prop_assert!(block.len() <= bytes.len() + bytes.len() / 255 + 16);
             prop_assert_eq!(decompress(&block, bytes.len()), Some(bytes));
         }
 
         #[test]
-        fn any_bytes_are_read_within_the_bound(block in proptest::collection::vec(any::<u8>(), 0..200), most in 0usize..300) {
+        fn any_bytes_decompress_within_the_limit(block in proptest::collection::vec(any::<u8>(), 0..200), most in 0usize..300) {
             if let Some(bytes) = decompress(&block, most) {
                 prop_assert!(bytes.len() <= most && bytes.capacity() <= most.max(8) * 2);
             }

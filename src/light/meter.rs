@@ -1,15 +1,15 @@
-//! How fast synchronization goes, and how long it will take.
+//! Measures the rate of synchronization and estimates the time left.
 
 use super::clock::Now;
 
 /// Progress of synchronization.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Block where this client started.
+    /// Number of the block where this client started.
     pub start: u64,
-    /// Newest verified block.
+    /// Number of the newest verified block.
     pub head: u64,
-    /// Newest block that an upstream in good standing announces.
+    /// Number of the newest block that an upstream in good standing announces; at least `head`.
     pub target: u64,
     /// Headers per second since the start.
     pub rate: u64,

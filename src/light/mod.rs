@@ -1,4 +1,5 @@
-//! The light client: what is lacking, how to ask for it, how to prove it, and header synchronization.
+//! The light client: missing facts, the requests that fetch them, the checks that prove them, and header
+//! synchronization.
 
 mod backlog;
 mod base64;

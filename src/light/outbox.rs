@@ -1,4 +1,4 @@
-//! Transactions of this client, handed to an upstream again until it shows them mined.
+//! Sends this client's transactions to an upstream again until the upstream shows them as mined.
 
 use alloc::{format, sync::Arc, vec::Vec};
 
@@ -7,18 +7,19 @@ use alloy_primitives::{B256, hex};
 use super::{Answer, UpstreamCall, clock::Now, store::FactCache};
 use crate::types::Transaction;
 
-/// Milliseconds between two looks at what was sent; a pool that has dropped a transaction gets it again.
+/// Milliseconds between two checks of the sent transactions. An upstream whose pool dropped a transaction gets it
+/// again.
 const INTERVAL: u64 = 30_000;
 
-/// How often one transaction is handed to an upstream again: for an hour.
+/// How often one transaction is sent to an upstream again: for an hour.
 const MOST: u32 = 120;
 
-/// What one upstream is reminded of. The host asks its questions and hands in the answers.
+/// The repeated sends to one upstream. The host sends the requests and passes in the responses.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// Milliseconds of the host's clock.
+    /// Time of the last check, in milliseconds of the host's clock.
     last: Option<u64>,
-    /// Reminders by transaction, in the order of sending; as many as allowed where it is mined.
+    /// One entry per transaction, in the order of sending. A mined transaction has the count [`MOST`].
     reminders: Vec<Reminder>,
 }
 
@@ -30,10 +31,10 @@ struct Reminder {
 }
 
 impl Outbox {
-    /// Whether the upstream has mined what was sent: nothing to ask before the interval is over.
+    /// Requests for the receipts of the transactions that were sent; none before the interval is over.
     pub fn questions(&mut self, cache: &FactCache, now: Now) -> Vec<UpstreamCall> {
         let last = *self.last.get_or_insert(now.millis);
-        // A clock that was set back starts the interval anew.
+        // If the clock was set back, the interval starts again.
         if now.millis < last {
             self.last = Some(now.millis);
         }
@@ -55,10 +56,11 @@ impl Outbox {
         .collect()
     }
 
-    /// What to send again, by the answers to [`Self::questions`]. What the upstream has against it is told to whoever
-    /// asks for the transaction.
+    /// Requests that send transactions again, given the responses to [`Self::questions`]. Errors of the upstream about
+    /// them are not evaluated here.
     ///
-    /// That it says it is mined ends only its own reminders: it could have dropped them as well.
+    /// An upstream that claims that a transaction is mined only ends the repeated sends to itself. It could drop those
+    /// as well.
     pub fn reminders(&mut self, answers: Vec<Answer>) -> Vec<UpstreamCall> {
         let mut calls = Vec::new();
         let due = self.reminders.iter_mut().filter(|reminder| reminder.count < MOST);
@@ -109,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mined_is_sent_again_once_an_interval() {
+    fn transactions_that_are_not_mined_are_sent_again_once_an_interval() {
         let (cache, mut outbox) = (cache(&[1, 2]), Outbox::default());
         assert!(outbox.questions(&cache, at(5)).is_empty(), "it was only just sent");
         assert!(outbox.questions(&cache, at(5 + INTERVAL - 1)).is_empty());
@@ -118,14 +120,18 @@ mod tests {
         assert!(asked.iter().all(|call| call.method == "eth_getTransactionReceipt"));
         let again = outbox.reminders(vec![says(r#"{"blockNumber":"0x1"}"#), says("null")]);
         let second = cache.sent().nth(1).unwrap().encode();
-        assert_eq!(again.len(), 1, "what is mined is left alone");
+        assert_eq!(again.len(), 1, "a mined transaction is not sent again");
         assert_eq!(again[0].params, format!(r#"["{}"]"#, hex::encode_prefixed(second)));
         assert!(outbox.questions(&cache, at(6 + INTERVAL)).is_empty());
-        assert_eq!(outbox.questions(&cache, at(5 + 2 * INTERVAL)).len(), 1, "nobody asks for what is mined");
+        assert_eq!(
+            outbox.questions(&cache, at(5 + 2 * INTERVAL)).len(),
+            1,
+            "a mined transaction is not checked again"
+        );
     }
 
     #[test]
-    fn an_upstream_that_never_shows_it_is_reminded_for_an_hour() {
+    fn an_upstream_that_never_shows_a_transaction_gets_it_again_for_an_hour() {
         let (cache, mut outbox) = (cache(&[1]), Outbox::default());
         outbox.questions(&cache, at(0));
         let mut reminded = 0;
@@ -138,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_does_not_stop_the_reminders() {
+    fn a_clock_set_back_does_not_stop_repeated_sends() {
         let (cache, mut outbox) = (cache(&[1]), Outbox::default());
         outbox.questions(&cache, at(1_000_000_000));
         assert!(outbox.questions(&cache, at(1_000)).is_empty());

@@ -1,4 +1,4 @@
-//! What a session sees of the light client for as long as it runs: one head, whatever happens meanwhile.
+//! The light client at one moment, as a session sees it: one head, even if synchronization goes on meanwhile.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::str::FromStr;
@@ -18,36 +18,36 @@ use crate::{
     exec::CallPolicy,
 };
 
-/// How an instance of the client presents itself.
+/// The host's settings of a client.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     /// `web3_clientVersion`: name, version, host, language and build, separated by `/`.
     pub version: String,
     /// Names of the upstreams, credentials removed.
     pub upstreams: Vec<String>,
-    /// What the host decides about calls.
+    /// Limits of calls and their result when they halt.
     pub policy: CallPolicy,
-    /// Blocks with fewer blocks on top are refused.
+    /// Least depth: requests about blocks with fewer blocks on top are refused.
     pub min_depth: u64,
-    /// Oldest age of the head in seconds, by the host's clock, at which questions are answered; 0 for any age.
+    /// Greatest age of the head, in seconds by the host's clock, at which requests are answered; 0 for any age.
     pub max_age: u64,
-    /// What is done where nobody gives a proof.
+    /// What to answer if no upstream gives a proof.
     pub unproven: Unproven,
 }
 
-/// What a host decides about answers that nobody proves.
+/// What to answer if no upstream gives a proof.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unproven {
-    /// None is given.
+    /// No answer.
     #[default]
     Refuse,
-    /// Given where so many upstreams under different domains say the same; marked `unproven`.
+    /// The answer that this many upstreams under different domains agree on, marked `unproven`.
     Quorum(usize),
-    /// Given as the best upstream says it; marked `unproven`.
+    /// The answer of the best upstream, marked `unproven`.
     Trust,
 }
 
-/// The text names no policy.
+/// The text is not the name of an unproven-answers policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("neither refuse, quorum:N nor trust")]
 pub struct UnprovenError;
@@ -55,7 +55,7 @@ pub struct UnprovenError;
 impl FromStr for Unproven {
     type Err = UnprovenError;
 
-    /// `refuse`, `quorum:N` with N from 1, or `trust`.
+    /// Reads `refuse`, `quorum:N` with N from 1, or `trust`.
     fn from_str(text: &str) -> Result<Self, UnprovenError> {
         let quorum = text.strip_prefix("quorum:").and_then(|count| count.parse().ok());
         match (text, quorum) {
@@ -67,29 +67,30 @@ impl FromStr for Unproven {
     }
 }
 
-/// Age of the head in seconds. Networks without rules for times have no age of blocks either.
+/// Age of the head in seconds. `None` if the head is ahead of the clock, or if the network has no rules for block
+/// times.
 fn age(sync: &Sync, now: Now) -> Option<u64> {
     let head = sync.chain()?.head();
     let age = now.unix.checked_sub(head.timestamp);
     age.filter(|_| sync.network().params.future_bound > 0)
 }
 
-/// The chain as of one moment.
+/// The chain and the state of synchronization at one moment.
 #[derive(Debug, Clone)]
 pub struct Pin {
     pub(crate) network: Arc<Network>,
     pub(crate) identity: Arc<Identity>,
     pub(crate) chain: Option<ChainView>,
     pub(crate) synced: bool,
-    /// Whether the uncles of all blocks are proven, or known not to be had.
+    /// Whether the uncles of all blocks are proven or known to be unavailable.
     pub(crate) settled: bool,
     pub(crate) fault: Option<SyncFault>,
     pub(crate) start: u64,
     pub(crate) by_work: bool,
     pub(crate) announced: u64,
-    /// The host's clock in seconds since 1970.
+    /// The host's wall clock, in seconds since 1970.
     pub(crate) now: u64,
-    /// Whom to ask, best first.
+    /// The upstreams to ask, best first.
     pub(crate) roster: Vec<usize>,
     checkpoint: Checkpoint,
     progress: Progress,
@@ -99,16 +100,17 @@ pub struct Pin {
     to_prove: u64,
 }
 
-/// A head older than this many seconds is stale: on mainnet one block in some ten thousand takes longer.
+/// Age in seconds above which a head is stale: on mainnet one block in some ten thousand takes longer.
 const STALE: u64 = 300;
 
-/// Default of [`Identity::max_age`]: in an hour an honest chain grows by the 120 blocks that make a block final, so a
-/// client that has seen nothing for so long is cut off from it, or everybody's clock but its own is another one.
+/// Default of [`Identity::max_age`], in seconds. In an hour an honest chain grows by the 120 blocks that make a block
+/// final. A client that has seen no block for that long is cut off from the chain, or its clock differs from everyone
+/// else's.
 pub const MAX_AGE: u64 = 3_600;
 
 impl Pin {
-    /// Pins the present head of a synchronization machine for a question that comes now. The moment is the question's
-    /// own: synchronization may have waited for an upstream, or the machine slept, since it was told one.
+    /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
+    /// older: synchronization may have waited for an upstream, or the computer may have slept.
     pub fn new(sync: &Sync, identity: Arc<Identity>, now: Now) -> Self {
         Self {
             network: sync.network().clone(),
@@ -136,42 +138,42 @@ impl Pin {
         &self.network
     }
 
-    /// What answers of upstreams are held against.
+    /// The chain that responses of upstreams are checked against.
     pub(crate) fn against(&self) -> Against<'_> {
         Against { network: &self.network, chain: self.chain.as_ref() }
     }
 
-    /// Whether the start is believed for its work alone, rather than for its hash.
+    /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.
     pub fn is_by_work(&self) -> bool {
         self.by_work
     }
 
-    /// The block that the chain starts at: trusted, or believed for the work above it.
+    /// The block that the chain starts at: trusted, or accepted for the work above it.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// How far synchronization is.
+    /// Progress of synchronization.
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// A stretch of the chain with less work than the floor asks for.
+    /// A stretch of the chain with less work than the floor requires, if there is one.
     pub fn low_work(&self) -> Option<&LowWork> {
         self.low_work.as_ref()
     }
 
-    /// Headers of an earlier run whose proofs of work are still to be checked in this one.
+    /// Number of headers of an earlier run whose proofs of work are not checked yet in this run.
     pub fn to_prove(&self) -> u64 {
         self.to_prove
     }
 
-    /// Every upstream's standing.
+    /// The state of each upstream.
     pub fn states(&self) -> &[UpstreamState] {
         &self.states
     }
 
-    /// What is done where nobody gives a proof.
+    /// What to answer if no upstream gives a proof.
     pub fn unproven(&self) -> Unproven {
         self.identity.unproven
     }
@@ -181,13 +183,13 @@ impl Pin {
         self.identity.upstreams.get(upstream).map(String::as_str)
     }
 
-    /// Whether an upstream is left alone now; it is asked when no other can prove something.
+    /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.
     pub fn rests(&self, upstream: usize) -> bool {
         self.states.get(upstream).is_some_and(|state| state.resting.is_some())
     }
 
-    /// Whom to ask for a witness, and whether that one is known to give them: the first that does, or the best one while
-    /// nobody knows.
+    /// The upstream to ask for a witness, and whether it is known to give witnesses: the first that is known to, or
+    /// else the first that was never asked for one.
     pub fn witness_from(&self) -> Option<(usize, bool)> {
         let can = |upstream: &usize| {
             self.states.get(*upstream).filter(|state| state.resting.is_none()).map(|state| state.can.witness)
@@ -197,12 +199,12 @@ impl Pin {
         sure.map(|upstream| (*upstream, true)).or(first.map(|upstream| (*upstream, false)))
     }
 
-    /// The head's age in seconds by the host's clock, where that is more than a living chain shows.
+    /// The head's age in seconds by the host's clock, if the head is stale.
     pub fn stale(&self) -> Option<u64> {
         self.age.filter(|age| *age > STALE)
     }
 
-    /// The head's age in seconds, where that is more than the host accepts.
+    /// The head's age in seconds, if it exceeds the age that the host accepts.
     pub fn too_old(&self) -> Option<u64> {
         self.age.filter(|age| self.identity.max_age > 0 && *age > self.identity.max_age)
     }
@@ -212,22 +214,22 @@ impl Pin {
         self.synced
     }
 
-    /// Whether the uncles of all blocks are proven, or known not to be had.
+    /// Whether the uncles of all blocks are proven or known to be unavailable.
     pub fn is_settled(&self) -> bool {
         self.settled
     }
 
-    /// Why no upstream is of use, if none is.
+    /// Why no upstream is usable, if all of them have failed.
     pub fn fault(&self) -> Option<&SyncFault> {
         self.fault.as_ref()
     }
 
-    /// Whom to ask, best first.
+    /// The upstreams to ask, best first.
     pub fn roster(&self) -> &[usize] {
         &self.roster
     }
 
-    /// The pinned chain, if the checkpoint's header is verified.
+    /// The pinned chain; `None` until the checkpoint's header is verified.
     pub fn chain(&self) -> Option<&ChainView> {
         self.chain.as_ref()
     }

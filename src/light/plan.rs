@@ -1,4 +1,4 @@
-//! From what is lacking to tasks: facts that one question answers go together.
+//! Turns missing facts into tasks; facts that one request fetches form one task.
 
 use alloc::vec::Vec;
 
@@ -12,10 +12,10 @@ use super::{
 };
 use crate::state::StateKey;
 
-/// The most storage slots of one proof request; larger sets are split, since upstreams limit them.
+/// Most storage slots in one proof request. Larger sets are split, since upstreams limit them.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
-/// Tasks that fetch all of `lacking`; what is about blocks off the pinned chain is asked for by their hashes first.
+/// The tasks that fetch all of `lacking`. Facts about blocks off the pinned chain are requested by block hash first.
 pub fn tasks(lacking: &Facts, known: &Known<'_>, pin: &Pin) -> Vec<Task> {
     let aside = |block: &BlockRef| pin.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
     let mut proofs = Proofs::new();
@@ -50,10 +50,10 @@ pub fn tasks(lacking: &Facts, known: &Known<'_>, pin: &Pin) -> Vec<Task> {
         .collect()
 }
 
-/// Accounts to be proven with slots, in the order of blocks and addresses.
+/// Accounts to prove, each with its slots, ordered by block and address.
 type Proofs = Vec<((BlockRef, Address), Vec<U256>)>;
 
-/// Adds an account, and a slot of it, to the proofs wanted.
+/// Adds an account, and one of its slots if one is given, to the proofs to request.
 fn wants(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U256>) {
     let place = proofs.binary_search_by_key(&(block, address), |(key, _)| *key);
     let place = place.unwrap_or_else(|place| {
@@ -65,7 +65,7 @@ fn wants(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U2
     }
 }
 
-/// The hashes of the transactions that receipts are wanted of.
+/// The hashes of the transactions whose receipts are wanted; empty for other facts, and if the body is not known.
 pub fn transactions(wanted: &Wanted, known: &Known<'_>) -> Vec<B256> {
     match wanted {
         Wanted::One(Fact::Receipts(block)) => {
@@ -75,7 +75,7 @@ pub fn transactions(wanted: &Wanted, known: &Known<'_>) -> Vec<B256> {
     }
 }
 
-/// The facts a task was to fetch.
+/// The facts that a task fetches.
 pub fn facts_of(wanted: &Wanted) -> Vec<Fact> {
     match wanted {
         Wanted::One(fact) => alloc::vec![*fact],
@@ -83,7 +83,7 @@ pub fn facts_of(wanted: &Wanted) -> Vec<Fact> {
             .chain(slots.iter().map(|slot| StateKey::Storage(*address, *slot)))
             .map(|key| Fact::State(*block, key))
             .collect(),
-        // Nothing rests on a witness: what it should have shown is asked for in other ways.
+        // No fact depends on a witness: data that it lacks is requested on its own.
         Wanted::Witness { .. } => Vec::new(),
     }
 }

@@ -1,4 +1,5 @@
-//! From an upstream's answers to facts. Everything here is hostile until a hash, a root or proof of work says otherwise.
+//! Turns an upstream's responses into proven facts. Every response is hostile until a hash, a root or a proof of work
+//! confirms it.
 
 use alloc::{format, string::String, string::ToString, sync::Arc, vec::Vec};
 
@@ -22,19 +23,19 @@ use crate::{
     types::{Header, HeaderError, Receipt, SealedHeader, json},
 };
 
-/// The verified chain that answers are held against.
+/// The verified chain that responses are checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Against<'a> {
     /// The network's rules.
     pub network: &'a Network,
-    /// The chain, if the checkpoint's header is verified.
+    /// The chain; `None` until the checkpoint's header is verified.
     pub chain: Option<&'a ChainView>,
 }
 
-/// Proves what a task's answers claim.
+/// Proves the facts that a task's responses claim.
 ///
 /// # Errors
-/// [`Cause`]: which answer is missing, or which rule it breaks.
+/// [`Cause`]: the response that is missing, or the rule that it breaks.
 pub fn task(task: &Task, against: Against<'_>, known: &Known<'_>) -> Result<FactStore, Cause> {
     let mut facts = FactStore::default();
     match &task.wanted {
@@ -81,10 +82,10 @@ fn refuted(error: impl core::fmt::Display) -> Cause {
 }
 
 fn first_answer(task: &Task) -> Result<&Answer, Cause> {
-    task.answers().next().ok_or(Cause::Call(CallFailure::Malformed("no answer")))
+    task.answers().next().ok_or(Cause::Call(CallFailure::Malformed("no response")))
 }
 
-/// The text of the only answer, `null` included.
+/// The JSON of the only response, `null` included.
 fn first(task: &Task) -> Result<&RawValue, Cause> {
     match first_answer(task)? {
         Ok(raw) => Ok(raw),
@@ -92,7 +93,7 @@ fn first(task: &Task) -> Result<&RawValue, Cause> {
     }
 }
 
-/// The header a fact hangs on; it was verified before the fact was asked for.
+/// The verified header that commits to a fact.
 fn held(against: Against<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
     let header = against.chain.and_then(|chain| chain.by_hash(&block.hash));
     header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
@@ -102,22 +103,23 @@ fn is_null(raw: &RawValue) -> bool {
     raw.get() == "null"
 }
 
-/// A block number or count from an answer.
+/// Reads a block number or count, a JSON string in hex with `0x`.
 pub fn quantity(raw: &RawValue) -> Option<u64> {
     let text: String = serde_json::from_str(raw.get()).ok()?;
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// A header from a node's block object: rebuilt so that it hashes to the hash the object claims, or to `claimed`.
+/// Rebuilds a header from a node's block object. It must have the hash that the object claims, or the hash `claimed`.
 ///
 /// # Errors
-/// The field and rule that do not fit.
+/// The field that is wrong, and the rule that it breaks.
 pub fn header(text: &str, claimed: Option<B256>, network: &Network) -> Result<SealedHeader, json::JsonError> {
     json::header_from_json(text, claimed, &|number| network.header_shape(number))
 }
 
-/// An object that does not give its hash may be an honest one: it hides how many uncles an uncle states, and shows as many
-/// uncles as there are, whatever the header counts. Any other fault in it is not.
+/// The cause for a block object that does not rebuild. If only the hash differs, the object may be honest: JSON leaves
+/// out the uncle count that an uncle states, and shows the uncles that exist, whatever the header counts. Any other
+/// fault in it is refuted.
 fn hidden(error: json::JsonError) -> Cause {
     match error {
         json::JsonError::Hash { .. } => Cause::Hidden(error.to_string()),
@@ -129,21 +131,22 @@ fn hidden(error: json::JsonError) -> Cause {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RawHeaderError {
-    /// The answer is not a hex string.
+    /// The response is not a hex string.
     #[error("raw header: {0}")]
     Hex(#[from] hex::FromHexError),
-    /// An answer is not the JSON it should be.
+    /// A response does not have the expected JSON structure.
     #[error("raw header: {0}")]
     Json(#[from] serde_json::Error),
-    /// The bytes are no header.
+    /// The bytes do not decode as a header.
     #[error(transparent)]
     Header(#[from] HeaderError),
 }
 
-/// A header from its raw encoding; proof and coinbase, which raw headers lack, come from the block object.
+/// Decodes a header from its raw encoding. Raw headers lack the merged-mining proof and coinbase, so these come from
+/// the block object.
 ///
 /// # Errors
-/// The field and rule that do not fit.
+/// The field that is wrong, and the rule that it breaks.
 pub fn raw_header(raw: &str, block: &str, network: &Network) -> Result<SealedHeader, RawHeaderError> {
     let raw = hex_text(raw)?;
     let block: MergedMiningFields = serde_json::from_str(block)?;
@@ -161,12 +164,12 @@ struct MergedMiningFields {
     bitcoin_merged_mining_coinbase_transaction: Option<String>,
 }
 
-/// Whether a header shown as this block object has its proof of work. The block's hash covers neither Merkle proof nor
-/// coinbase (RSKIP-92), so that anybody can show a header of the right hash without its work.
+/// Checks the proof of work of a header that an upstream showed as this block object. The block's hash covers neither
+/// Merkle proof nor coinbase (RSKIP-92), so anyone can show a header with the right hash but without its work.
 ///
 /// # Errors
-/// [`Cause::Hidden`] where the object shows `null` for them, as a light client does that has not checked them (yet), and
-/// [`Cause::Refuted`] where what it shows is wrong.
+/// [`Cause::Hidden`] if the object shows `null` for them, as a light client does that has not checked them (yet), and
+/// [`Cause::Refuted`] if what it shows is wrong.
 pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<(), Cause> {
     let Err(error) = VerifiedHeader::alone(Candidate::from(header.clone()), network) else { return Ok(()) };
     let shown = serde_json::from_str::<MergedMiningFields>(object);
@@ -176,9 +179,9 @@ pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<()
     }
 }
 
-/// A header that the chain does not hold, with its proof of work: the difficulty, which it states itself, is looked at
-/// when it is connected to the chain. Below the chain only its ancestors can be connected, and they need none: the
-/// chain's own hashes lead to them.
+/// A header that the chain does not hold, with its proof of work checked. The header states its own difficulty; that is
+/// checked when the header is connected to the chain. Below the chain only its ancestors can be connected. They need no
+/// proof of work, because the chain's own hashes lead to them.
 fn unheld_header(task: &Task, hash: B256, against: Against<'_>) -> Result<Option<SealedHeader>, Cause> {
     let network = against.network;
     let (found, object) = match (task.attempt(), task.calls(), task.answers().nth(1)) {
@@ -223,15 +226,15 @@ fn body(raw: &RawValue, header: &VerifiedHeader, network: &Network) -> Result<Ve
     VerifiedBody::check(header, transactions, network).map_err(refuted)
 }
 
-/// The attempt that asks for all places of uncles, used or not.
+/// The attempt that requests the uncles at all indexes, used or not.
 const ALL_PLACES: usize = 2;
 
-/// The uncles of a block, as its header commits to them.
+/// The uncles of a block, checked against its header's commitment.
 ///
 /// # Errors
-/// [`Cause`]; refuted only where no honest upstream would answer so. A list that is not the header's may be shown by
-/// number for a block of another branch, or in part where the header counts too few; a header that JSON does not give
-/// whole may be right all the same.
+/// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. Asked by number, an honest upstream may
+/// show the list of a block of another branch; it may show a part of the list if the header counts too few; and a
+/// header that JSON shows incompletely may still be right.
 pub fn uncles(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<VerifiedUncles, Cause> {
     let uncles = uncle_headers(task, network)?;
     let count = uncles.len();
@@ -245,7 +248,7 @@ pub fn uncles(task: &Task, header: &VerifiedHeader, network: &Network) -> Result
     })
 }
 
-/// The hashes of the uncles that a task's answers show, for asking in another way.
+/// The uncle hashes that a task's responses show, for requesting the uncles in another form.
 pub fn uncle_hashes(task: &Task) -> Vec<B256> {
     #[derive(Deserialize)]
     struct Shown {
@@ -258,7 +261,7 @@ pub fn uncle_hashes(task: &Task) -> Vec<B256> {
     shown.take(MAX_UNCLES as usize).map(|shown| shown.hash).collect()
 }
 
-/// The uncle headers of a task's answers, each rebuilt to the hash it claims.
+/// The uncle headers in a task's responses, each rebuilt to the hash that it claims.
 fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
     let mut uncles = Vec::new();
     if task.attempt() == RAW_UNCLES {
@@ -284,14 +287,14 @@ fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
         let uncle = header(raw.get(), None, network).map_err(hidden)?;
         uncles.push(uncle.into_header());
     }
-    // The header commits to some, however many it counts.
+    // The header commits to at least one uncle, whatever number it states.
     if uncles.is_empty() {
         return Err(Cause::Withheld);
     }
     Ok(uncles)
 }
 
-/// The text of an answer that is not `null`.
+/// The JSON of a response that is not `null`.
 fn text(answer: &Answer) -> Result<&str, Cause> {
     match answer {
         Ok(raw) if is_null(raw) => Err(Cause::Withheld),
@@ -300,7 +303,8 @@ fn text(answer: &Answer) -> Result<&str, Cause> {
     }
 }
 
-/// A header from its raw form and its object; it must have the hash that the call for the raw form names.
+/// Decodes a header from its raw form and its block object. It must have the hash that the request for the raw form
+/// names.
 fn raw_of(
     call: &UpstreamCall,
     raw: &Answer,
@@ -329,7 +333,7 @@ fn receipts(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<V
     VerifiedReceipts::check(header, receipts, network).map_err(refuted)
 }
 
-/// Bytes in a JSON string.
+/// Decodes a JSON string of hex digits.
 fn hex_text(json: &str) -> Result<Bytes, RawHeaderError> {
     let text: String = serde_json::from_str(json)?;
     Ok(decode_hex(&text)?)
@@ -345,10 +349,11 @@ fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
     decode_hex(&text).map_err(refuted)
 }
 
-/// Where a transaction is said to be, up to the pinned head. "Nowhere" needs both ways of asking to say so.
+/// Where an upstream says that a transaction is, up to the pinned head. "Nowhere" is accepted only if both forms of the
+/// request say so.
 ///
-/// An upstream that is ahead of this client may say that the transaction is in a block above the head: up to the head it
-/// is not mined, so it waits. Like every absence that counts once all upstreams say it.
+/// An upstream that is ahead of this client may name a block above the head. Up to the head the transaction is not
+/// mined, so it counts as pending. Like every absence, this holds only if all upstreams say so.
 pub(super) fn location(task: &Task, hash: B256, head: u64, chain_id: u64) -> Result<Location, Cause> {
     let absent_before = matches!(task.last_cause(), Some(Cause::Denied));
     let raw = match first(task) {
@@ -367,14 +372,14 @@ pub(super) fn location(task: &Task, hash: B256, head: u64, chain_id: u64) -> Res
         return Err(if above { Cause::Denied } else { Cause::Refuted("a receipt without block".into()) });
     }
     let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
-    // REMASC has no sender and never waits: its block makes it.
+    // A REMASC transaction has no sender and is never pending: it is made with its block.
     if above && transaction.recover_sender(chain_id).unwrap_or_default().is_zero() {
         return Ok(Location::Unknown);
     }
     Ok(Location::Pending(Arc::new(transaction)))
 }
 
-/// Bytes behind a hash that a proven node holds: code, or a long storage value.
+/// Proves bytes whose hash a proven node holds: code, or a long storage value.
 fn long_value(
     raw: &RawValue,
     root: B256,
@@ -394,7 +399,8 @@ fn long_value(
     verify_multiproof(root, &[path], &nodes, &[value]).map_err(refuted)
 }
 
-/// Nodes of an `eth_getProof` answer or of a witness, unread; one type for both, since a browser pays for each.
+/// The nodes of an `eth_getProof` response or of a witness, not decoded yet. One type serves both, because each type
+/// adds code to the browser module.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AccountProof<'a> {
@@ -402,7 +408,7 @@ struct AccountProof<'a> {
     account_proof: &'a RawValue,
     #[serde(borrow, default)]
     storage_proof: Option<&'a RawValue>,
-    /// Codes and long values of a witness.
+    /// The codes and long values of a witness.
     #[serde(borrow, default)]
     values: Option<&'a RawValue>,
 }
@@ -414,8 +420,8 @@ struct StorageProof<'a> {
     proof: Option<&'a RawValue>,
 }
 
-/// Reads the members of a list one by one. There may be as many as nodes of a proof: members of two bytes take many times
-/// their text as values.
+/// Reads the members of a list one by one, up to the number of nodes that a proof may have. Without this limit, members
+/// of two bytes would take many times their text when decoded.
 fn for_each<'a>(
     list: Option<&'a RawValue>,
     read: &mut dyn FnMut(&'a RawValue) -> Result<(), Cause>,
@@ -433,7 +439,7 @@ fn for_each<'a>(
     result
 }
 
-/// The nodes of an `eth_getProof` answer. Only they count: balance, nonce and values are read from them.
+/// Proves the nodes of an `eth_getProof` response. Only the nodes count: balance, nonce and values are read from them.
 pub(super) fn account_proof(
     raw: &RawValue,
     root: B256,
@@ -470,12 +476,12 @@ pub(super) fn account_proof(
     })
 }
 
-/// Longest answer with a witness that is looked at, in bytes of JSON: twice its nodes and codes. A call of 10 million gas
-/// can read some 50,000 cells; those of real contracts read less than a hundred.
+/// Longest response with a witness that is read, in bytes of JSON, which are twice the bytes of its nodes and codes. A
+/// call of 10 million gas can read some 50,000 cells; calls of real contracts read less than a hundred.
 pub const MAX_WITNESS_TEXT: usize = 32 * 1024 * 1024;
 
-/// The nodes of a witness that belong to the state, and the codes. That one fits says nothing yet: it is complete when
-/// the run misses nothing.
+/// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete: it is
+/// complete if the run misses nothing.
 fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if is_null(raw) {
         return Err(Cause::Withheld);

@@ -1,4 +1,4 @@
-//! Answers that prove nothing, and what is said of them.
+//! Responses that do not prove a fact, and the causes they give.
 
 use alloc::{boxed::Box, string::ToString};
 
@@ -17,9 +17,9 @@ fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_string()).unwrap()
 }
 
-/// Nobody can prove absence by an empty list; nodes that do not fit are wrong.
+/// An empty list cannot prove absence, but is not wrong. Nodes that do not fit are wrong.
 #[test]
-fn an_empty_proof_is_not_a_wrong_one() {
+fn an_empty_proof_is_not_a_wrong_proof() {
     let prove = |json: &str| {
         let slots = [U256::ZERO];
         account_proof(&raw(json), B256::repeat_byte(7), &Address::ZERO, &slots).unwrap_err()
@@ -42,7 +42,7 @@ fn an_empty_proof_is_not_a_wrong_one() {
     assert_eq!(prove("null"), Cause::Withheld);
 }
 
-/// Members of three bytes would take ten times their text as values, so they are counted before they are kept.
+/// Members of three bytes would take ten times their text when decoded, so they are counted first.
 #[test]
 fn a_proof_of_too_many_nodes_is_refused_while_it_is_read() {
     let prove = |json: &str| {
@@ -60,9 +60,10 @@ fn a_proof_of_too_many_nodes_is_refused_while_it_is_read() {
     }
 }
 
-/// A block off the chain is asked for by its hash first. Only where it was named by its hash is a wrong proof a fault.
+/// A block off the chain is requested by its hash first. Only if the request names the block by its hash is a wrong
+/// proof a fault.
 #[test]
-fn a_wrong_proof_is_a_fault_where_the_block_was_named_by_its_hash() {
+fn a_wrong_proof_is_a_fault_if_the_request_named_the_block_by_its_hash() {
     let block = BlockRef { number: 7, hash: B256::repeat_byte(9) };
     // A slot whose number looks like the hash does not name the block.
     let proof = Wanted::Proof {
@@ -99,14 +100,14 @@ fn a_wrong_proof_is_a_fault_where_the_block_was_named_by_its_hash() {
         assert_eq!((faults, first), (1, by_hash), "{wanted:?} {ways:?}");
         assert_eq!(ways.len(), if matches!(wanted, Wanted::Proof { .. }) { 3 } else { 2 });
     }
-    // A transaction may be in another block of another branch.
+    // On another branch the transaction may be in another block.
     let receipts = Task::new(Wanted::One(Fact::Receipts(block)), &[block.hash]);
     assert!(matches!(receipts.blame(Cause::Refuted("wrong".into())), Cause::OtherBranch(_)));
 }
 
-/// "Nowhere" is only believed of an upstream that says so in both ways of asking.
+/// "Nowhere" is accepted only if the upstream says so to both forms of the request.
 #[test]
-fn a_transaction_is_nowhere_when_both_ways_of_asking_say_so() {
+fn a_transaction_is_nowhere_if_both_forms_of_the_request_say_so() {
     let hash = B256::repeat_byte(5);
     let null: fn() -> Answer = || Ok(raw("null"));
     let unrecorded: fn() -> Answer = || Err(CallFailure::NotRecorded);
@@ -116,7 +117,7 @@ fn a_transaction_is_nowhere_when_both_ways_of_asking_say_so() {
             task.answer(0, first());
             let cause = location(&task, hash, 9, 33).unwrap_err();
             let denied = cause == Cause::Denied;
-            assert_eq!(denied, first().is_ok(), "one way of asking never decides");
+            assert_eq!(denied, first().is_ok(), "one form of the request never decides");
             task.next_attempt(cause, &[]).unwrap();
             task.answer(0, second());
             assert_eq!(location(&task, hash, 9, 33).is_ok(), denied, "{:?}", location(&task, hash, 9, 33));

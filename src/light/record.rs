@@ -1,62 +1,63 @@
-//! What is known about an upstream's conduct: how fast it is, what it failed at, what it was caught with.
+//! The record of an upstream: how fast it is, how often it failed, and evidence of wrong responses.
 
 use alloc::{collections::VecDeque, string::String};
 
 use super::{clock::Now, upstream::UpstreamCall};
 
-/// Evidence kept per upstream; older pieces give way.
+/// Most pieces of evidence kept per upstream; the oldest is dropped first.
 const MAX_EVIDENCE: usize = 16;
 
-/// Good exchanges that make up for one demerit.
+/// Number of good exchanges that cancel one demerit.
 const REDEMPTION: u32 = 64;
 
-/// Demerits of an answer that did not come.
+/// Demerits for a response that did not arrive.
 pub(super) const SILENT: u32 = 1;
 
-/// Demerits of an answer that does not verify, though the question left no room for another branch.
+/// Demerits for a response that does not verify, although the request left no room for another branch.
 pub(super) const REFUTED: u32 = 8;
 
-/// Demerits of an answer that no honest upstream gives.
+/// Demerits for a response that no honest upstream gives.
 pub(super) const LIE: u32 = 16;
 
 /// Most demerits an upstream can have.
 const MAX_DEMERITS: u32 = 256;
 
-/// What an upstream was caught with: enough to ask the same question again and see.
+/// A wrong response of an upstream, with the request to repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Evidence {
-    /// Wall clock when it was noticed, in seconds since 1970.
+    /// When it was noticed: wall clock, in seconds since 1970.
     pub at: u64,
-    /// The question.
+    /// The request.
     pub call: UpstreamCall,
-    /// What is wrong with the answer: the rule it breaks.
+    /// What is wrong with the response: the rule that it breaks.
     pub rule: String,
-    /// Whether no honest upstream gives such an answer; else it may be late, pruned or less able.
+    /// Whether no honest upstream gives such a response. If not set, the upstream may only be late, pruned or less
+    /// capable.
     pub lie: bool,
 }
 
-/// An upstream's conduct.
+/// The record of an upstream.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
-    /// Time of one exchange in milliseconds, smoothed.
+    /// Smoothed time of one exchange, in milliseconds.
     pub latency: u64,
-    /// Headers per second during its turns at fetching many.
+    /// Headers per second during the upstream's turns at fetching many headers.
     pub rate: Option<u64>,
     /// Failures since the last good exchange.
     pub in_row: u32,
-    /// Bad marks, from 0; good conduct takes them off.
+    /// Demerits, from 0; good exchanges remove them.
     pub demerits: u32,
-    /// How often it was caught with answers that no honest upstream gives.
+    /// Number of responses that no honest upstream gives.
     pub lies: u32,
     /// The newest evidence, oldest first.
     pub evidence: VecDeque<Evidence>,
     good: u32,
-    /// The part of the demerits that came of answers which do not verify.
+    /// The part of the demerits that came from responses that do not verify.
     wrong: u32,
 }
 
 impl Record {
-    /// An exchange went well.
+    /// Records a good exchange, which took `elapsed` milliseconds.
     pub(super) fn good(&mut self, elapsed: u64) {
         self.in_row = 0;
         self.latency = if self.latency == 0 {
@@ -71,13 +72,13 @@ impl Record {
         }
     }
 
-    /// Whether so many answers did not verify that the next ones are not worth asking for. What was missing, late or
-    /// about another branch does not count, however often: honest upstreams give such answers.
+    /// Whether so many responses failed verification that the next ones are not worth requesting. Responses that were
+    /// missing, late or about another branch do not count, however many: honest upstreams give such responses.
     pub(super) fn is_dishonest(&self) -> bool {
         self.wrong >= LIE.saturating_mul(2)
     }
 
-    /// An answer was missing, late or wrong.
+    /// Records a response that was missing, late or wrong.
     pub(super) fn bad(&mut self, now: Now, call: UpstreamCall, rule: String, weight: u32) {
         let lie = weight >= LIE;
         self.in_row = self.in_row.saturating_add(1);
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn demerits_have_an_end_and_are_made_up_for() {
+    fn demerits_are_limited_and_good_exchanges_remove_them() {
         let mut record = Record::default();
         (0..20).for_each(|rule| bad(&mut record, rule, LIE));
         assert_eq!((record.demerits, record.lies, record.in_row), (256, 20, 20));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn of_evidence_the_newest_is_kept_once() {
+    fn the_newest_evidence_is_kept_without_repetition() {
         let mut record = Record::default();
         bad(&mut record, 0, SILENT);
         bad(&mut record, 0, SILENT);

@@ -1,4 +1,4 @@
-//! Proven facts: of one session, and the cache they flow into when it ends.
+//! Proven facts: those of one session, and the cache that takes them over when it ends.
 
 use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
@@ -16,19 +16,19 @@ use crate::{
 /// Where an upstream says a transaction is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In this block; a hint until the block's body shows it.
+    /// In this block. This is a hint until the block's body shows the transaction.
     Mined(BlockRef),
-    /// Not mined yet; the transaction matches the hash asked for.
+    /// Not mined yet. The transaction has the requested hash.
     Pending(Arc<Transaction>),
-    /// Nowhere.
+    /// No upstream knows the transaction.
     Unknown,
 }
 
-/// Proven facts by what they are about. Values are shared, so moving them between sessions and cache is cheap, and maps
-/// of all kinds run the same code.
+/// Proven facts by subject. Values are shared, so moving them between sessions and the cache is cheap, and all maps use
+/// the same machine code.
 #[derive(Debug, Clone, Default)]
 pub struct FactStore {
-    /// Headers off the held chain; `None` where the upstreams know no such block.
+    /// Headers off the held chain by hash; `None` if the upstreams do not know the block.
     pub(crate) headers: BTreeMap<B256, Option<Arc<SealedHeader>>>,
     /// Bodies by block hash.
     pub(crate) bodies: BTreeMap<B256, Arc<VerifiedBody>>,
@@ -36,30 +36,30 @@ pub struct FactStore {
     pub(crate) uncles: BTreeMap<B256, Arc<VerifiedUncles>>,
     /// Receipts by block hash.
     pub(crate) receipts: BTreeMap<B256, Arc<VerifiedReceipts>>,
-    /// What bodies and receipts take, in bytes of memory, about.
+    /// Approximate memory that bodies and receipts take, in bytes.
     pub(crate) block_bytes: usize,
-    /// Places of transactions by hash.
+    /// Locations of transactions by transaction hash.
     pub(crate) locations: BTreeMap<B256, Arc<Location>>,
-    /// Trie nodes, long values and codes by their own hash: what is found under a hash is what the hash says.
+    /// Trie nodes, long values and codes, each under its own hash.
     pub(crate) nodes: ProvenNodes,
-    /// What runs of calls to a contract lacked, oldest first.
+    /// State keys that calls to contracts were missing, oldest first.
     pub(crate) touched: Vec<Touch>,
-    /// Transactions that were passed on from here.
+    /// Transactions that this client passed on to upstreams.
     pub(crate) sent: Vec<Sent>,
-    /// Facts that no upstream could prove for the message that is being answered.
+    /// Facts that no upstream could prove for the message being answered.
     pub(crate) refused: Facts,
 }
 
-/// What a call to a contract read.
+/// A state key that a call to a contract read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Touch {
     pub(crate) contract: Address,
     pub(crate) key: StateKey,
-    /// Hash of the call data; none where calls with different data have read it.
+    /// Hash of the call data; `None` if calls with different data have read the key.
     pub(crate) data: Option<B256>,
 }
 
-/// A transaction that was passed on from here.
+/// A transaction that this client passed on to upstreams.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
     pub(crate) hash: B256,
@@ -67,31 +67,31 @@ pub(crate) struct Sent {
     pub(crate) transaction: Arc<Transaction>,
 }
 
-/// Most transactions that are remembered as sent from here; the oldest give way.
+/// Most sent transactions that are remembered; the oldest is dropped first.
 const MAX_SENT: usize = 256;
 
-/// Most keys remembered of calls to one contract: with them it takes one round on a new block.
+/// Most keys remembered for calls to one contract. With them, a call takes one round of requests on a new block.
 const MAX_TOUCHED: usize = 24;
 
-/// Most keys remembered of calls to all contracts.
+/// Most keys remembered for calls to all contracts together.
 const MAX_TOUCHED_TOGETHER: usize = 4_096;
 
-/// Most entries of a kind in one generation of the cache: bodies and receipts are the largest, some 100 kB each.
+/// Most entries of one kind in a generation of the cache. Bodies and receipts are the largest, about 100 kB each.
 const GENERATION_ENTRIES: usize = 512;
 
-/// Most trie nodes in one generation of the cache, some 100 bytes each, codes up to 24 kB.
+/// Most trie nodes in a generation of the cache: about 100 bytes each, codes up to 24 kB.
 const GENERATION_NODES: usize = 100_000;
 
-/// Most bytes in one generation of the cache, about: some 200 blocks as large as they are on the main network. Blocks can be
-/// ten times as large, so that counting them is not enough.
+/// Approximate limit of a generation of the cache, in bytes: about 200 blocks of the size usual on the main network.
+/// Blocks can be ten times as large, so a limit on their number is not enough.
 const GENERATION_BYTES: usize = 12 * 1024 * 1024;
 
-/// Bytes of memory that a trie node takes beside its own.
+/// Memory that a trie node takes beside its own bytes, in bytes.
 const NODE_BYTES: usize = 100;
 
-/// Proven facts of earlier sessions. Two generations: when the young one is full it becomes the old one, and what was
-/// not used since is forgotten. Absence is never kept: what was not there may come. Where a transaction is, is kept once
-/// the body of that block has shown it.
+/// Proven facts of earlier sessions, in two generations. When the young generation is full it replaces the old one,
+/// whose facts are dropped. Absence is never cached, because an absent fact may appear later. The location of a
+/// transaction is cached once the body of its block has shown the transaction.
 #[derive(Debug, Clone, Default)]
 pub struct FactCache {
     young: FactStore,
@@ -109,23 +109,23 @@ impl FactStore {
         self.receipts.extend(other.receipts);
         self.block_bytes = self.block_bytes.saturating_add(other.block_bytes);
         self.locations.extend(other.locations);
-        // What no longer fits is lacking again; the bound on memory comes first.
+        // Nodes beyond the limit become missing again: the memory limit takes precedence.
         self.nodes.merge(other.nodes).ok();
         self.touched.extend(other.touched);
         self.sent.extend(other.sent);
     }
 
-    /// Transactions that were passed on, oldest first.
+    /// Transactions that this client passed on to upstreams, oldest first.
     pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
         self.sent.iter().map(|sent| &sent.transaction)
     }
 
-    /// Whether a transaction is said to be in a block.
+    /// Whether an upstream says that a transaction is in a block.
     pub(crate) fn is_mined(&self, transaction: &B256) -> bool {
         self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
     }
 
-    /// Approximate memory of the blocks and the state in it, in bytes.
+    /// Approximate memory that blocks and state take in the store, in bytes.
     pub fn bytes(&self) -> usize {
         let nodes = self.nodes.len().saturating_mul(NODE_BYTES).saturating_add(self.nodes.total_bytes());
         nodes.saturating_add(self.block_bytes)
@@ -149,7 +149,7 @@ impl FactCache {
         Self::default()
     }
 
-    /// Keeps what a session has learned.
+    /// Keeps the facts that a session has proven.
     pub fn absorb(&mut self, mut learned: FactStore) {
         learned.headers.clear();
         let mut places = core::mem::take(&mut learned.locations);
@@ -160,7 +160,7 @@ impl FactCache {
         });
         learned.locations = places;
         learned.refused.clear();
-        // Most of it would be of no use to others: it is what one caller asked for.
+        // One caller requested that much; most of it would not serve others.
         if learned.bytes() > GENERATION_BYTES {
             learned.bodies.clear();
             learned.receipts.clear();
@@ -180,7 +180,8 @@ impl FactCache {
 }
 
 impl FactCache {
-    /// Remembers that calls to a contract read a key; older keys of the same contract give way, then any.
+    /// Remembers that calls to a contract read a key. Older keys of the same contract are dropped first, then keys of
+    /// any contract.
     fn remember(&mut self, mut touch: Touch) {
         let again = |known: &Touch| (known.contract, known.key) == (touch.contract, touch.key);
         if let Some(place) = self.touched.iter().position(again) {
@@ -209,7 +210,7 @@ impl FactCache {
         self.sent.drain(..extra);
     }
 
-    /// Transactions that were passed on from here, oldest first.
+    /// Transactions that this client passed on to upstreams, oldest first.
     pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
         self.sent.iter().map(|sent| &sent.transaction)
     }
@@ -220,7 +221,7 @@ impl FactCache {
     }
 }
 
-/// What a session can read: its own facts first, then the cache.
+/// The facts that a session can read: its own first, then the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     own: &'a FactStore,
@@ -228,7 +229,7 @@ pub struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    /// Reads `own` before `cache`.
+    /// Facts of `own`, then of `cache`.
     pub fn new(own: &'a FactStore, cache: &'a FactCache) -> Self {
         Self { own, cache }
     }
@@ -237,7 +238,7 @@ impl<'a> Known<'a> {
         [self.own, &self.cache.young, &self.cache.old]
     }
 
-    /// A header by its hash, which proves nothing but the hash: `Some(None)` when it is known to be unknown.
+    /// A header by its hash; nothing but the hash is proven. `Some(None)` means that the upstreams do not know it.
     pub fn header(&self, hash: &B256) -> Option<&'a Option<Arc<SealedHeader>>> {
         self.stores().into_iter().find_map(|s| s.headers.get(hash))
     }
@@ -257,7 +258,8 @@ impl<'a> Known<'a> {
         self.stores().into_iter().find_map(|s| s.receipts.get(block))
     }
 
-    /// What earlier calls to a contract read that had data with this hash, or were several with different data.
+    /// The keys that earlier calls to a contract read, if a call had data with this hash or several calls had different
+    /// data.
     pub fn touched(&self, contract: Address, data: B256) -> impl Iterator<Item = StateKey> + 'a + use<'a> {
         let fits = move |touch: &&Touch| touch.contract == contract && touch.data.is_none_or(|of| of == data);
         self.cache.touched.iter().filter(fits).map(|touch| touch.key)
@@ -268,13 +270,14 @@ impl<'a> Known<'a> {
         self.own.refused.contains(fact)
     }
 
-    /// A transaction that was passed on from here.
+    /// A transaction that this client passed on to upstreams.
     pub fn sent(&self, hash: &B256) -> Option<&'a Arc<Transaction>> {
         let mut all = self.own.sent.iter().chain(&self.cache.sent);
         all.find(|sent| sent.hash == *hash).map(|sent| &sent.transaction)
     }
 
-    /// The nonce after those of an account's transactions from here that follow on one another from this nonce on.
+    /// The next nonce of an account: `first`, or the nonce after the transactions sent from here that use `first` and
+    /// the nonces that follow without a gap.
     pub fn next_nonce(&self, sender: &Address, first: u64) -> u64 {
         let mut next = first;
         let used = |nonce: u64| {
@@ -287,7 +290,7 @@ impl<'a> Known<'a> {
         next
     }
 
-    /// The place of a transaction.
+    /// The location of a transaction.
     pub fn location(&self, transaction: &B256) -> Option<&'a Location> {
         self.stores().into_iter().find_map(|s| s.locations.get(transaction)).map(|place| &**place)
     }
@@ -326,9 +329,9 @@ mod tests {
         Touch { contract: Address::repeat_byte(contract), key: key(number), data: Some(hash(data)) }
     }
 
-    /// What was not there may come; what waits may be mined.
+    /// An absent transaction may appear later, and a pending one may be mined.
     #[test]
-    fn only_what_stays_true_is_kept() {
+    fn only_facts_that_stay_true_are_cached() {
         let mut learned = FactStore::default();
         let header = chain(easy_network(&[], &[]), 7).head().sealed().clone();
         learned.headers.extend([(hash(1), None), (hash(2), Some(Arc::new(header)))]);
@@ -337,7 +340,7 @@ mod tests {
         let places = [Location::Unknown, Location::Pending(waiting), Location::Mined(block)];
         let body = VerifiedBody::of_hashes(block.hash, vec![hash(2)]);
         learned.bodies.insert(block.hash, Arc::new(body));
-        // Nothing shows that this one is where it is said to be.
+        // No body shows this transaction in its block.
         learned.locations.insert(hash(3), Location::Mined(block).into());
         learned.locations.extend(places.into_iter().enumerate().map(|(at, place)| (hash(at), place.into())));
         let mut cache = FactCache::new();
@@ -346,11 +349,11 @@ mod tests {
         let known = Known::new(&own, &cache);
         assert!(
             known.header(&hash(1)).is_none() && known.header(&hash(2)).is_none(),
-            "of one message's chain"
+            "headers off the chain belong to one message"
         );
         assert!(known.location(&hash(0)).is_none());
         assert!(known.location(&hash(1)).is_none() && known.location(&hash(2)).is_some());
-        assert!(known.location(&hash(3)).is_none(), "a place that was not proven");
+        assert!(known.location(&hash(3)).is_none(), "a location that was not proven");
         assert_eq!(known.location(&hash(2)), Some(&Location::Mined(block)));
     }
 
@@ -370,9 +373,9 @@ mod tests {
         assert_eq!((GENERATION_ENTRIES, cache.young.bodies.len(), cache.old.bodies.len()), (512, 0, 600));
     }
 
-    /// Few large blocks fill a generation as many small ones do, and what one caller alone has read is not kept.
+    /// A few large blocks fill a generation as many small ones do. What one caller alone has read is not kept.
     #[test]
-    fn so_many_bytes_are_kept_in_a_generation() {
+    fn the_bytes_of_a_generation_are_limited() {
         let learned = |at: usize, block_bytes: usize| {
             let body = Arc::new(VerifiedBody::of_hashes(hash(at), Vec::new()));
             FactStore { bodies: [(hash(at), body)].into(), block_bytes, ..FactStore::default() }
@@ -387,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_nodes_are_kept_in_a_generation() {
+    fn the_nodes_of_a_generation_are_limited() {
         let mut learned = FactStore::default();
         for number in 0..=GENERATION_NODES as u64 {
             assert!(!learned.is_full(), "{number}");
@@ -409,7 +412,7 @@ mod tests {
         assert_eq!(
             (kept.len(), kept[0], kept[23]),
             (24, key(6), key(10)),
-            "the oldest go, each is there once"
+            "the oldest are dropped, and no key is kept twice"
         );
         for contract in 2..=180 {
             let all = (0..24).map(|number| touch(contract, number)).collect();
@@ -419,13 +422,14 @@ mod tests {
         assert!(touched_by(&cache, 1).is_empty() && touched_by(&cache, 180).len() == 24);
         let (first, before) = (cache.touched[0], touched_by(&cache, 180));
         cache.absorb(FactStore { touched: vec![touch(180, 24)], ..FactStore::default() });
-        assert_eq!(touched_by(&cache, 180)[..23], before[1..], "its own oldest goes");
+        assert_eq!(touched_by(&cache, 180)[..23], before[1..], "the contract's own oldest key is dropped");
         assert_eq!(cache.touched[0], first);
     }
 
-    /// A key that calls with different data read is one of all calls; any other only of those with the same data.
+    /// A key that calls with different data have read counts for all calls; any other key only for calls with the same
+    /// data.
     #[test]
-    fn keys_of_calls_are_those_of_their_data_until_others_read_them() {
+    fn a_key_belongs_to_one_call_data_until_calls_with_other_data_read_it() {
         let mut cache = FactCache::new();
         let mut read = |touches: &[(usize, usize)]| {
             let touched = touches.iter().map(|(number, data)| touch(1, *number, *data)).collect();
@@ -435,10 +439,10 @@ mod tests {
             [1, 2].map(|data| known.touched(Address::repeat_byte(1), hash(data)).collect::<Vec<_>>())
         };
         assert_eq!(read(&[(5, 1), (6, 1), (7, 2)]), [vec![key(5), key(6)], vec![key(7)]]);
-        assert_eq!(read(&[(6, 1)]), [vec![key(5), key(6)], vec![key(7)]], "once more by the same");
+        assert_eq!(read(&[(6, 1)]), [vec![key(5), key(6)], vec![key(7)]], "read again with the same data");
         assert_eq!(read(&[(5, 2), (8, 2)]), [vec![key(6), key(5)], vec![key(7), key(5), key(8)]]);
         let common = [vec![key(6), key(5), key(7)], vec![key(8), key(5), key(7)]];
-        assert_eq!(read(&[(5, 2), (7, 3)]), common, "from then on");
+        assert_eq!(read(&[(5, 2), (7, 3)]), common, "read by calls with different data, from then on");
     }
 
     #[test]

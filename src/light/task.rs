@@ -1,4 +1,4 @@
-//! A fact on its way: which questions to ask, in which order of preference, and the answers so far.
+//! Tasks: the requests that fetch a fact, the forms in which they are tried, and the responses so far.
 
 use alloc::{
     format,
@@ -17,45 +17,45 @@ use super::{
 };
 use crate::state::StateKey;
 
-/// The most uncles a block may have (RSKIP: uncle list limit); a header that claims more cannot be asked about.
+/// Most uncles that a block may have (the uncle list limit). No request goes beyond it, whatever a header states.
 pub const MAX_UNCLES: u32 = 10;
 
-/// JSON-RPC code of a method that does not exist.
+/// JSON-RPC error code of a method that does not exist.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 
-/// What helps where an upstream has none of the methods that give proofs.
+/// Advice for when an upstream has none of the methods that give proofs.
 const NO_PROOFS: &str = "; add an upstream that gives proofs, such as `rootlight follow`";
 
-/// What one task fetches: a fact, or a group of facts that one question answers.
+/// What one task fetches: a fact, or a group of facts that one request fetches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// A single fact.
     One(Fact),
-    /// An account and storage slots of it, by one proof.
+    /// An account and some of its storage slots, in one proof.
     Proof {
-        /// Block whose state is meant.
+        /// The block whose state is requested.
         block: BlockRef,
         /// The account.
         address: Address,
         /// The slots, sorted.
         slots: Vec<U256>,
     },
-    /// All that a run reads of a state, as an upstream believes that it goes. Only saves rounds: what is not in it is
-    /// asked for when the run misses it.
+    /// All state that a run is expected to read, by the upstream's own execution. It only saves round trips: data that
+    /// it lacks is requested when the run misses it.
     Witness {
-        /// Block whose state is meant.
+        /// The block whose state is requested.
         block: BlockRef,
-        /// The method that gives it.
+        /// The JSON-RPC method.
         method: &'static str,
-        /// Its parameters, a JSON array.
+        /// The parameters, a JSON array.
         params: String,
     },
 }
 
-/// Why a fact could not be had.
+/// Why a fact could not be proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FactFailure {
-    /// What was wanted, in words.
+    /// The description of the fact.
     pub wanted: String,
     /// What happened at each attempt, in order.
     pub attempts: Vec<AttemptFailure>,
@@ -87,50 +87,50 @@ impl fmt::Display for FactFailure {
 /// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptFailure {
-    /// The upstream that was asked, by number.
+    /// The number of the upstream that was asked.
     pub upstream: usize,
-    /// The method that was asked.
+    /// The JSON-RPC method that was called.
     pub method: &'static str,
-    /// What was wrong with the answer.
+    /// What was wrong with the response.
     pub cause: Cause,
 }
 
-/// What was wrong with an answer.
+/// What was wrong with a response.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// There is no answer.
+    /// The request failed.
     #[error(transparent)]
     Call(#[from] CallFailure),
-    /// `null` where nothing shows whether the fact exists.
+    /// The response is `null`, and nothing shows whether the fact exists.
     #[error("the upstream says there is none")]
     Denied,
-    /// What JSON leaves out of a header cannot be found again; an honest answer may lack it.
-    #[error("{0} (the JSON form hides part of a header, and the raw form was not to be had)")]
+    /// JSON leaves out part of a header, and that part cannot be restored. An honest response may lack it.
+    #[error("{0} (the JSON form hides part of a header, and the upstream did not return the raw form)")]
     Hidden(String),
-    /// `null` where the fact must exist, since a verified header commits to it.
+    /// The response is `null`, but the fact must exist, since a verified header commits to it.
     #[error("the upstream says there is none, but the header commits to it")]
     Withheld,
-    /// The answer does not prove the fact: the rule that failed, in words.
+    /// The response does not prove the fact. The text names the rule that failed.
     #[error("{0}")]
     Refuted(String),
-    /// The answer does not prove the fact, but the question did not name the block by its hash: an honest upstream on
-    /// another branch answers about its own block.
+    /// The response does not prove the fact, but the request did not name the block by its hash: an honest upstream on
+    /// another branch responds about its own block.
     #[error("{0} (asked without a block hash, the upstream may have answered about another branch)")]
     OtherBranch(String),
-    /// The upstream proves presence only, and this may be absent.
+    /// The upstream proves presence only, and the fact may be absent.
     #[error("{0} (the upstream gives no proofs of absence)")]
     NoAbsence(String),
-    /// Something else that is needed first could not be had.
+    /// Another fact is needed first and is not known.
     #[error("needs {0} first")]
     Needs(Fact),
 }
 
 impl Wanted {
-    /// The questions of the given attempt, or `None` when there are no more ways to ask.
+    /// The requests of the given attempt, or `None` if there are no more forms to try.
     ///
-    /// `parts` are the hashes of the block's transactions, for receipts; of its uncles as far as an upstream has shown
-    /// them, for uncles.
+    /// For receipts, `parts` are the hashes of the block's transactions; for uncles, the hashes of the uncles that an
+    /// upstream has shown.
     pub fn questions(&self, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamCall>> {
         match self {
             Self::One(fact) => fact_questions(fact, attempt, parts),
@@ -153,7 +153,7 @@ impl Wanted {
         }
     }
 
-    /// The block that is asked about, if it is known.
+    /// The block that the request is about, if it is known.
     pub(super) fn block(&self) -> Option<&BlockRef> {
         match self {
             Self::One(Fact::Header(_) | Fact::Location(_)) => None,
@@ -165,7 +165,7 @@ impl Wanted {
         }
     }
 
-    /// The way of asking that names the block by its hash, which is the last one, where there are others.
+    /// The attempt that names the block by its hash, if the others do not. It is the last one.
     fn by_hash(&self) -> Option<usize> {
         match self {
             Self::Proof { .. } => Some(BY_HASH_PROOF),
@@ -187,16 +187,16 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// The way to ask for a proof that names the block by its hash.
+/// The attempt that requests a proof with the block's hash.
 const BY_HASH_PROOF: usize = 2;
 
-/// The way to ask for a body, or for bytes of state, that names the block by its hash.
+/// The attempt that requests a body, or bytes of state, with the block's hash.
 const BY_HASH: usize = 1;
 
-/// The last way to ask for uncles: raw, since JSON hides how many uncles an uncle states.
+/// The last attempt for uncles: raw, since JSON leaves out the uncle count that an uncle states.
 pub(super) const RAW_UNCLES: usize = 3;
 
-/// The last way to ask for a header by its hash: raw, since JSON hides how many uncles it states.
+/// The last attempt for a header by its hash: raw, since JSON leaves out the uncle count that it states.
 pub(super) const RAW_HEADER: usize = 2;
 
 fn raw_by_hash(hash: &B256) -> UpstreamCall {
@@ -235,9 +235,9 @@ fn uncle_questions(
     let (method, selector, count) = match attempt {
         0 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), count),
         1 => ("eth_getUncleByBlockNumberAndIndex", format!("{:#x}", block.number), count),
-        // No rule ties the header's count to the list, so at last all places are asked for.
+        // No rule ties the header's count to the list, so this attempt requests all indexes.
         2 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), MAX_UNCLES),
-        // Each uncle's raw header, then the object it belongs to, which has the proof that raw headers lack.
+        // Each uncle's raw header, then its block object, which has the merged-mining proof that raw headers lack.
         RAW_UNCLES if !shown.is_empty() => {
             let (hash, count) = (format!("{}", block.hash), shown.len() as u32);
             let raw = shown.iter().map(raw_by_hash);
@@ -252,7 +252,7 @@ fn uncle_questions(
     Some(indexes.map(|index| UpstreamCall::new(method, format!(r#"["{selector}","{index:#x}"]"#))).collect())
 }
 
-/// Single pieces of state that no proof carries: the bytes behind a hash.
+/// State that proofs do not carry: the bytes behind a hash.
 fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Vec<UpstreamCall>> {
     let at = match attempt {
         0 => format!(r#""{:#x}""#, block.number),
@@ -269,15 +269,15 @@ fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<V
     Some(vec![UpstreamCall::new(method, params)])
 }
 
-/// A task under way.
+/// A task in progress.
 #[derive(Debug)]
 pub struct Task {
-    /// What it fetches.
+    /// What the task fetches.
     pub wanted: Wanted,
-    /// Which upstream is asked, by number.
+    /// The number of the upstream that is asked.
     pub upstream: usize,
     attempt: usize,
-    /// Ask by the block's hash first: by its number most upstreams answer about another block.
+    /// Request by the block's hash first. Asked by number, most upstreams would respond about another block.
     by_hash: bool,
     calls: Vec<UpstreamCall>,
     answers: Vec<Option<Answer>>,
@@ -290,7 +290,7 @@ impl Task {
         Self::ordered(wanted, parts, false)
     }
 
-    /// The same; `by_hash` is for a block off the chain, which is asked for by its hash before its number.
+    /// As [`Self::new`]. With `by_hash`, for a block off the chain, the block's hash is tried before its number.
     pub(super) fn ordered(wanted: Wanted, parts: &[B256], by_hash: bool) -> Self {
         let (answers, failures) = (Vec::new(), Vec::new());
         let mut task =
@@ -299,12 +299,12 @@ impl Task {
         task
     }
 
-    /// The same task from its first attempt on, for another upstream.
+    /// The same task for another upstream, from its first attempt on.
     pub(super) fn for_upstream(self, upstream: usize, parts: &[B256]) -> Self {
         Self { upstream, ..Self::ordered(self.wanted, parts, self.by_hash) }
     }
 
-    /// Takes up the questions of the present attempt; whether there are any.
+    /// Prepares the requests of the present attempt. Returns whether there are any.
     fn ask(&mut self, parts: &[B256]) -> bool {
         let Some(calls) = self.wanted.questions(self.way(), parts) else { return false };
         self.answers = calls.iter().map(|_| None).collect();
@@ -312,7 +312,7 @@ impl Task {
         true
     }
 
-    /// Which way of asking the present attempt is.
+    /// The form of the request that the present attempt uses.
     fn way(&self) -> usize {
         match (self.by_hash, self.wanted.by_hash(), self.attempt) {
             (true, Some(last), 0) => last,
@@ -321,12 +321,12 @@ impl Task {
         }
     }
 
-    /// What is wrong with the answers, seen from who gave them: where the block was not named by its hash, an answer
-    /// about another branch is no fault.
+    /// Decides how far the upstream is to blame for a cause. If the request did not name the block by its hash, a
+    /// response about another branch is not a fault.
     pub(super) fn blame(&self, cause: Cause) -> Cause {
         let by_number = self.wanted.by_hash().is_some_and(|way| way != self.way());
         match cause {
-            // A transaction may be in another block of another branch.
+            // On another branch the transaction may be in another block.
             Cause::Refuted(rule) if by_number || matches!(self.wanted, Wanted::One(Fact::Receipts(_))) => {
                 Cause::OtherBranch(rule)
             }
@@ -334,29 +334,29 @@ impl Task {
         }
     }
 
-    /// The questions of the present attempt.
+    /// The requests of the present attempt.
     pub fn calls(&self) -> &[UpstreamCall] {
         &self.calls
     }
 
-    /// Which attempt this is, from 0.
+    /// The number of the present attempt, from 0.
     pub fn attempt(&self) -> usize {
         self.attempt
     }
 
-    /// Takes the answer to the question at `index`; the first answer counts.
+    /// Takes the response to the request at `index`; the first response counts.
     pub fn answer(&mut self, index: usize, answer: Answer) {
         if let Some(slot) = self.answers.get_mut(index) {
             slot.get_or_insert(answer);
         }
     }
 
-    /// Whether every question of the attempt has its answer.
+    /// Whether every request of the attempt has its response.
     pub fn is_complete(&self) -> bool {
         self.answers.iter().all(Option::is_some)
     }
 
-    /// Why a question got no answer at all, if one did: nothing was said then, neither right nor wrong.
+    /// Why a request got no response at all, if one did. A silent upstream has said nothing right or wrong.
     pub fn silence(&self) -> Option<CallFailure> {
         self.answers().find_map(|answer| match answer {
             Err(failure @ (CallFailure::Transport(_) | CallFailure::Busy { .. })) => Some(failure.clone()),
@@ -364,7 +364,7 @@ impl Task {
         })
     }
 
-    /// The answers of a complete attempt.
+    /// The responses of a complete attempt.
     pub fn answers(&self) -> impl Iterator<Item = &Answer> {
         self.answers.iter().flatten()
     }
@@ -374,13 +374,13 @@ impl Task {
         self.failures.last().map(|failure| &failure.cause)
     }
 
-    /// Gives the present attempt up and goes to the next one.
+    /// Ends the present attempt and moves on to the next one.
     ///
     /// # Errors
-    /// [`FactFailure`] when there are no more ways to ask.
+    /// [`FactFailure`] if there are no more forms to try, or if the upstream was silent.
     pub fn next_attempt(&mut self, cause: Cause, parts: &[B256]) -> Result<(), FactFailure> {
         let method = self.calls.first().map_or("-", |call| call.method);
-        // Whoever is silent is not asked in other ways.
+        // A silent upstream is not asked in other forms.
         let silent = self.silence().is_some();
         self.failures.push(AttemptFailure { upstream: self.upstream, method, cause });
         self.attempt = self.attempt.saturating_add(1);

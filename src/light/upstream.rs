@@ -1,6 +1,7 @@
-//! JSON-RPC as a client of an upstream speaks it: batches of requests out, hostile bytes in.
+//! The client side of JSON-RPC: encodes batches of requests to an upstream and decodes its responses, which are
+//! hostile.
 //!
-//! Hosts move the bytes; only this file writes and reads them. What comes back is still unproven.
+//! Hosts move the bytes; only this file encodes and decodes them. The results are still unproven.
 
 use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec::Vec};
 
@@ -10,23 +11,23 @@ use thiserror::Error;
 
 use crate::types::json::for_each_member;
 
-/// One question to an upstream node.
+/// One request to an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamCall {
     /// JSON-RPC method.
     pub method: &'static str,
-    /// Parameters, a JSON array.
+    /// The parameters, a JSON array.
     pub params: String,
 }
 
-/// What came back for one question.
+/// The outcome of one request: the result, or why there is none.
 pub type Answer = Result<Box<RawValue>, CallFailure>;
 
-/// Why a question has no answer.
+/// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CallFailure {
-    /// The upstream answered with an error object; its text is cut to [`MAX_ERROR_TEXT`].
+    /// The upstream responded with an error object. Its text is cut to [`MAX_ERROR_TEXT`].
     #[error("upstream error {code}: {message}")]
     Rpc {
         /// JSON-RPC code.
@@ -34,28 +35,28 @@ pub enum CallFailure {
         /// Message, cut and with control characters removed.
         message: String,
     },
-    /// The bytes are no JSON-RPC answer to the question.
-    #[error("malformed answer: {0}")]
+    /// The bytes are not a JSON-RPC response to the request.
+    #[error("malformed response: {0}")]
     Malformed(&'static str),
-    /// No bytes came: connection, time or size limit. The host says which.
+    /// No response arrived: connection, time or size limit. The host gives the reason.
     #[error("no answer: {0}")]
     Transport(String),
-    /// The upstream wants fewer questions (HTTP 429 or 503), and a pause of this many seconds where it says so.
+    /// The upstream asks for fewer requests (HTTP 429 or 503), and for a pause of this many seconds if it gives one.
     #[error("no answer: the upstream asks for a pause")]
     Busy {
         /// Seconds, as in `Retry-After`.
         seconds: Option<u64>,
     },
-    /// A recording does not hold this question.
+    /// A recording does not contain this request.
     #[error("not recorded")]
     NotRecorded,
 }
 
-/// Longest error text taken over from an upstream, in characters.
+/// Longest error text that is kept from an upstream, in characters.
 pub const MAX_ERROR_TEXT: usize = 200;
 
 impl UpstreamCall {
-    /// A question with parameters already in JSON, e.g. `["0x1",true]`.
+    /// A request with parameters already in JSON, e.g. `["0x1",true]`.
     pub fn new(method: &'static str, params: String) -> Self {
         Self { method, params }
     }
@@ -66,7 +67,7 @@ impl UpstreamCall {
     }
 }
 
-/// Writes several questions as one batch; ids count up from `first_id`. One question is written without brackets.
+/// Encodes requests as one batch; ids count up from `first_id`. A single request is encoded without brackets.
 pub fn encode_batch(calls: &[UpstreamCall], first_id: u64) -> String {
     let requests: Vec<String> = calls.iter().zip(first_id..).map(|(call, id)| call.to_request(id)).collect();
     match requests.as_slice() {
@@ -75,7 +76,7 @@ pub fn encode_batch(calls: &[UpstreamCall], first_id: u64) -> String {
     }
 }
 
-/// One response of an upstream, borrowed from the bytes that it came in.
+/// One response of an upstream, borrowed from the bytes that contain it.
 #[derive(Debug, Deserialize)]
 pub struct Response<'a> {
     #[serde(default, borrow)]
@@ -86,7 +87,7 @@ pub struct Response<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// Tells a missing `result` from `"result":null`.
+/// Distinguishes a missing `result` from `"result":null`.
 #[derive(Debug, Default)]
 struct Present<'a>(Option<&'a RawValue>);
 
@@ -104,19 +105,19 @@ struct ErrorObject {
 }
 
 impl<'a> Response<'a> {
-    /// Reads one response object.
+    /// Decodes one response object.
     ///
     /// # Errors
-    /// [`CallFailure::Malformed`]: the text is no JSON object, or repeats one of the members read here.
+    /// [`CallFailure::Malformed`]: the text is not a JSON object, or repeats one of the members read here.
     pub fn read(text: &'a str) -> Result<Self, CallFailure> {
-        // Serde would also take an array as the members in the order of their declaration.
+        // Serde would also accept an array that lists the members in the order of their declaration.
         if !text.trim_start().starts_with('{') {
             return Err(NO_RESPONSE);
         }
         serde_json::from_str(text).map_err(|_| NO_RESPONSE)
     }
 
-    /// The id, if it is a number of at most 64 bits, as all ids of ours are.
+    /// The id, if it is a number of at most 64 bits, as all ids of our requests are.
     pub fn id(&self) -> Option<u64> {
         self.id?.get().parse().ok()
     }
@@ -126,14 +127,14 @@ impl<'a> Response<'a> {
         match (self.error, self.result.0) {
             (Some(error), _) => Err(match serde_json::from_str::<ErrorObject>(error.get()) {
                 Ok(error) => CallFailure::Rpc { code: error.code, message: printable(&error.message) },
-                Err(_) => CallFailure::Malformed("the error member is no JSON-RPC error"),
+                Err(_) => CallFailure::Malformed("the error member is not a JSON-RPC error"),
             }),
             (None, Some(result)) => Ok(result.to_owned()),
             (None, None) => Err(CallFailure::Malformed("neither result nor error")),
         }
     }
 
-    /// The `data` of the error, as it came.
+    /// The `data` member of the error, as raw JSON.
     pub fn error_data(&self) -> Option<&'a RawValue> {
         #[derive(Deserialize)]
         struct Data<'a> {
@@ -144,20 +145,20 @@ impl<'a> Response<'a> {
     }
 }
 
-/// What a message of an upstream is about, for connections that carry several exchanges at once.
+/// What a message of an upstream responds to, for connections that carry several exchanges at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// A notification: nothing was asked.
+    /// A notification, which responds to no request.
     Notification,
-    /// The call with this id, or the batch that it is in.
+    /// The request with this id, or the batch that contains it.
     Call(u64),
-    /// A response that names no call, such as the refusal of a whole batch.
+    /// A response without an id, such as the refusal of a whole batch.
     Unknown,
-    /// No JSON-RPC message.
+    /// The text is not a JSON-RPC message.
     Nothing,
 }
 
-/// What a message is about. Of a batch the first member with an id decides.
+/// What a message responds to. In a batch, the first member with an id decides.
 pub fn subject(text: &str) -> Subject {
     #[derive(Deserialize)]
     struct Notification {
@@ -182,15 +183,16 @@ pub fn subject(text: &str) -> Subject {
     read.map_or(Subject::Unknown, |()| subject)
 }
 
-/// The failure of bytes that are no response.
+/// The failure for bytes that are not a response.
 const NO_RESPONSE: CallFailure = CallFailure::Malformed("not a JSON-RPC response");
 
-/// Takes the response to the call at a place of a batch.
+/// Takes the response to the request at an index of a batch.
 pub type Put<'p, 'a> = &'p mut dyn FnMut(usize, Response<'a>);
 
-/// Hands the responses to `count` calls, whose ids count up from `first_id`, to `put`; order does not matter. Members that
-/// are no response, or to no call of these, are passed over, and so is all that comes after `count` members. Returns the
-/// response of an upstream that gives one for a whole batch: it refuses the batch.
+/// Decodes the responses to `count` requests, whose ids count up from `first_id`, and passes each to `put` with the
+/// index of its request. They may come in any order. Members that are not responses to these requests are skipped, and
+/// so is everything after `count` members. Returns the response if an upstream gives a single one for a whole batch,
+/// which refuses the batch.
 ///
 /// # Errors
 /// [`CallFailure::Malformed`]: the bytes are neither a response nor an array.
@@ -205,7 +207,7 @@ pub fn read_batch<'a>(
     let mut place = |response: Response<'a>| {
         let index = match response.id() {
             Some(id) => id.checked_sub(first_id).and_then(|index| usize::try_from(index).ok()),
-            // Some servers answer a request they cannot read without its id.
+            // Some servers respond without the id to a request that they cannot read.
             None if count == 1 => Some(0),
             None => None,
         };
@@ -230,7 +232,7 @@ pub fn read_batch<'a>(
     Ok(None)
 }
 
-/// As [`read_batch`]. Never fails as a whole: the result has `count` entries, and a call without a response gets
+/// As [`read_batch`], but never fails as a whole: the result has `count` entries, and a request without a response gets
 /// [`CallFailure::Malformed`].
 pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
     let mut answers: Vec<Option<Answer>> = Vec::new();
@@ -244,8 +246,8 @@ pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
     answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect()
 }
 
-/// The failure of a call that a batch has no response to.
-pub const NO_ANSWER: CallFailure = CallFailure::Malformed("no answer with this id");
+/// The failure of a request that a batch has no response to.
+pub const NO_ANSWER: CallFailure = CallFailure::Malformed("no response with this id");
 
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect()
@@ -272,12 +274,12 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn different_failures_give_different_errors() {
         assert_eq!(texts(b"nonsense", 1, 2), [const { Err(CallFailure::Malformed("not JSON")) }; 2]);
         assert_eq!(texts(b"{}", 1, 1), [Err(CallFailure::Malformed("neither result nor error"))]);
         assert_eq!(
             texts(br#"{"id":2,"result":1}"#, 1, 1),
-            [Err(CallFailure::Malformed("no answer with this id"))]
+            [Err(CallFailure::Malformed("no response with this id"))]
         );
         assert_eq!(
             texts(br#"{"id":1,"error":{"code":-32601,"message":"method\nnot found"}}"#, 1, 1),
@@ -297,15 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_an_id_is_one_of_a_single_question() {
+    fn a_response_without_an_id_belongs_to_a_single_request() {
         assert_eq!(texts(br#"[{"result":1}]"#, 1, 1), [Ok("1".into())]);
-        let nobody = || Err(CallFailure::Malformed("no answer with this id"));
-        assert_eq!(texts(br#"[{"result":1}]"#, 1, 2), [nobody(), nobody()]);
+        let missing = || Err(CallFailure::Malformed("no response with this id"));
+        assert_eq!(texts(br#"[{"result":1}]"#, 1, 2), [missing(), missing()]);
     }
 
-    /// A second answer to a call, or one to a call of another batch, changes nothing.
+    /// A second response to a request, or a response to a request of another batch, changes nothing.
     #[test]
-    fn the_first_answer_to_a_call_counts() {
+    fn the_first_response_to_a_request_counts() {
         let text = br#"[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":1,"result":"later"},{"id":9,"result":1},7]"#;
         let answers = texts(text, 1, 5);
         assert_eq!(answers[0], Ok(r#""a""#.into()));
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn members_beyond_those_asked_for_are_passed_over() {
+    fn members_beyond_the_number_of_requests_are_skipped() {
         let text = format!(r#"[{{"id":1,"result":"a"}},{}0]"#, "0,".repeat(100_000));
         assert_eq!(texts(text.as_bytes(), 1, 1), [Ok(r#""a""#.into())]);
         assert_eq!(
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn one_response_to_a_batch_refuses_it() {
+    fn a_single_response_to_a_batch_refuses_the_batch() {
         let text = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long","data":[1]}}"#;
         let refusal = read_batch(text, 1, 2, &mut |_, _| panic!("no call of the batch")).unwrap().unwrap();
         assert_eq!(refusal.error_data().map(RawValue::get), Some("[1]"));
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_what_they_are_about() {
+    fn messages_are_matched_to_their_request() {
         for (text, expected) in [
             (r#"{"method":"eth_subscription","params":{}}"#, Subject::Notification),
             (r#" {"id":7,"result":1}"#, Subject::Call(7)),

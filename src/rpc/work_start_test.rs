@@ -242,7 +242,7 @@ fn a_chain_of_slow_blocks_is_refused() {
     let mut mined = upstream();
     mined.grow(HEADERS, 300);
     let mut client = start_with(&mut mined);
-    refused_for(&mut client, "% of the work expected");
+    refused_for(&mut client, "% of the expected work");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn blocks_of_less_than_a_day_are_refused() {
     let mut mined = upstream();
     mined.grow(HEADERS, 14);
     let mut client = start_with(&mut mined);
-    refused_for(&mut client, "take less than a day");
+    refused_for(&mut client, "span less than a day");
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(super) async fn ask(upstream: &SharedUpstream, calls: Vec<UpstreamCall>) -> 
     let (results, held) = upstream.request_held(calls).await;
     let mut answers: Vec<Answer> =
         results.into_iter().map(|result| result.map_err(CallFailure::from)).collect();
-    answers.resize_with(count, || Err(CallFailure::Malformed("no answer")));
+    answers.resize_with(count, || Err(CallFailure::Malformed("no response")));
     Fetched { answers, held }
 }
 

@@ -150,12 +150,12 @@ async fn question(
 ) -> Result<Box<serde_json::value::RawValue>, ProposeError> {
     let fetched = ask(source, vec![UpstreamCall::new(method, params)]).await;
     let answer = fetched.answers.into_iter().next();
-    answer.ok_or_else(|| fault(source, "no answer"))?.map_err(|failure| fault(source, failure))
+    answer.ok_or_else(|| fault(source, "no response"))?.map_err(|failure| fault(source, failure))
 }
 
 async fn height(source: &SharedUpstream) -> Result<u64, ProposeError> {
     let answer = question(source, "eth_blockNumber", "[]".into()).await?;
-    prove::quantity(&answer).ok_or_else(|| fault(source, "eth_blockNumber answered no number"))
+    prove::quantity(&answer).ok_or_else(|| fault(source, "eth_blockNumber did not return a number"))
 }
 
 /// The header as the source shows it, with its proof of work, and the total difficulty that it states.

@@ -1,5 +1,5 @@
-//! Ancestors of the checkpoint, believed by hash links from it down: fork detection data of the first blocks above
-//! commit to them.
+//! Backfill: ancestors of the checkpoint, accepted by the hash links that lead down from it. Fork detection data of the
+//! first blocks above the checkpoint commit to them.
 
 use alloc::vec::Vec;
 
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Sync {
-    /// A window below the checkpoint, if one is wanted and this upstream may have it.
+    /// A window below the checkpoint, if the backfill needs one and this upstream may have it.
     pub(super) fn below_work(&mut self, upstream: usize) -> Option<Phase> {
         if let Some(chain) = &self.chain {
             self.below.resume(chain.view().lowest());
@@ -40,7 +40,7 @@ impl Sync {
         let headers = match window.into_headers() {
             (headers, None) => headers,
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
-            // It keeps no old blocks; no other client needs it to.
+            // The upstream keeps no old blocks. That is allowed.
             _ => {
                 self.below.refuse(upstream);
                 return Ok(self.next_work(upstream));
@@ -64,8 +64,8 @@ impl Sync {
         Ok(Phase::Height)
     }
 
-    /// Headers taken in before the window was there are compared now. Where one fails, the chain starts again: with
-    /// the window known, the branch is refused at its first wrong header.
+    /// Compares the fork detection data of headers that were accepted before the backfill was complete. If one is
+    /// wrong, the chain starts again: with the backfill in place, the branch is refused at its first wrong header.
     fn compare_fork_detection(&mut self, upstream: usize) -> Result<(), SyncFault> {
         let Some(chain) = &mut self.chain else { return Ok(()) };
         let base = chain.view().base().number;

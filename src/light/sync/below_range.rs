@@ -1,13 +1,15 @@
-//! Which ancestors of the checkpoint are still wanted.
+//! The ancestors of the checkpoint that the backfill still needs.
 
 use alloc::vec::Vec;
 
-/// How far down the links go, and who could not help.
+/// The state of the backfill.
 #[derive(Debug, Default)]
 pub(super) struct Below {
-    /// The highest block still wanted, and the lowest.
+    /// The highest and the lowest block number that are still needed.
     pub(super) wanted: Option<(u64, u64)>,
+    /// The upstream that is fetching a window now.
     pub(super) taken: Option<usize>,
+    /// Upstreams that do not have the blocks.
     pub(super) refused: Vec<usize>,
 }
 
@@ -16,8 +18,8 @@ impl Below {
         self.wanted = base.checked_sub(1).filter(|_| count > 0).map(|top| (top, base.saturating_sub(count)));
     }
 
-    /// What is there already, down to this block, is not wanted any more; nor can anything be added below a chain that
-    /// does not reach down to its base any more.
+    /// Skips the blocks that the chain holds already, down to `lowest`. Ends the backfill if the chain no longer
+    /// reaches down to its base, because nothing can be added below it then.
     pub(super) fn resume(&mut self, lowest: u64) {
         self.wanted = self.wanted.and_then(|(top, last)| {
             let next = lowest.checked_sub(1).filter(|next| (last..=top).contains(next))?;
@@ -29,7 +31,7 @@ impl Below {
         self.taken = self.taken.filter(|by| *by != upstream);
     }
 
-    /// This upstream does not have them.
+    /// Records that this upstream does not have the blocks.
     pub(super) fn refuse(&mut self, upstream: usize) {
         if !self.refused.contains(&upstream) {
             self.refused.push(upstream);
@@ -40,7 +42,7 @@ impl Below {
         self.refused.clear();
     }
 
-    /// Whether everything wanted is there.
+    /// Whether the backfill needs no more blocks.
     pub(super) fn is_complete(&self) -> bool {
         self.wanted.is_none()
     }

@@ -1,14 +1,15 @@
 //! A start by work alone: no block is trusted.
 //!
-//! Each upstream proposes a block some thousand below its head to start at, its candidate, and shows the headers above. A
-//! machine of its own checks them by every header rule, as above a checkpoint. What the candidate itself states counts
-//! for nothing: its difficulty must reach the network's built-in minimum, the headers above it must show the floor of
-//! that minimum in every stretch of time up to this clock, without long gaps, and their proofs of work are what
-//! candidates are compared by. A chain made up from the candidate on costs whoever shows it the work of all its headers;
-//! to win against an honest upstream, more than honest miners spent on their newest headers.
+//! Each upstream proposes a block to start at, some thousand below its head: its candidate. It shows the headers above,
+//! which a separate machine checks by every header rule, as above a checkpoint. What the candidate itself states counts
+//! for nothing. Its difficulty must reach the network's built-in minimum. In every stretch of time up to this clock,
+//! the headers above it must show the work floor of that minimum, without long gaps. Candidates are compared by the
+//! proven work of these headers. To make up a chain from a candidate on, an attacker must spend the work of all its
+//! headers; to win against an honest upstream, more than honest miners spent on their newest headers.
 //!
-//! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own again,
-//! which wins by the same comparison: whoever was late or withheld at the start loses nothing.
+//! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own
+//! candidate again, which is compared in the same way. So an honest upstream that was late or cut off at the start can
+//! still win.
 
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
@@ -33,14 +34,14 @@ use crate::{
     types::{EMPTY_UNCLES_HASH, U256},
 };
 
-/// Seconds that the blocks above a candidate must take: the longest stretch of the work floor.
+/// Seconds that the blocks above a candidate must span: the longest stretch of the work floor.
 const LEAST_SPAN: u64 = 86_400;
 
-/// Longest time without a block, in seconds, up to this clock: at a block every 30 s honest miners leave no such gap in
-/// 10^26 blocks.
+/// Longest time without a block, in seconds, up to this clock. At a block every 30 s, honest miners leave such a gap
+/// about once in 10^26 blocks.
 const LONGEST_GAP: u64 = 1_800;
 
-/// Longest wait for candidates that still come, once there is one, in milliseconds.
+/// Longest wait for further candidates once there is one, in milliseconds.
 const LONGEST_WAIT: u64 = 300_000;
 
 impl Candidate {
@@ -55,8 +56,8 @@ impl Candidate {
 }
 
 impl Sync {
-    /// A machine that starts by work alone, judged by what [`Network::start_by_work`] gives. A floor of 0 percent counts as
-    /// 1: without one there is nothing to believe.
+    /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
+    /// counts as 1, because without a floor the start would prove nothing.
     pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
         let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
         let options = SyncOptions { promised, work_floor, ..options };
@@ -64,24 +65,24 @@ impl Sync {
         Self { work: Some(work), ..Self::with_upstreams(network, nothing, upstreams, options) }
     }
 
-    /// Whether the start is believed for its work alone.
+    /// Whether the start is accepted for its work alone.
     pub fn is_by_work(&self) -> bool {
         self.rule().is_some()
     }
 
-    /// What the start is judged by, if no block is trusted.
+    /// The rule that judges the start, if no block is trusted.
     fn rule(&self) -> Option<WorkStart> {
-        // Without the feature everything behind this goes from the program.
+        // Without the feature, the compiler removes all code that depends on this.
         self.work.filter(|_| cfg!(feature = "work-start"))
     }
 
-    /// Whether an upstream is to propose a start rather than to go on from the one that there is.
+    /// Whether an upstream is to propose a start, rather than to continue from the present one.
     pub(super) fn proposes(&self, upstream: usize) -> bool {
         let apart = || self.peers.get(upstream).is_some_and(|peer| peer.apart);
         self.is_by_work() && (self.chain.is_none() || apart())
     }
 
-    /// How far the upstream is that has shown the most headers of its candidate; `None` without candidates.
+    /// The progress of the upstream that has shown the most headers of its candidate; `None` without candidates.
     pub(super) fn progress_of_candidates(&self) -> Option<Progress> {
         self.rule().filter(|_| self.chain.is_none())?;
         let shown = self.peers.iter().filter_map(|peer| match &peer.candidate {
@@ -122,7 +123,7 @@ impl Sync {
         }
     }
 
-    /// The block to start at follows from the height that the upstream announces.
+    /// Chooses the block to start at from the height that the upstream announces.
     fn propose(
         &mut self,
         upstream: usize,
@@ -140,7 +141,7 @@ impl Sync {
                         return Ok(Candidate::Block(window));
                     }
                     SyncCause::TooLittleWork(format!(
-                        "it ends at block {height}, {} headers above block {} or a later one are asked for",
+                        "it ends at block {height}; a start needs {} headers above block {} or a later one",
                         rule.headers, rule.from
                     ))
                 }
@@ -152,7 +153,7 @@ impl Sync {
         Err(SyncFault { number: self.head_number(), cause })
     }
 
-    /// A machine for the headers above a candidate, which it takes for a checkpoint.
+    /// Makes a machine for the headers above a candidate, which takes the candidate for its checkpoint.
     fn start_candidate(
         &mut self,
         upstream: usize,
@@ -186,7 +187,7 @@ impl Sync {
         sync.feed(0, answers, self.now);
         if let Some(fault) = sync.fault().cloned() {
             if let (SyncCause::Call(_), Some(peer)) = (&fault.cause, self.peers.get_mut(upstream)) {
-                // Nothing wrong was said: it goes on after the pause.
+                // A failed request is not wrong: the candidate continues after the pause.
                 sync.poll();
                 peer.candidate = Candidate::Headers(sync);
             }
@@ -203,7 +204,7 @@ impl Sync {
         }
     }
 
-    /// Starts from the heaviest candidate, once all are there, or others have kept us waiting for too long.
+    /// Starts from the heaviest candidate, once all have arrived or the others have taken too long.
     pub(super) fn elect(&mut self) {
         let Some(rule) = self.rule().filter(|_| self.chain.is_none()) else { return };
         let work = |peer: &Peer| match &peer.candidate {
@@ -236,7 +237,8 @@ impl Sync {
         }
     }
 
-    /// A candidate beside the chain that there is: the same one after all, or the heavier of two.
+    /// Compares a candidate with the present chain. If one of them contains the other's base, they are the same chain;
+    /// otherwise the heavier one is adopted.
     fn compare(&mut self, upstream: usize, sync: Sync, rule: &WorkStart) -> Result<Phase, SyncFault> {
         let number = sync.checkpoint.number;
         let apart = SyncFault { number, cause: SyncCause::Unlinked };
@@ -256,7 +258,7 @@ impl Sync {
         Ok(Phase::Height)
     }
 
-    /// Goes on from a candidate's chain. Whatever was on its way belongs to another one.
+    /// Continues from a candidate's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, sync: Sync) {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
         (self.below, self.backlog) = (Below::default(), Backlog::default());
@@ -281,7 +283,7 @@ impl Sync {
     }
 }
 
-/// Proven work of the newest headers of a chain.
+/// The proven work of the newest `headers` headers of a chain.
 fn recent_work(view: &ChainView, headers: u64) -> U256 {
     let work =
         |number: u64| view.hash_at(number).and_then(|hash| view.header_work(&hash)).unwrap_or_default();
@@ -289,7 +291,8 @@ fn recent_work(view: &ChainView, headers: u64) -> U256 {
     work(head).saturating_sub(work(head.saturating_sub(headers).max(view.base().number)))
 }
 
-/// Whether a chain may be started at the block that its machine takes for a checkpoint; the reason in words if not.
+/// Whether the client may start at the block that this machine takes for a checkpoint. The error is the reason, in
+/// words.
 fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
     let Some(chain) = sync.chain() else { return Err("it has no headers".into()) };
     let (view, base) = (chain.view(), chain.view().base().number);
@@ -297,10 +300,10 @@ fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
     let difficulty = first.difficulty.value();
     if difficulty < rule.difficulty {
         let least = rule.difficulty;
-        return Err(format!("block {base} has difficulty {difficulty}, at least {least} is asked for"));
+        return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
     }
     if now.saturating_sub(first.timestamp) < LEAST_SPAN {
-        return Err(format!("the blocks from {base} on take less than a day"));
+        return Err(format!("the blocks from {base} on span less than a day"));
     }
     let mut time = first.timestamp;
     for header in (base..=view.head().number).filter_map(|number| view.by_number(number)) {
@@ -316,7 +319,7 @@ fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
     }
     match sync.floor.until(now).or(sync.floor.low().copied()) {
         Some(low) => Err(format!(
-            "the {} s up to block {} show {} % of the work expected",
+            "the {} s up to block {} show {} % of the expected work",
             low.seconds, low.number, low.percent
         )),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Heights and headers of one upstream, verified and taken into the chain that all share.
+//! Heights and headers of one upstream, which are verified and added to the chain that all upstreams share.
 
 use alloc::vec::Vec;
 
@@ -21,10 +21,10 @@ use crate::{
     types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader},
 };
 
-/// Windows answered faster than this (milliseconds) grow; those slower than twice of it shrink.
+/// Windows that arrive faster than this, in milliseconds, grow; those that take more than twice as long shrink.
 const FAST: u64 = 2_000;
 
-/// Smallest window that shrinking leads to.
+/// Smallest window after shrinking, in headers.
 const SMALLEST: usize = 8;
 
 impl Sync {
@@ -41,9 +41,10 @@ impl Sync {
         peer.announced = Some(height);
         peer.at_end = false;
         peer.cursor = match branch {
-            // It goes on along its own branch.
+            // The upstream continues along its own branch.
             Some(number) if number <= height => number,
-            // One that has no more than ours shows its block at that height: it may be on another branch.
+            // An upstream that is no higher than our head is asked for its block at that height: it may be on another
+            // branch.
             _ => head.min(height).saturating_sub(1).max(base),
         };
         if let Some(work) = self.below_work(upstream) {
@@ -55,7 +56,7 @@ impl Sync {
         Ok(self.next_work(upstream))
     }
 
-    /// The height of the newest header taken from an upstream, if that is not on the heaviest chain.
+    /// The height of the newest header accepted from an upstream, if that header is not on the heaviest chain.
     pub(super) fn side_branch(&self, upstream: usize) -> Option<u64> {
         let hash = self.peers.get(upstream)?.at?;
         let view = self.chain.as_ref()?.view();
@@ -63,7 +64,7 @@ impl Sync {
         (!view.is_canonical(number, &hash)).then_some(number)
     }
 
-    /// The next window and the uncles that are open.
+    /// The next window, and open uncles.
     pub(super) fn next_work(&mut self, upstream: usize) -> Phase {
         let binary = self.binary(upstream);
         let uncles = self.uncle_tasks(upstream);
@@ -72,7 +73,7 @@ impl Sync {
         let first = peer.cursor.saturating_add(1);
         let size = peer.window.min(self.options.batch).min(MAX_BATCH_HEADERS as usize) as u64;
         let most = first.saturating_add(size.saturating_sub(1));
-        // Up to the announced height and one more, so that a height announced too low hides nothing.
+        // One block more than announced, so that a height announced too low hides nothing.
         let last = announced.saturating_add(1).clamp(first, most);
         let window = HeaderWindow::new(first, last, announced).in_binary(binary);
         Phase::Work(Work { window: Some((Goal::Above, window)), uncles })
@@ -100,7 +101,7 @@ impl Sync {
         self.resize(upstream, failed.is_some(), elapsed);
         self.feed_uncles(upstream, &mut uncles, answers)?;
         if let Some(failure) = failed {
-            // Nothing wrong was said; nothing was said. The pause comes before the next question.
+            // The upstream was silent, which is not wrong. It pauses before the next request.
             return Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) });
         }
         let taken = window.take(mine, &self.network);
@@ -145,7 +146,7 @@ impl Sync {
         if self.chain.is_none() {
             self.below.start(number, self.options.below);
             self.chain = Some(chain);
-            // Whatever was kept before goes: pages are written from the first on.
+            // All pages are written again, which replaces those of an earlier chain.
             self.touch(0);
         }
         Ok(())
@@ -190,14 +191,14 @@ impl Sync {
             return Ok(self.after(upstream, uncles));
         }
         if self.lease_is_over(upstream) {
-            // Others get their turn; its own comes again if it was the fastest.
+            // Other upstreams get their turn. This one gets another if it was the fastest.
             return Ok(self.start_over(upstream));
         }
         Ok(self.go_on_above(upstream, uncles))
     }
 
-    /// Takes headers into the chain, in order. Returns whether one was ahead of our clock: it waits, and so does what
-    /// follows it.
+    /// Adds headers to the chain, in order. Returns whether one was ahead of our clock: it waits, and so do the headers
+    /// that follow it.
     fn insert_all(&mut self, upstream: usize, headers: Vec<Found>) -> Result<bool, SyncFault> {
         for found in headers {
             let (number, hash) = (found.header.header().number, found.header.header().hash());
@@ -210,11 +211,11 @@ impl Sync {
         Ok(false)
     }
 
-    /// The next window above, with the uncles that are still wanted.
+    /// The next window above, with the uncles that are still needed.
     fn go_on_above(&mut self, upstream: usize, uncles: Vec<Task>) -> Phase {
         let (head, aside) = (self.head_number(), self.side_branch(upstream).is_some());
         if let Some(peer) = self.peers.get_mut(upstream).filter(|_| !aside) {
-            // Others may have brought the chain further meanwhile.
+            // Other upstreams may have extended the chain meanwhile.
             peer.cursor = peer.cursor.max(head);
         }
         let mut next = self.next_work(upstream);
@@ -224,8 +225,8 @@ impl Sync {
         next
     }
 
-    /// Whether an upstream lacks one of the last blocks that it announced, and did not before. It may have gone over to a
-    /// heavier branch of fewer blocks since it told its height, for which it is asked again.
+    /// Whether an upstream lacks one of the last blocks that it announced, and lacked none before. It may have moved to
+    /// a heavier branch of fewer blocks since it announced its height, so it is asked for its height again.
     fn misses_at_first(&mut self, upstream: usize, missing: Option<&(u64, SyncCause)>) -> bool {
         let Some(peer) = self.peers.get_mut(upstream) else { return false };
         let announced = peer.announced.unwrap_or(0);
@@ -234,11 +235,12 @@ impl Sync {
         !core::mem::replace(&mut peer.missed, missed) && missed
     }
 
-    /// The blocks from the lowest one on whose uncles nobody has shown, among those up to `parent` that this upstream has
-    /// not shown itself: others had shown their headers, or it followed another branch. Uncles may come along with its
-    /// headers only. `shown` is the newest header that it showed before.
+    /// A window that starts at the lowest block, among `parent` and its ancestors, whose header this upstream has not
+    /// shown and whose uncles no upstream has shown. Other upstreams had shown these headers, or this one followed
+    /// another branch; and some upstreams supply uncles only together with headers. `shown` is the newest header that
+    /// this upstream showed before.
     fn skipped(&self, upstream: usize, shown: Option<B256>, parent: Option<B256>) -> Option<HeaderWindow> {
-        // What a store left open is not asked of the first one that is heard.
+        // Uncles that a store left open are not requested from the first upstream that responds.
         let (view, peer) = (self.chain.as_ref()?.view(), self.peers.get(upstream)?);
         let known = shown.is_some() || self.synced_once;
         let was_shown = |header: &VerifiedHeader| {
@@ -246,7 +248,7 @@ impl Sync {
             same.is_some_and(|same| same.hash() == header.hash())
         };
         let (mut next, mut first) = (view.by_hash(&parent?), None);
-        // No older ones are asked for again.
+        // Older blocks are not requested again.
         for _ in 0..MAX_GIVEN_UP {
             let Some(header) = next.filter(|header| !was_shown(header)) else { break };
             let block = BlockRef { number: header.number, hash: header.hash() };
@@ -258,7 +260,7 @@ impl Sync {
         Some(HeaderWindow::new(first, last, last).in_binary(true))
     }
 
-    /// Asks the upstream for its height again. The blocks whose uncles it was to fetch may be given to any upstream.
+    /// Asks an upstream for its height again. Uncles that it was fetching are open to all upstreams.
     fn start_over(&mut self, upstream: usize) -> Phase {
         self.backlog.release(upstream);
         Phase::Height
@@ -290,8 +292,8 @@ impl Sync {
         }
     }
 
-    /// Takes the uncles that came with a header, or has them asked for. With a header that others have shown before, they
-    /// may be what those left out.
+    /// Takes the uncles that came with a header, or queues a request for them. Uncles of a known header may be those
+    /// that other upstreams left out.
     fn expect_uncles(
         &mut self,
         upstream: usize,
@@ -309,7 +311,7 @@ impl Sync {
         }
     }
 
-    /// The upstream's chain does not continue ours: look further back for the common ancestor.
+    /// Looks further back for the common ancestor, because the upstream's chain does not continue ours.
     fn rewind_below(
         &mut self,
         upstream: usize,
@@ -325,7 +327,7 @@ impl Sync {
         let start = first.saturating_sub(peer.rewind).max(floor);
         peer.rewind = peer.rewind.saturating_mul(2);
         peer.cursor = start.saturating_sub(1);
-        // In steps of one answer; what lies above follows from there.
+        // One response at a time; the headers above follow from there.
         let last = number.min(start.saturating_add(MAX_BATCH_HEADERS).saturating_sub(1));
         let window = HeaderWindow::new(start, last, number).in_binary(self.binary(upstream));
         Ok(Phase::Work(Work { window: Some((Goal::Above, window)), uncles }))

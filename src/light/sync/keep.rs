@@ -1,16 +1,17 @@
-//! What is worth keeping between two runs, and taking it back: bytes out, bytes in.
+//! Keeps headers between two runs as bytes, and takes them back.
 //!
-//! The chain is kept in pages of [`PAGE_HEADERS`] numbers each, from [`FORK_WINDOW`] blocks below the checkpoint on:
-//! `keccak256(list) | list`, the list that `rootlight_getHeaders` packs ([`header_batch`](crate::light)). Page 0 starts at
-//! that number; headers that are not known are left out. A page is replaced as a whole, so hosts need nothing but
+//! The chain is kept in pages of [`PAGE_HEADERS`] numbers each, from [`FORK_WINDOW`] blocks below the checkpoint on. A
+//! page is `keccak256(list) | list`, with the list that `rootlight_getHeaders` packs ([`header_batch`](crate::light)).
+//! Page 0 starts at that number; unknown headers are left out. A page is replaced as a whole, so hosts only store
 //! numbered values.
 //!
-//! Nothing read back is believed as such, and links cost nobody anything: a forger links what he likes to the checkpoint.
-//! So what an answer rests on is the work at the top. At the start the newest [`START_PAGES`] are read; their headers must
-//! link by hash, keep all header rules, and the newest [`REPROVEN`] show their proofs of work; the floor judges them by what
-//! the checkpoint promises. Everything else is proven behind, from the top down ([`Sync::prove_kept`]): the rest of these
-//! headers, then stretch by stretch what lies below, until the checkpoint is reached. Until a header's proof is checked its
-//! work counts for nothing; where anything does not hold, all of it is forgotten.
+//! Nothing that is read back is trusted, and hash links cost nothing: a forger can link any headers to the checkpoint.
+//! Answers therefore rest on the work at the top. At the start the newest [`START_PAGES`] pages are read. Their headers
+//! must link by hash and keep all header rules, the newest [`REPROVEN`] must show their proofs of work, and the work
+//! floor judges them by what the checkpoint promises. Everything else is proven in the background, from the top down
+//! ([`Sync::prove_kept`]): the rest of these headers, then stretch by stretch those below, until the checkpoint is
+//! reached. The work of a header counts for nothing until its proof is checked. If anything does not hold, all of it is
+//! forgotten.
 
 use alloc::{string::String, vec::Vec};
 use core::cmp::Ordering;
@@ -33,36 +34,36 @@ use crate::{
     types::{Header, SealedHeader, U256},
 };
 
-/// Numbers in one page: some 70 kB, which each new block writes again.
+/// Numbers in one page: some 70 kB, written again with each new block.
 pub const PAGE_HEADERS: u64 = 64;
 
-/// Newest headers whose work is proven again: a day of blocks. That is the longest stretch the work floor looks at, 24
-/// times the depth called final, and takes some hundredths of a second.
+/// Number of newest headers whose work is proven again at the start: a day of blocks. That is the longest stretch that
+/// the work floor judges, 24 times the depth called final, and takes some hundredths of a second.
 pub const REPROVEN: usize = 2_880;
 
-/// Headers that are worth writing while there are more to come.
+/// Fewest new headers that are written while synchronization has not reached the head.
 const WORTH_WRITING: u64 = 512;
 
 /// Bytes of a page's hash.
 const HASH_BYTES: usize = 32;
 
-/// A page to be kept under its number; what was there is replaced.
+/// A page to store under its number, in place of the page stored there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Its number, from 0. Pages above the last one of an export are to be forgotten.
+    /// The number of the page, from 0. The host deletes stored pages above the last one of an export.
     pub index: u64,
-    /// What to keep.
+    /// The bytes to store.
     pub bytes: Vec<u8>,
 }
 
-/// Why what was kept is of no use: it is damaged, or about something else.
+/// Why stored headers cannot be used: they are damaged, or belong to another chain.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum KeptFault {
-    /// The host cannot read it.
+    /// The host cannot read the page.
     #[error("page {index}: {reason}")]
     Unreadable {
-        /// The page.
+        /// The number of the page.
         index: u64,
         /// The host's reason.
         reason: String,
@@ -70,34 +71,34 @@ pub enum KeptFault {
     /// The bytes are not those that were written.
     #[error("page {index} is damaged")]
     Damaged {
-        /// The page.
+        /// The number of the page.
         index: u64,
     },
-    /// The bytes are no headers.
+    /// The bytes do not decode as headers.
     #[error("page {index}: {error}")]
     Decode {
-        /// The page.
+        /// The number of the page.
         index: u64,
-        /// What is wrong with them.
+        /// Why they do not decode.
         error: BatchError,
     },
-    /// The headers are not the checkpoint's chain.
+    /// The headers do not form a chain from the checkpoint.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// A start by work is made of what upstreams show in this run.
-    #[error("a start by work takes nothing back")]
+    /// A start by work uses only headers that upstreams show in this run.
+    #[error("a start by work restores no stored headers")]
     ByWork,
-    /// There is no header of the checkpoint before those of later blocks.
-    #[error("block {0} without those before it")]
+    /// A header that later ones need is missing, or headers are out of order.
+    #[error("stored headers: block {0} is missing or out of order")]
     Gap(u64),
 }
 
-/// Pages that are read at the start, and in each stretch that is proven behind: with new headers on top they stay within
-/// the headers in memory.
+/// Pages that are read at the start, and in each stretch that is proven in the background. Together with new headers on
+/// top they fit within the headers kept in memory.
 const START_PAGES: u64 = 120;
 
 impl Restoring {
-    /// The page that is wanted next.
+    /// The number of the page to read next, if one is left.
     #[must_use]
     pub fn page(&self) -> Option<u64> {
         self.promise.or((self.next < self.end).then_some(self.next))
@@ -127,13 +128,13 @@ impl Restoring {
                     chain.attach_uncles(&inserted.header.hash(), uncles, None)?;
                 }
             }
-            // Too many below, a header twice, or none to begin with.
+            // Too many headers below the base, a header that comes twice, or no base.
             _ => return Err(KeptFault::Gap(number)),
         }
         Ok(())
     }
 
-    /// The chain from its first header on, with those below.
+    /// Starts the chain at its base, with the headers below.
     fn start(
         &mut self,
         sync: &Sync,
@@ -151,7 +152,7 @@ impl Restoring {
             families.push((header.hash(), uncles));
             chain.prepend(header)?;
         }
-        // They do not count; no block above may use them again.
+        // These uncles do not count as work, but no block above may use them again.
         for (block, uncles) in families.into_iter().filter(|(_, uncles)| !uncles.is_empty()) {
             chain.attach_linked(&block, uncles)?;
         }
@@ -159,7 +160,7 @@ impl Restoring {
     }
 }
 
-/// Gives the page of a number, or `None` where there is none.
+/// Reads the page of a number; `None` if there is none.
 pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, KeptFault>;
 
 impl Sync {
@@ -168,20 +169,20 @@ impl Sync {
         self.checkpoint.number.saturating_sub(FORK_WINDOW)
     }
 
-    /// A canonical header is new from here on, or its uncles are.
+    /// Records that canonical headers, or their uncles, changed from this number on.
     pub(super) fn touch(&mut self, number: u64) {
         self.unsaved = Some(self.unsaved.map_or(number, |lowest| lowest.min(number)));
     }
 
-    /// Counts the pages from this number on as changed: what was handed out of them was not kept.
+    /// Counts the pages from this number on as changed, because the host could not store them.
     pub fn keep_again(&mut self, page: u64) {
         self.touch(self.first_kept().saturating_add(page.saturating_mul(PAGE_HEADERS)));
     }
 
-    /// The pages that changed since the last call; none while few headers came and more are on their way. A page's
-    /// number ends what was kept: those above the last one are to be forgotten.
+    /// The pages that changed since the last call; none while only a few headers are new and more are expected. The
+    /// host deletes stored pages above the last one.
     pub fn export(&mut self) -> Vec<Page> {
-        // A start by work is made anew each time.
+        // A start by work begins again in each run.
         let Some(chain) = self.chain.as_ref().filter(|_| !self.is_by_work()) else { return Vec::new() };
         let (view, first) = (chain.view(), self.first_kept());
         let head = view.head().number;
@@ -191,17 +192,17 @@ impl Sync {
         }
         self.unsaved = None;
         let page_of = |number: u64| number.saturating_sub(first) / PAGE_HEADERS;
-        // Of a page that reaches below the headers in memory only a part could be written.
+        // A page that reaches below the headers in memory could be written only in part.
         let cut = view.lowest() > self.checkpoint.number || view.base().number > self.checkpoint.number;
         let whole = if cut { view.lowest().saturating_sub(first).div_ceil(PAGE_HEADERS) } else { 0 };
         (page_of(from).max(whole)..=page_of(head)).map(|index| page(view, first, index)).collect()
     }
 
-    /// Takes back what was kept in so many pages, before anything else is done; gives the newest block's number. What is
-    /// there but does not hold is a fault, and nothing of it stays.
+    /// Takes back the first `pages` stored pages, before anything else is done. Returns the number of the newest block,
+    /// or `None` without pages. After an error nothing of them is used.
     ///
     /// # Errors
-    /// The first thing that does not hold.
+    /// The first page that is missing, damaged or invalid.
     pub fn restore(&mut self, pages: u64, read: ReadPage<'_>) -> Result<Option<u64>, KeptFault> {
         let mut restoring = self.restoring(pages);
         let read_all = loop {
@@ -221,7 +222,7 @@ impl Sync {
         outcome
     }
 
-    /// Begins taking back what was kept in so many pages: the host gives [`Self::restore_page`] each page that
+    /// Begins to take back `pages` stored pages. The host passes [`Self::restore_page`] each page that
     /// [`Restoring::page`] names, until it names none, and then calls [`Self::restored`].
     pub fn restoring(&self, pages: u64) -> Restoring {
         let stretch = self.stretch(pages, None);
@@ -229,7 +230,7 @@ impl Sync {
         Restoring { promise: (stretch.first > 0).then_some(promise), ..stretch }
     }
 
-    /// The stretch of the pages before this one.
+    /// The stretch of pages that ends before page `end`.
     fn stretch(&self, end: u64, top: Option<(u64, B256)>) -> Restoring {
         let first = end.saturating_sub(START_PAGES);
         let above = self.first_kept().saturating_add(first.saturating_mul(PAGE_HEADERS));
@@ -238,14 +239,14 @@ impl Sync {
         Restoring { promise, first, next: first, end, base, below, chain, top }
     }
 
-    /// Takes back the next page. After a fault what came before it may be used: the host begins again with the pages
-    /// before this one.
+    /// Takes back the next page. After an error the pages before this one may be usable: the host begins again with
+    /// them.
     ///
     /// # Errors
-    /// The first thing in the page that does not hold.
+    /// The page is damaged or invalid.
     pub fn restore_page(&mut self, restoring: &mut Restoring, bytes: &[u8]) -> Result<(), KeptFault> {
         if self.is_by_work() {
-            // Whoever wrote them would choose the start.
+            // Otherwise whoever wrote the pages would choose the start.
             return Err(KeptFault::ByWork);
         }
         let Some(index) = restoring.page() else { return Ok(()) };
@@ -261,8 +262,8 @@ impl Sync {
         page.into_iter().try_for_each(|(candidate, uncles)| restoring.take(self, candidate, uncles))
     }
 
-    /// Ends taking back: proves the work of the newest headers and gives the newest block's number. After a fault nothing
-    /// that was taken back stays.
+    /// Ends taking back: proves the work of the newest headers and returns the number of the newest block. After an
+    /// error nothing that was taken back is used.
     ///
     /// # Errors
     /// A proof of work does not hold, or a page is missing.
@@ -302,17 +303,18 @@ impl Sync {
         Ok(head)
     }
 
-    /// The stretch below one that begins with this page: it ends at that one's base, which is 449 headers further up.
+    /// The stretch below one that begins with page `first`. It ends at the base of that stretch, which is 449 headers
+    /// above its first page.
     fn stretch_below(&self, first: u64, top: (u64, B256)) -> Restoring {
         self.stretch(first.saturating_add(FORK_WINDOW / PAGE_HEADERS).saturating_add(1), Some(top))
     }
 
-    /// Proves some more of the headers that were taken back, newest first, until it says that nothing is left to do: in
-    /// small steps of some milliseconds, so that answers go on meanwhile. `read` gives the page that
+    /// Proves some more of the headers that were taken back, newest first. Returns whether more are left. Each step
+    /// takes some milliseconds, so that requests are answered meanwhile. `read` returns the page that
     /// [`Self::wanted_page`] names.
     ///
     /// # Errors
-    /// What was kept does not hold. All of it is forgotten, and the machine starts from the checkpoint.
+    /// The stored headers are invalid. All of them are forgotten, and the machine starts from the checkpoint.
     pub fn prove_kept(&mut self, read: ReadPage<'_>) -> Result<bool, KeptFault> {
         let outcome = self.prove_some(read);
         match &outcome {
@@ -321,7 +323,7 @@ impl Sync {
                 self.forget();
                 (self.synced_once, self.first_end, self.resumed, self.lease) = (false, None, None, None);
                 for peer in &mut self.peers {
-                    // What is on its way belongs to the old chain, and so does what they were judged by.
+                    // Requests in progress belong to the old chain, and so does the state of each upstream's search.
                     (peer.at_end, peer.at, peer.rewind) = (false, None, FIRST_REWIND);
                     peer.phase = Phase::Idle(0);
                 }
@@ -352,7 +354,7 @@ impl Sync {
         Ok(true)
     }
 
-    /// A stretch was read to its end.
+    /// Joins a stretch that was read to its end with the chain above it.
     fn stretch_proven(&mut self, mut behind: Behind) -> Result<(), KeptFault> {
         let Restoring { first, base, chain: stretch, top, .. } = behind.stretch;
         let (Some(stretch), Some(chain)) = (&stretch, &mut self.chain) else {
@@ -379,7 +381,7 @@ impl Sync {
         Ok(())
     }
 
-    /// The highest header that was taken back and is not proven yet.
+    /// Number of the highest header that was taken back and is not proven yet.
     pub fn unproven(&self) -> Option<u64> {
         let behind = self.behind.as_ref().and_then(|behind| behind.stretch.top);
         self.chain.as_ref()?.view().unproven().or(behind.map(|(number, _)| number))
@@ -404,7 +406,7 @@ impl Sync {
 
 #[cfg(test)]
 impl Sync {
-    /// The pages of a chain, whoever made it.
+    /// The pages that a machine with this chain would store.
     pub(crate) fn pages_of(checkpoint: crate::consensus::Checkpoint, chain: HeaderChain) -> Vec<Vec<u8>> {
         let mut sync = Self::new(chain.view().network().clone(), checkpoint);
         (sync.chain, sync.synced_once) = (Some(chain), true);

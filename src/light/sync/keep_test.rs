@@ -1,4 +1,4 @@
-//! Which pages are written.
+//! The pages that are stored and taken back.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -12,8 +12,8 @@ use crate::consensus::{
 
 const START: u64 = 5_000;
 
-/// A machine that has reached the end of a chain of so many blocks above its checkpoint, of which so many headers stay in
-/// memory. The third block claims to have uncles.
+/// A machine that has reached the end of a chain with this many blocks above its checkpoint, and keeps `window` headers
+/// in memory. The third block claims to have uncles.
 fn synced(blocks: u64, window: u64) -> Sync {
     let network = Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
     let base = mine(header(&network, START));
@@ -34,9 +34,9 @@ fn synced(blocks: u64, window: u64) -> Sync {
     sync
 }
 
-/// What is left of a file of which a later page does not hold: nothing, not even what was wanted.
+/// If a later page is invalid, nothing of the earlier ones stays, not even open requests.
 #[test]
-fn nothing_stays_of_what_does_not_hold() {
+fn nothing_stays_of_pages_with_an_invalid_one() {
     let mut sync = synced(100, 8_192);
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
     sync.touch(0);
@@ -52,7 +52,7 @@ fn nothing_stays_of_what_does_not_hold() {
     assert_eq!(restored(&pages), (None, false, (false, false)));
 }
 
-/// Gives back pages until one does not hold; its number, or what came of them.
+/// Passes in pages until one is refused. Returns the number of that page, or the outcome.
 fn give(sync: &mut Sync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
     let mut restoring = sync.restoring(pages.len() as u64);
     while let Some(index) = restoring.page() {
@@ -61,14 +61,15 @@ fn give(sync: &mut Sync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
     Ok(sync.restored(restoring).unwrap())
 }
 
-/// Taken back page by page, the pages before a damaged one are of use, and what comes after them is handed out again.
+/// If pages are taken back one by one, those before a damaged one are used, and the headers after them are exported
+/// again.
 #[test]
-fn pages_before_a_damaged_one_are_of_use() {
+fn pages_before_a_damaged_one_are_used() {
     let mut sync = synced(200, 8_192);
     let (network, checkpoint) = (sync.network().clone(), *sync.checkpoint());
     sync.touch(0);
     let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
-    // The last header of the page before: pages begin 449 blocks below the checkpoint.
+    // The last header of the page before the damaged one: pages begin 449 blocks below the checkpoint.
     let damaged = pages.len() - 2;
     let prefix = START - 449 + 64 * damaged as u64 - 1;
     pages[damaged][40] ^= 1;
@@ -78,14 +79,14 @@ fn pages_before_a_damaged_one_are_of_use() {
     assert!(again.chain().is_none());
     assert_eq!(give(&mut again, &pages[..damaged]), Ok(Some(prefix)));
     assert_eq!(again.chain().unwrap().head().number, prefix);
-    assert!(!again.backlog.is_empty(), "the third block's uncles are still asked for");
+    assert!(!again.backlog.is_empty(), "the third block's uncles are still requested");
     again.synced_once = true;
     assert!(again.export().is_empty());
     again.keep_again(damaged as u64 - 1);
     assert_eq!(again.export().iter().map(|page| page.index).collect::<Vec<_>>(), [damaged as u64 - 1]);
 }
 
-/// Pages that end before the checkpoint, or that go on below it, are of no use.
+/// Pages that end before the checkpoint, or that start again below it, are refused.
 #[test]
 fn pages_without_the_checkpoint_are_refused() {
     let mut sync = synced(100, 8_192);
@@ -103,13 +104,13 @@ fn pages_without_the_checkpoint_are_refused() {
     assert_eq!(outcome(&pages), Ok(Some(START + 100)));
     let mut halfway = Sync::new(network.clone(), checkpoint);
     let restoring = halfway.restoring(pages.len() as u64);
-    assert_eq!(halfway.restored(restoring), Err(KeptFault::Gap(START)), "before all were given");
+    assert_eq!(halfway.restored(restoring), Err(KeptFault::Gap(START)), "before all pages were passed in");
 }
 
-/// Pages begin 449 blocks below the checkpoint and hold 64 numbers. Of one that reaches below the headers in memory only
-/// a part could be written, so it stays as it is.
+/// Pages begin 449 blocks below the checkpoint and hold 64 numbers. A page that reaches below the headers in memory
+/// could be written only in part, so it is left as it is.
 #[test]
-fn pages_of_which_only_a_part_is_in_memory_stay_as_they_are() {
+fn pages_that_are_only_partly_in_memory_are_not_written() {
     let mut sync = synced(300, 100);
     let lowest = sync.chain().unwrap().view().lowest();
     assert_eq!(lowest, START + 201);

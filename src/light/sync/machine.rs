@@ -1,4 +1,4 @@
-//! The machine as hosts see it.
+//! The interface of the machine for hosts.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -18,22 +18,22 @@ use crate::{
 };
 
 impl Sync {
-    /// Sets how many headers one window may have at most; 0 counts as 1.
+    /// Sets the most headers of one window; 0 counts as 1.
     pub fn set_batch(&mut self, batch: usize) {
         self.options.batch = batch;
     }
 
-    /// The verified chain, once the checkpoint's header is there.
+    /// The verified chain; `None` until the checkpoint's header has arrived.
     pub fn chain(&self) -> Option<&HeaderChain> {
         self.chain.as_ref()
     }
 
-    /// The network being followed.
+    /// The network that the machine follows.
     pub fn network(&self) -> &Arc<Network> {
         &self.network
     }
 
-    /// The checkpoint.
+    /// The block that the chain starts at.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
@@ -43,15 +43,15 @@ impl Sync {
         self.checkpoint.number
     }
 
-    /// The highest block that an upstream in good standing announces. A height alone costs nothing: once the head was
-    /// reached, it counts only up to the newest verified header that came from the same upstream.
+    /// The number of the highest block that an upstream in good standing announces. Announcing a height costs nothing,
+    /// so once the head was reached it counts only up to the newest verified header from the same upstream.
     pub fn announced(&self) -> u64 {
         let most = |peer: &Peer| if self.synced_once { self.shown(peer) } else { u64::MAX };
         let healthy = self.peers.iter().filter(|peer| !peer.is_resting());
         healthy.filter_map(|peer| Some(peer.announced?.min(most(peer)))).max().unwrap_or(0)
     }
 
-    /// The height of the newest header that was taken from an upstream; 0 where there is none.
+    /// The height of the newest header accepted from an upstream; 0 without one.
     fn shown(&self, peer: &Peer) -> u64 {
         let newest = peer.at.and_then(|at| self.chain.as_ref()?.by_hash(&at));
         newest.map_or(0, |header| header.number)
@@ -62,12 +62,12 @@ impl Sync {
         self.synced_once
     }
 
-    /// Whether no uncles are on their way: total difficulties are as exact as they will get.
+    /// Whether the head was reached and no uncles are pending: total difficulties are then as exact as they can be.
     pub fn is_settled(&self) -> bool {
         self.synced_once && self.backlog.is_empty()
     }
 
-    /// How far synchronization is.
+    /// Progress of synchronization.
     pub fn progress(&self) -> Progress {
         if let Some(progress) = self.progress_of_candidates() {
             return progress;
@@ -79,7 +79,7 @@ impl Sync {
         self.chain.as_ref().map_or(self.checkpoint.number, |chain| chain.head().number)
     }
 
-    /// What to do for an upstream. The same questions come again until they are answered.
+    /// The next step for an upstream. The same requests are returned until they are answered.
     pub fn next(&mut self, upstream: usize, now: Now) -> SyncStep {
         self.now = now;
         let Some(peer) = self.peers.get(upstream) else { return SyncStep::Wait(self.options.poll) };
@@ -101,7 +101,7 @@ impl Sync {
         }
     }
 
-    /// The first thing to ask an upstream at its turn.
+    /// The phase in which an upstream's turn begins.
     fn begin(&self, upstream: usize) -> Phase {
         match self.chain {
             _ if self.proposes(upstream) => Phase::Propose,
@@ -123,7 +123,7 @@ impl Sync {
         }
     }
 
-    /// Makes an upstream due at once that waits for new blocks: it says that there are some.
+    /// Makes an upstream due at once if it waits for new blocks, because it reports that there are some.
     pub fn hint(&mut self, upstream: usize) {
         if let Some(Peer { phase: Phase::Idle(due), .. }) = self.peers.get_mut(upstream) {
             *due = 0;
@@ -140,7 +140,7 @@ impl Sync {
         self.forget_refusals();
     }
 
-    /// Takes the answers to the questions of an upstream's last [`SyncStep::Fetch`], in order.
+    /// Takes the responses to the requests of an upstream's last [`SyncStep::Fetch`], in order.
     pub fn feed(&mut self, upstream: usize, answers: Vec<Answer>, now: Now) {
         self.now = now;
         let Some(peer) = self.peers.get_mut(upstream) else { return };
@@ -163,7 +163,7 @@ impl Sync {
         self.settle();
     }
 
-    /// What follows from any progress: uncles in order, the work floor, whether the head is reached.
+    /// Updates everything that depends on new data: uncles, the work floor, whether the head is reached.
     fn settle(&mut self) {
         self.elect();
         self.attach_ready();
@@ -179,12 +179,12 @@ impl Sync {
         }
     }
 
-    /// A stretch of the chain with less work than the floor asks for.
+    /// A stretch of the chain with less work than the floor requires, if there is one.
     pub fn low_work(&self) -> Option<&crate::light::floor::LowWork> {
         self.floor.low()
     }
 
-    /// Why the machine stands still, if every upstream failed.
+    /// Why synchronization has stopped, if every upstream failed.
     pub fn fault(&self) -> Option<&SyncFault> {
         if self.peers.iter().any(|peer| !peer.is_resting()) {
             return None;

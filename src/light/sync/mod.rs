@@ -1,10 +1,10 @@
 //! Header synchronization: from a checkpoint to the head of the heaviest proven chain, with several upstreams at once.
 //!
-//! One state machine per upstream over one chain. For each upstream the host runs a loop of its own:
+//! There is one state machine per upstream, and one chain for all of them. The host runs a loop for each upstream:
 //! ```text
 //! loop { match sync.next(i, now) { Fetch(calls) => sync.feed(i, ask(i, calls), now), Wait(millis) => sleep(millis) } }
 //! ```
-//! Every header is verified before it is kept. What an upstream does wrong stops its own machine, never the others.
+//! Every header is verified before it is kept. A fault of one upstream stops its own machine, never the others.
 
 mod below;
 mod below_range;

@@ -1,4 +1,4 @@
-//! One upstream's machine.
+//! The state of one upstream in synchronization.
 
 use alloc::vec::Vec;
 
@@ -8,13 +8,14 @@ use crate::light::{
     fault::SyncFault, header_window::HeaderWindow, record::Record, task::Task, upstream::UpstreamCall,
 };
 
-/// How far a first look below an unknown parent goes, in blocks; each further look goes twice as far.
+/// Number of blocks that the first search below an unknown parent goes back; each further search goes back twice as
+/// far.
 pub(super) const FIRST_REWIND: u64 = 8;
 
-/// Headers of the first window: the reference's own batch limit.
+/// Headers of the first window: the batch limit of the reference node.
 pub const DEFAULT_BATCH: usize = 50;
 
-/// What an upstream was found to offer; `None` is not known yet.
+/// What an upstream is known to offer; `None` means not known yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// `rootlight_getHeaders`.
@@ -23,73 +24,73 @@ pub struct Capabilities {
     pub proofs: Option<bool>,
     /// Proofs of absence.
     pub absence: Option<bool>,
-    /// The oldest block whose state was proven by it.
+    /// The oldest block whose state the upstream has proven.
     pub oldest_state: Option<u64>,
     /// Witnesses of calls: `rootlight_getWitness`.
     pub witness: Option<bool>,
 }
 
-/// An upstream as synchronization sees it; `C` is what it proposes to start at.
+/// An upstream as synchronization sees it. `C` is the type of its candidate to start at.
 #[derive(Debug)]
 pub(super) struct Peer<C> {
     pub(super) phase: Phase,
     pub(super) record: Record,
     pub(super) can: Capabilities,
-    /// It has no method for uncles by themselves.
+    /// The upstream has no method that returns uncles.
     pub(super) no_uncles: bool,
-    /// The height it announced last.
+    /// The height that the upstream announced last.
     pub(super) announced: Option<u64>,
-    /// Whether all it has was seen at its last turn.
+    /// Whether all of its headers were seen at its last turn.
     pub(super) at_end: bool,
-    /// Whether it lacked one of the last blocks that it had announced, when it was last asked for headers.
+    /// Whether it lacked one of the last blocks that it had announced when it was last asked for headers.
     pub(super) missed: bool,
-    /// The newest header taken from it, on whichever branch.
+    /// The height of the newest header accepted from it, on any branch.
     pub(super) cursor: u64,
     /// The hash of that header.
     pub(super) at: Option<B256>,
     pub(super) rewind: u64,
-    /// Headers per window: grows while answers come fast, shrinks when they fail.
+    /// Headers per window. Grows while responses are fast, shrinks when they are slow or fail.
     pub(super) window: usize,
-    /// What it proposes to start at, in a start by work.
+    /// The block at which it proposes to start, in a start by work.
     pub(super) candidate: C,
-    /// When its proposal came further, on the clock for pauses.
+    /// When its proposal last made progress, on the monotonic clock.
     pub(super) moved: u64,
-    /// Its headers do not link to the block that was started at: it follows another chain.
+    /// Whether its headers do not link to the block that the chain starts at: it follows another chain.
     pub(super) apart: bool,
-    /// When its questions were handed out, on the clock for pauses.
+    /// When its requests were handed out, on the monotonic clock.
     pub(super) asked: u64,
 }
 
-/// Where a machine stands.
+/// The phase of an upstream's machine. Times are on the monotonic clock, in milliseconds.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// Nothing to do until then.
+    /// Nothing to do until this time.
     Idle(u64),
     /// Ask for the upstream's height.
     Height,
-    /// Ask for what a start by work needs.
+    /// Ask for its candidate in a start by work.
     Propose,
-    /// Headers, uncles of earlier blocks, or both.
+    /// Fetch headers, uncles of earlier blocks, or both.
     Work(Work),
-    /// It failed: left alone until then.
+    /// The upstream failed with this fault, and is left alone until this time.
     Resting(u64, SyncFault),
 }
 
-/// What is being fetched.
+/// The headers and uncles that are being fetched.
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) window: Option<(Goal, HeaderWindow)>,
     pub(super) uncles: Vec<Task>,
 }
 
-/// What headers are for.
+/// The purpose of a window of headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Goal {
     /// The checkpoint's own header.
     Base,
-    /// Ancestors of the checkpoint, by hash links.
+    /// Backfill: ancestors of the checkpoint, by hash links.
     Below,
-    /// The chain above.
+    /// The chain above the checkpoint.
     Above,
 }
 

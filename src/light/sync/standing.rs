@@ -1,4 +1,4 @@
-//! Who is asked, who rests, and why.
+//! Which upstreams are asked and which rest, and why.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -18,57 +18,58 @@ use crate::{
     types::sorted,
 };
 
-/// A chain this many blocks ahead of ours is fetched by one upstream at a time.
+/// If a chain is more than this many blocks ahead of ours, one upstream at a time fetches it.
 const BULK: u64 = 64;
 
 /// Longest turn at fetching many headers, in milliseconds.
 const LEASE: u64 = 10_000;
 
-/// Pause of those who wait for their turn, in milliseconds.
+/// Pause of upstreams that wait for their turn, in milliseconds.
 pub(super) const LEASE_POLL: u64 = 500;
 
-/// How long slow upstreams can keep the client from calling itself synchronized, in milliseconds.
+/// How long slow upstreams can delay the moment when the client counts as synchronized, in milliseconds.
 pub(super) const PATIENCE: u64 = 30_000;
 
-/// Pause before an upstream may propose again what was judged too light, in milliseconds: it costs thousands of headers.
+/// Pause before an upstream may propose a candidate again that was judged too light, in milliseconds: a proposal costs
+/// thousands of headers.
 const NEXT_PROPOSAL: u64 = 60_000;
 
-/// How many blocks an upstream may be behind the head and still be asked first.
+/// Blocks that an upstream may be behind the head and still be asked first.
 const LAG: u64 = 2;
 
-/// How an upstream fared with a question for a fact.
+/// The outcome of a request for a fact to an upstream.
 #[derive(Debug, Clone)]
 pub struct Observation {
     /// The upstream, by number.
     pub upstream: usize,
-    /// The first question of the attempt.
+    /// The first request of the attempt.
     pub call: UpstreamCall,
-    /// Proven, with the block whose state it was, or why not.
+    /// `Ok` if the fact was proven, with the block whose state it belongs to; otherwise the cause.
     pub outcome: Result<Option<u64>, Cause>,
 }
 
-/// One upstream, for the listing.
+/// The state of one upstream, as reported to users.
 #[derive(Debug, Clone)]
 pub struct UpstreamState {
     /// The height it announced last.
     pub announced: Option<u64>,
-    /// Why it is left alone now, and for how many milliseconds more.
+    /// If it is resting: for how many milliseconds more, and why.
     pub resting: Option<(u64, SyncFault)>,
-    /// Its conduct.
+    /// Its record.
     pub record: Record,
     /// What it offers.
     pub can: Capabilities,
 }
 
 impl Capabilities {
-    /// Learns from how an upstream fared with a question. Returns what it did wrong, and how much that weighs.
+    /// Learns from the outcome of a request. Returns what the upstream did wrong, and the demerits for it.
     fn learn(&mut self, call: &UpstreamCall, outcome: Result<Option<u64>, Cause>) -> Option<(String, u32)> {
         let proof = call.method == "eth_getProof";
         if call.method.ends_with("Witness") {
             match &outcome {
                 Ok(_) => self.witness = Some(true),
                 Err(Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded)) => {
-                    // Who gave one before can do it, only not of this.
+                    // An upstream that gave a witness before has the method, but not this witness.
                     self.witness.get_or_insert(false);
                     return None;
                 }
@@ -83,7 +84,7 @@ impl Capabilities {
                 }
                 None
             }
-            // "There is none" is no offence where nothing says that there is one.
+            // "There is none" is not a fault if nothing shows that the fact exists.
             Err(Cause::Denied) => None,
             Err(Cause::NoAbsence(_)) => {
                 self.absence = Some(false);
@@ -94,7 +95,7 @@ impl Capabilities {
                 None
             }
             Err(cause @ Cause::Refuted(_)) => {
-                // A block's hash has one block behind it. An object of a transaction may hide part of it.
+                // Only one block has the hash that was named. A transaction object may hide part of the transaction.
                 let by_hash = call.method.contains("ByHash") && !call.method.contains("Transaction");
                 Some((format!("{cause}"), if by_hash { LIE } else { REFUTED }))
             }
@@ -110,12 +111,13 @@ impl Sync {
         peers.filter(|(_, peer)| !peer.is_resting()).map(|(index, _)| index).collect()
     }
 
-    /// Whom to ask for facts, best first; those that are resting last, for what nobody else can prove.
+    /// The upstreams to ask for facts, best first. Resting ones come last, for facts that no other can prove. Those
+    /// that rest because of a lie are left out, unless all do.
     pub fn roster(&self) -> Vec<usize> {
         let head = self.head_number();
         let standing = |index: &usize| {
             self.peers.get(*index).map(|peer| {
-                // Questions are about the heaviest chain: a longer branch of less work is of no use.
+                // Requests are about the heaviest chain: an upstream on a longer branch of less work does not help.
                 let behind = peer.announced.is_none_or(|own| own.saturating_add(LAG) < head)
                     || self.side_branch(*index).is_some();
                 let unable = peer.can.proofs == Some(false);
@@ -135,7 +137,7 @@ impl Sync {
         order.into_iter().map(|(_, _, index)| index).collect()
     }
 
-    /// Every upstream's standing, in the host's order.
+    /// The state of each upstream, in the host's order.
     pub fn upstreams(&self) -> Vec<UpstreamState> {
         let state = |peer: &Peer| UpstreamState {
             announced: peer.announced,
@@ -149,7 +151,7 @@ impl Sync {
         self.peers.iter().map(state).collect()
     }
 
-    /// Leaves an upstream alone for a while; what it was to fetch is open to others.
+    /// Lets an upstream rest for a while. What it was fetching is open to others.
     pub(super) fn rest(&mut self, upstream: usize, fault: SyncFault) {
         self.backlog.release(upstream);
         self.below.release(upstream);
@@ -170,8 +172,8 @@ impl Sync {
         peer.at_end = false;
         let doublings = peer.record.in_row.saturating_sub(1).min(10);
         let pause = self.options.retry.saturating_mul(1 << doublings);
-        // Others can do without a liar for long; one that is needed is tried again soon.
-        // What an upstream proposes in a start by work is thousands of headers: now and then only.
+        // A liar rests for long if there are other upstreams; the only one is tried again soon. A proposal in a start
+        // by work costs thousands of headers, so it may be repeated only now and then.
         let unlinked = matches!(fault.cause, SyncCause::Unlinked);
         let proposed = by_work && unlinked && self.now.millis < peer.moved.saturating_add(NEXT_PROPOSAL);
         let light = matches!(fault.cause, SyncCause::TooLittleWork(_));
@@ -180,13 +182,13 @@ impl Sync {
         let pause = if lie && self.peers.len() > 1 { self.options.longest_retry } else { pause.max(asked) };
         let until = self.now.plus(pause.min(self.options.longest_retry));
         self.set_phase(upstream, Phase::Resting(until, fault));
-        // A new turn begins for those who had none to give.
+        // The backfill is tried again with the upstreams that did not have its blocks.
         if self.healthy().is_empty() {
             self.below.forget_refusals();
         }
     }
 
-    /// Writes down what an upstream did wrong.
+    /// Records what an upstream did wrong.
     pub(super) fn note(
         &mut self,
         upstream: usize,
@@ -199,12 +201,12 @@ impl Sync {
         }
     }
 
-    /// The last moment the host told.
+    /// The time that the host passed in last.
     pub fn now(&self) -> Now {
         self.now
     }
 
-    /// Takes over how upstreams fared with questions for facts.
+    /// Takes over the outcomes of requests for facts.
     pub fn observe(&mut self, observations: impl IntoIterator<Item = Observation>) {
         for Observation { upstream, call, outcome } in observations {
             let Some(peer) = self.peers.get_mut(upstream) else { continue };
@@ -226,12 +228,12 @@ impl Sync {
         self.peers.iter_mut().for_each(|peer| peer.no_uncles = false);
     }
 
-    /// Whether fetching up to this height is a matter for one at a time.
+    /// Whether only one upstream at a time fetches headers up to this height.
     pub(super) fn is_bulk(&self, height: u64) -> bool {
         self.peers.len() > 1 && height > self.head_number().saturating_add(BULK)
     }
 
-    /// Takes the turn at fetching many headers if nobody has it and nobody else should.
+    /// Takes the turn at fetching many headers if no other upstream has it or should have it first.
     pub(super) fn take_lease(&mut self, upstream: usize) -> bool {
         let now = self.now;
         let over = |lease: &Lease| lease.holder == upstream || now.millis > lease.began.saturating_add(LEASE);
@@ -239,7 +241,7 @@ impl Sync {
             return false;
         }
         self.finish_lease();
-        // The fastest so far; each gets one turn to show its speed.
+        // The fastest upstream goes first; each gets one turn to show its speed.
         let rate = |peer: &Peer| peer.record.rate.unwrap_or(u64::MAX);
         let ready = |peer: &Peer| peer.announced.is_some_and(|height| self.is_bulk(height));
         let own = self.peers.get(upstream).map_or(0, rate);
@@ -252,7 +254,7 @@ impl Sync {
         true
     }
 
-    /// Counts the headers that a window brought.
+    /// Counts the headers that a window added to the chain.
     pub(super) fn count(&mut self, upstream: usize, before: u64) {
         let gained = self.head_number().saturating_sub(before);
         let asked = self.peers.get(upstream).map_or(self.now.millis, |peer| peer.asked);
@@ -271,7 +273,7 @@ impl Sync {
                 self.finish_lease();
                 true
             }
-            // Somebody else has the turn now.
+            // Another upstream has the turn now.
             Some(lease) if lease.holder != upstream => {
                 let announced = self.peers.get(upstream).and_then(|peer| peer.announced);
                 announced.is_some_and(|height| self.is_bulk(height))
@@ -301,7 +303,7 @@ impl Sync {
         }
     }
 
-    /// Whether every upstream has shown all it has, failed, or kept us waiting for too long.
+    /// Whether every upstream has shown all of its headers, failed, or taken too long.
     pub(super) fn all_seen(&mut self) -> bool {
         if !self.peers.iter().any(|peer| peer.at_end) {
             return false;

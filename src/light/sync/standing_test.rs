@@ -1,4 +1,4 @@
-//! Who is asked, who rests and for how long, and what is believed of whom.
+//! Which upstreams are asked, which rest and for how long, and which of their claims count.
 
 use alloc::{sync::Arc, vec, vec::Vec};
 
@@ -16,7 +16,7 @@ use crate::{
 
 const START: u64 = 1_000;
 
-/// A machine at its checkpoint, 1 s after its start, with upstreams that announce it.
+/// A machine at its checkpoint, 1 s after its start, whose upstreams announce the checkpoint's height.
 fn sync(upstreams: usize) -> Sync {
     let network = Arc::new(Network::regtest());
     let checkpoint = Checkpoint { number: START, hash: network.genesis_hash, total_difficulty: None };
@@ -51,7 +51,7 @@ fn refuted() -> Cause {
 }
 
 #[test]
-fn a_pause_doubles_and_has_an_end() {
+fn a_pause_doubles_up_to_a_limit() {
     let mut one = sync(1);
     let pauses: Vec<u64> = (0..9).map(|_| rest(&mut one, 0, silence())).collect();
     assert_eq!(pauses[..3], [5_000, 10_000, 20_000]);
@@ -64,9 +64,9 @@ fn a_pause_doubles_and_has_an_end() {
     assert_eq!(rest(&mut sync(2), 0, busy(Some(100_000))), 600_000);
 }
 
-/// Others can do without a liar for long; where there are none it is tried again soon.
+/// A liar rests for long if there are other upstreams; the only one is tried again soon.
 #[test]
-fn a_liar_rests_long_where_there_are_others() {
+fn a_liar_rests_for_long_if_there_are_other_upstreams() {
     assert_eq!(rest(&mut sync(2), 0, SyncCause::BadHeight), 600_000);
     assert_eq!(rest(&mut sync(1), 0, SyncCause::BadHeight), 5_000);
     let mut two = sync(2);
@@ -76,26 +76,27 @@ fn a_liar_rests_long_where_there_are_others() {
     assert_eq!((two.peers[1].record.lies, two.peers[1].record.demerits), (0, 1));
 }
 
-/// Who follows rules that this program does not know yet has done nothing wrong.
+/// An upstream that follows rules which this program does not know yet has done nothing wrong.
 #[test]
-fn newer_rules_are_nobody_s_fault() {
+fn a_block_with_newer_rules_is_not_a_fault() {
     let mut two = sync(2);
     rest(&mut two, 0, SyncCause::Header(ChainError::UpdateNeeded { number: START + 1, known_until: START }));
     let record = &two.peers[0].record;
     assert_eq!((record.lies, record.demerits, record.evidence.len()), (0, 0, 0));
     let cause = ChainError::UpdateNeeded { number: START + 1, known_until: START };
-    assert_eq!(rest(&mut sync(2), 0, SyncCause::Header(cause)), 5_000, "nor does it rest as a liar does");
+    assert_eq!(rest(&mut sync(2), 0, SyncCause::Header(cause)), 5_000, "it does not rest as long as a liar");
 }
 
 #[test]
-fn the_best_are_asked_first() {
+fn the_best_upstreams_are_asked_first() {
     assert_eq!(sync(3).roster(), [0, 1, 2]);
     let first = |change: &dyn Fn(&mut Sync)| {
         let mut three = sync(3);
         change(&mut three);
         three.roster()
     };
-    // Up to two blocks behind the head is as good as any, and more blocks than the head has are no better.
+    // An upstream up to two blocks behind the head is as good as one at the head, and more blocks than the head has are
+    // no advantage.
     assert_eq!(first(&|sync| sync.peers[0].announced = Some(START - 2)), [0, 1, 2]);
     assert_eq!(first(&|sync| sync.peers[0].announced = Some(START - 3)), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 3)), [0, 1, 2]);
@@ -108,7 +109,7 @@ fn the_best_are_asked_first() {
     assert_eq!(first(&|sync| sync.peers[0].record.demerits = 4), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].record.latency = 64), [1, 2, 0]);
     assert_eq!(first(&|sync| assert_eq!(rest(sync, 0, silence()), 5_000)), [1, 2, 0]);
-    // Liars are not asked, unless nobody else is left.
+    // Liars are not asked, unless no other upstream is left.
     assert_eq!(first(&|sync| assert_eq!(rest(sync, 0, SyncCause::BadHeight), 600_000)), [1, 2]);
     let all = first(&|sync| {
         (0..3).for_each(|upstream| assert_eq!(rest(sync, upstream, SyncCause::BadHeight), 600_000))
@@ -117,19 +118,19 @@ fn the_best_are_asked_first() {
 }
 
 #[test]
-fn what_those_that_rest_announce_does_not_count() {
+fn heights_of_resting_upstreams_do_not_count() {
     let mut two = sync(2);
     two.peers[1].announced = Some(START + 50);
     assert_eq!((two.announced(), two.healthy()), (START + 50, vec![0, 1]));
     rest(&mut two, 1, silence());
     assert_eq!((two.announced(), two.healthy()), (START, vec![0]));
-    assert!(two.fault().is_none(), "one is well");
+    assert!(two.fault().is_none(), "one upstream is healthy");
     rest(&mut two, 0, silence());
     assert!(two.fault().is_some());
 }
 
 #[test]
-fn what_an_upstream_can_do_is_found_out() {
+fn the_capabilities_of_an_upstream_are_learned() {
     let mut one = sync(1);
     observe(&mut one, "eth_getBlockByNumber", Ok(Some(5)));
     assert_eq!(one.peers[0].can.proofs, None);
@@ -149,18 +150,18 @@ fn what_an_upstream_can_do_is_found_out() {
     assert_eq!(can(&one).proofs, Some(false));
     observe(&mut one, "rootlight_getWitness", Err(unknown()));
     assert_eq!(can(&one).witness, Some(false));
-    assert_eq!(one.peers[0].record.demerits, 0, "less able is not worse");
+    assert_eq!(one.peers[0].record.demerits, 0, "a missing method is not a fault");
 
     let mut one = sync(1);
     observe(&mut one, "rootlight_getWitness", Ok(None));
     observe(&mut one, "rootlight_getWitness", Err(unknown()));
-    assert_eq!(can(&one).witness, Some(true), "only not of this");
+    assert_eq!(can(&one).witness, Some(true), "it has the method, but not this witness");
 }
 
-/// A block's hash has one block behind it. Other refuted answers are faults too, but no proof of a lie; answers about
-/// another branch are neither.
+/// Only one block has the hash that was named, so another block is a lie. Other refuted responses are faults too, but
+/// they do not prove a lie. Responses about another branch are neither.
 #[test]
-fn a_lie_is_what_no_honest_upstream_says() {
+fn only_responses_that_no_honest_upstream_gives_are_lies() {
     for (method, lies, demerits) in [
         ("eth_getBlockByHash", 1, 16),
         ("eth_getUncleByBlockHashAndIndex", 0, 8),
@@ -181,20 +182,20 @@ fn a_lie_is_what_no_honest_upstream_says() {
 }
 
 #[test]
-fn whoever_is_refuted_again_and_again_is_left_alone() {
+fn an_upstream_that_is_refuted_repeatedly_rests() {
     let mut three = sync(3);
     (0..3).for_each(|_| observe(&mut three, "eth_getProof", Err(refuted())));
     assert!(!three.peers[0].is_resting());
     observe(&mut three, "eth_getProof", Err(refuted()));
     let Phase::Resting(until, fault) = &three.peers[0].phase else { panic!("{:?}", three.peers[0].phase) };
     assert!(matches!(fault.cause, SyncCause::Dishonest(_)), "{fault}");
-    // What it still answers meanwhile makes that no longer.
+    // Wrong responses that arrive while it rests do not prolong the rest.
     let until = *until;
     three.now.millis += 1_000;
     observe(&mut three, "eth_getProof", Err(refuted()));
     assert!(matches!(three.peers[0].phase, Phase::Resting(same, _) if same == until));
-    // Silence, or answers about another branch, are never that, nor do they add to what is; and without another one
-    // there is nobody else to ask.
+    // Silence and responses about another branch never lead to this, and do not add to it. Without another upstream
+    // there is none to ask instead.
     for cause in [Cause::Withheld, Cause::OtherBranch("wrong".into())] {
         let mut two = sync(2);
         (0..200).for_each(|_| observe(&mut two, "eth_getProof", Err(cause.clone())));
@@ -208,9 +209,9 @@ fn whoever_is_refuted_again_and_again_is_left_alone() {
     assert!(!one.peers[0].is_resting());
 }
 
-/// One at a time fetches many headers: the fastest, and everybody once to show its speed.
+/// One upstream at a time fetches many headers: the fastest one, and each one once to show its speed.
 #[test]
-fn turns_at_fetching_many_headers() {
+fn upstreams_take_turns_at_fetching_many_headers() {
     let mut two = sync(2);
     two.peers.iter_mut().for_each(|peer| peer.announced = Some(START + 65));
     assert!(two.is_bulk(START + 65) && !two.is_bulk(START + 64) && !sync(1).is_bulk(START + 65));
@@ -223,10 +224,10 @@ fn turns_at_fetching_many_headers() {
     assert!(!two.take_lease(0), "the other has not shown its speed yet");
     assert!(two.take_lease(1) && two.lease_is_over(0) && !two.lease_is_over(1));
     rest(&mut two, 1, silence());
-    assert!(two.take_lease(0), "whoever rests has no turn");
+    assert!(two.take_lease(0), "a resting upstream has no turn");
 }
 
-/// A turn is over after so long whether its holder ends it or not; only its own headers count for it.
+/// A turn ends after a fixed time, even if its holder does not end it. Only the holder's own headers count for it.
 #[test]
 fn turns_end_by_themselves() {
     let mut two = sync(2);
@@ -238,15 +239,15 @@ fn turns_end_by_themselves() {
     two.count(0, START - 7);
     assert_eq!(two.lease.unwrap().headers, 57);
     two.drop_lease(1);
-    assert!(two.lease.is_some() && two.lease_is_over(1), "the other one has it");
+    assert!(two.lease.is_some() && two.lease_is_over(1), "the other upstream has the turn");
     two.peers[1].announced = Some(START + 64);
-    assert!(!two.lease_is_over(1), "it has no need of one");
+    assert!(!two.lease_is_over(1), "it needs no turn for so few headers");
     two.peers[1].announced = Some(START + 65);
     two.now.millis += 10_001;
-    assert!(two.take_lease(1), "the holder has never come back");
+    assert!(two.take_lease(1), "the holder did not come back");
     assert_eq!(two.peers[0].record.rate, Some(5));
     two.drop_lease(1);
-    // Faster ones go first, as long as they are there and have something to give.
+    // Faster upstreams go first if they are healthy and have headers to fetch.
     two.peers[1].record.rate = Some(6);
     assert!(!two.take_lease(0));
     two.peers[1].announced = Some(START + 64);
@@ -258,7 +259,8 @@ fn turns_end_by_themselves() {
     assert!(two.take_lease(0));
 }
 
-/// Who has shown everything is asked again when blocks are due; who waits for its turn, soon.
+/// An upstream that has shown everything is asked again when blocks are due; one that waits for its turn is asked again
+/// soon.
 #[test]
 fn how_long_an_upstream_waits() {
     let mut two = sync(2);
@@ -269,43 +271,46 @@ fn how_long_an_upstream_waits() {
     }
 }
 
-/// Blocks below the checkpoint are fetched by one at a time.
+/// One upstream at a time fetches the backfill.
 #[test]
-fn one_at_a_time_fetches_what_is_below() {
+fn one_upstream_at_a_time_fetches_the_backfill() {
     let mut two = sync(2);
     two.below.start(START, 10);
     assert!(two.below_work(0).is_some() && two.below_work(1).is_none());
     two.below.release(1);
-    assert!(two.below_work(1).is_none(), "it was not the one");
+    assert!(two.below_work(1).is_none(), "another upstream has it");
     two.peers[0].at_end = true;
     rest(&mut two, 0, silence());
-    assert!(two.below_work(1).is_some() && !two.peers[0].at_end, "who fails leaves it to others");
+    assert!(
+        two.below_work(1).is_some() && !two.peers[0].at_end,
+        "a failed upstream leaves the backfill to others"
+    );
 }
 
-/// What an upstream had no method for is asked of it again when its host wants a new look.
+/// An upstream that lacked a method is asked again with it when the host polls.
 #[test]
-fn a_new_look_forgets_what_there_was_no_method_for() {
+fn a_poll_forgets_missing_methods() {
     let mut one = sync(1);
     one.peers[0].no_uncles = true;
     one.poll();
     assert!(!one.peers[0].no_uncles);
 }
 
-/// Those that keep no old blocks are asked again once nobody is left.
+/// Upstreams that keep no old blocks are asked again once no other is left.
 #[test]
-fn refusals_of_old_blocks_are_forgotten_when_nobody_is_left() {
+fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
     let mut two = sync(2);
     two.below.start(START, 10);
     two.below.refuse(0);
     rest(&mut two, 0, silence());
-    assert!(two.below_work(0).is_none(), "the other one may have them");
+    assert!(two.below_work(0).is_none(), "the other upstream may have the blocks");
     rest(&mut two, 1, silence());
     assert!(two.below_work(0).is_some());
 }
 
-/// Whoever is slow keeps the client from calling itself synchronized for so long.
+/// A slow upstream delays the moment when the client counts as synchronized, but not for longer than this.
 #[test]
-fn the_slow_are_waited_for() {
+fn slow_upstreams_are_waited_for_up_to_a_limit() {
     let mut two = sync(2);
     assert!(!two.all_seen());
     two.peers[0].at_end = true;
@@ -318,15 +323,15 @@ fn the_slow_are_waited_for() {
     two.peers[0].at_end = true;
     assert!(!two.all_seen());
     rest(&mut two, 1, silence());
-    assert!(two.all_seen(), "the other one rests");
+    assert!(two.all_seen(), "the other upstream rests");
     let mut two = sync(2);
     two.peers.iter_mut().for_each(|peer| peer.at_end = true);
     assert!(two.all_seen());
 }
 
-/// Only an exchange without failures is a good one; without a chain there is no head to have reached.
+/// Only an exchange without failures is good. Without a chain, no head is reached.
 #[test]
-fn failed_exchanges_are_not_good_ones() {
+fn failed_exchanges_do_not_count_as_good() {
     let mut one = sync(1);
     one.peers[0].record.in_row = 3;
     let SyncStep::Fetch(calls) = one.next(0, one.now) else { panic!("due") };
@@ -339,7 +344,7 @@ fn failed_exchanges_are_not_good_ones() {
     assert_eq!(one.now(), later);
 }
 
-/// Windows grow by half while answers are fast, and are halved where they are slow or fail.
+/// Windows grow by half while responses are fast, and are halved if they are slow or fail.
 #[test]
 fn windows_follow_the_speed() {
     let mut one = sync(1);
@@ -363,7 +368,7 @@ fn windows_follow_the_speed() {
 }
 
 #[test]
-fn who_has_shown_to_have_no_binary_headers_is_not_asked_for_them() {
+fn an_upstream_without_binary_headers_is_not_asked_for_them() {
     let mut one = sync(1);
     for (known, asked) in [(None, true), (Some(true), true), (Some(false), false)] {
         one.peers[0].can.headers = known;
@@ -371,12 +376,12 @@ fn who_has_shown_to_have_no_binary_headers_is_not_asked_for_them() {
     }
 }
 
-/// Who gives witnesses is asked for them, unless it rests.
+/// An upstream that gives witnesses is asked for them, unless it rests.
 #[test]
-fn whom_to_ask_for_a_witness() {
+fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
     let asked = |sync: &Sync| Pin::new(sync, Arc::new(Identity::default()), sync.now()).witness_from();
     let mut two = sync(2);
-    assert_eq!(asked(&two), Some((0, false)), "nobody knows yet");
+    assert_eq!(asked(&two), Some((0, false)), "not known yet");
     two.peers[0].can.witness = Some(false);
     assert_eq!(asked(&two), Some((1, false)));
     two.peers[1].can.witness = Some(true);
@@ -386,10 +391,10 @@ fn whom_to_ask_for_a_witness() {
 }
 
 #[test]
-fn before_the_head_is_reached_nothing_is_settled() {
+fn total_difficulties_are_not_settled_before_the_head_is_reached() {
     let mut one = sync(1);
     assert!(!one.is_settled());
     one.synced_once = true;
     assert!(one.is_settled());
-    assert_eq!(sync(0).upstreams().len(), 1, "there is always one to wait for");
+    assert_eq!(sync(0).upstreams().len(), 1, "there is always at least one upstream");
 }

@@ -1,4 +1,4 @@
-//! What the machine holds. The files beside this one say what it does.
+//! The state of the synchronization machine. The files beside this one implement its steps.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
@@ -12,13 +12,13 @@ use crate::{
     types::{B256, Header, SealedHeader, U256},
 };
 
-/// Ancestors of the checkpoint fetched by default: fork detection data commit to 449 of them.
+/// Ancestors of the checkpoint that the backfill fetches by default: fork detection data commit to 449 of them.
 pub(super) const FORK_WINDOW: u64 = 449;
 
-/// Times and bounds of synchronization.
+/// Times and limits of synchronization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncOptions {
-    /// Pause between looks for new blocks, in milliseconds.
+    /// Pause between two checks for new blocks, in milliseconds.
     pub poll: u64,
     /// First pause after a failure, in milliseconds; each further one in a row doubles it.
     pub retry: u64,
@@ -26,12 +26,12 @@ pub struct SyncOptions {
     pub longest_retry: u64,
     /// Most headers in one window.
     pub batch: usize,
-    /// Headers below the checkpoint to fetch by hash links.
+    /// Number of headers below the checkpoint to fetch by hash links.
     pub below: u64,
-    /// What takes the place of the checkpoint's difficulty as a promise of work.
+    /// Replaces the checkpoint's difficulty as the promise of work, if set.
     pub promised: Option<U256>,
-    /// Share of the work that the checkpoint's difficulty promises which every stretch of time must show, in percent;
-    /// 0 asks for none.
+    /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of time must show;
+    /// 0 requires none.
     pub work_floor: u64,
 }
 
@@ -49,59 +49,59 @@ impl Default for SyncOptions {
     }
 }
 
-/// What the host has to do for an upstream.
+/// What the host must do next for an upstream.
 #[derive(Debug)]
 pub enum SyncStep {
-    /// Ask these questions and [`Sync::feed`] the answers in the same order.
+    /// Send these requests and [`Sync::feed`] the responses in the same order.
     Fetch(Vec<UpstreamCall>),
-    /// Nothing for now: come back after this many milliseconds.
+    /// Nothing to do now: call again after this many milliseconds.
     Wait(u64),
 }
 
-/// The synchronization machine; it owns the header chain.
+/// The synchronization machine. It owns the header chain.
 #[derive(Debug)]
 pub struct Sync {
     pub(super) network: Arc<Network>,
     pub(super) checkpoint: Checkpoint,
     pub(super) options: SyncOptions,
-    /// What the start is judged by where no block is trusted. The checkpoint is the block that it was made at then.
+    /// The rule that judges the start if no block is trusted. The checkpoint is then the block that was chosen by work.
     pub(super) work: Option<WorkStart>,
     pub(super) chain: Option<HeaderChain>,
     pub(super) peers: Vec<Peer>,
     pub(super) backlog: Backlog,
     pub(super) lease: Option<Lease>,
-    /// Lowest ancestor of the checkpoint still wanted, and who was asked in vain.
+    /// The backfill.
     pub(super) below: Below,
     pub(super) synced_once: bool,
-    /// When the first upstream had shown all it has.
+    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock.
     pub(super) first_end: Option<u64>,
     pub(super) meter: Meter,
     pub(super) floor: Floor,
-    /// The last moment the host told.
+    /// The time that the host passed in last.
     pub(super) now: Now,
     /// The lowest canonical header that changed since the last export.
     pub(super) unsaved: Option<u64>,
-    /// The head that was kept from an earlier run.
+    /// The number of the head that was restored from an earlier run.
     pub(super) resumed: Option<u64>,
-    /// What of an earlier run lies below the headers in memory and is still to be proven.
+    /// Headers of an earlier run below those in memory, which are still to be proven.
     pub(super) behind: Option<Behind>,
 }
 
-/// How far an upstream's proposal is.
+/// The state of an upstream's proposal in a start by work.
 #[derive(Debug, Default)]
 pub(super) enum Candidate {
-    /// Its height is wanted.
+    /// The upstream's height is needed.
     #[default]
     Height,
-    /// The block's own header is wanted.
+    /// The header of the proposed block is needed.
     Block(HeaderWindow),
-    /// The headers above it are wanted.
+    /// The headers above the proposed block are needed.
     Headers(Box<Sync>),
-    /// They are enough.
+    /// The headers show enough work.
     Judged(Box<Sync>),
 }
 
-/// An upstream, with what it proposes to start at.
+/// An upstream, with its candidate to start at.
 pub(super) type Peer = peer::Peer<Candidate>;
 
 /// The turn at fetching many headers.
@@ -112,32 +112,32 @@ pub(super) struct Lease {
     pub(super) headers: u64,
 }
 
-/// Taking back a stretch of the chain, page by page: first some ancestors, then the header from which on the others are
-/// checked. See [`Sync::restore_page`].
+/// The state of taking back a stretch of the chain page by page: first some ancestors, then the base, the header from
+/// which on all others are checked. See [`Sync::restore_page`].
 #[derive(Debug)]
 pub struct Restoring {
-    /// The page of the checkpoint, while it is wanted: of a stretch that begins above it.
+    /// For a stretch that begins above the checkpoint: the page of the checkpoint, until it is read.
     pub(super) promise: Option<u64>,
     pub(super) first: u64,
     pub(super) next: u64,
     /// The page after the last one.
     pub(super) end: u64,
-    /// Number of the header from which on the others are checked.
+    /// Number of the base.
     pub(super) base: u64,
     pub(super) below: Vec<(SealedHeader, Vec<Header>)>,
     pub(super) chain: Option<HeaderChain>,
-    /// The header at which the stretch must end, where that is known; those of a stretch at the top are linked first and
-    /// proven later.
+    /// Number and hash of the header at which the stretch must end. `None` for the stretch at the top, whose headers
+    /// are linked first and proven later.
     pub(super) top: Option<(u64, B256)>,
 }
 
-/// Proving what lies below the headers in memory.
+/// The state of proving the headers below those in memory.
 #[derive(Debug)]
 pub(super) struct Behind {
     pub(super) stretch: Restoring,
     /// Work of the headers from the base of the stretch up to the base of the chain.
     pub(super) work: U256,
-    /// That of their uncles, where those of all are proven.
+    /// Work of the uncles of these headers, if all uncles are proven.
     pub(super) uncles: Option<U256>,
 }
 

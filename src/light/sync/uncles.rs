@@ -1,4 +1,4 @@
-//! Uncles: fetched from whoever has them, attached oldest block first.
+//! Uncles: fetched from any upstream that has them, attached oldest block first.
 
 use alloc::{format, vec::Vec};
 
@@ -20,14 +20,14 @@ use crate::{
     types::Header,
 };
 
-/// Blocks whose uncles one upstream is asked for at a time.
+/// Most blocks whose uncles one upstream is asked for at a time.
 const MOST_BLOCKS: usize = 64;
 
 impl Sync {
-    /// Open uncles for this upstream to fetch; it is not asked again for what it has no method for.
+    /// Tasks for open uncles that this upstream may have. An upstream without the methods gets none.
     pub(super) fn uncle_tasks(&mut self, upstream: usize) -> Vec<Task> {
         let shown = newest_shown(&self.peers, self.chain.as_ref());
-        // While it lacks blocks that it announced, it does not keep others from fetching them.
+        // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
         if self.peers.get(upstream).is_some_and(|peer| peer.missed) {
             return Vec::new();
         }
@@ -40,12 +40,12 @@ impl Sync {
         wanted.map(|wanted| Task::new(wanted, &[])).collect()
     }
 
-    /// Uncles, or a pause where there are none to fetch.
+    /// The phase that fetches uncles, or a pause if there are none to fetch.
     pub(super) fn uncle_work(&mut self, upstream: usize) -> Phase {
         self.after(upstream, Vec::new())
     }
 
-    /// What comes when there are no headers to fetch.
+    /// The phase that follows if there are no headers to fetch.
     pub(super) fn after(&mut self, upstream: usize, mut uncles: Vec<Task>) -> Phase {
         if uncles.is_empty() {
             uncles = self.uncle_tasks(upstream);
@@ -65,7 +65,7 @@ impl Sync {
     ) -> Result<(), SyncFault> {
         for task in tasks.iter_mut().filter(|task| !task.is_complete()) {
             for index in 0..task.calls().len() {
-                task.answer(index, answers.next().unwrap_or(Err(CallFailure::Malformed("no answer"))));
+                task.answer(index, answers.next().unwrap_or(Err(CallFailure::Malformed("no response"))));
             }
         }
         for mut task in core::mem::take(tasks) {
@@ -77,7 +77,7 @@ impl Sync {
             match self.committed(&task, &block) {
                 Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
                 Err(cause) if is_unknown(&cause) && task.last_cause().is_some_and(is_unknown) => {
-                    // Neither by hash nor by number: the last attempt would only repeat that.
+                    // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
                     self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
                     if let Some(peer) = self.peers.get_mut(upstream) {
                         peer.no_uncles = true;
@@ -92,7 +92,7 @@ impl Sync {
         Ok(())
     }
 
-    /// An upstream that has none to give leaves them to others; uncles that are not the block's are a fault.
+    /// Leaves uncles that an upstream does not have to others. Uncles that are not the block's are a fault.
     fn refuse_uncles(
         &mut self,
         upstream: usize,
@@ -106,7 +106,7 @@ impl Sync {
         Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
     }
 
-    /// The uncles of a task's answers, as the block's header commits to them.
+    /// The uncles in a task's responses, checked against the block's header.
     fn committed(&self, task: &Task, block: &BlockRef) -> Result<Vec<Header>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
         let header = header.ok_or(Cause::Withheld)?;
@@ -114,11 +114,11 @@ impl Sync {
         Ok(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
 
-    /// Uncles that came with the header of a block that has some.
+    /// Takes uncles that came with the header of a block that has some.
     pub(super) fn offer_uncles(&mut self, upstream: usize, header: &VerifiedHeader, uncles: Vec<Header>) {
         let block = BlockRef { number: header.number, hash: header.hash() };
         let (weight, rule) = if uncles.is_empty() {
-            // Perhaps it has none to give: then others do.
+            // The upstream may not have them; others do.
             (SILENT, "no uncles came with the header".into())
         } else {
             match VerifiedUncles::check(header, uncles.clone()) {
@@ -130,7 +130,8 @@ impl Sync {
         self.note(upstream, UpstreamCall::new("rootlight_getHeaders", params), rule, weight);
     }
 
-    /// Attaches what is there, oldest block first: a block's uncles must not repeat those of the blocks before it.
+    /// Attaches the uncles that have arrived, oldest block first: a block's uncles must not repeat those of the blocks
+    /// before it.
     pub(super) fn attach_ready(&mut self) {
         let height = |upstream: usize| self.peers.get(upstream).and_then(|peer| peer.announced);
         let healthy = self.healthy().into_iter().map(|peer| (peer, height(peer).unwrap_or(u64::MAX)));
@@ -143,8 +144,8 @@ impl Sync {
             };
             let Some((block, upstream, uncles)) = next else { return };
             let Some(chain) = &mut self.chain else { return };
-            // Not countable (too close to the checkpoint) or against the rules, their work does not count. Whoever showed
-            // them showed what the header commits to: a rule that they break is its miner's fault.
+            // Uncles that are too close to the checkpoint, or that break a rule, do not count as work. The upstream is
+            // not to blame: it showed the list that the header commits to, and its miner broke the rule.
             match chain.attach_uncles(&block.hash, uncles.clone(), Some(self.now.unix)) {
                 Ok(moved) => {
                     self.backlog.attached();
@@ -154,7 +155,7 @@ impl Sync {
                 }
                 Err(ChainError::Uncles { error, .. }) => match error {
                     UncleError::EarlierUncles { .. } => self.backlog.wait(block, upstream, uncles, None),
-                    // Ahead of our clock: as a header would, it waits, and so do the lists that rest on it.
+                    // An uncle ahead of our clock waits, as a header would, and so do the lists that depend on it.
                     UncleError::Rule { rule: RuleError::Future { time, bound, .. }, .. } => {
                         self.backlog.wait(block, upstream, uncles, Some(time.saturating_sub(bound)));
                     }
@@ -166,7 +167,7 @@ impl Sync {
     }
 }
 
-/// What upstreams have shown, as the backlog asks for it.
+/// The newest header that each upstream has shown, in the form that the backlog queries.
 fn newest_shown<'a>(
     peers: &[Peer],
     chain: Option<&'a HeaderChain>,
