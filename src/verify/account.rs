@@ -20,11 +20,11 @@ use crate::trie::{
 };
 use crate::types::{Address, B256, Bytes, U256, keccak256};
 
-/// Names of lists in failures.
+/// Names of the two lists in failures.
 const ACCOUNT_PROOF: &str = "accountProof";
 const STORAGE_PROOF: &str = "storageProof";
 
-/// An `eth_getProof` result. What is claimed may be left out; what is there must be proven.
+/// An `eth_getProof` result. Claims may be left out; each claim that is made must be proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountProof {
     /// The account.
@@ -35,7 +35,7 @@ pub struct AccountProof {
     pub balance: Option<U256>,
     /// The claimed nonce.
     pub nonce: Option<U256>,
-    /// The claimed code hash: of no bytes if there is no code, zero if there is no account.
+    /// The claimed code hash: that of no bytes if there is no code, zero if there is no account.
     pub code_hash: Option<B256>,
     /// The claimed hash of the node at the account's storage prefix, [`EMPTY_ROOT`] if there is none.
     pub storage_hash: Option<B256>,
@@ -98,7 +98,8 @@ impl SlotProof {
     }
 }
 
-/// Checks `{proof: <eth_getProof>, stateRoot | header}`, or the result itself with `stateRoot` or `header` added to it.
+/// Checks `{proof: <eth_getProof>, stateRoot | header}`, or the `eth_getProof` result with `stateRoot` or `header` as a
+/// further member.
 pub(super) fn check(
     input: &Input<'_>,
     network: Option<&Network>,
@@ -125,7 +126,7 @@ pub(super) fn check(
     storage_hash(root, &proof, &known, report)
 }
 
-/// Links the nodes of one list to the root. Each list stands alone: an empty one proves nothing, not even absence.
+/// Links the nodes of one list to the root. Each list is checked alone: an empty one proves nothing, not even absence.
 fn link(
     root: B256,
     key: &[u8],
@@ -142,13 +143,13 @@ fn link(
     })
 }
 
-/// Proves the account and compares what is claimed of it.
+/// Proves the account and compares the claims about it.
 fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<ProvenNodes, Failure> {
     let key = account_key(&proof.address);
     let mut nodes = link(root, &key, &proof.account_proof, &[], ACCOUNT_PROOF)?;
     let mut read = TrieState::new(&nodes, root).account(&proof.address);
     if let (Err(StateError::Missing(_)), Some(encoded)) = (&read, claimed_encoding(proof)) {
-        // The node holds only the hash of an account of more than 32 bytes: the claims are its preimage or wrong.
+        // The node holds only the hash of an account of more than 32 bytes: the claims must be the preimage.
         nodes = link(root, &key, &proof.account_proof, &[encoded], ACCOUNT_PROOF)?;
         read = TrieState::new(&nodes, root).account(&proof.address);
     }
@@ -167,7 +168,7 @@ fn account(root: B256, proof: &AccountProof, report: &mut Report) -> Result<Prov
     Ok(nodes)
 }
 
-/// The value of the account's key if the claims are right; `None` where that would be in the node itself.
+/// The account as encoded in the trie, if the claims are right; `None` if that would fit into the node itself.
 fn claimed_encoding(proof: &AccountProof) -> Option<Vec<u8>> {
     let nonce = u64::try_from(proof.nonce?).ok()?;
     let encoded = Account { nonce, balance: proof.balance?, ..Account::default() }.encode();
@@ -221,8 +222,8 @@ fn storage(
     Ok(nodes)
 }
 
-/// The hash of the node at the storage prefix has no meaning in consensus; it is compared as far as the nodes of all
-/// lists together show it.
+/// Compares the storage hash as far as the nodes of all lists together show it. The hash of the node at the storage
+/// prefix has no meaning in consensus.
 fn storage_hash(
     root: B256,
     proof: &AccountProof,
@@ -249,7 +250,7 @@ fn storage_hash(
     Ok(())
 }
 
-/// What is stated must be what is proven.
+/// Fails if a stated value differs from the proven one.
 fn claim(field: &'static str, stated: Option<U256>, proven: U256) -> Result<(), Failure> {
     match stated {
         Some(stated) if stated != proven => {

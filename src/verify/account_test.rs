@@ -1,4 +1,4 @@
-//! Accounts and slots whose values do not fit into a trie node, which recorded proofs do not have.
+//! Tests accounts and slots whose values do not fit into a trie node; recorded proofs have none.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -21,7 +21,8 @@ fn nodes(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
     trie.proof(key).iter().map(|node| Bytes::from(node.to_vec())).collect()
 }
 
-/// A contract with this balance, a word in slot 5 and 40 bytes in slot 6, and its proof.
+/// A contract with this balance, a word in slot 5 and 40 bytes in slot 6, and its proof. `marker` sets the value at the
+/// storage prefix that contracts have.
 fn document(balance: U256, marker: bool) -> (Trie, Value) {
     let mut trie = Trie::new();
     let account = Account { nonce: 3, balance, ..Account::default() };
@@ -84,9 +85,9 @@ fn a_long_storage_value_is_compared_by_its_hash() {
     refused(&document, Rule::StateValues, "storageProof.value");
 }
 
-/// rskj takes the node at the storage prefix whether or not it has a value.
+/// The reference node returns the hash of the node at the storage prefix, whether or not the node has a value.
 #[test]
-fn a_storage_hash_is_that_of_the_node_at_the_prefix_with_or_without_a_value() {
+fn a_storage_hash_is_the_hash_of_the_node_at_the_prefix_with_or_without_a_value() {
     for marker in [true, false] {
         let (trie, mut document) = document(U256::from(7), marker);
         let hash = crate::trie::lookup_node(

@@ -1,4 +1,4 @@
-//! A block: header, transactions, uncles and, where given, all receipts.
+//! Verifies a block: header, transactions, uncles and, if given, all receipts.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -39,7 +39,7 @@ pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -
     Ok(())
 }
 
-/// Every network's genesis is empty but for its state.
+/// Checks a genesis block. On every network it has a state, but no transactions, uncles or receipts.
 fn genesis(parts: &Parts, report: &mut Report) -> Result<(), Failure> {
     let receipts = parts.receipts.as_ref().map_or(0, Vec::len);
     if !parts.transactions.is_empty() || !parts.uncle_hashes.is_empty() || receipts > 0 {
@@ -110,7 +110,7 @@ fn parts(input: &Input<'_>, network: &Network) -> Result<Parts, Failure> {
         Input::Raw(bytes) => return raw_parts(bytes, network),
         Input::Json(text) => text,
     };
-    // A block's own JSON has lists named `uncles` and no member `block`.
+    // A node's JSON of a block may have a list named `uncles`, but no member `block`.
     let given = input.members("block")?;
     let Some(block) = given.block else { return json_parts(text, None, None, network) };
     match Input::of(block.get())? {
@@ -161,7 +161,7 @@ fn json_parts(
     Ok(Parts { header: Box::new(parsed.header), transactions, uncles, uncle_hashes: parsed.uncles, receipts })
 }
 
-/// Reads an array of node objects, each bare or a JSON-RPC response.
+/// Reads an array of a node's objects, each bare or in a JSON-RPC response.
 fn each<T>(
     text: &str,
     field: &'static str,

@@ -12,7 +12,7 @@ use super::header_fact::HeaderFact;
 use crate::state::AccountState;
 use crate::types::{Address, B256, Bytes, Receipt, U256};
 
-/// One thing that is proven.
+/// One proven fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fact {
@@ -53,7 +53,7 @@ pub enum SlotContent {
     Word(U256),
     /// A longer value, as native contracts store.
     Bytes(Bytes),
-    /// A longer value of which only length and hash are known.
+    /// A longer value, of which only length and hash are known.
     Hash {
         /// Keccak-256 of the value.
         hash: B256,

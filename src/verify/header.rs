@@ -1,4 +1,4 @@
-//! Headers: hash, proof of work, and the rules that need no other block.
+//! Verifies headers: hash, proof of work, and the rules that need no other block.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -51,7 +51,8 @@ pub(super) fn prove(
     Ok(Some(verified))
 }
 
-/// Nodes' raw headers, which cannot prove their work, are the most frequent mistake and get a hint.
+/// The failure of a header rule, with a hint for the most frequent mistake: the raw headers of nodes, which cannot
+/// prove their work.
 fn refusal(error: RuleError) -> Failure {
     match error {
         RuleError::Work(PowError::NoCoinbase) => {
@@ -62,7 +63,7 @@ fn refusal(error: RuleError) -> Failure {
     }
 }
 
-/// Blocks from the next network upgrade on follow rules that this version does not know.
+/// Refuses blocks of a later network upgrade, whose rules this version does not know.
 fn known_rules(header: &SealedHeader, network: &Network) -> Result<(), Failure> {
     if network.needs_update_for(header.number) {
         let reason = format!("block {} is beyond the rules this version knows: update needed", header.number);
@@ -71,7 +72,7 @@ fn known_rules(header: &SealedHeader, network: &Network) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Consecutive headers: each by itself, and each as the child of the one before.
+/// Checks consecutive headers: each by itself, and each as the child of the one before.
 fn check_run(text: &str, network: &Network, report: &mut Report) -> Result<(), Failure> {
     let members = list(text, "array of headers")?;
     let count = members.len();

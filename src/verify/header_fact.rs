@@ -11,7 +11,7 @@ use super::root_kind::RootKind;
 use crate::consensus::Seal;
 use crate::types::{B256, HeaderVersion, SealedHeader, U256};
 
-/// One thing that is proven of a header or a block.
+/// One proven fact about a header or a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HeaderFact {
@@ -23,7 +23,7 @@ pub enum HeaderFact {
     Sealed(Seal, U256),
     /// Consecutive headers: each with its proof of work, each the child of the one before.
     Headers {
-        /// How many.
+        /// Number of headers.
         count: usize,
         /// Number of the first block.
         first: u64,
@@ -32,18 +32,18 @@ pub enum HeaderFact {
     },
     /// The header has this root.
     Root(RootKind, B256),
-    /// So many transactions, in order. Those of genesis (none) need no root.
+    /// The number of transactions, which are proven in order. Those of genesis (none) need no root.
     Transactions {
-        /// How many.
+        /// Number of transactions.
         count: usize,
         /// Whether the block is the genesis.
         genesis: bool,
     },
-    /// So many senders were recovered.
+    /// The number of senders that were recovered.
     Senders(usize),
-    /// So many uncles, all of the block.
+    /// The number of uncles: all uncles of the block.
     Uncles(usize),
-    /// So many receipts, all of the block.
+    /// The number of receipts: all receipts of the block.
     Receipts(usize),
 }
 

@@ -1,4 +1,4 @@
-//! The forms a document may have: hex, JSON, or a whole JSON-RPC response.
+//! Reads documents, which may be hex, JSON, or a whole JSON-RPC response.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -19,7 +19,8 @@ use crate::types::json::for_each_member;
 use crate::types::json::header_from_json;
 use crate::types::{B256, Bytes, U256};
 
-/// Wrappings that are removed around a value: a line of a recording holds a JSON-RPC response, which holds the result.
+/// Most wrappings that are removed around a value: a line of a recording contains a JSON-RPC response, which contains
+/// the result.
 const MAX_WRAPPINGS: usize = 2;
 
 /// Longest quotation of a JSON-RPC error, in characters.
@@ -28,7 +29,7 @@ const MAX_QUOTED: usize = 300;
 /// Most trie nodes of one list, and most storage slots of one account. Longer lists are refused while they are read.
 const MAX_LIST: usize = crate::trie::limits::MAX_MULTIPROOF_NODES;
 
-/// The members of all documents as raw text. One type for all, because each costs code in the browser's module.
+/// The members of all documents as raw text. One type serves all, because each type adds code to the browser module.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Members<'a> {
@@ -145,7 +146,7 @@ impl<'a> Input<'a> {
     /// Takes a JSON value: a string is hex, a JSON-RPC response is its result.
     pub(super) fn of(mut text: &'a str) -> Result<Self, InputError> {
         for _ in 0..MAX_WRAPPINGS {
-            // An object that cannot be read is refused by whoever needs its members.
+            // If the object cannot be read, the code that needs its members refuses it.
             let Ok(members) = Members::read(text, "") else { break };
             let Some(inner) = members.wrapped()? else { break };
             text = inner;
@@ -180,7 +181,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The text between quotes; other JSON as it is. Hex and numbers need no escapes.
+/// The text between quotes; JSON without quotes is returned as it is. Hex and numbers need no escapes.
 fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
 }
@@ -213,7 +214,7 @@ pub(super) fn number(raw: &RawValue, field: &str) -> Result<U256, InputError> {
         Some(digits) => (digits, 16),
         None => (text, 10),
     };
-    // The parser of numbers takes underscores, and no digits for zero.
+    // The parser of numbers would accept underscores, and no digits as zero.
     let valid = digits.bytes().all(|digit| digit.is_ascii_hexdigit()) && !text.is_empty();
     let number = valid.then(|| U256::from_str_radix(digits, radix).ok()).flatten();
     number.ok_or_else(|| wrong(field, "a number of up to 32 bytes"))

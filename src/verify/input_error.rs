@@ -2,8 +2,8 @@
 
 use alloc::string::String;
 
-/// Longest document, in bytes. A week of headers has 60 MiB, a block of thousands of transactions with all receipts less
-/// than 20 MiB.
+/// Longest document, in bytes. A week of headers takes 60 MiB; a block of thousands of transactions with all receipts
+/// takes less than 20 MiB.
 pub const MAX_INPUT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Why a document cannot be read.
@@ -11,21 +11,21 @@ pub const MAX_INPUT_BYTES: usize = 64 * 1024 * 1024;
 #[non_exhaustive]
 pub enum InputError {
     /// The document is too long.
-    #[error("{0} bytes, at most {MAX_INPUT_BYTES} are taken")]
+    #[error("{0} bytes; at most {MAX_INPUT_BYTES} are accepted")]
     TooLong(usize),
-    /// Neither hex nor JSON.
+    /// The document is neither hex nor JSON.
     #[error("neither hex nor JSON: {0}")]
     Form(String),
-    /// A JSON-RPC response with an error.
+    /// The document is a JSON-RPC response with an error.
     #[error("the JSON-RPC response is an error: {0}")]
     RpcError(String),
-    /// A JSON-RPC response without a result, or with `null`.
+    /// The document is a JSON-RPC response without a result, or with `null`.
     #[error("the JSON-RPC response has no result")]
     NoResult,
-    /// The document has a header, and no network was given or this build does not check headers.
+    /// The document has a header, but no network was given, or this build does not check headers.
     #[error("headers are not checked here; state the root instead")]
     HeaderNotChecked,
-    /// JSON of another kind than this check takes.
+    /// The JSON does not have the structure that this check needs.
     #[error("{0}")]
     Shape(String),
 }

@@ -1,9 +1,9 @@
-//! Offline verification: what a document proves, without any upstream.
+//! Offline verification: proves the contents of a document without any upstream.
 //!
-//! A document is a header, a block, a receipt with its trie nodes, or an `eth_getProof` result. Nothing is trusted but
-//! the parameters of the network and the root that the document states, and a document may prove that root too by giving
-//! the header. docs/verify.md describes the formats. The command line and the package both call this module, so they
-//! accept and refuse the same documents.
+//! A document is a header, a block, a receipt with its trie nodes, or an `eth_getProof` result. Only the network's
+//! parameters and the root that the document states are trusted; the root is proven too if the document contains the
+//! header. docs/verify.md describes the formats. The command line and the package both call this module, so they accept
+//! and refuse the same documents.
 
 mod account;
 #[cfg(test)]

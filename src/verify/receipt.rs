@@ -1,4 +1,4 @@
-//! A receipt under a receipts root.
+//! Verifies a receipt under a receipts root.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -15,13 +15,13 @@ use crate::trie::{ReceiptProofError, prove_receipt, receipt_index};
 use crate::types::json::receipt_from_json;
 use crate::types::{B256, Bytes, Receipt};
 
-/// A receipt with the trie nodes that prove it, and what is claimed of it.
+/// A receipt, the trie nodes that prove it, and the claims about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReceiptProof {
     /// The receipt's RLP. A receipt that was given as JSON is encoded.
     pub encoded: Bytes,
-    /// The receipt's other reading, if it was given as JSON and has log data of one zero byte, which older nodes show for
-    /// empty data.
+    /// A second encoding of the receipt, if it was given as JSON and has log data of one zero byte: older nodes show
+    /// such data for empty data.
     pub other: Option<Bytes>,
     /// Trie nodes, raw or as RLP strings, root first or leaf first.
     pub nodes: Vec<Bytes>,

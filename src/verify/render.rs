@@ -26,7 +26,7 @@ impl fmt::Display for Report {
         match &self.failed {
             None => writeln!(f, "verified"),
             Some(Failure { what, reason, .. }) => {
-                // Reasons quote the document; a terminal must not act on what it contains.
+                // Reasons quote the document, so control characters must not reach the terminal.
                 let reason: String = reason.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
                 writeln!(f, "  FAILED      {what}: {reason}\nnot verified")
             }

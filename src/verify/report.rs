@@ -18,22 +18,22 @@ use super::root_kind::RootKind;
 pub enum Rule {
     /// The document is complete and parses.
     Document,
-    /// The header's fields hash to the block hash that is stated.
+    /// The header's fields hash to the stated block hash.
     HeaderHash,
     /// Proof of work, and the header rules that need no other block.
     HeaderRules,
     /// Each header is the child of the one before it.
     HeaderLinks,
-    /// What is stated beside a header (a root, a block hash) is what the header has.
+    /// Values stated beside a header (a root, a block hash) equal those in the header.
     HeaderValues,
-    /// The transactions are those of the transactions root, in order.
+    /// The transactions are those that the transactions root commits to, in order.
     Transactions,
     /// The signature of each transaction gives a sender.
     Senders,
-    /// The uncles are those of the uncles hash, each with its own proof of work.
+    /// The uncles are those that the uncles hash commits to, each with its own proof of work.
     #[cfg(feature = "verify-headers")]
     Uncles,
-    /// The receipts are those of the receipts root, in order.
+    /// The receipts are those that the receipts root commits to, in order.
     Receipts,
     /// The receipt is the one that the receipts root commits to.
     ReceiptInclusion,
@@ -73,7 +73,7 @@ impl Rule {
 pub struct Check {
     /// The kind of check.
     pub rule: Rule,
-    /// What it showed, in words.
+    /// What the check showed, in words.
     pub shown: String,
 }
 
@@ -107,19 +107,19 @@ impl From<InputError> for Failure {
 pub enum NotProven {
     /// A root was stated without a header.
     Root(RootKind),
-    /// The place of a single header in the chain.
+    /// The position of a single header in the chain.
     #[cfg(feature = "verify-headers")]
     HeaderChain,
-    /// The place of consecutive headers in the chain.
+    /// The position of consecutive headers in the chain.
     #[cfg(feature = "verify-headers")]
     HeaderRunChain,
-    /// The place of a block in the chain, and the execution of the block.
+    /// The position of a block in the chain, and the execution of the block.
     #[cfg(feature = "verify-headers")]
     BlockChain,
-    /// Uncles of which the document has only the hashes: how many.
+    /// The number of uncles of which the document has only the hashes.
     #[cfg(feature = "verify-headers")]
     Uncles(usize),
-    /// What a receipt's inclusion does not show.
+    /// The values of a receipt that its inclusion does not prove.
     ReceiptContext,
     /// The stated storage hash, which the nodes do not show.
     StorageHash,

@@ -1,4 +1,4 @@
-//! The root that a proof starts at: stated by the caller, or proven by a header.
+//! The root against which a proof is checked: stated by the document, or proven by a header.
 
 use alloc::format;
 
@@ -13,12 +13,12 @@ use crate::consensus::Candidate;
 use crate::consensus::Network;
 use crate::types::B256;
 
-/// Where the root comes from.
+/// A root and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// The document states it.
+    /// The document states the root.
     Stated(B256),
-    /// A header of the document proves it; the document may state it too.
+    /// A header in the document proves the root; the document may also state it.
     #[cfg(feature = "verify-headers")]
     Header(Candidate, Option<B256>),
 }

@@ -1,9 +1,9 @@
-//! Which root of a header a proof starts at.
+//! The roots of a header against which proofs are checked.
 
 #[cfg(feature = "verify-headers")]
 use crate::types::{B256, Header};
 
-/// Which root of a header.
+/// A root of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RootKind {
     /// `stateRoot`.

@@ -257,5 +257,5 @@ fn reports_and_failures_serialize() {
 fn a_document_above_the_size_limit_is_refused() {
     let huge = format!("{{\"pad\": \"{}\"}}", "x".repeat(64 * 1024 * 1024));
     let (_, reason) = broken(check_receipt(&huge));
-    assert!(reason.contains("at most 67108864 are taken"), "{reason}");
+    assert!(reason.contains("at most 67108864 are accepted"), "{reason}");
 }

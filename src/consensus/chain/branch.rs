@@ -1,4 +1,4 @@
-//! Headers that one reader needs beside those that the chain keeps.
+//! Adds headers to one reader's view that the chain itself does not keep.
 
 use alloc::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::{
 };
 
 impl ChainView {
-    /// Adds a branch to this state of the chain, oldest header first: each is checked by every header rule as the
-    /// child of a kept one. The head stays where it is, whatever the branch weighs.
+    /// Adds a branch to this view, oldest header first. Each header is checked by every header rule as the child of a
+    /// kept one. The head does not change, whatever the branch weighs.
     ///
     /// # Errors
-    /// As [`HeaderChain::insert`]; nothing was added then.
+    /// As [`HeaderChain::insert`]. After an error the view is unchanged.
     pub fn add_branch(
         &mut self,
         headers: impl IntoIterator<Item = SealedHeader>,
@@ -36,8 +36,8 @@ impl ChainView {
         Ok(())
     }
 
-    /// Adds an ancestor of the kept headers to this state of the chain: the parent of the lowest one, or one that was
-    /// kept before, whose hash is still known. Tells whether the header is that.
+    /// Adds an ancestor of the kept headers to this view: the parent of the lowest one, or a header that was kept
+    /// before and whose hash is still known. Returns whether the header is such an ancestor.
     pub fn add_ancestor(&mut self, header: &SealedHeader) -> bool {
         let (number, hash) = (header.number, header.hash());
         let is_parent = |lowest: &VerifiedHeader| {

@@ -1,4 +1,4 @@
-//! What the chain keeps for each header.
+//! The data that the chain keeps for each header.
 
 use alloc::sync::Arc;
 
@@ -7,25 +7,25 @@ use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::VerifiedHeader;
 use crate::types::{B256, EMPTY_UNCLES_HASH, U256};
 
-/// Uncle work proven without a gap: of every block above `above` up to and with this one.
+/// Uncle work that is proven without a gap: of every block above `above`, up to and including this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Proven {
-    /// The highest block at or below this one whose uncles are not proven, or the chain's base.
+    /// Number of the highest block at or below this one whose uncles are not proven, or of the chain's base.
     pub(super) above: u64,
-    /// Sum of the uncles' difficulties since then.
+    /// Sum of the difficulties of these uncles.
     pub(super) work: U256,
 }
 
-/// A header in its place.
+/// A header in the chain.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) header: VerifiedHeader,
     /// Sum of header difficulties above the base.
     pub(super) work: U256,
-    /// Hash of an ancestor at [`skip_height`], or of the parent if that lies below the base: ancestors are found in
-    /// logarithmic time.
+    /// Hash of the ancestor at [`skip_height`], or of the parent if that height is below the base. Skip links find
+    /// ancestors in logarithmic time.
     pub(super) skip: B256,
-    /// For the children's fork detection data.
+    /// From this the children's fork detection data are computed.
     pub(super) context: ForkContext,
     /// The block's uncles, once proven.
     pub(super) uncles: Option<Arc<VerifiedUncles>>,
@@ -33,7 +33,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The base or a header below it: believed without its own proof, of no work.
+    /// The base or a header below it, accepted without its own proof; it counts as no work.
     pub(super) fn unchecked(header: VerifiedHeader) -> Self {
         Self {
             work: U256::ZERO,
@@ -57,12 +57,12 @@ impl Entry {
         self.header.parent_hash
     }
 
-    /// What the uncles add to the block's work, if they are proven.
+    /// The work of the block's uncles, if they are proven.
     pub(super) fn uncle_work(&self) -> Option<U256> {
         self.uncles.as_ref().map(|uncles| uncles.work())
     }
 
-    /// Uncle work up to this entry, given its parent's.
+    /// Proven uncle work up to this entry, given its parent's.
     pub(super) fn proven_after(&self, parent: &Proven) -> Proven {
         match self.uncle_work() {
             Some(own) => Proven { above: parent.above, work: parent.work.saturating_add(own) },
@@ -71,13 +71,13 @@ impl Entry {
     }
 }
 
-/// A header that commits to an empty list proves its uncles by itself.
+/// The uncles of a header that commits to an empty list, which needs no further proof.
 pub(super) fn no_uncles(header: &VerifiedHeader) -> Option<Arc<VerifiedUncles>> {
     (header.uncles_hash == EMPTY_UNCLES_HASH).then(|| Arc::new(VerifiedUncles::none(header)))
 }
 
-/// The height that a header's skip link points to: every height can be reached from above in a logarithmic number of
-/// skips and steps. (The lowest set bit is cleared, of odd heights two of them.)
+/// The height that a header's skip link points to. With it, every height is reached from above in a logarithmic number
+/// of skips and steps. (The lowest set bit is cleared; for odd heights, two of them.)
 pub(super) const fn skip_height(number: u64) -> u64 {
     const fn clear_lowest(n: u64) -> u64 {
         n & n.wrapping_sub(1)

@@ -10,13 +10,13 @@ const PIECE: usize = 1 << BITS;
 const BITS: u32 = 4;
 
 /// A hash for each number, kept for as long as the chain runs: 40 bytes each, in pieces of consecutive numbers. A clone
-/// shares everything. No header has the hash zero, which stands for none.
+/// shares everything. The hash zero, which no header has, stands for a missing one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Heights {
     pieces: Map<u64, Arc<[B256; PIECE]>>,
 }
 
-/// The piece of a number, and its place there.
+/// The piece of a number, and its index there.
 const fn place(number: u64) -> (u64, usize) {
     (number >> BITS, number as usize & PIECE.saturating_sub(1))
 }
@@ -38,7 +38,7 @@ impl Heights {
         self.pieces.insert(piece, hashes);
     }
 
-    /// Forgets the hash of a number.
+    /// Removes the hash of a number.
     pub(super) fn remove(&mut self, number: &u64) {
         self.insert(*number, B256::ZERO);
     }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_come_back_by_number() {
+    fn hashes_are_found_by_number() {
         let mut heights = Heights::default();
         let hash = |number: u64| B256::left_padding_from(&(number + 1).to_be_bytes());
         (0..100).for_each(|number| heights.insert(number, hash(number)));
@@ -57,13 +57,13 @@ mod tests {
         heights.remove(&40);
         heights.insert(41, hash(7));
         assert_eq!((heights.get(&40), heights.get(&41)), (None, Some(&hash(7))));
-        assert!((0..100).all(|number| before.get(&number) == Some(&hash(number))), "a clone stays as it was");
+        assert!((0..100).all(|number| before.get(&number) == Some(&hash(number))), "a clone does not change");
         assert_eq!((heights.get(&100), heights.get(&u64::MAX)), (None, None));
         heights.remove(&1_000);
         assert_eq!(heights.get(&1_000), None);
     }
 
-    /// A chain has hashes by the hundred thousand.
+    /// A chain has hundreds of thousands of hashes, so each must take little memory.
     #[test]
     fn sixteen_hashes_take_one_piece() {
         let mut heights = Heights::default();

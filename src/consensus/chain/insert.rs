@@ -1,4 +1,4 @@
-//! Taking headers in, and what that does to the head.
+//! Inserts headers, and moves the head.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,10 +13,10 @@ use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, U256};
 
 impl HeaderChain {
-    /// Checks a header as the child of a kept one by every header rule and takes it in.
+    /// Checks a header by every header rule as the child of a kept one, and inserts it.
     ///
-    /// `now` is the clock in seconds; without it headers ahead of the clock are taken. Fork detection data are compared
-    /// as far as ancestors are known; the result's evidence says how far.
+    /// `now` is the wall clock in seconds since 1970; without it headers ahead of the clock are accepted. Fork
+    /// detection data are compared as far as ancestors are known; the evidence of the result says how far.
     pub fn insert(&mut self, candidate: Candidate, now: Option<u64>) -> Result<Inserted, ChainError> {
         let (number, hash) = (candidate.header().number, candidate.header().hash());
         if let Some(known) = self.view.by_hash(&hash) {
@@ -29,8 +29,8 @@ impl HeaderChain {
         Ok(self.take(entry))
     }
 
-    /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without taking it in: for
-    /// whoever has more to check before the head may move.
+    /// Checks a header with its uncles, as [`Self::insert`] and [`Self::attach_uncles`] do, without inserting it: for
+    /// callers that have more to check before the head may move.
     pub fn check_block(
         &self,
         candidate: Candidate,
@@ -50,7 +50,8 @@ impl HeaderChain {
         Ok(CheckedBlock(entry))
     }
 
-    /// Takes in what [`Self::check_block`] has checked on this chain; nothing else may have been taken in between.
+    /// Inserts a block that [`Self::check_block`] has checked on this chain. Nothing else may have been inserted in
+    /// between.
     pub fn accept(&mut self, block: CheckedBlock) -> Inserted {
         match self.view.by_hash(&block.0.hash()) {
             Some(known) => Inserted { header: known.clone(), change: Change::Known },
@@ -64,7 +65,7 @@ impl HeaderChain {
         self.view.entries.insert(hash, entry.clone());
         self.add_child(&entry.parent(), hash);
         let change = if entry.parent() == self.view.head.hash() && entry.work > self.view.head.work {
-            // The usual case, without looking for a fork.
+            // The usual case needs no search for the common ancestor.
             self.view.canonical.insert(entry.number(), hash);
             self.view.head = entry;
             Change::Extended
@@ -82,7 +83,7 @@ impl HeaderChain {
         Inserted { header, change }
     }
 
-    /// The new entry, fully checked.
+    /// Checks a header by every header rule; returns its new entry.
     pub(super) fn check(
         &self,
         candidate: Candidate,
@@ -94,7 +95,7 @@ impl HeaderChain {
         })
     }
 
-    /// The new entry, checked by these rules.
+    /// Checks a header by the rules in `judge`; returns its new entry.
     pub(super) fn check_by(
         &self,
         candidate: Candidate,
@@ -123,7 +124,7 @@ impl HeaderChain {
         Ok(self.child_entry(parent, header))
     }
 
-    /// A checked header in its place above `parent`.
+    /// The entry of a checked header above `parent`.
     fn child_entry(&self, parent: &Arc<Entry>, header: VerifiedHeader) -> Entry {
         let mut entry = Entry {
             context: parent.context.extended(&header),
@@ -137,16 +138,16 @@ impl HeaderChain {
         entry
     }
 
-    /// Uncles that the 32 headers ending at `parent` state, as far as they are known.
+    /// Sum of the uncle counts of the 32 headers that end at `parent`; `None` if some of them are not known.
     pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
         self.view.stated_uncles(parent)
     }
 
-    /// Moves the head to `tip` if its branch is the heavier one.
+    /// Moves the head to `tip` if its branch is heavier.
     pub(super) fn reconsider(&mut self, tip: &Arc<Entry>) -> Option<Reorganisation> {
         let head = self.view.head.clone();
         let ancestor = self.view.common_ancestor(tip, &head)?.clone();
-        // Of what was read back only what is proven counts.
+        // Of headers that were read back, only the proven ones count.
         let from = self.view.proven_from(&ancestor).clone();
         let contender = |from: &Entry, entry: &Entry| Contender {
             work: self.view.work_between(from, entry),
@@ -173,9 +174,9 @@ impl HeaderChain {
         Reorganisation { ancestor: ancestor.header.clone(), removed: headers(removed), added: headers(added) }
     }
 
-    /// Drops what lies below the window or exceeds the side branches' limit.
+    /// Drops headers below the window, and side branches beyond their limit.
     fn prune(&mut self) {
-        // What was read back stays until it is proven, within reason.
+        // Headers that were read back stay until they are proven, up to twice the window.
         let window = self.window.saturating_mul(if self.view.unproven.is_some() { 2 } else { 1 });
         while self.view.head.number().saturating_sub(self.view.lowest) >= window {
             let lowest = self.view.lowest;
@@ -194,14 +195,15 @@ impl HeaderChain {
         }
     }
 
-    /// Drops the header off the canonical chain that has the least work, and all that is above it; gives their hashes.
+    /// Drops the header off the canonical chain that has the least work, and all headers above it. Returns their
+    /// hashes.
     pub fn drop_lightest_branch(&mut self) -> Vec<B256> {
         let Some(lightest) = self.side.lightest() else { return Vec::new() };
         self.unlink(&lightest);
         self.drop_branch(lightest)
     }
 
-    /// Takes a header off its parent's list of children.
+    /// Removes a header from its parent's list of children.
     pub(super) fn unlink(&mut self, hash: &B256) {
         let parent = self.view.entries.get(hash).map(|entry| entry.parent());
         let Some(parent) = parent else { return };
@@ -211,7 +213,7 @@ impl HeaderChain {
         }
     }
 
-    /// Drops a header off the canonical chain and everything above it; gives their hashes.
+    /// Drops a header off the canonical chain and everything above it. Returns their hashes.
     pub(super) fn drop_branch(&mut self, root: B256) -> Vec<B256> {
         let mut waiting = alloc::vec![root];
         let mut dropped = Vec::new();
@@ -226,11 +228,10 @@ impl HeaderChain {
         dropped
     }
 
-    /// Compares fork detection data again where not everything could be compared at first, after
-    /// [`Self::prepend`] made more ancestors known. Gives the number of headers that are completely compared now.
+    /// Compares fork detection data again that could be compared only in part, after [`Self::prepend`] made more
+    /// ancestors known. Returns the number of headers whose data are completely compared now.
     ///
-    /// A header that fails is reported and stays: its branch has proof of work, and what to do about it is the caller's
-    /// decision.
+    /// A header that fails is reported and stays: its branch has proof of work, so the caller decides about it.
     pub fn recheck_fork_detection(&mut self) -> Result<usize, ChainError> {
         let mut completed = 0usize;
         for hash in self.refresh_contexts() {
@@ -248,7 +249,8 @@ impl HeaderChain {
         Ok(completed)
     }
 
-    /// Computes every fork context again from the lowest header up; gives the headers, parents before children.
+    /// Computes every fork context again from the lowest header up. Returns the hashes of the headers, parents before
+    /// children.
     pub(super) fn refresh_contexts(&mut self) -> Vec<B256> {
         self.stale_contexts = false;
         let mut order = Vec::new();

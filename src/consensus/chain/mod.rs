@@ -32,11 +32,11 @@ use crate::types::{B256, SealedHeader, U256};
 /// Canonical headers kept by default: enough for REMASC's maturity (4,000 blocks) and fork detection data, at about
 /// 2 KB each. Hashes of older ones stay.
 pub const KEPT_HEADERS: u64 = 8_192;
-/// Headers kept off the canonical chain; past it the branch with the least work is dropped. Real forks are a few blocks
-/// long, so only a flood of cheap headers (test networks) reaches it.
+/// Most headers kept off the canonical chain; beyond it the branch with the least work is dropped. Real forks are a few
+/// blocks long, so only a flood of cheap headers (test networks) reaches this limit.
 pub const MAX_SIDE_HEADERS: usize = 4_096;
 
-/// Why the chain did not take something.
+/// Why the chain refused a header or uncles.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -52,7 +52,7 @@ pub enum ChainError {
         /// Hash of the header.
         found_hash: B256,
     },
-    /// Beyond the rules that this software knows; nobody's fault.
+    /// The header is above the last block whose rules this version knows. That is nobody's fault.
     #[error("block {number} is beyond block {known_until}, up to which the rules are known: update needed")]
     UpdateNeeded {
         /// Number of the header.
@@ -76,7 +76,7 @@ pub enum ChainError {
         /// Number of the base.
         base: u64,
     },
-    /// A block that was named is not among the kept headers.
+    /// The named block is not among the kept headers.
     #[error("block {0} is not known")]
     UnknownBlock(B256),
     /// The header breaks a rule.
@@ -94,15 +94,15 @@ pub enum ChainError {
     Uncles {
         /// Number of the block.
         number: u64,
-        /// What is wrong or missing.
+        /// The rule that they break, or what is missing to check them.
         error: UncleError,
     },
-    /// The header does not precede the lowest one.
+    /// The header is not the parent of the lowest kept header.
     #[error("header {found} does not precede block {number}, whose parent is {expected}")]
     NotTheParent {
         /// Lowest number of the chain.
         number: u64,
-        /// Hash that its parent must have.
+        /// Hash that the parent must have.
         expected: B256,
         /// Hash of the header.
         found: B256,
@@ -110,7 +110,7 @@ pub enum ChainError {
 }
 
 impl ChainError {
-    /// Whether whoever sent this broke a rule, rather than being early, unconnected or beyond our rules.
+    /// Whether the sender broke a rule, rather than being early, unconnected or beyond the rules that we know.
     #[must_use]
     pub const fn is_misbehaviour(&self) -> bool {
         match self {
@@ -124,7 +124,7 @@ impl ChainError {
         }
     }
 
-    /// Whether the same header may be good a little later.
+    /// Whether the same header may be valid a little later.
     #[must_use]
     pub const fn is_early(&self) -> bool {
         matches!(self, Self::Rule { rule: RuleError::Future { .. }, .. })
@@ -142,10 +142,10 @@ pub struct Reorganisation {
     pub added: Vec<VerifiedHeader>,
 }
 
-/// What an insertion did.
+/// The effect of an insertion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// The header was there already.
+    /// The chain already had the header.
     Known,
     /// The new head follows the old one.
     Extended,
@@ -158,13 +158,13 @@ pub enum Change {
 /// An inserted header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inserted {
-    /// The header as it is believed now.
+    /// The header with the evidence for it.
     pub header: VerifiedHeader,
-    /// What happened to the chain.
+    /// The effect on the chain.
     pub change: Change,
 }
 
-/// A header with its uncles, checked but not taken in; see [`HeaderChain::check_block`].
+/// A header with its uncles, checked but not inserted; see [`HeaderChain::check_block`].
 #[derive(Debug, Clone)]
 pub struct CheckedBlock(Entry);
 
@@ -176,7 +176,7 @@ impl CheckedBlock {
     }
 }
 
-/// The writer's side of the chain. A clone shares nearly everything and costs little.
+/// The chain for its writer. A clone shares nearly everything and is cheap.
 #[derive(Debug, Clone)]
 pub struct HeaderChain {
     view: ChainView,
@@ -186,12 +186,14 @@ pub struct HeaderChain {
     side: SideHeaders,
     window: u64,
     side_limit: usize,
-    /// Ancestors were added below headers whose fork contexts do not know them yet.
+    /// Set if ancestors were added below headers whose fork contexts do not include them yet.
     stale_contexts: bool,
 }
 
 impl HeaderChain {
-    /// Starts at a checkpoint; `header` must be the block it names.
+    /// Starts at a checkpoint.
+    ///
+    /// # Errors [`ChainError::Checkpoint`] if `header` is not the block that the checkpoint names.
     pub fn from_checkpoint(
         network: Arc<Network>,
         checkpoint: &Checkpoint,
@@ -211,7 +213,7 @@ impl HeaderChain {
         Ok(Self::start(network, header, Origin::Trusted, total_difficulty))
     }
 
-    /// Starts at genesis.
+    /// Starts at genesis; `header` must be the network's genesis block.
     pub fn from_genesis(network: Arc<Network>, header: SealedHeader) -> Result<Self, ChainError> {
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         Self::from_checkpoint(network, &checkpoint, header)
@@ -248,27 +250,27 @@ impl HeaderChain {
         }
     }
 
-    /// Keeps another number of canonical headers than [`KEPT_HEADERS`].
+    /// Sets the number of canonical headers that are kept, in place of [`KEPT_HEADERS`]; 0 counts as 1.
     #[must_use]
     pub fn with_window(mut self, headers: u64) -> Self {
         self.window = headers.max(1);
         self
     }
 
-    /// Keeps another number of headers off the canonical chain than [`MAX_SIDE_HEADERS`].
+    /// Sets the number of headers that are kept off the canonical chain, in place of [`MAX_SIDE_HEADERS`].
     #[must_use]
     pub fn with_side_limit(mut self, headers: usize) -> Self {
         self.side_limit = headers;
         self
     }
 
-    /// The current state; clone it to keep it.
+    /// The current state of the chain.
     #[must_use]
     pub const fn view(&self) -> &ChainView {
         &self.view
     }
 
-    /// A state for a reader.
+    /// The current state of the chain, fixed for a reader. Cheap.
     #[must_use]
     pub fn snapshot(&self) -> ChainView {
         self.view.clone()
@@ -298,9 +300,9 @@ impl HeaderChain {
         self.view.total_difficulty(hash)
     }
 
-    /// Adds the parent of the lowest header, which that one's hash commits to; neither work nor rules are checked.
-    /// The 449 headers below a checkpoint let fork detection data be compared completely from its first child on; for
-    /// headers already inserted call [`Self::recheck_fork_detection`].
+    /// Adds the parent of the lowest header, whose hash that header commits to; neither work nor rules are checked.
+    /// With the 449 headers below a checkpoint, fork detection data are compared completely from its first child on;
+    /// for headers that were inserted before, call [`Self::recheck_fork_detection`].
     pub fn prepend(&mut self, header: SealedHeader) -> Result<VerifiedHeader, ChainError> {
         let lowest =
             self.view.by_number(self.view.lowest).ok_or(ChainError::UnknownBlock(self.view.base.hash))?;
@@ -326,7 +328,7 @@ impl HeaderChain {
         self.view.entries.get(hash).ok_or(ChainError::UnknownBlock(*hash))
     }
 
-    /// The headers above one.
+    /// The hashes of a header's children.
     fn children_of(&self, hash: &B256) -> &[B256] {
         self.children.get(hash).map_or(&[], |children| children.as_slice())
     }
@@ -337,14 +339,14 @@ impl HeaderChain {
         self.children.insert(*parent, children);
     }
 
-    /// The headers above one, which forgets them.
+    /// Removes the list of a header's children and returns it.
     fn take_children(&mut self, hash: &B256) -> Vec<B256> {
         let children = self.children_of(hash).to_vec();
         self.children.remove(hash);
         children
     }
 
-    /// Puts a changed entry in the place of the old one.
+    /// Replaces an entry by a changed one.
     fn replace(&mut self, entry: Entry) {
         let (hash, entry) = (entry.hash(), Arc::new(entry));
         if self.view.head.hash() == hash {
@@ -353,7 +355,7 @@ impl HeaderChain {
         self.view.entries.insert(hash, entry);
     }
 
-    /// Hash that a child of `parent` keeps as its skip link.
+    /// The skip link of a child of `parent`.
     fn skip_link(&self, parent: &Arc<Entry>) -> B256 {
         let height = skip_height(parent.number().saturating_add(1));
         let target = Some(height).filter(|height| *height >= self.view.base.number);

@@ -1,7 +1,7 @@
-//! A chain read back from where it was kept.
+//! Restores a chain from headers that were stored.
 //!
-//! Headers are linked first. What they state of their difficulty counts for nothing until their proofs of work are
-//! checked, from the newest one down.
+//! Headers are linked first. The difficulty that they state counts for nothing until their proofs of work are checked,
+//! from the newest one down.
 
 use alloc::sync::Arc;
 
@@ -16,19 +16,20 @@ use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, SealedHeader, U256};
 
 impl ChainView {
-    /// Number of the highest header that was read back and is not proven yet; none when all are.
+    /// Number of the highest header that was read back and is not proven yet; `None` if all are proven.
     #[must_use]
     pub fn unproven(&self) -> Option<u64> {
         self.unproven.map(|unproven| unproven.number)
     }
 
-    /// Work that the headers above the base up to this one state, and how much of it is not proven.
+    /// The work that the headers above the base, up to this one, state; and the part of it that is not proven.
     pub(crate) fn stated_work(&self, hash: &B256) -> Option<(U256, U256)> {
         let unproven = self.unproven.map_or(U256::ZERO, |unproven| unproven.work);
         self.entries.get(hash).map(|entry| (entry.work, unproven))
     }
 
-    /// Work of the headers above the base, and of their uncles where those of all are proven; nothing unless all is.
+    /// Work of the headers above the base, and of their uncles if all uncles are proven. `None` until all headers are
+    /// proven.
     #[must_use]
     pub fn whole_work(&self) -> Option<(U256, Option<U256>)> {
         let Proven { above, work } = self.head.proven;
@@ -38,8 +39,9 @@ impl ChainView {
 }
 
 impl HeaderChain {
-    /// Starts at a header in the middle of a chain that was kept. It is believed because those above it commit to it, and
-    /// they because their proofs of work are checked; [`Self::base_proven`] says that it leads to the checkpoint.
+    /// Starts at a header in the middle of a stored chain. The header is accepted because the headers above commit to
+    /// it, and these because their proofs of work are checked. [`Self::base_proven`] records that it leads to the
+    /// checkpoint.
     #[must_use]
     pub fn from_kept(network: Arc<Network>, header: SealedHeader) -> Self {
         let mut chain = Self::start(network, header, Origin::HashLinked, None);
@@ -47,13 +49,13 @@ impl HeaderChain {
         chain
     }
 
-    /// The chain from the checkpoint up to the base was checked by every rule: its work, and its total difficulty where
-    /// that is known.
+    /// Records that the chain from the checkpoint up to the base was checked by every rule, with its work, and its
+    /// total difficulty if that is known.
     pub fn base_proven(&mut self, work: U256, total_difficulty: Option<U256>) {
         (self.view.base.work, self.view.base.total_difficulty) = (Some(work), total_difficulty);
     }
 
-    /// A stretch that ends at or below the base belongs to this chain: its blocks are canonical.
+    /// Marks the blocks of a stretch that ends at or below the base as canonical.
     pub fn know_below(&mut self, stretch: &ChainView) {
         for number in stretch.base.number..=stretch.head.number() {
             if let Some(hash) = stretch.hash_at(number) {
@@ -62,11 +64,11 @@ impl HeaderChain {
         }
     }
 
-    /// Takes in the child of the head by every header rule but work and clock. Its work counts when [`Self::prove`] has
-    /// checked its proof.
+    /// Inserts a child of the head by every header rule except proof of work and clock. Its work counts once
+    /// [`Self::prove`] has checked its proof.
     ///
     /// # Errors
-    /// The rule it breaks; anything but the head's child is an unknown parent.
+    /// The rule that it breaks. A header that is not the head's child has an unknown parent.
     pub fn insert_linked(&mut self, candidate: Candidate) -> Result<VerifiedHeader, ChainError> {
         let (number, parent) = (candidate.header().number, candidate.header().parent_hash);
         if parent != self.head().hash() {
@@ -83,10 +85,10 @@ impl HeaderChain {
     }
 
     /// Checks the proofs of work of up to `count` headers that were read back, newest first, and their uncles by every
-    /// rule. Tells whether there are more.
+    /// rule. Returns whether more are left.
     ///
     /// # Errors
-    /// The first rule that does not hold: the chain was made up by whoever wrote it.
+    /// The first rule that is broken: whoever stored the chain made it up.
     pub fn prove(&mut self, count: usize) -> Result<bool, ChainError> {
         for _ in 0..count {
             let Some(unproven) = self.view.unproven else { return Ok(false) };
@@ -106,7 +108,7 @@ impl HeaderChain {
         Ok(self.view.unproven.is_some())
     }
 
-    /// The highest unproven header is proven now; its parent comes next, unless that is the base.
+    /// Records that the highest unproven header is proven. Its parent comes next, unless that is the base.
     fn proven(&mut self, unproven: Unproven, header: &Header) {
         let parent = Unproven {
             number: unproven.number.saturating_sub(1),
@@ -123,7 +125,8 @@ impl HeaderChain {
         mined.map_err(|rule| ChainError::Rule { number, hash, rule })
     }
 
-    /// The head has left the branch that was read back below what is proven of it: the rest of that is forgotten.
+    /// Called when the head leaves the restored branch at a block whose descendants are not all proven: the unproven
+    /// rest of the branch is dropped.
     pub(super) fn abandon_unproven(&mut self, ancestor: &Entry, removed: &[Arc<Entry>]) {
         if self.view.unproven.is_none_or(|unproven| unproven.number <= ancestor.number()) {
             return;

@@ -1,11 +1,11 @@
-//! Headers off the canonical chain, the lightest first.
+//! Headers off the canonical chain, ordered by work.
 
 use alloc::collections::VecDeque;
 
 use alloy_primitives::{B256, U256};
 
-/// Work and hash of headers, in order. They come and go at either end: a branch is left from its tip down and taken from
-/// its root up, so a sorted queue moves little.
+/// Work and hash of headers, in order. A reorganisation adds a branch from its tip down and removes one from its root
+/// up, so changes are near either end and a sorted queue moves few elements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SideHeaders(VecDeque<(U256, B256)>);
 
@@ -30,7 +30,7 @@ impl SideHeaders {
         self.0.len()
     }
 
-    /// Hashes, the lightest header first.
+    /// The hashes, the lightest header first.
     pub(super) fn hashes(&self) -> impl Iterator<Item = B256> + '_ {
         self.0.iter().map(|(_, hash)| *hash)
     }

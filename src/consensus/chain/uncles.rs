@@ -1,4 +1,4 @@
-//! Uncles of blocks of the chain: checked by every rule before their work counts.
+//! Uncles of the chain's blocks, which are checked by every rule before their work counts.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,15 +12,17 @@ use crate::consensus::uncles::{UncleError, VerifiedUncles};
 use crate::consensus::verified::Origin;
 use crate::types::{B256, Header, SealedHeader, U256};
 
-/// The ancestors among which an uncle must have its parent, and whose uncles it must not repeat; newest first.
+/// The ancestors of a block, newest first: an uncle's parent must be one of them, and an uncle must not repeat one of
+/// theirs.
 struct Family<'a> {
     block: u64,
     ancestors: Vec<&'a Arc<Entry>>,
 }
 
 impl ChainView {
-    /// Work of a block's uncles, if they keep every uncle rule. Nothing else makes them count: a list that a header
-    /// commits to may name one header twice, or the block's own ancestors. `now` is the clock in seconds.
+    /// Work of a block's uncles, if they keep every uncle rule. The commitment alone is not enough: a header may commit
+    /// to a list that names one header twice, or the block's own ancestors. `now` is the wall clock in seconds since
+    /// 1970.
     #[must_use]
     pub fn uncle_work(&self, block: &B256, uncles: &VerifiedUncles, now: u64) -> Option<U256> {
         let entry = self.entries.get(block)?;
@@ -94,7 +96,8 @@ impl ChainView {
 }
 
 impl HeaderChain {
-    /// Attaches uncles that were kept with a header, which must commit to them. [`Self::prove`] checks them by every rule.
+    /// Attaches uncles that were stored with a header, which must commit to them. [`Self::prove`] later checks them by
+    /// every rule.
     ///
     /// # Errors
     /// The header commits to another list.
@@ -107,11 +110,11 @@ impl HeaderChain {
         Ok(())
     }
 
-    /// Attaches a block's uncles: checks that the header commits to them and, above the base, every uncle rule, then
-    /// counts their work. Blocks must get theirs oldest first, as far as uncles reach back.
+    /// Attaches a block's uncles. Checks that the header commits to them and, above the base, every uncle rule, then
+    /// counts their work. Uncles must be attached oldest block first, as far as uncles reach back.
     ///
-    /// Below the base and at it only the commitment is checked; such lists serve to see that no uncle is used twice.
-    /// `now` is the clock in seconds, as in [`Self::insert`]. The added work may move the head.
+    /// At the base and below, only the commitment is checked; these lists show that no uncle is used twice. `now` is
+    /// the clock, as in [`Self::insert`]. The added work may move the head.
     pub fn attach_uncles(
         &mut self,
         block: &B256,
@@ -131,13 +134,13 @@ impl HeaderChain {
         Ok(self.reconsider_all())
     }
 
-    /// Records proven uncles and carries the sum on to the blocks above.
+    /// Records proven uncles and updates the sums of the blocks above.
     fn count_uncles(&mut self, entry: &Entry, uncles: Arc<VerifiedUncles>) {
         let mut changed = Entry { uncles: Some(uncles), ..entry.clone() };
         let (hash, gap) = (entry.hash(), entry.number());
         let parent = self.view.entries.get(&entry.parent()).map(|parent| parent.proven);
         let Some(parent) = parent.filter(|_| gap > self.view.base.number) else {
-            // At and below the base nothing is counted.
+            // At the base and below, uncles do not count as work.
             return self.replace(changed);
         };
         changed.proven = changed.proven_after(&parent);
@@ -146,7 +149,7 @@ impl HeaderChain {
         while let Some(hash) = waiting.pop() {
             let Some(parent) = self.view.entries.get(&hash).map(|parent| parent.proven) else { continue };
             for child in self.children_of(&hash).to_vec() {
-                // Sums that start at another gap, higher up, do not change.
+                // Sums that start at another, higher gap do not change.
                 let entry = self.view.entries.get(&child).filter(|entry| entry.proven.above == gap);
                 if let Some(mut entry) = entry.map(|entry| Entry::clone(entry)) {
                     entry.proven = entry.proven_after(&parent);
@@ -157,7 +160,7 @@ impl HeaderChain {
         }
     }
 
-    /// Compares every other branch with the head again.
+    /// Compares every side branch with the head again.
     fn reconsider_all(&mut self) -> Option<Reorganisation> {
         let old_head = self.view.head.clone();
         let tips: Vec<B256> = self.side.hashes().filter(|hash| self.is_tip(hash)).collect();
@@ -198,7 +201,8 @@ impl Family<'_> {
         Ok(ancestor)
     }
 
-    /// No block between the uncle and the block has used it. Lower blocks cannot: an uncle is below its block.
+    /// Checks that no block between the uncle and the block has used it. Lower blocks cannot have: an uncle is below
+    /// the block that includes it.
     fn check_unused(&self, index: usize, uncle: &SealedHeader) -> Result<(), UncleError> {
         for ancestor in self.ancestors.iter().filter(|ancestor| ancestor.number() > uncle.number) {
             let (number, hash) = (ancestor.number(), ancestor.hash());

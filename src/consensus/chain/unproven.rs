@@ -1,15 +1,15 @@
-//! How far down the headers that were read back are proven.
+//! The boundary between proven and unproven headers of a restored chain.
 
 use super::entry::Entry;
 use crate::types::{B256, U256};
 
-/// The highest header that was read back and whose proof of work was not checked in this run. It is canonical, and
-/// nothing from the base up to it counts as work.
+/// The highest header that was read back and whose proof of work this run has not checked. It is canonical. No header
+/// from the base up to it counts as work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unproven {
     pub(super) number: u64,
     pub(super) hash: B256,
-    /// Sum of the difficulties that the headers above the base up to this one state.
+    /// Sum of the difficulties that the headers above the base, up to this one, state.
     pub(super) work: U256,
 }
 

@@ -1,4 +1,4 @@
-//! A fixed state of the chain, for readers.
+//! An immutable view of the chain, for readers.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -13,21 +13,21 @@ use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::VerifiedHeader;
 use crate::types::{B256, FORK_DETECTION_LEN, U256};
 
-/// Where a chain starts.
+/// The block at which a chain starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base {
     /// Block number.
     pub number: u64,
     /// Block hash.
     pub hash: B256,
-    /// Total difficulty with all uncles, where it is known.
+    /// Total difficulty with all uncles, if it is known.
     pub total_difficulty: Option<U256>,
-    /// Work of the headers from the checkpoint, which does not count, up to this block: zero at the checkpoint; not known
-    /// while the way from there to a block that was kept is not proven.
+    /// Work of the headers above the checkpoint up to this block, zero at the checkpoint. Not known while the headers
+    /// between the checkpoint and a restored base are not proven.
     pub work: Option<U256>,
 }
 
-/// One state of the chain. Cloning is cheap and pins it: later headers and reorganisations do not show.
+/// One state of the chain. Cloning is cheap; a clone does not show later headers and reorganisations.
 #[derive(Debug, Clone)]
 pub struct ChainView {
     pub(super) network: Arc<Network>,
@@ -35,11 +35,11 @@ pub struct ChainView {
     pub(super) head: Arc<Entry>,
     /// Every kept header, canonical or not.
     pub(super) entries: Map<B256, Arc<Entry>>,
-    /// Hash of the canonical block of each number, also where the header is not kept any more.
+    /// Hash of the canonical block of each number, even if its header is no longer kept.
     pub(super) canonical: Heights,
     /// Lowest canonical number whose header is kept.
     pub(super) lowest: u64,
-    /// How far down what was read back is proven.
+    /// The highest restored header that is not proven, if there is one.
     pub(super) unproven: Option<Unproven>,
 }
 
@@ -74,7 +74,7 @@ impl ChainView {
         self.by_hash(self.canonical.get(&number)?)
     }
 
-    /// The canonical hash of a number; known also below the kept headers as far as this chain has seen them.
+    /// The canonical hash of a number. Also known below the kept headers, as far as this chain has seen them.
     #[must_use]
     pub fn hash_at(&self, number: u64) -> Option<B256> {
         self.canonical.get(&number).copied()
@@ -98,7 +98,7 @@ impl ChainView {
         self.entries.len()
     }
 
-    /// Never: a chain has at least the header it started from or a later one.
+    /// Always `false`: a chain has at least the header that it started from, or a later one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.len() == 0
@@ -110,7 +110,8 @@ impl ChainView {
         self.entries.get(hash)?.uncles.as_ref()
     }
 
-    /// Exact total difficulty: known if the base's is and the uncles of every block above it are proven.
+    /// Exact total difficulty. It is known if the base's is known and the uncles of every block above the base are
+    /// proven.
     #[must_use]
     pub fn total_difficulty(&self, hash: &B256) -> Option<U256> {
         let entry = self.entries.get(hash).filter(|entry| entry.number() >= self.base.number)?;
@@ -121,14 +122,14 @@ impl ChainView {
         self.base.total_difficulty?.checked_add(entry.work)?.checked_add(entry.proven.work)
     }
 
-    /// Sum of the proven header difficulties above the checkpoint up to a block, without uncles. Not known off the heaviest
-    /// chain while headers that were read back are not proven.
+    /// Sum of the proven header difficulties above the checkpoint up to a block, without uncles. While restored headers
+    /// are unproven, it is not known for blocks off the heaviest chain.
     #[must_use]
     pub fn header_work(&self, hash: &B256) -> Option<U256> {
         let entry = self.weighed(hash)?;
         let known = self.base.work.unwrap_or_default();
         if entry.number() < self.base.number {
-            // Below a base above the checkpoint is work that is counted for the base as a whole.
+            // Below a base that is above the checkpoint, the work counts for the base as a whole.
             return self.base.work.filter(U256::is_zero);
         }
         match &self.unproven {
@@ -138,8 +139,8 @@ impl ChainView {
         }
     }
 
-    /// Proven difficulty of the headers from a canonical block on up to the head: what whoever made that block up has
-    /// mined at least. Of the base and the blocks below it, that of all headers above the base.
+    /// Proven difficulty of the headers from a canonical block up to the head: the least work of anyone who made up
+    /// that block. For the base and the blocks below it, that of all headers above the base.
     #[must_use]
     pub fn work_from(&self, number: u64) -> Option<U256> {
         let all = self.header_work(&self.head.hash())?;
@@ -151,27 +152,27 @@ impl ChainView {
         Some(all.saturating_sub(below))
     }
 
-    /// A header whose work above the base is known: not one that was dropped and added again.
+    /// An entry whose work above the base is known. It is not known for a header that was dropped and added again.
     fn weighed(&self, hash: &B256) -> Option<&Arc<Entry>> {
         let known = |number: u64| number >= self.lowest || number <= self.base.number;
         self.entries.get(hash).filter(|entry| known(entry.number()))
     }
 
-    /// Work on top of a canonical block: header difficulties, and those of uncles that are proven.
+    /// Work on top of a canonical block: difficulties of headers, and of uncles that are proven.
     #[must_use]
     pub fn work_above(&self, number: u64) -> Option<U256> {
         let below = self.weighed(self.canonical.get(&number)?)?;
         Some(self.work_between(self.proven_from(below), &self.head))
     }
 
-    /// Where the proven work of the heaviest chain above one of its headers begins: there, or at the highest header that
-    /// was read back and is not proven.
+    /// The entry at which the proven work of the heaviest chain above `below` begins: `below` itself, or the highest
+    /// unproven header that was read back.
     pub(super) fn proven_from<'a>(&'a self, below: &'a Arc<Entry>) -> &'a Arc<Entry> {
         let unproven = self.unproven.filter(|unproven| unproven.number > below.number());
         unproven.and_then(|unproven| self.entries.get(&unproven.hash)).unwrap_or(below)
     }
 
-    /// Blocks on top of a canonical block.
+    /// Number of blocks on top of a canonical block; `None` off the heaviest chain.
     #[must_use]
     pub fn depth(&self, number: u64, hash: &B256) -> Option<u64> {
         self.is_canonical(number, hash).then(|| self.head.number().saturating_sub(number))
@@ -189,14 +190,15 @@ impl ChainView {
         self.ancestor_entry(self.entries.get(hash)?, number).map(|entry| &entry.header)
     }
 
-    /// Fork detection data that a child of this header has to commit to (RSKIP-110); `None` if it is not kept.
+    /// Fork detection data to which a child of this header must commit (RSKIP-110). Parts about unknown ancestors are
+    /// zero. `None` if the header is not kept.
     #[must_use]
     pub fn fork_detection_after(&self, parent: &B256) -> Option<[u8; FORK_DETECTION_LEN]> {
         let parent = self.entries.get(parent)?;
         Some(parent.context.data(parent.number().saturating_add(1), self.stated_uncles(parent)))
     }
 
-    /// Uncles that the 32 headers ending at `parent` state, as far as they are known.
+    /// Sum of the uncle counts of the 32 headers that end at `parent`; `None` if some of them are not known.
     pub(super) fn stated_uncles(&self, parent: &Arc<Entry>) -> Option<i32> {
         let below = parent.number().checked_sub(UNCLE_BLOCKS).and_then(|n| self.ancestor_entry(parent, n));
         parent.context.uncle_sum(below.map(|entry| &entry.context))
@@ -219,7 +221,7 @@ impl ChainView {
             }
             let skip = skip_height(at.number());
             let parents_skip = skip_height(at.number().saturating_sub(1));
-            // The parent's skip may reach further without passing the target.
+            // The parent's skip link may lead further without passing the target.
             let better_by_parent = parents_skip >= number && parents_skip.saturating_add(2) < skip;
             let by_skip = skip == number || (skip > number && !better_by_parent);
             at = self.entries.get(&if by_skip { at.skip } else { at.parent() })?;
@@ -237,7 +239,8 @@ impl ChainView {
         let (mut a, mut b) = (self.ancestor_entry(a, level)?, self.ancestor_entry(b, level)?);
         while a.hash() != b.hash() {
             (a, b) = match (self.entries.get(&a.skip), self.entries.get(&b.skip)) {
-                // Links of one height may differ in theirs: a header gets the one that is kept when it comes.
+                // Entries of one height may have different skip heights: an entry gets the link that is kept when it is
+                // inserted.
                 (Some(x), Some(y)) if x.number() == y.number() && x.hash() != y.hash() => (x, y),
                 _ => (self.entries.get(&a.parent())?, self.entries.get(&b.parent())?),
             };
@@ -245,7 +248,7 @@ impl ChainView {
         Some(a)
     }
 
-    /// Headers from above `ancestor` up to `tip`, oldest first.
+    /// Entries above `ancestor` up to `tip`, oldest first.
     pub(super) fn path(&self, ancestor: &Entry, tip: &Arc<Entry>) -> Vec<Arc<Entry>> {
         let mut path = Vec::new();
         let mut at = Some(tip);
@@ -257,23 +260,24 @@ impl ChainView {
         path
     }
 
-    /// Work of `tip` above its ancestor `below`: of all headers, and of those uncles that are proven. It is a lower
-    /// bound where some are not. Such sums add up along a branch, so all branches stand in one order, whichever two of
-    /// them are compared; nobody takes work from one branch by withholding something of another.
+    /// Work of `tip` above its ancestor `below`: of all headers, and of the uncles that are proven. Where some are not,
+    /// this is a lower bound. Such sums add up along a branch, so they order all branches, whichever two are compared:
+    /// withholding uncles of one branch takes no work from another.
     pub(super) fn work_between(&self, below: &Entry, tip: &Entry) -> U256 {
         tip.work.saturating_sub(below.work).saturating_add(self.uncle_work_between(below, tip))
     }
 
-    /// Proven uncle work of `tip` above its ancestor `below`, stretch by stretch between blocks without proven uncles.
+    /// Proven uncle work of `tip` above its ancestor `below`, summed over the stretches between blocks without proven
+    /// uncles.
     fn uncle_work_between(&self, below: &Entry, tip: &Entry) -> U256 {
         let (mut work, mut at) = (U256::ZERO, tip);
         while at.number() > below.number() {
             if at.proven.above <= below.number() {
-                // The stretch goes on below; it contains `below`, or `below` is the block without proven uncles.
+                // The stretch continues below: it contains `below`, or `below` is the block without proven uncles.
                 return work.saturating_add(at.proven.work.saturating_sub(below.proven.work));
             }
             work = work.saturating_add(at.proven.work);
-            // On from the parent of the block without proven uncles.
+            // Continue from the parent of the block without proven uncles.
             let next = at.proven.above.saturating_sub(1);
             let Some(parent) = self.ancestor_of(at, next) else { break };
             at = parent;
