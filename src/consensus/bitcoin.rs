@@ -1,31 +1,31 @@
-//! The little of Bitcoin that merged mining needs: double SHA-256, block header fields, a hash continued from a
+//! The parts of Bitcoin that merged mining needs: double SHA-256, block header fields, a hash continued from a
 //! midstate, and the shape of a 64-byte transaction.
 
 use sha2::{Digest, Sha256, compress256};
 
 use crate::types::{B256, U256};
 
-/// Bytes of a Bitcoin block header.
+/// Length of a Bitcoin block header, in bytes.
 pub const HEADER_LEN: usize = 80;
-/// Bytes of a SHA-256 block.
+/// Length of a SHA-256 block, in bytes.
 const BLOCK_LEN: usize = 64;
-/// Bytes of SHA-256 padding at least: the bit 1 and the length.
+/// Least length of SHA-256 padding, in bytes: the bit 1 and the length.
 const PADDING_LEN: usize = 9;
 
 /// SHA-256's state before the first block (FIPS 180-4).
 const INITIAL: [u32; 8] =
     [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19];
-/// What SHA-256 appends to 64 bytes: the bit 1, zeros, the length 512.
+/// The padding that SHA-256 appends to 64 bytes: the bit 1, zeros, the length 512.
 const PADDING_OF_64: [u8; BLOCK_LEN] = padded(0, 512);
-/// What SHA-256 appends to 32 bytes, behind the place of those.
+/// The last SHA-256 block of a 32-byte input, with zeros in place of the input.
 const PADDING_OF_32: [u8; BLOCK_LEN] = padded(32, 256);
-/// What SHA-256 appends to a Bitcoin header, behind the place of its last 16 bytes.
+/// The last SHA-256 block of a Bitcoin header, with zeros in place of the header's last 16 bytes.
 const PADDING_OF_80: [u8; BLOCK_LEN] = padded(HEADER_LEN - BLOCK_LEN, 640);
 
-/// A last block: the bit 1 at byte `at`, `bits` at the end.
+/// A block with the bit 1 at byte `at`, and the length `bits` at its end.
 const fn padded(at: usize, bits: u16) -> [u8; BLOCK_LEN] {
     let mut block = [0; BLOCK_LEN];
-    // At compile time only.
+    // Runs at compile time only.
     if let [first, ..] = block.split_at_mut(at).1 {
         *first = 0x80;
     }
@@ -39,14 +39,14 @@ fn compress(state: &mut [u32; 8], block: &[u8; BLOCK_LEN]) {
     compress256(state, core::slice::from_ref(block.into()));
 }
 
-/// A state as the hash that it is after the last block.
+/// The hash that a state stands for after the last block.
 fn hash_of(state: [u32; 8]) -> B256 {
     let mut out = [0u8; 32];
     out.chunks_exact_mut(4).zip(state).for_each(|(to, word)| to.copy_from_slice(&word.to_be_bytes()));
     B256::from(out)
 }
 
-/// SHA-256 of a hash: one block. The second half of a double SHA-256.
+/// SHA-256 of a hash, which is one block: the second half of a double SHA-256.
 pub(super) fn sha256_of_hash(first: &B256) -> B256 {
     let mut block = PADDING_OF_32;
     block.split_at_mut(32).0.copy_from_slice(first.as_slice());
@@ -62,7 +62,7 @@ pub fn double_sha256(data: &[u8]) -> B256 {
     sha256_of_hash(&B256::from(digest))
 }
 
-/// Double SHA-256 of two hashes in a row: three blocks, without the general hasher's buffer.
+/// Double SHA-256 of two concatenated hashes: three blocks, without the general hasher's buffer.
 #[must_use]
 pub fn hash_pair(left: &B256, right: &B256) -> B256 {
     let mut both = [0u8; BLOCK_LEN];
@@ -75,7 +75,7 @@ pub fn hash_pair(left: &B256, right: &B256) -> B256 {
     sha256_of_hash(&hash_of(state))
 }
 
-/// The other byte order.
+/// The hash in the other byte order.
 #[must_use]
 pub fn reversed(hash: &B256) -> B256 {
     // Four swapped words are faster than thirty-two bytes.
@@ -93,7 +93,7 @@ impl<'a> From<&'a [u8; HEADER_LEN]> for BitcoinHeader<'a> {
 }
 
 impl<'a> BitcoinHeader<'a> {
-    /// Reads the first 80 bytes; none if there are fewer.
+    /// Reads the first 80 bytes; `None` if there are fewer.
     #[must_use]
     pub fn first_of(field: &'a [u8]) -> Option<Self> {
         field.first_chunk::<HEADER_LEN>().map(Self)
@@ -113,13 +113,13 @@ impl<'a> BitcoinHeader<'a> {
         sha256_of_hash(&hash_of(state))
     }
 
-    /// Hash of the previous Bitcoin block, internal byte order. No Rootstock rule looks at it.
+    /// Hash of the previous Bitcoin block, in internal byte order. No Rootstock rule uses it.
     #[must_use]
     pub fn previous(&self) -> B256 {
         self.word(4)
     }
 
-    /// Root of the transactions, internal byte order.
+    /// Merkle root of the transactions, in internal byte order.
     #[must_use]
     pub fn merkle_root(&self) -> B256 {
         self.word(36)
@@ -139,13 +139,13 @@ impl<'a> BitcoinHeader<'a> {
     }
 }
 
-/// A hash in internal byte order as the number that is compared with a target.
+/// A hash in internal byte order, as the number that is compared with a target.
 #[must_use]
 pub fn hash_number(hash: &B256) -> U256 {
     U256::from_le_bytes(hash.0)
 }
 
-/// SHA-256's state after the whole 64-byte blocks of `data`; the rest is not looked at.
+/// SHA-256's state after the whole 64-byte blocks of `data`; the remaining bytes are ignored.
 #[must_use]
 pub fn sha256_midstate(data: &[u8]) -> B256 {
     let mut state = INITIAL;
@@ -155,11 +155,11 @@ pub fn sha256_midstate(data: &[u8]) -> B256 {
     hash_of(state)
 }
 
-/// SHA-256 continued from a state after `count` bytes, over `tail`.
+/// SHA-256 of `tail`, continued from the state after `count` bytes.
 ///
-/// The padding's length field is that of `count` and `tail` together, while its position follows the length of
-/// `tail` alone, as the reference's hash does when it starts from a stored state; honest counts are multiples of 64,
-/// where both agree.
+/// The padding's length field counts `count` and `tail` together, but the padding's position follows from the length of
+/// `tail` alone, as in the reference node's hash when it starts from a stored state. Honest counts are multiples of 64,
+/// for which both agree.
 #[must_use]
 pub fn sha256_from_midstate(count: u64, state: &[u8; 32], tail: &[u8]) -> B256 {
     let mut h = [0u32; 8];
@@ -184,24 +184,25 @@ pub fn sha256_from_midstate(count: u64, state: &[u8; 32], tail: &[u8]) -> B256 {
     hash_of(h)
 }
 
-/// Most satoshis there can be.
+/// Largest possible amount, in satoshis.
 const MAX_SATOSHIS: i64 = 21_000_000 * 100_000_000;
-/// Highest output index that the reference takes for real.
+/// Highest output index that the reference node accepts in this check.
 const MAX_OUTPUT_INDEX: u32 = 1_000_000;
-/// Where the shape of a transaction with one input and one output has its parts.
+/// Offsets of the parts of a transaction with one input and one output.
 const INPUT_COUNT_AT: usize = 4;
 const OUTPUT_INDEX_AT: usize = 37;
 const INPUT_SCRIPT_AT: usize = 41;
-/// Bytes of both scripts together in a 64-byte transaction.
+/// Total length of both scripts in a 64-byte transaction, in bytes.
 const SCRIPTS_LEN: u8 = 4;
 
-/// Whether an inner Merkle node could be read as a 64-byte transaction, by which a leaf could be passed off as a node.
+/// Whether an inner Merkle node could be read as a 64-byte transaction. Such a node could be used to pass off a leaf as a
+/// node.
 ///
-/// The reference reads the two child hashes in display order, one after the other, and not the bytes that are hashed;
-/// this does the same. Both hashes are given in internal byte order.
+/// The reference node reads the two child hashes in display order, one after the other, rather than the bytes that are
+/// hashed; so does this code. Both hashes are given in internal byte order.
 #[must_use]
 pub fn looks_like_transaction(left: &B256, right: &B256) -> bool {
-    // Decides 255 times in 256.
+    // This check alone refuses 255 of 256 nodes.
     if left.iter().rev().nth(INPUT_COUNT_AT) != Some(&1) {
         return false;
     }
@@ -212,7 +213,7 @@ pub fn looks_like_transaction(left: &B256, right: &B256) -> bool {
     transaction_shape(&node).unwrap_or(false)
 }
 
-/// None where a field would lie beyond the end, which the script bound excludes.
+/// `None` if a field would lie beyond the end, which the limit on the scripts excludes.
 fn transaction_shape(node: &[u8; 64]) -> Option<bool> {
     if *node.get(INPUT_COUNT_AT)? != 1 {
         return Some(false);
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A one-input one-output transaction of 64 bytes with scripts of `input` and `4 - input` bytes.
+    /// A transaction of 64 bytes with one input and one output, and scripts of `input` and `4 - input` bytes.
     pub(crate) fn transaction64(input: u8, index: u32, value: i64) -> [u8; 64] {
         let mut t = vec![1, 0, 0, 0, 1];
         t.extend([7; 32]);
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn near_misses_are_no_transaction() {
+    fn similar_bytes_are_not_a_transaction() {
         assert!(!shape(&transaction64(2, MAX_OUTPUT_INDEX + 1, 5)));
         assert!(!shape(&transaction64(2, 0, 0)));
         assert!(!shape(&transaction64(2, 0, -1)));

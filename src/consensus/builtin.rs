@@ -22,8 +22,9 @@ pub const MAINNET_KNOWN_UNTIL: u64 = 10_500_000;
 /// Last height of the test network whose rules are known.
 pub const TESTNET_KNOWN_UNTIL: u64 = 9_500_000;
 
-/// Mainnet's start by work alone. Difficulty: 4e21 is half of the 7.45e21 of block 9,000,000 (June 2026; it was 1.36e22 half
-/// a year before), so that it may fall by half before this needs an update. From: the newest built-in checkpoint.
+/// Mainnet's conditions for a start by work alone. The difficulty 4e21 is about half of the 7.45e21 of block 9,000,000
+/// (June 2026; it was 1.36e22 half a year before), so that mainnet's difficulty may fall by half before this needs an
+/// update. `from` is the newest built-in checkpoint.
 const MAINNET_WORK_START: WorkStart = WorkStart {
     difficulty: U256::from_limbs([0xd726_b717_7a80_0000, 216, 0, 0]),
     from: 9_000_000,

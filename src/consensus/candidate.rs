@@ -1,12 +1,12 @@
-//! Headers to be checked.
+//! Headers that are not checked yet.
 
 use alloc::sync::Arc;
 
 use super::network::Network;
 use crate::types::{B256, Header, HeaderError, SealedHeader};
 
-/// A header to be checked: with its hash and its hash for merged mining, both computed from it. It is shared from the
-/// start: a kilobyte that goes through several hands and is kept in the end.
+/// A decoded header that is not checked yet, with its hash and its hash for merged mining, both computed from it. The
+/// header is behind an `Arc`, because it takes a kilobyte and passes through several owners.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     header: Arc<SealedHeader>,
@@ -14,7 +14,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Decodes a header of a network; both hashes are taken over the bytes read where possible.
+    /// Decodes a header of a network. Both hashes are taken over the given bytes where possible.
     pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, HeaderError> {
         let (header, mining_base) = Header::decode_sealed(rlp, &|number| network.header_shape(number))?;
         Ok(Self::new(header, mining_base))
@@ -30,12 +30,12 @@ impl Candidate {
         &self.header
     }
 
-    /// The hash for merged mining; an error where the coinbase lacks fork detection data.
+    /// The hash for merged mining; an error if the coinbase lacks fork detection data.
     pub const fn mining_hash(&self) -> &Result<B256, HeaderError> {
         &self.mining_hash
     }
 
-    /// Gives the header back.
+    /// Returns the header.
     #[must_use]
     pub fn into_header(self) -> SealedHeader {
         Arc::unwrap_or_clone(self.header)

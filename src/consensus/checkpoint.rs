@@ -1,4 +1,4 @@
-//! Blocks that are believed because their hash is known beforehand.
+//! Checkpoints: blocks that are trusted by their hash.
 
 use alloc::string::String;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::types::{B256, U256};
 
-/// A block by number and hash, with its total difficulty where that is known.
+/// A block by number and hash, with its total difficulty if that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Block number.
@@ -22,12 +22,12 @@ const fn checkpoint(number: u64, hash: B256, total_difficulty: Option<U256>) -> 
     Checkpoint { number, hash, total_difficulty }
 }
 
-/// A total difficulty from its high and low 64 bits.
+/// Makes a total difficulty from its high and low 64 bits.
 const fn total(high: u64, low: u64) -> Option<U256> {
     Some(U256::from_limbs([low, high, 0, 0]))
 }
 
-/// Mainnet blocks whose hash was computed from a complete header (or is the parent hash of such a one), oldest first.
+/// Mainnet blocks, oldest first. Each hash was computed from a complete header, or is the parent hash of such a header.
 /// Total difficulties are those that an independent block explorer states.
 pub const MAINNET: &[Checkpoint] = &[
     checkpoint(0, super::builtin::MAINNET_GENESIS, total(0, 0x10_0000)),
@@ -62,7 +62,7 @@ pub const MAINNET: &[Checkpoint] = &[
     ),
 ];
 
-/// Blocks of the test network, likewise.
+/// Blocks of the test network, from the same sources.
 pub const TESTNET: &[Checkpoint] = &[
     checkpoint(0, super::builtin::TESTNET_GENESIS, total(0, 0x10_0000)),
     checkpoint(
@@ -73,7 +73,7 @@ pub const TESTNET: &[Checkpoint] = &[
     checkpoint(7_394_320, b256!("e23376cb75e1a9704a6f4a513a649519160afa36d4fd31c4f45d3093b1f74a15"), None),
 ];
 
-/// The built-in checkpoints of a network, oldest first. Networks without any start at genesis.
+/// The built-in checkpoints of a network, oldest first. A network without any starts at genesis.
 #[must_use]
 pub fn built_in(network: &str) -> &'static [Checkpoint] {
     match network {
@@ -83,11 +83,12 @@ pub fn built_in(network: &str) -> &'static [Checkpoint] {
     }
 }
 
-/// Longest age of a built-in checkpoint, in seconds: a year. Above an older one lie more than 1.3 million headers, work has
-/// long been another than its difficulty promises, and the rules are known for about as long.
+/// Greatest age of a built-in checkpoint, in seconds: a year. Above an older one are more than 1.3 million headers, the
+/// work of the chain no longer matches what its difficulty promises, and the rules are known for about as long.
 pub const MAX_AGE: u64 = 365 * 86_400;
 
-/// When the newest built-in checkpoint of a network was mined, in seconds since 1970; of testnet's, a block shortly before.
+/// When the newest built-in checkpoint of a network was mined, in seconds since 1970. For testnet, the time of a block
+/// shortly before it.
 const fn newest_time(network: &str) -> u64 {
     match network.as_bytes() {
         b"mainnet" => 1_782_788_355,
@@ -106,7 +107,7 @@ const fn newest_time(network: &str) -> u64 {
 pub struct OldCheckpoint {
     /// The network.
     pub network: String,
-    /// The checkpoint's height.
+    /// Number of the checkpoint's block.
     pub number: u64,
     /// Its age in days.
     pub days: u64,
@@ -115,7 +116,7 @@ pub struct OldCheckpoint {
 /// The newest built-in checkpoint of a network, if it has any; `now` is in seconds since 1970.
 ///
 /// # Errors
-/// It is too old.
+/// The checkpoint is older than [`MAX_AGE`].
 pub fn newest(network: &str, now: u64) -> Result<Option<Checkpoint>, OldCheckpoint> {
     let Some(newest) = built_in(network).last().copied() else { return Ok(None) };
     let age = now.saturating_sub(newest_time(network));
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_built_in_checkpoint_is_taken_for_a_year() {
+    fn a_built_in_checkpoint_is_accepted_for_a_year() {
         for network in ["mainnet", "testnet"] {
             let mined = newest_time(network);
             let known = built_in(network).last().copied();

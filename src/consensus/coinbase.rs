@@ -1,36 +1,37 @@
-//! The merge-mining commitment in a Bitcoin coinbase.
+//! The merged-mining commitment in a Bitcoin coinbase.
 //!
-//! The header's coinbase field is `8-byte big-endian count of bytes already hashed | 32-byte SHA-256 state | tail`: the
-//! coinbase transaction is cut at a SHA-256 block, and only its end, which holds `RSKBLOCK:` and the hash for merged
-//! mining, is there in full.
+//! The header's coinbase field is `8-byte big-endian count of bytes already hashed | 32-byte SHA-256 state | tail`. The
+//! coinbase transaction is cut at a SHA-256 block: only its end, which contains `RSKBLOCK:` and the hash for merged
+//! mining, is given in full.
 
 use thiserror::Error;
 
 use super::bitcoin::{sha256_from_midstate, sha256_of_hash};
 use crate::types::{B256, MERGED_MINING_TAG};
 
-/// Bytes of count and state before the tail.
+/// Length of count and state before the tail, in bytes.
 pub const MIDSTATE_LEN: usize = 40;
-/// The tag must start within the first SHA-256 block of the tail: otherwise one coinbase could be cut in two places.
+/// Highest offset of the tag in the tail: it must start within the first SHA-256 block. Otherwise one coinbase could be
+/// cut in two places.
 pub const MAX_TAG_POSITION: usize = 63;
 /// Most bytes after the commitment.
 pub const MAX_TRAILING_BYTES: usize = 128;
-/// A coinbase transaction is longer than this; 64 bytes could be an inner Merkle node.
+/// A coinbase transaction must be longer than this: 64 bytes could be an inner Merkle node.
 pub const MIN_COINBASE_EXCLUDED: i64 = 64;
-/// Bytes of tag and hash.
+/// Length of tag and hash, in bytes.
 const COMMITMENT_LEN: usize = MERGED_MINING_TAG.len() + 32;
 
-/// What is wrong with a coinbase field.
+/// Why a coinbase field is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CoinbaseError {
-    /// Too short for a midstate.
+    /// The field is too short for a midstate.
     #[error("{found} bytes, the midstate alone has {MIDSTATE_LEN}")]
     TooShort {
         /// Length of the field.
         found: usize,
     },
-    /// No tag with the header's hash for merged mining.
+    /// The tail has no tag with the header's hash for merged mining.
     #[error("no RSKBLOCK: tag with {expected}")]
     TagMissing {
         /// The hash for merged mining.
@@ -39,27 +40,27 @@ pub enum CoinbaseError {
     /// The tag starts too late in the tail.
     #[error("tag at byte {found} of the tail, at most {MAX_TAG_POSITION}")]
     TagPosition {
-        /// Where it starts.
+        /// Offset of the tag.
         found: usize,
     },
-    /// Another tag follows.
+    /// The tag with the right hash is not the last tag.
     #[error("tag at byte {found} of the tail is not the last, another is at {last}")]
     NotLastTag {
-        /// Where the tag with the right hash starts.
+        /// Offset of the tag with the right hash.
         found: usize,
-        /// Where the last tag starts.
+        /// Offset of the last tag.
         last: usize,
     },
-    /// Too many bytes follow.
+    /// Too many bytes follow the commitment.
     #[error("{found} bytes after the tag's hash, at most {MAX_TRAILING_BYTES}")]
     TrailingBytes {
-        /// Their number.
+        /// Number of bytes.
         found: usize,
     },
-    /// The whole transaction is too short.
+    /// The coinbase transaction is too short.
     #[error("coinbase transaction of {found} bytes, more than {MIN_COINBASE_EXCLUDED} needed")]
     TransactionLength {
-        /// Its length by the midstate's count, in 64-bit signed arithmetic.
+        /// Its length, from the midstate's count, in 64-bit signed arithmetic.
         found: i64,
     },
 }
@@ -73,7 +74,7 @@ pub struct Coinbase<'a> {
 }
 
 impl<'a> Coinbase<'a> {
-    /// Cuts the field.
+    /// Splits the field into its parts.
     pub fn parse(field: &'a [u8]) -> Result<Self, CoinbaseError> {
         let short = CoinbaseError::TooShort { found: field.len() };
         let (count, rest) = field.split_first_chunk::<8>().ok_or(short.clone())?;
@@ -85,7 +86,7 @@ impl<'a> Coinbase<'a> {
     pub fn check_commitment(&self, hash_for_merged_mining: &B256) -> Result<(), CoinbaseError> {
         let missing = CoinbaseError::TagMissing { expected: *hash_for_merged_mining };
         let last = self.last_tag(None).ok_or(missing.clone())?;
-        // Nearly always the last tag is the only one.
+        // Nearly always there is only one tag.
         let found = match self.names(last, hash_for_merged_mining) {
             true => last,
             false => self.last_tag(Some(hash_for_merged_mining)).ok_or(missing)?,
@@ -100,7 +101,7 @@ impl<'a> Coinbase<'a> {
         if trailing > MAX_TRAILING_BYTES {
             return Err(CoinbaseError::TrailingBytes { found: trailing });
         }
-        // Both wrap in the reference's 64-bit arithmetic.
+        // Both wrap in the reference node's 64-bit arithmetic.
         let length = (self.count as i64).wrapping_add(self.tail.len() as i64);
         if length <= MIN_COINBASE_EXCLUDED {
             return Err(CoinbaseError::TransactionLength { found: length });
@@ -108,7 +109,7 @@ impl<'a> Coinbase<'a> {
         Ok(())
     }
 
-    /// Where the last tag starts, with this hash behind it if one is given.
+    /// Offset of the last tag; if a hash is given, of the last tag with this hash.
     fn last_tag(&self, hash: Option<&B256>) -> Option<usize> {
         let tag = MERGED_MINING_TAG.as_slice();
         let starts = self
@@ -124,7 +125,7 @@ impl<'a> Coinbase<'a> {
         }
     }
 
-    /// Whether this hash stands behind the tag at this place of the tail.
+    /// Whether this hash follows the tag at this offset of the tail.
     fn names(&self, tag: usize, hash: &B256) -> bool {
         let behind = tag.checked_add(MERGED_MINING_TAG.len()).and_then(|start| self.tail.get(start..));
         behind.is_some_and(|rest| rest.starts_with(hash.as_slice()))
@@ -188,7 +189,7 @@ mod tests {
             check(&field(64, 4, &HASH, &after)),
             Err(CoinbaseError::NotLastTag { found: 4, last: 55 })
         );
-        // The same commitment again counts as the last one, where it stands.
+        // If the same commitment occurs again, the last one counts.
         let again = field(64, 10, &HASH, &[]).split_off(MIDSTATE_LEN);
         assert_eq!(check(&field(64, 4, &HASH, &again)), Ok(()));
         // An earlier tag of another chain does no harm.

@@ -1,27 +1,27 @@
 //! Bitcoin Merkle branches: the proof form from RSKIP-92 on.
 //!
 //! The field is the list of sibling hashes from the leaf up, 32 bytes each in display order. The coinbase is the
-//! left-most leaf, so every sibling stands on the right and no index is needed.
+//! leftmost leaf, so every sibling is on the right and no index is needed.
 
 use thiserror::Error;
 
 use super::bitcoin::{hash_pair, looks_like_transaction, reversed};
 use crate::types::B256;
 
-/// Most bytes of a branch from RSKIP-180 on: 30 levels.
+/// Greatest length of a branch from RSKIP-180 on, in bytes: 30 levels.
 pub const MAX_BRANCH_LEN: usize = 960;
 
-/// What is wrong with a branch.
+/// Why a branch is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BranchError {
-    /// Longer than RSKIP-180 allows.
+    /// The branch is longer than RSKIP-180 allows.
     #[error("{found} bytes, at most {MAX_BRANCH_LEN} (RSKIP-180)")]
     TooLong {
         /// Length of the field.
         found: usize,
     },
-    /// Not a whole number of hashes.
+    /// The branch is not a whole number of hashes.
     #[error("{found} bytes, not a multiple of 32")]
     Length {
         /// Length of the field.
@@ -35,9 +35,9 @@ pub enum BranchError {
     },
 }
 
-/// The root that a branch gives for the left-most leaf `leaf` (internal byte order, as the result).
+/// Computes the root from a branch and the leftmost leaf `leaf`. Both hashes are in internal byte order.
 ///
-/// `limited` says whether RSKIP-180 bounds the length; without it the caller's message size does.
+/// `limited` says whether RSKIP-180 limits the length; if not, the size limit of the caller's message does.
 pub fn branch_root(branch: &[u8], leaf: B256, limited: bool) -> Result<B256, BranchError> {
     let found = branch.len();
     if limited && found > MAX_BRANCH_LEN {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_limit_is_rskip_180s() {
+    fn the_length_is_limited_as_in_rskip_180() {
         let branch = [0u8; 992];
         assert_eq!(branch_root(&branch, B256::ZERO, true), Err(BranchError::TooLong { found: 992 }));
         assert!(branch_root(&branch, B256::ZERO, false).is_ok());
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_is_no_multiple_of_32_is_refused() {
+    fn a_length_that_is_not_a_multiple_of_32_is_refused() {
         assert_eq!(branch_root(&[0; 33], B256::ZERO, true), Err(BranchError::Length { found: 33 }));
     }
 

@@ -8,12 +8,12 @@ use thiserror::Error;
 use super::bitcoin::{hash_pair, looks_like_transaction};
 use crate::types::B256;
 
-/// Most transactions of a block: its 1,000,000 bytes hold no more of the smallest, 60 bytes each.
+/// Most transactions of a block: 1,000,000 bytes have room for no more of the smallest size, 60 bytes.
 pub const MAX_TRANSACTIONS: u32 = 1_000_000 / 60;
-/// Height of the tree above that many leaves; bounds the recursion.
+/// Height of a tree with that many leaves; it limits the recursion.
 const MAX_HEIGHT: u32 = 15;
 
-/// What is wrong with a partial tree.
+/// Why a partial tree is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PartialTreeError {
@@ -23,24 +23,24 @@ pub enum PartialTreeError {
         /// Length of the field.
         found: usize,
     },
-    /// A tree over no transactions.
+    /// The declared number of transactions is zero.
     #[error("no transactions")]
     Empty,
-    /// More transactions than a block can hold.
+    /// There are more transactions than a block can have.
     #[error("{found} transactions, at most {MAX_TRANSACTIONS}")]
     TooManyTransactions {
-        /// Declared number.
+        /// Declared number of transactions.
         found: u32,
     },
-    /// More hashes than transactions.
+    /// There are more hashes than transactions.
     #[error("{hashes} hashes for {transactions} transactions")]
     TooManyHashes {
         /// Hashes in the field.
         hashes: usize,
-        /// Declared transactions.
+        /// Declared number of transactions.
         transactions: u32,
     },
-    /// Fewer flag bits than hashes.
+    /// There are fewer flag bits than hashes.
     #[error("{bits} flag bits for {hashes} hashes")]
     TooFewBits {
         /// Flag bits in the field.
@@ -54,18 +54,18 @@ pub enum PartialTreeError {
     /// The walk needs more hashes than there are.
     #[error("hashes run out")]
     HashesRunOut,
-    /// Two equal children (a block with repeated transactions has the same root).
+    /// Two children are equal. A block with repeated transactions has the same root as the block without them.
     #[error("equal left and right nodes")]
     EqualChildren,
     /// A node could be a 64-byte transaction.
     #[error("a node has the shape of a 64-byte transaction")]
     TransactionShape,
-    /// Hashes or flag bytes that the walk did not use.
+    /// The walk did not use all hashes or flag bytes.
     #[error("unused hashes or flag bytes")]
     Unused,
 }
 
-/// A parsed field; hashes and flags stay where they are.
+/// A parsed field, which borrows its hashes and flags.
 struct PartialTree<'a> {
     transactions: u32,
     hashes: &'a [u8],
@@ -102,14 +102,14 @@ impl<'a> PartialTree<'a> {
         Ok(())
     }
 
-    /// Nodes at a height above the leaves.
+    /// Number of nodes at a height above the leaves.
     fn width(&self, height: u32) -> u64 {
         let below = u64::from(self.transactions).saturating_add((1u64 << height.min(32)).saturating_sub(1));
         below >> height.min(32)
     }
 }
 
-/// Bitcoin's variable-length integer; not necessarily in its shortest form.
+/// Reads Bitcoin's variable-length integer, which need not have its shortest form.
 fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let (first, rest) = bytes.split_first()?;
     let (value, rest) = match first {
@@ -121,7 +121,7 @@ fn varint(bytes: &[u8]) -> Option<(usize, &[u8])> {
     Some((usize::try_from(value).ok()?, rest))
 }
 
-/// A depth-first walk that computes the root and looks for one leaf among the matched.
+/// A depth-first walk that computes the root and looks for one leaf among the matched ones.
 struct Walk<'a> {
     tree: &'a PartialTree<'a>,
     leaf: B256,
@@ -165,7 +165,7 @@ impl Walk<'_> {
     }
 }
 
-/// The root of the tree, and whether `leaf` is among its matched leaves (hashes in internal byte order).
+/// Computes the root of the tree, and whether `leaf` is among its matched leaves. Hashes are in internal byte order.
 pub fn partial_tree_root(field: &[u8], leaf: B256) -> Result<(B256, bool), PartialTreeError> {
     let tree = PartialTree::parse(field).ok_or(PartialTreeError::Size { found: field.len() })?;
     tree.check_counts()?;

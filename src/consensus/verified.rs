@@ -1,4 +1,4 @@
-//! Headers that were checked, and how.
+//! Headers that were checked, with the evidence for them.
 
 use alloc::sync::Arc;
 use core::ops::Deref;
@@ -10,32 +10,32 @@ use super::pow::Seal;
 use super::rules::{Check, RuleError, verify_standalone};
 use crate::types::{Header, SealedHeader};
 
-/// Why a header is believed.
+/// Why a header is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// A checkpoint or genesis: its hash was given.
+    /// It is a checkpoint or genesis, whose hash is trusted.
     Trusted,
-    /// An ancestor of a believed header: that one's hash commits to it.
+    /// It is an ancestor of an accepted header, whose hash commits to it.
     HashLinked,
-    /// Checked by every header rule as the child of a believed header.
+    /// It was checked by every header rule as the child of an accepted header.
     Mined(Seal),
-    /// Known by its hash, with its own proof of work, but not connected to the chain.
+    /// It has the requested hash and its own proof of work, but is not connected to the chain.
     Alone(Seal),
-    /// Built here on top of the head and not mined: the pending block.
+    /// It was built here on top of the head and is not mined: the pending block.
     Pending,
 }
 
-/// What was checked of a header.
+/// The checks that a header has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evidence {
-    /// Why it is believed.
+    /// Why the header is accepted.
     pub origin: Origin,
-    /// What of its fork detection data was compared.
+    /// The parts of its fork detection data that were compared.
     pub fork_detection: ForkDetection,
 }
 
-/// A header that was checked; only this layer makes one. Cloning is cheap.
+/// A header that was checked. Only this layer constructs it. Cloning is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedHeader {
     header: Arc<SealedHeader>,
@@ -51,8 +51,8 @@ impl VerifiedHeader {
         Self { header, evidence: Evidence { origin, fork_detection } }
     }
 
-    /// A header off the chain that was asked for by its hash: it must carry its own proof of work and keep the rules
-    /// that need no parent. That says nothing about the chain it is on.
+    /// Checks a header that was requested by its hash and is off the chain: it must have its own proof of work and keep
+    /// the rules that need no parent. This proves nothing about its chain.
     ///
     /// # Errors
     /// The first rule it breaks.
@@ -61,7 +61,7 @@ impl VerifiedHeader {
         Ok(Self::shared(candidate.into_shared(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
 
-    /// The header of the block that would come next; it has no proof of work.
+    /// The header of the pending block, which has no proof of work.
     #[must_use]
     pub fn pending(header: SealedHeader) -> Self {
         Self::new(header, Origin::Pending, ForkDetection::NotRequired)
@@ -78,15 +78,15 @@ impl VerifiedHeader {
         Self { header: self.header.clone(), evidence: Evidence { fork_detection, ..self.evidence } }
     }
 
-    /// The same header, its proof of work checked.
+    /// The same header after its proof of work was checked.
     pub(super) fn with_seal(&self, seal: Seal) -> Self {
         let evidence = Evidence { origin: Origin::Mined(seal), ..self.evidence };
         Self { header: self.header.clone(), evidence }
     }
 
-    /// Whether Merkle proof and coinbase are what they claim to be. From RSKIP-92 on the hash does not cover them, so one
-    /// who hands out a header that is believed for its hash may choose them: then they are checked here. A genesis block
-    /// has none.
+    /// Whether Merkle proof and coinbase are valid. From RSKIP-92 on the hash does not cover them, so an upstream can
+    /// choose them for a header that is accepted by its hash; they are checked here in that case. A genesis block has
+    /// none.
     #[must_use]
     pub fn shows_work(&self, network: &Network) -> bool {
         let Header { shape, number, merkle_proof, coinbase_tx, .. } = self.header.header();
@@ -102,7 +102,7 @@ impl VerifiedHeader {
         }
     }
 
-    /// What was checked.
+    /// The evidence for the header.
     #[must_use]
     pub const fn evidence(&self) -> &Evidence {
         &self.evidence
@@ -114,7 +114,7 @@ impl VerifiedHeader {
         &self.header
     }
 
-    /// A believed header's parent: `header` must hash to this one's parent hash.
+    /// Accepts the parent of this header: the hash of `header` must be this header's parent hash.
     #[must_use]
     pub fn parent_from(&self, header: SealedHeader) -> Option<Self> {
         let linked = header.hash() == self.header.parent_hash;
