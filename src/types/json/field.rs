@@ -14,7 +14,7 @@ use crate::types::error::{FieldError, FieldRule};
 /// the cost of hashing each candidate encoding.
 pub(super) const MAX_HEADER_FIELD_BYTES: usize = 64 * 1024;
 /// Most elements of an array: ten times the transactions that the highest gas limit so far pays for, and more than the
-/// logs (6.8 million gas, 21,000 for a transaction, 375 for a log).
+/// logs (at 6.8 million gas per block, 21,000 for a transaction and 375 for a log).
 const MAX_ELEMENTS: usize = 65_536;
 /// Decimal digits of the largest 256-bit number.
 const MAX_DECIMAL_DIGITS: usize = 78;

@@ -1,7 +1,7 @@
-//! Lists of outside JSON, read member by member.
+//! Reads lists in untrusted JSON member by member.
 //!
-//! A member of two bytes, `0,`, takes sixteen and more in a list of members: a list is only made of as many as whoever
-//! reads it has use for.
+//! A member of two bytes, `0,`, takes 16 bytes and more once it is an element of a list. A reader therefore keeps only
+//! as many members as it needs.
 
 use core::fmt;
 
@@ -11,11 +11,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// Hands the members of a JSON array to `take`, until that says that it wants no more; the rest is passed over, but must
+/// Passes the members of a JSON array to `take` until it returns `false`. The remaining members are skipped, but must
 /// be JSON too.
 ///
 /// # Errors
-/// The text is no JSON array.
+/// The text is not a JSON array.
 pub fn for_each_member<'a>(
     text: &'a str,
     take: &mut dyn FnMut(&'a RawValue) -> bool,
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_members_are_taken_and_all_are_read() {
+    fn members_are_passed_up_to_the_limit_and_all_are_checked() {
         assert_eq!(
             first(" [1, \"a\" ,[{}],null] ", 9),
             Some(vec!["1".into(), "\"a\"".into(), "[{}]".into(), "null".into()])
