@@ -219,7 +219,7 @@ fn a_place_too_old_to_be_proven_hides_no_transaction() {
             let mut world = World::regtest_above(start, actors);
             assert!(world.sync(LIMIT));
             let error = world.call(method, &json!([TRANSACTION])).unwrap_err();
-            assert!(error["message"].as_str().unwrap().contains("said to be in block 1"), "{error}");
+            assert!(error["message"].as_str().unwrap().contains("was reported in block 1"), "{error}");
         }
     }
 }
