@@ -1,4 +1,4 @@
-// The light client as an EIP-1193 provider, out of whichever module holds it.
+// The light client as an EIP-1193 provider, over any module that contains it.
 import { withEvents } from './events.js';
 import { exchangeOver } from './exchange.js';
 import { instance } from './instance.js';
@@ -40,7 +40,7 @@ const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headers
 /**
  * @param {(module?: unknown) => Promise<WebAssembly.Module>} load loads the module
  * @param {(host: object) => {init: Function, Client: Function}} instantiate the module's JavaScript side
- * @param {import('./index.js').ConnectOptions} options
+ * @param {import('./index.js').ProviderOptions} options
  */
 export async function connectWith(load, instantiate, { signal, timeout, ...options }) {
   const life = newLife();
@@ -56,9 +56,9 @@ export async function connectWith(load, instantiate, { signal, timeout, ...optio
   }
 }
 
-async function begin(life, load, instantiate, { upstream, module, store, onStoreError, ...config }) {
-  const upstreams = [upstream].flat().map(reach);
-  for (const { own, transport } of upstreams) if (own) life.onEnd(() => transport.close?.());
+async function begin(life, load, instantiate, { upstream, upstreams = upstream ?? [], module, store, onStoreError, ...config }) {
+  const reached = [upstreams].flat().map(reach);
+  for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
   const { Client } = await instance(instantiate, await load(module), life);
   /** The module's client; nothing holds it, and so its memory, once this life is over. */
   let client;
@@ -79,8 +79,8 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
     pages?.save(first, list);
     void events.changed();
   };
-  const exchanges = upstreams.map(({ transport }) => exchangeOver(transport, life, pages?.room));
-  const names = upstreams.map(({ name }) => name);
+  const exchanges = reached.map(({ transport }) => exchangeOver(transport, life, pages?.room));
+  const names = reached.map(({ name }) => name);
   const progress = config.onProgress && told(config.onProgress);
   client = withOptions(() => new Client(settings(config, names), exchanges, keep, progress));
   if (pages) {
@@ -90,7 +90,7 @@ async function begin(life, load, instantiate, { upstream, module, store, onStore
   await life.run(() => client.start()).catch((reason) => {
     throw typeof reason === 'string' ? disconnected(reason) : reason;
   });
-  upstreams.forEach(({ transport }, index) => transport.heads?.(() => client?.hint(index)));
+  reached.forEach(({ transport }, index) => transport.heads?.(() => client?.hint(index)));
   return Object.freeze({
     ...events.provider,
     close: () => life.end(disconnected('the provider is closed')),

@@ -1,6 +1,6 @@
-import type { ConnectOptions, Provider } from './index.js';
+import type { ProviderOptions, Provider } from './index.js';
 
-export { connect, httpTransport, webSocketTransport } from './index.js';
+export { connect, createProvider, httpTransport, webSocketTransport } from './index.js';
 export type { Answer, GapMessage, Provider, ProviderMessage, ProviderRpcError, RequestArguments, SubscriptionMessage } from './index.js';
 
 /** As the flags of `rootlight dev`. */
@@ -20,11 +20,14 @@ export interface DevChainOptions {
   /** Blocks below the head whose states are kept; 10,000 by default. */
   readonly history?: number;
   /** Where to get the WebAssembly module from, if not from beside this file. */
-  readonly module?: ConnectOptions['module'];
+  readonly module?: ProviderOptions['module'];
 }
 
 /** Starts a development chain (chain id 33) in this page or process. */
-export function startDevChain(options?: DevChainOptions): Promise<Provider>;
+export function createDevChain(options?: DevChainOptions): Promise<Provider>;
+
+/** @deprecated The former name of {@link createDevChain}. */
+export { createDevChain as startDevChain };
 
 /** Loads the WebAssembly module ahead of time. */
-export function load(module?: ConnectOptions['module']): Promise<WebAssembly.Module>;
+export function load(module?: ProviderOptions['module']): Promise<WebAssembly.Module>;

@@ -12,11 +12,14 @@ import { webSocketTransport } from './websocket.js';
 
 export { httpTransport, webSocketTransport };
 
-/** Loads the WebAssembly module. `startDevChain` and `connect` call it if needed. */
+/** Loads the WebAssembly module. `createDevChain` and `createProvider` call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_dev_bg.wasm', import.meta.url), source));
 
-/** As `connect` in index.js. */
-export const connect = (options) => connectWith(load, instantiate, options);
+/** As `createProvider` in index.js. */
+export const createProvider = (options) => connectWith(load, instantiate, options);
+
+/** @deprecated The former names of `createProvider` and `createDevChain`. */
+export { createProvider as connect, createDevChain as startDevChain };
 
 /** Milliseconds between two polls of the subscriptions, because the chain may mine by the clock. */
 const LOOK = 200;
@@ -30,7 +33,7 @@ const text = (value) => (value === undefined ? undefined : String(value));
  * Starts a chain at its genesis.
  * @param {import('./dev.js').DevChainOptions} [options]
  */
-export async function startDevChain(options = {}) {
+export async function createDevChain(options = {}) {
   const { module, balance, blockTime, genesis, ...rest } = options;
   const life = newLife();
   const { DevChain } = await instance(instantiate, await load(module), life);

@@ -54,7 +54,7 @@ export interface Provider {
   on(event: 'message', listener: (message: ProviderMessage) => void): this;
   /**
    * After `close`, or when the provider's WebAssembly module has ended, as it does when its memory is full. All requests
-   * under way are rejected with the same error; connect again for a new module. Other providers are not affected.
+   * under way are rejected with the same error; call {@link createProvider} for a new module. Other providers are not affected.
    */
   on(event: 'disconnect', listener: (error: ProviderRpcError) => void): this;
   /** Other events of EIP-1193 never come: the chain and the accounts stay the same. */
@@ -106,20 +106,22 @@ export interface HeaderStore {
   put(key: string, value: Uint8Array): Promise<void> | void;
 }
 
-export interface ConnectOptions {
+export interface ProviderOptions {
   /** A network by name. */
   readonly network: 'mainnet' | 'testnet' | 'testnet2' | 'devnet' | 'regtest';
   /**
-   * A node's address (http, https, ws or wss), or your own way to reach one; several check each other and stand in for
-   * each other.
+   * A node's address (http, https, ws or wss), a {@link Transport} of your own, or a list of these. Several upstreams
+   * check each other and stand in for each other.
    */
-  readonly upstream: string | URL | Transport | readonly (string | URL | Transport)[];
+  readonly upstreams?: string | URL | Transport | readonly (string | URL | Transport)[];
+  /** @deprecated The former name of `upstreams`. */
+  readonly upstream?: ProviderOptions['upstreams'];
   /**
    * Where trust starts: a block, or the newest built-in one by default (genesis on networks without any), which is
    * refused once it is more than a year old. `'work'` trusts no block: it starts from the heaviest chain of recent
    * headers that upstreams prove, says so with every answer (`start`), and keeps no headers. It is refused on networks
-   * where work is nearly free, which are all but `mainnet`, and by `connect` of `rootlight/dev.js`, whose module has no
-   * room for it.
+   * where work is nearly free, which are all but `mainnet`, and by `createProvider` of `rootlight/dev.js`, whose module
+   * has no room for it.
    */
   readonly checkpoint?: Checkpoint | 'work';
   /** Seconds between two looks for new blocks; 10 by default, 0.1 at least. */
@@ -150,10 +152,10 @@ export interface ConnectOptions {
   readonly store?: HeaderStore | null;
   /** Is told once, in words, if headers cannot be read or kept; `console.warn` by default. The client works without. */
   readonly onStoreError?: (error: Error) => void;
-  /** Ends an attempt to connect: `connect` rejects with the signal's reason. It has no effect on a connected provider. */
+  /** Makes `createProvider` reject with the signal's reason. It has no effect once the provider exists. */
   readonly signal?: AbortSignal;
   /**
-   * Most milliseconds that `connect` may take, verification of all headers included; it rejects with code 4900 then.
+   * Most milliseconds that `createProvider` may take, verification of all headers included; it rejects with code 4900 then.
    * There is no limit by default.
    */
   readonly timeout?: number;
@@ -163,12 +165,18 @@ export interface ConnectOptions {
 
 /**
  * Verifies the chain up to the upstream's head, then resolves; rejects where that fails. In Node.js a process is kept
- * running while `connect` or a request is under way, and not by a provider that waits for blocks.
+ * running while `createProvider` or a request is under way, and not by a provider that waits for blocks.
  */
-export function connect(options: ConnectOptions): Promise<Provider>;
+export function createProvider(options: ProviderOptions): Promise<Provider>;
+
+/** @deprecated The former name of {@link createProvider}. */
+export { createProvider as connect };
+
+/** @deprecated The former name of {@link ProviderOptions}. */
+export type ConnectOptions = ProviderOptions;
 
 /** Loads and compiles the WebAssembly module ahead of time; each provider has an instance of its own. */
-export function load(module?: ConnectOptions['module']): Promise<WebAssembly.Module>;
+export function load(module?: ProviderOptions['module']): Promise<WebAssembly.Module>;
 
 export interface HttpOptions {
   readonly headers?: Readonly<Record<string, string>>;

@@ -8,11 +8,14 @@ import { webSocketTransport } from './websocket.js';
 
 export { httpTransport, webSocketTransport };
 
-/** Loads the WebAssembly module. `connect` calls it if needed. */
+/** Loads the WebAssembly module. `createProvider` calls it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_bg.wasm', import.meta.url), source));
 
 /**
  * Verifies the chain from a checkpoint to the upstream's head, then returns a provider that answers from it.
- * @param {import('./index.js').ConnectOptions} options
+ * @param {import('./index.js').ProviderOptions} options
  */
-export const connect = (options) => connectWith(load, instantiate, options);
+export const createProvider = (options) => connectWith(load, instantiate, options);
+
+/** @deprecated The former name of `createProvider`. */
+export { createProvider as connect };

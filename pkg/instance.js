@@ -16,7 +16,7 @@ export async function instance(instantiate, module, life) {
   const guard = (exports) =>
     guarded(exports, (error) => {
       const size = Math.ceil(exports.memory.buffer.byteLength / MIB);
-      life.end(disconnected(`the WebAssembly module has ended with ${size} MiB of memory in use: ${error}; connect again`));
+      life.end(disconnected(`the WebAssembly module has ended with ${size} MiB of memory in use: ${error}; create a new provider`));
     });
   const { init, ...rest } = instantiate({ guard, rootlightSleep: sleeper(life) });
   await init({ module_or_path: module });

@@ -30,8 +30,8 @@ class Remembered {
 }
 
 /** From the process's start on. */
-async function native({ network, checkpoint, upstream }, last) {
-  const flags = ['--network', network, '--checkpoint', `${checkpoint.number}:${checkpoint.hash}`, '--upstream', upstream];
+async function native({ network, checkpoint, upstreams }, last) {
+  const flags = ['--network', network, '--checkpoint', `${checkpoint.number}:${checkpoint.hash}`, '--upstream', upstreams];
   const node = await Node.start([process.env.ROOTLIGHT, 'light', ...flags, '--http-port', `${PORT}`, '--silent'], PORT);
   try {
     const head = Number(await node.connection.call('eth_blockNumber'));
@@ -65,7 +65,7 @@ function ended({ head, milliseconds }, last) {
 async function measure(form, headers, engines) {
   const [{ number, hash }, last] = [headers[0], headers.at(-1).number];
   const upstream = await serveNode(new Remembered(new HeaderNode(headers, form)));
-  const options = { network: 'mainnet', checkpoint: { number, hash }, upstream: upstream.url, maxAge: 0 };
+  const options = { network: 'mainnet', checkpoint: { number, hash }, upstreams: upstream.url, maxAge: 0 };
   const times = Object.fromEntries(Object.keys(engines).map((name) => [name, []]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const [name, work] of Object.entries(engines)) {

@@ -1,4 +1,4 @@
-// What `connect` makes of its options, with a module in the test's hands.
+// What `createProvider` makes of its options, with a module in the test's hands.
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
 import { connectWith } from '../connect.js';
@@ -10,7 +10,7 @@ beforeEach(() => {
   globalThis.WebSocket = FakeSocket;
 });
 
-const OPTIONS = { network: 'regtest', upstream: async () => new Uint8Array(0) };
+const OPTIONS = { network: 'regtest', upstreams: async () => new Uint8Array(0) };
 
 /** Connects to a module that does `work` first; returns the provider and what the module was given and asked. */
 async function start({ behind = [], ...options } = {}, work = async () => {}) {
@@ -81,8 +81,8 @@ test('upstreams are named by their origin, which holds no key, and reached by th
   globalThis.location = { href: 'https://site.example/page' };
   t.after(() => delete globalThis.location);
   const fetched = t.mock.method(globalThis, 'fetch', async () => new Response('{}'));
-  const upstream = ['https://user:word@a.example/key', new URL('wss://b.example/key'), OPTIONS.upstream, '/rpc', 'ws://c.example'];
-  const { seen } = await start({ upstream });
+  const upstreams = ['https://user:word@a.example/key', new URL('wss://b.example/key'), OPTIONS.upstreams, '/rpc', 'ws://c.example'];
+  const { seen } = await start({ upstreams });
   assert.deepEqual(seen.settings.names, ['https://a.example', 'wss://b.example', 'upstream 2', 'https://site.example', 'ws://c.example']);
   for (const exchange of seen.exchanges) void exchange('{"id":1}', false);
   await settled();
@@ -90,18 +90,23 @@ test('upstreams are named by their origin, which holds no key, and reached by th
   assert.deepEqual(fetched.mock.calls.map(({ arguments: [url] }) => url), ['https://a.example/key', 'https://site.example/rpc']);
   const [{ arguments: [, { headers }] }] = fetched.mock.calls;
   assert.equal(headers.authorization, `Basic ${btoa('user:word')}`);
-  await assert.rejects(start({ upstream: 'https://' }), TypeError);
+  await assert.rejects(start({ upstreams: 'https://' }), TypeError);
+});
+
+test('`upstream` is the former name of `upstreams`; without either the module is told of no upstream', async () => {
+  assert.deepEqual((await start({ upstreams: undefined, upstream: 'https://a.example' })).seen.settings.names, ['https://a.example']);
+  assert.deepEqual((await start({ upstreams: undefined })).seen.settings.names, []);
 });
 
 test('connections that were made here end with the provider, those of the caller do not', async () => {
   let ended = 0;
   const mine = Object.assign(async () => new Uint8Array(0), { close: () => (ended += 1) });
-  const upstream = [mine, 'wss://node.example', 'https://node.example'];
+  const upstreams = [mine, 'wss://node.example', 'https://node.example'];
   const ask = async ({ exchanges }) => {
     void exchanges[1]('{"id":1}', false);
     await settled();
   };
-  const { provider, seen } = await start({ upstream }, ask);
+  const { provider, seen } = await start({ upstreams }, ask);
   assert.equal(FakeSocket.last.readyState, FakeSocket.CONNECTING);
   let gone;
   provider.on('disconnect', ({ code }) => {
@@ -111,7 +116,7 @@ test('connections that were made here end with the provider, those of the caller
   assert.equal(gone, 4900);
   assert.equal(seen.closed, 1);
   assert.equal(FakeSocket.last.readyState, FakeSocket.CLOSED);
-  const failing = start({ upstream }, async (given) => {
+  const failing = start({ upstreams }, async (given) => {
     await ask(given);
     throw new Error('no head');
   });
@@ -124,7 +129,7 @@ test('connections that were made here end with the provider, those of the caller
 test('an announced block is a hint about the upstream that announced it', async () => {
   const listeners = [];
   const announcing = Object.assign(async () => new Uint8Array(0), { heads: (listener) => listeners.push(listener) });
-  const { seen } = await start({ upstream: [OPTIONS.upstream, announcing, 'http://node.example', announcing] });
+  const { seen } = await start({ upstreams: [OPTIONS.upstreams, announcing, 'http://node.example', announcing] });
   for (const listener of listeners) listener();
   assert.deepEqual(seen.hints, [1, 3]);
 });

@@ -12,14 +12,14 @@ const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'
 const CHECKS = 16;
 
 test('a module that is none is told of, and is in nobody\'s way', async () => {
-  const { startDevChain } = await import('../dev.js');
-  await assert.rejects(startDevChain({ module: new Uint8Array(8) }), WebAssembly.CompileError);
-  (await startDevChain()).close();
+  const { createDevChain } = await import('../dev.js');
+  await assert.rejects(createDevChain({ module: new Uint8Array(8) }), WebAssembly.CompileError);
+  (await createDevChain()).close();
 });
 
 test('a genesis of null is as good as none', async () => {
-  const { startDevChain } = await import('../dev.js');
-  (await startDevChain({ genesis: null })).close();
+  const { createDevChain } = await import('../dev.js');
+  (await createDevChain({ genesis: null })).close();
 });
 
 test('deploy, call, logs, snapshot and revert in Node.js', async () => {
@@ -31,8 +31,8 @@ test('options do what they say, and wrong ones are named', async () => {
 });
 
 test('the reference chain starts from the reference genesis', async () => {
-  const { startDevChain } = await import('../dev.js');
-  const chain = await startDevChain({ genesis: 'regtest' });
+  const { createDevChain } = await import('../dev.js');
+  const chain = await createDevChain({ genesis: 'regtest' });
   const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
   const recorded = (await regtestNode()).ask('eth_getBlockByNumber', ['0x0', true]).result;
   assert.equal(genesis.hash, recorded.hash);

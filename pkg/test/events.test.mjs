@@ -301,13 +301,13 @@ test('a call that is none is the module\'s to refuse', async () => {
 
 test('providers and transports that nobody closes do not keep Node.js running', () => {
   const run = async () => {
-    const { connect, startDevChain, webSocketTransport } = await import('./dev.js');
+    const { createProvider, createDevChain, webSocketTransport } = await import('./dev.js');
     const { transportTo } = await import('./test/lib/chain-transport.mjs');
     const { FakeSocket } = await import('./test/lib/fake-socket.mjs');
     const running = setInterval(() => {}, 1_000);
-    const chain = await startDevChain();
+    const chain = await createDevChain();
     const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
-    const light = await connect({ network: 'regtest', upstream: transportTo(chain), checkpoint: { number: 0, hash } });
+    const light = await createProvider({ network: 'regtest', upstream: transportTo(chain), checkpoint: { number: 0, hash } });
     for (const provider of [chain, light]) await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
     webSocketTransport('ws://node.example', { WebSocket: FakeSocket })('{"id":1}');
     clearInterval(running);

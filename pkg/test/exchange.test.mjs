@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { exchangeOver, withoutSecrets } from '../exchange.js';
-import { connect } from '../index.js';
+import { createProvider } from '../index.js';
 import { newLife } from '../life.js';
 import { serveChain } from './lib/chain-server.mjs';
 import { listen } from './lib/upstream.mjs';
@@ -103,7 +103,7 @@ test('no error of a client quotes the user, the password or the key in an upstre
   const network = { network: 'regtest', store: null };
   const transport = async () => Promise.reject(new TypeError(`Request cannot be constructed from http://${secret}`));
   for (const upstream of [`http://${secret}`, `ftp://${secret}`, 'http://user:s3cret@:k3y', transport, [`http://${secret}`, transport]]) {
-    const error = await connect({ ...network, upstream }).then(() => assert.fail('connected'), (reason) => reason);
+    const error = await createProvider({ ...network, upstream }).then(() => assert.fail('connected'), (reason) => reason);
     assert.ok(!/s3cret|k3y/.test(shown(error)), shown(error));
   }
 });
@@ -116,7 +116,7 @@ test('an upstream behind a user and a password is reached, and named without the
   });
   try {
     const upstream = served.url.replace('//', '//user:s3cret@');
-    const provider = await connect({ ...served.options, upstream, store: null });
+    const provider = await createProvider({ ...served.options, upstream, store: null });
     assert.equal(await provider.request({ method: 'eth_blockNumber' }), '0x3');
     const upstreams = JSON.stringify(await provider.request({ method: 'rootlight_upstreams' }));
     assert.ok(!upstreams.includes('s3cret') && upstreams.includes(new URL(served.url).host), upstreams);

@@ -76,11 +76,11 @@ test('a header that was changed leads nowhere', { skip }, async () => {
 });
 
 test('a chain that shows less work than is asked for answers nothing', { skip }, async () => {
-  const { connect } = await import('../index.js');
+  const { createProvider } = await import('../index.js');
   const headers = readHeaders(file);
   const upstream = await serveNode(new HeaderNode(headers, 'binary'));
   const newest = async (minWork) => {
-    const provider = await connect({ ...start(headers), upstream: upstream.url, store: null, minWork });
+    const provider = await createProvider({ ...start(headers), upstream: upstream.url, store: null, minWork });
     return provider.request({ method: 'rsk_getRawBlockHeaderByNumber', params: ['latest'] }).finally(provider.close);
   };
   try {

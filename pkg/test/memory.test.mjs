@@ -46,9 +46,9 @@ test('questions whose answers would fill the memory are refused, and take nothin
 
 test('the development chain of a module that ended is gone, and another one can be started', { timeout: 60_000 }, async () => {
   const { withLimit } = await import('./lib/memory-scenario.mjs');
-  const { startDevChain } = await import('../dev.js');
+  const { createDevChain } = await import('../dev.js');
   const bytes = new Uint8Array(readFileSync(new URL('../dist/rootlight_dev_bg.wasm', import.meta.url)));
-  const chain = await startDevChain({ module: await withLimit(bytes, 8 * 2 ** 20) });
+  const chain = await createDevChain({ module: await withLimit(bytes, 8 * 2 ** 20) });
   let told;
   chain.on('disconnect', ({ code }) => {
     told = code;
@@ -57,7 +57,7 @@ test('the development chain of a module that ended is gone, and another one can 
   await assert.rejects(chain.request({ method: 'web3_sha3', params: [data] }), { code: 4900, message: ENDED });
   assert.equal(told, 4900);
   await assert.rejects(chain.request({ method: 'eth_chainId' }), { code: 4900 });
-  const another = await startDevChain();
+  const another = await createDevChain();
   assert.equal(await another.request({ method: 'eth_chainId' }), '0x21');
   another.close();
 });

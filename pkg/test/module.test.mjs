@@ -2,10 +2,13 @@
 // a development chain in the same process.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { connect } from '../index.js';
-import { startDevChain } from '../dev.js';
+import * as index from '../index.js';
+import * as dev from '../dev.js';
 import { transportTo } from './lib/chain-transport.mjs';
 import { pause, until } from './lib/wait.mjs';
+
+const { createProvider } = index;
+const { createDevChain } = dev;
 
 /** For attempts that must come to an end. */
 const LIMIT = { timeout: 30_000 };
@@ -23,7 +26,7 @@ let options;
 before(async () => {
   // No connection does that here.
   running = setInterval(() => {}, 1_000);
-  chain = await startDevChain({ blockTime: 'manual' });
+  chain = await createDevChain({ blockTime: 'manual' });
   const [from] = await chain.request({ method: 'eth_accounts' });
   for (let block = 0; block < BLOCKS; block += 1) {
     await chain.request({ method: 'eth_sendTransaction', params: [{ from, data: LOGS, gas: '0x30d40' }] });
@@ -61,10 +64,17 @@ function counting(transport = transportTo(chain)) {
   return Object.assign(counted, { seen });
 }
 
+test('the former names of the entry points are the same functions', () => {
+  assert.equal(index.connect, createProvider);
+  assert.equal(dev.connect, dev.createProvider);
+  assert.equal(dev.startDevChain, createDevChain);
+  assert.deepEqual([createProvider, dev.createProvider, createDevChain].map((entry) => typeof entry), ['function', 'function', 'function']);
+});
+
 test('questions come in batches of the size asked for, a few at a time, under ids that never come twice', LIMIT, async () => {
   for (const [batch, largest, most] of [[0, 1, 4], [1, 1, 4], [2, 2, 4], [undefined, 50, 2]]) {
     const upstream = counting();
-    const light = await connect({ ...options, upstream, batch, pollSeconds: 3_600 });
+    const light = await createProvider({ ...options, upstream, batch, pollSeconds: 3_600 });
     const filter = { fromBlock: '0x0', toBlock: 'latest', topics: [`0x${'7'.padStart(64, '0')}`] };
     const logs = await light.request({ method: 'eth_getLogs', params: [filter] });
     assert.equal(logs.length, BLOCKS);
@@ -84,7 +94,7 @@ test('a transport that fails in any way is told of in a few words', LIMIT, async
     [async () => Promise.reject(new Error(long)), /abc{198}(?!c)/],
     [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: null })), /the upstream asks for a pause/],
   ]) {
-    const error = await connect({ ...options, upstream }).catch((reason) => reason);
+    const error = await createProvider({ ...options, upstream }).catch((reason) => reason);
     assert.equal(error.code, 4900);
     assert.match(error.message, reason);
   }
@@ -101,12 +111,12 @@ function clock(t) {
 test('a client asks nothing more once it is closed, or never came to be', LIMIT, async (t) => {
   const forward = clock(t);
   const upstream = counting();
-  const light = await connect({ ...options, upstream });
+  const light = await createProvider({ ...options, upstream });
   light.close();
   const error = await light.request({ method: 'eth_blockNumber' }).catch((reason) => reason);
   assert.equal(error.code, 4900);
   const failing = counting(async () => Promise.reject(new Error('down')));
-  await assert.rejects(connect({ ...options, upstream: failing }), /down/);
+  await assert.rejects(createProvider({ ...options, upstream: failing }), /down/);
   await pause(50);
   const asked = [upstream, failing].map(({ seen }) => seen.asked);
   // All rests are over, and nobody sleeps for longer than a second.
@@ -126,7 +136,7 @@ test('a transaction that is not mined is sent again', async (t) => {
     if (method === 'eth_sendRawTransaction') sent.push(params[0]);
     return ask(body);
   };
-  const light = await connect({ ...options, upstream });
+  const light = await createProvider({ ...options, upstream });
   const raw = signed.raw ?? signed;
   await light.request({ method: 'eth_sendRawTransaction', params: [raw] });
   forward(30_000);
@@ -148,7 +158,7 @@ test('wrong options are named', LIMIT, async () => {
     [{ upstream: [] }, /^upstream: at least one is needed/],
     [{ unproven: 'quorum:2' }, /^unproven: quorum:2 takes 2 upstreams, 1 given/],
   ]) {
-    const error = await connect({ ...options, ...wrong }).catch((reason) => reason);
+    const error = await createProvider({ ...options, ...wrong }).catch((reason) => reason);
     assert.equal(error.code, -32600, error.message);
     assert.match(error.message, named);
   }
@@ -157,12 +167,12 @@ test('wrong options are named', LIMIT, async () => {
 test('without a checkpoint a client starts from the newest that is built in, or from genesis', LIMIT, async () => {
   const upstream = async () => Promise.reject(new Error('down'));
   for (const [network, first] of [['mainnet', /^block [1-9]\d{6}: no answer/], ['testnet', /^block [1-9]\d{6}: no answer/], ['regtest', /^block 0: no answer/]]) {
-    await assert.rejects(connect({ network, upstream, store: null }), { message: first });
+    await assert.rejects(createProvider({ network, upstream, store: null }), { message: first });
   }
 });
 
 test('calls that are none are refused', async () => {
-  const light = await connect(options);
+  const light = await createProvider(options);
   for (const provider of [light, chain]) {
     for (const call of [undefined, null, 'eth_chainId', {}, { method: 'eth_chainId', params: [1n] }, { method: 1 }]) {
       const error = await provider.request(call).catch((reason) => reason);
@@ -181,7 +191,7 @@ test('progress is told until the head is reached, and a listener that throws sto
     told += 1;
     throw new Error('mine');
   };
-  const light = await connect({ ...options, onProgress });
+  const light = await createProvider({ ...options, onProgress });
   const before = told;
   assert.ok(before > 0);
   await follows(light);
@@ -191,14 +201,14 @@ test('progress is told until the head is reached, and a listener that throws sto
 
 test('an upstream that asks for a pause is not asked meanwhile', async () => {
   const busy = counting(async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: 3_600 })));
-  const light = await connect({ ...options, upstream: [busy, options.upstream] });
+  const light = await createProvider({ ...options, upstream: [busy, options.upstream] });
   for (let block = 0; block < 3; block += 1) await follows(light);
   assert.equal(busy.seen.asked, 1);
   light.close();
 });
 
 test('a step that computes for too long ends', async (t) => {
-  const light = await connect(options);
+  const light = await createProvider(options);
   let now = Date.now();
   t.mock.method(Date, 'now', () => (now += 5_001));
   const endless = { data: '0x5b600056', gas: '0xfffffff' };
@@ -211,7 +221,7 @@ test('a step that computes for too long ends', async (t) => {
 
 test('pauses between looks are not shorter than allowed', async () => {
   const upstream = counting();
-  const light = await connect({ ...options, upstream, pollSeconds: 0.001 });
+  const light = await createProvider({ ...options, upstream, pollSeconds: 0.001 });
   await pause(100);
   const { asked } = upstream.seen;
   await pause(300);

@@ -8,8 +8,8 @@ import { runScript } from './lib/run-script.mjs';
 const RUNS = 10;
 
 const SIMPLEST = `
-  import { connect } from './index.js';
-  const provider = await connect(JSON.parse(process.argv[1]));
+  import { createProvider } from './index.js';
+  const provider = await createProvider(JSON.parse(process.argv[1]));
   console.log(await provider.request({ method: 'eth_blockNumber', params: [] }));
   provider.close();
 `;
@@ -51,8 +51,8 @@ test('one whose node is down ends with the reason', async () => {
 test('one that closes nothing ends when its last answer is there', async () => {
   const served = await serveChain(5);
   const text = `
-    import { connect } from './index.js';
-    const provider = await connect(JSON.parse(process.argv[1]));
+    import { createProvider } from './index.js';
+    const provider = await createProvider(JSON.parse(process.argv[1]));
     await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
     console.log(await provider.request({ method: 'eth_getBlockByNumber', params: ['latest', false] }).then(({ number }) => number));
   `;
@@ -65,13 +65,13 @@ test('one that closes nothing ends when its last answer is there', async () => {
 
 test('answers that the program brings itself are waited for, however it waits', async () => {
   const text = `
-    import { connect, startDevChain } from './dev.js';
+    import { createProvider, createDevChain } from './dev.js';
     import { transportTo } from './test/lib/chain-transport.mjs';
-    const chain = await startDevChain();
+    const chain = await createDevChain();
     const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
     const ask = transportTo(chain);
     const upstream = (body) => new Promise((resolve) => setTimeout(() => resolve(ask(body)), 20).unref());
-    const light = await connect({ network: 'regtest', checkpoint: { number: 0, hash }, upstream });
+    const light = await createProvider({ network: 'regtest', checkpoint: { number: 0, hash }, upstream });
     console.log(await light.request({ method: 'eth_chainId' }));
     light.close();
     chain.close();
@@ -82,9 +82,9 @@ test('answers that the program brings itself are waited for, however it waits', 
 test('what is under way when a provider is closed is rejected', async () => {
   const served = await serveChain(5);
   const text = `
-    import { connect } from './index.js';
+    import { createProvider } from './index.js';
     const options = JSON.parse(process.argv[1]);
-    const provider = await connect(options);
+    const provider = await createProvider(options);
     const [account] = ['0x' + '11'.repeat(20)];
     const asked = provider.request({ method: 'eth_getBalance', params: [account, 'latest'] });
     provider.close();
@@ -100,10 +100,10 @@ test('what is under way when a provider is closed is rejected', async () => {
 test('sixty clients, one after the other, leave their memory', async () => {
   const served = await serveChain(5);
   const text = `
-    import { connect } from './index.js';
+    import { createProvider } from './index.js';
     const options = JSON.parse(process.argv[1]);
     const visit = async () => {
-      const provider = await connect(options);
+      const provider = await createProvider(options);
       await provider.request({ method: 'eth_blockNumber' });
       provider.close();
     };

@@ -41,8 +41,8 @@ async function asked(work) {
 
 /** Connects in a tab and stays; `globalThis.connecting` settles once the head is reached. */
 const begin = async (options) => {
-  const { connect } = await import('/index.js');
-  globalThis.connecting = connect(options);
+  const { createProvider } = await import('/index.js');
+  globalThis.connecting = createProvider(options);
   globalThis.connecting.catch(() => {});
 };
 
@@ -114,8 +114,8 @@ test('a page that is missing ends what is taken back, and those before it stay',
       await done(db.transaction('pages', 'readwrite').objectStore('pages').delete(missing));
       db.close();
     }
-    const { connect } = await import('/index.js');
-    const provider = await connect(options);
+    const { createProvider } = await import('/index.js');
+    const provider = await createProvider(options);
     await new Promise((resolve) => setTimeout(resolve, 500));
     const head = Number(await provider.request({ method: 'eth_blockNumber' }));
     provider.close();
@@ -138,8 +138,8 @@ test('a page that is missing ends what is taken back, and those before it stay',
 
 test('pages are read a few at a time, and not beyond one that does not hold', { timeout: 120_000 }, async () => {
   const work = async (options) => {
-    const { connect } = await import('/index.js');
-    (await connect(options)).close();
+    const { createProvider } = await import('/index.js');
+    (await createProvider(options)).close();
     await new Promise((resolve) => setTimeout(resolve, 300));
     const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
     const [{ name }] = await indexedDB.databases();
@@ -160,7 +160,7 @@ test('pages are read a few at a time, and not beyond one that does not hold', { 
         return request;
       };
     }
-    const provider = await connect(options);
+    const provider = await createProvider(options);
     const head = Number(await provider.request({ method: 'eth_blockNumber' }));
     provider.close();
     return { head, bytes };
@@ -172,14 +172,14 @@ test('pages are read a few at a time, and not beyond one that does not hold', { 
 
 test('a database that another page keeps from opening is told of in words, and the client does without', { timeout: 120_000 }, async () => {
   const work = async (options) => {
-    const { connect } = await import('/index.js');
+    const { createProvider } = await import('/index.js');
     const name = `rootlight-v1-${options.network}-${options.checkpoint.hash}`;
     // A page that does not close its connection when another one deletes the database.
     const held = indexedDB.open(name, 1);
     await new Promise((resolve) => (held.onsuccess = resolve));
     const deleting = indexedDB.deleteDatabase(name);
     const told = [];
-    const provider = await connect({ ...options, onStoreError: ({ message }) => told.push(message) });
+    const provider = await createProvider({ ...options, onStoreError: ({ message }) => told.push(message) });
     const head = Number(await provider.request({ method: 'eth_blockNumber' }));
     provider.close();
     held.result.close();
@@ -195,12 +195,12 @@ test('a database that another page keeps from opening is told of in words, and t
 const mapStore = (values = new Map()) => ({ values, get: (key) => values.get(key), put: (key, value) => void values.set(key, value) });
 
 test('two clients with one store of the caller\'s do not write over each other', { timeout: 60_000 }, async () => {
-  const { connect } = await import('../index.js');
+  const { createProvider } = await import('../index.js');
   const store = mapStore();
   const openFirst = gate('/first');
   const openSecond = gate('/second');
   const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2, store });
-  const connecting = ['/first', '/second'].map((path) => connect(options(path)));
+  const connecting = ['/first', '/second'].map((path) => createProvider(options(path)));
   await pause(200);
   openFirst();
   const first = await connecting[0];
@@ -215,9 +215,9 @@ test('two clients with one store of the caller\'s do not write over each other',
 });
 
 test('of a store of the caller\'s little is asked for beyond what does not hold', { timeout: 60_000 }, async () => {
-  const { connect } = await import('../index.js');
+  const { createProvider } = await import('../index.js');
   const store = mapStore();
-  (await connect({ ...served.options, store })).close();
+  (await createProvider({ ...served.options, store })).close();
   await pause(300);
   let read = 0;
   // It goes on for ever.
@@ -229,9 +229,9 @@ test('of a store of the caller\'s little is asked for beyond what does not hold'
     },
     put: store.put,
   };
-  const cold = await asked(async () => (await connect({ ...served.options, store: null })).close());
+  const cold = await asked(async () => (await createProvider({ ...served.options, store: null })).close());
   const failures = [];
-  const warm = await asked(async () => (await connect({ ...served.options, store: endless, onStoreError: (error) => failures.push(error) })).close());
+  const warm = await asked(async () => (await createProvider({ ...served.options, store: endless, onStoreError: (error) => failures.push(error) })).close());
   // Its end is looked for in steps that double, and what holds in steps that halve.
   assert.ok(read < 80, `${read} pages read`);
   assert.deepEqual(failures, []);

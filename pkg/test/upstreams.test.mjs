@@ -51,13 +51,13 @@ async function serve(chain) {
 }
 
 /** Without looking by itself, the client follows what is announced; a connection that breaks is made again. */
-async function follow({ connect, webSocketTransport }, { startDevChain }) {
-  const chain = await startDevChain();
+async function follow({ createProvider, webSocketTransport }, { createDevChain }) {
+  const chain = await createDevChain();
   const server = await serve(chain);
   const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
   const checkpoint = { number: 0, hash: genesis.hash };
   const upstream = webSocketTransport(server.url, { WebSocket });
-  const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
+  const light = await createProvider({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
   const head = () => light.request({ method: 'eth_blockNumber' });
   const mined = async () => {
     await chain.request({ method: 'evm_mine' });
@@ -91,8 +91,8 @@ test('blocks that a node announces over WebSocket are followed', async () => {
 });
 
 test('they are followed in a page', async () => {
-  const { startDevChain } = await import('../dev.js');
-  const chain = await startDevChain();
+  const { createDevChain } = await import('../dev.js');
+  const chain = await createDevChain();
   const server = await serve(chain);
   const genesis = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
   const checkpoint = { number: 0, hash: genesis.hash };
@@ -103,8 +103,8 @@ test('they are followed in a page', async () => {
   }, 50);
   try {
     const work = async (upstream, checkpoint) => {
-      const { connect } = await import('/index.js');
-      const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
+      const { createProvider } = await import('/index.js');
+      const light = await createProvider({ network: 'regtest', upstream, checkpoint, pollSeconds: 3_600, store: null });
       for (const end = Date.now() + 20_000; Date.now() < end; ) {
         const head = await light.request({ method: 'eth_blockNumber' });
         if (head === '0x1') return head;

@@ -39,7 +39,7 @@ function checkRefusals(said) {
   assert.match(said.floor, /'work' needs a floor of work: minWork above 0/);
   assert.match(said.form, /^checkpoint: .*: give \{number, hash\} or 'work'$/);
   assert.match(said.file, /^network: .*rules: unknown name rskip1/);
-  assert.match(said.besideAChain, /^checkpoint: 'work' is not in this module: use connect of rootlight\/index.js/);
+  assert.match(said.besideAChain, /^checkpoint: 'work' is not in this module: use createProvider of rootlight\/index.js/);
   assert.match(said.object, /^network: give a name/);
   assert.match(said.age, /newest built-in checkpoint of mainnet, block \d+, is \d+ days old, more than 365 are not accepted: update, or give a newer/);
   assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update, or give a newer/);

@@ -1,11 +1,11 @@
 // The browser package in this process.
-import { connect } from '../../../pkg/index.js';
+import { createProvider } from '../../../pkg/index.js';
 
 /** Seconds between two looks for a new head. */
 const POLL = 0.1;
 
 export async function open({ url, genesis, block }) {
-  const provider = await connect({ network: 'regtest', upstream: url, checkpoint: { number: 0, hash: genesis }, pollSeconds: POLL, store: null });
+  const provider = await createProvider({ network: 'regtest', upstreams: url, checkpoint: { number: 0, hash: genesis }, pollSeconds: POLL, store: null });
   const follow = async ({ number }) => {
     while (Number(await provider.request({ method: 'eth_blockNumber', params: [] })) < Number(number)) {
       await new Promise((resolve) => setTimeout(resolve, 10));

@@ -5,4 +5,4 @@ import { load as bring, once } from '../../load.js';
 
 export const load = once((source) => bring(new URL('../../dist/rootlight_networks_bg.wasm', import.meta.url), source));
 
-export const connect = (options) => connectWith(load, instantiate, options);
+export const createProvider = (options) => connectWith(load, instantiate, options);

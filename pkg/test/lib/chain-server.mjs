@@ -1,6 +1,6 @@
 // A development chain of this process as a node on loopback.
 import { createServer } from 'node:http';
-import { startDevChain } from '../../dev.js';
+import { createDevChain } from '../../dev.js';
 import { transportTo } from './chain-transport.mjs';
 import { listen } from './upstream.mjs';
 
@@ -9,7 +9,7 @@ import { listen } from './upstream.mjs';
  * awaited before each exchange and may answer it itself by returning a [status, headers].
  */
 export async function serveChain(blocks, before = async () => undefined) {
-  const chain = await startDevChain({ blockTime: 'manual' });
+  const chain = await createDevChain({ blockTime: 'manual' });
   const ask = (method, ...params) => chain.request({ method, params });
   if (blocks > 0) await ask('hardhat_mine', `0x${blocks.toString(16)}`);
   const { hash } = await ask('eth_getBlockByNumber', '0x0', false);

@@ -6,8 +6,8 @@ import { until } from './wait.mjs';
 const word = (value) => BigInt(value).toString(16).padStart(64, '0');
 
 /** Returns how many checks passed. */
-export async function scenario({ startDevChain }, { bytecode, module }) {
-  const chain = await startDevChain(module && { module });
+export async function scenario({ createDevChain }, { bytecode, module }) {
+  const chain = await createDevChain(module && { module });
   const ask = (method, ...params) => chain.request({ method, params });
   const selector = async (signature) => {
     const text = [...new TextEncoder().encode(signature)].map((b) => b.toString(16).padStart(2, '0')).join('');
@@ -68,8 +68,8 @@ export async function scenario({ startDevChain }, { bytecode, module }) {
 }
 
 /** A chain that mines by the clock, and options that cannot be followed. */
-export async function options({ startDevChain }) {
-  const chain = await startDevChain({ blockTime: 1, accounts: 2, balance: 0.5, hardfork: 'iris300', genesis: undefined });
+export async function options({ createDevChain }) {
+  const chain = await createDevChain({ blockTime: 1, accounts: 2, balance: 0.5, hardfork: 'iris300', genesis: undefined });
   const ask = (method, ...params) => chain.request({ method, params });
   const [first] = await ask('eth_accounts');
   must(BigInt(await ask('eth_getBalance', first, 'latest')) === 5n * 10n ** 17n, 'the balance');
@@ -87,7 +87,7 @@ export async function options({ startDevChain }) {
     [{ accounts: 1e6 }, 'accounts'],
     [{ unknown: 1 }, 'options'],
   ]) {
-    const error = await startDevChain(wrong).catch((reason) => reason);
+    const error = await createDevChain(wrong).catch((reason) => reason);
     must(error.code === -32600 && error.message.startsWith(`${what}: `), `refusal of ${what}, got ${error}`);
   }
   return true;

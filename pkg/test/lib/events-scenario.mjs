@@ -37,9 +37,9 @@ const numbers = (heads) => heads.map((head) => BigInt(head.number)).join(' ');
 /** Returns how many checks passed. */
 export const scenario = (light, dev) => keepRunning(() => work(light, dev));
 
-async function work({ connect }, { startDevChain }) {
+async function work({ createProvider }, { createDevChain }) {
   const check = countedChecks();
-  const chain = await startDevChain();
+  const chain = await createDevChain();
   const ask = (method, ...params) => chain.request({ method, params });
   const [from, to] = await ask('eth_accounts');
   const send = (transaction) => ask('eth_sendTransaction', { from, gas: '0x30d40', ...transaction });
@@ -47,7 +47,7 @@ async function work({ connect }, { startDevChain }) {
   const genesis = await ask('eth_getBlockByNumber', '0x0', false);
   const checkpoint = { number: 0, hash: genesis.hash, totalDifficulty: genesis.totalDifficulty };
   const upstream = transportTo(chain, WITHOUT);
-  const light = await connect({ network: 'regtest', upstream, checkpoint, pollSeconds: 0.1, store: null });
+  const light = await createProvider({ network: 'regtest', upstream, checkpoint, pollSeconds: 0.1, store: null });
 
   for (const [name, provider] of [['chain', chain], ['light client', light]]) {
     const reached = async () => (await provider.request({ method: 'eth_blockNumber' })) === (await ask('eth_blockNumber'));
@@ -114,9 +114,9 @@ export const faults = (light, dev) => keepRunning(() => faultWork(light, dev));
 
 const failureOf = (promise) => promise.then(() => ({}), (error) => error);
 
-async function faultWork({ connect }, { startDevChain }) {
+async function faultWork({ createProvider }, { createDevChain }) {
   const check = countedChecks();
-  const chain = await startDevChain();
+  const chain = await createDevChain();
   const ask = (method, ...params) => chain.request({ method, params });
   const [from] = await ask('eth_accounts');
   const log = () => ask('eth_sendTransaction', { from, data: '0x602a60005260206000a0', gas: '0x30d40' });
@@ -125,7 +125,7 @@ async function faultWork({ connect }, { startDevChain }) {
   let stuck = false;
   const upstream = (body) => (stuck && /receipt/i.test(body) ? new Promise(() => {}) : plain(body));
   const options = { network: 'regtest', upstream, checkpoint: { number: 0, hash }, pollSeconds: 0.1, store: null };
-  const light = await connect(options);
+  const light = await createProvider(options);
 
   // Receipts that never come hang the logs, and with them questions; heads go on.
   const logs = await listen(light, 'logs', {});
@@ -146,7 +146,7 @@ async function faultWork({ connect }, { startDevChain }) {
   check((await Promise.all(hanging)).every(({ code }) => code === 4900), 'questions that were on their way');
   check(intervals.stop() === 0, 'nothing is looked for after the end');
 
-  for (const [name, provider] of [['light client', await connect({ ...options, upstream: plain })], ['chain', chain]]) {
+  for (const [name, provider] of [['light client', await createProvider({ ...options, upstream: plain })], ['chain', chain]]) {
     const odd = { address: () => {} };
     const refused = await failureOf(provider.request({ method: 'eth_subscribe', params: ['logs', odd] }));
     check(refused.code === -32602, `parameters that the ${name} cannot copy: ${refused.message}`);
@@ -161,10 +161,10 @@ async function faultWork({ connect }, { startDevChain }) {
   // Nobody waits for ever for the head.
   const never = { ...options, upstream: () => new Promise(() => {}) };
   const abort = new AbortController();
-  const aborted = failureOf(connect({ ...never, signal: abort.signal }));
+  const aborted = failureOf(createProvider({ ...never, signal: abort.signal }));
   abort.abort(new Error('enough'));
   check((await aborted).message === 'enough', 'an aborted connection');
-  const late = await failureOf(connect({ ...never, timeout: 50 }));
+  const late = await failureOf(createProvider({ ...never, timeout: 50 }));
   check(late.code === 4900 && /within 50 ms/.test(late.message), 'a connection that takes too long');
   chain.close();
   return check.passed;

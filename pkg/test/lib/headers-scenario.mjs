@@ -3,10 +3,10 @@
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
 /** Connects with the module loaded; the head, what each of the blocks rests on, and milliseconds to the first proven answer. */
-export async function follow({ connect, load }, options, numbers) {
+export async function follow({ createProvider, load }, options, numbers) {
   await load();
   const began = performance.now();
-  const provider = await connect({ ...options, store: null });
+  const provider = await createProvider({ ...options, store: null });
   try {
     const head = await provider.request({ method: 'eth_blockNumber', params: [] });
     const milliseconds = performance.now() - began;

@@ -24,8 +24,8 @@ export async function askAll(provider, questions) {
 }
 
 /** Connects, asks everything, closes. */
-export async function askEverything({ connect }, options, questions) {
-  const provider = await connect(options);
+export async function askEverything({ createProvider }, options, questions) {
+  const provider = await createProvider(options);
   try {
     return await askAll(provider, questions);
   } finally {

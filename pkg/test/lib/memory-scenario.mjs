@@ -55,8 +55,8 @@ function padded(transport, bytes) {
 }
 
 /** A chain whose every block has a log, and the options of a client that follows it. */
-async function chainWithLogs({ startDevChain }, blocks) {
-  const chain = await startDevChain({ blockTime: 'manual' });
+async function chainWithLogs({ createDevChain }, blocks) {
+  const chain = await createDevChain({ blockTime: 'manual' });
   const [from] = await chain.request({ method: 'eth_accounts' });
   for (let block = 0; block < blocks; block += 1) {
     // Logs 42.
@@ -79,8 +79,8 @@ export async function trapped(light, dev, bytes) {
     if (body.includes('eth_getTransactionCount') || body.includes('eth_getProof')) return new Promise(() => {});
     return (grown ? large : plain)(body);
   };
-  const other = await light.connect({ ...options, upstream: plain });
-  const provider = await light.connect({ ...options, upstream, module: await withLimit(bytes, 16 * MIB) });
+  const other = await light.createProvider({ ...options, upstream: plain });
+  const provider = await light.createProvider({ ...options, upstream, module: await withLimit(bytes, 16 * MIB) });
   const told = [];
   provider.on('disconnect', ({ code, message }) => told.push([code, message]));
   const [account] = await chain.request({ method: 'eth_accounts' });
@@ -92,7 +92,7 @@ export async function trapped(light, dev, bytes) {
   const after = await codeOf(provider.request({ method: 'eth_chainId' }));
   provider.close();
   const beside = await other.request({ method: 'eth_blockNumber' });
-  const again = await light.connect({ ...options, upstream: plain });
+  const again = await light.createProvider({ ...options, upstream: plain });
   const anew = await again.request({ method: 'eth_blockNumber' });
   for (const each of [other, again, chain]) each.close();
   return { codes, after, told, beside, anew };
@@ -107,7 +107,7 @@ export async function flooded(light, dev) {
   const large = padded(plain, 12 * MIB);
   let grown = false;
   const upstream = (body) => (grown && body.includes('eth_getTransactionReceipt') ? large : plain)(body);
-  const provider = await light.connect({ ...options, upstream, batch: 1 });
+  const provider = await light.createProvider({ ...options, upstream, batch: 1 });
   const logs = () => provider.request({ method: 'eth_getLogs', params: [{ fromBlock: '0x0', toBlock: 'latest' }] });
   grown = true;
   const codes = await Promise.all(Array.from({ length: 20 }, () => codeOf(logs())));

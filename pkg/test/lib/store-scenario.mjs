@@ -2,8 +2,8 @@
 import { pause } from './wait.mjs';
 
 /** Connects, asks for the head, closes once what is new is kept. */
-export async function visit({ connect }, options) {
-  const provider = await connect(options);
+export async function visit({ createProvider }, options) {
+  const provider = await createProvider(options);
   try {
     const head = Number(await provider.request({ method: 'eth_blockNumber', params: [] }));
     // Uncles come after the head; then there is nothing more to keep.

@@ -20,9 +20,9 @@ async function failureOf(promise) {
 /** Returns how many checks passed. */
 export const scenario = (light, dev) => keepRunning(() => work(light, dev));
 
-async function work({ connect }, { startDevChain }) {
+async function work({ createProvider }, { createDevChain }) {
   const check = countedChecks();
-  const chain = await startDevChain({ blockTime: 'manual' });
+  const chain = await createDevChain({ blockTime: 'manual' });
   const ask = (method, ...params) => chain.request({ method, params });
   for (let block = 0; block < 5; block += 1) await ask('evm_mine');
   const [from, to] = await ask('eth_accounts');
@@ -36,7 +36,7 @@ async function work({ connect }, { startDevChain }) {
   };
   const progress = [];
   const upstream = [down, transportTo(chain)];
-  const light = await connect({ ...common, upstream, onProgress: (figures) => progress.push(figures) });
+  const light = await createProvider({ ...common, upstream, onProgress: (figures) => progress.push(figures) });
   const request = (method, ...params) => light.request({ method, params });
   check((await request('eth_blockNumber')) === '0x5', 'the head beside a node that is down');
   check(progress.length > 0 && progress.every((at) => at.startingBlock === 0 && at.currentBlock <= 5), 'progress');
@@ -63,7 +63,7 @@ async function work({ connect }, { startDevChain }) {
   };
   const balance = await ask('eth_getBalance', to, '0x6');
   const answers = async (unproven, ...upstream) => {
-    const provider = await connect({ ...common, upstream, unproven });
+    const provider = await createProvider({ ...common, upstream, unproven });
     const asked = provider.request({ method: 'eth_getBalance', params: [to, '0x6'] });
     return asked.catch((error) => error.code).finally(() => provider.close());
   };
@@ -72,13 +72,13 @@ async function work({ connect }, { startDevChain }) {
   check((await answers('quorum:2', mute, mute)) === balance, 'agreed upon');
   check(typeof (await answers('quorum:2', mute, liar)) === 'number', 'not agreed upon');
   check((await answers('quorum:2', mute, liar, mute)) === balance, 'agreed upon by two of three');
-  const few = await failureOf(connect({ ...common, upstream: mute, unproven: 'quorum:2' }));
+  const few = await failureOf(createProvider({ ...common, upstream: mute, unproven: 'quorum:2' }));
   check(/takes 2 upstreams, 1 given/.test(few.message), 'too few for a quorum');
-  const odd = await failureOf(connect({ ...common, upstream: mute, unproven: 'maybe' }));
+  const odd = await failureOf(createProvider({ ...common, upstream: mute, unproven: 'maybe' }));
   check(/neither refuse, quorum:N nor trust/.test(odd.message), 'no such policy');
 
   // Blocks that are too new.
-  const deep = await connect({ ...common, upstream: mute, minDepth: 2 });
+  const deep = await createProvider({ ...common, upstream: mute, minDepth: 2 });
   const head = deep.request({ method: 'eth_getBlockByNumber', params: ['0x5', false] });
   check((await failureOf(head)).code < 0, 'too new');
   check((await deep.request({ method: 'eth_getBlockByNumber', params: ['0x4', false] })).number === '0x4', 'deep enough');

@@ -35,8 +35,8 @@ export async function later(seconds, work) {
 }
 
 /** A chain of a day and some hours, and the work that is done with it at the time of its newest block. */
-async function withChain({ startDevChain }, work) {
-  const chain = await startDevChain({ blockTime: 'manual' });
+async function withChain({ createDevChain }, work) {
+  const chain = await createDevChain({ blockTime: 'manual' });
   try {
     await chain.request({ method: 'hardhat_mine', params: [hexadecimal(BLOCKS), hexadecimal(SPACING)] });
     const { timestamp } = await chain.request({ method: 'eth_getBlockByNumber', params: ['latest', false] });
@@ -57,10 +57,10 @@ const optionsFor = (chain, more) => ({
 });
 
 /** A start by work, a block that comes later, and what is said of all this. */
-export async function byWork({ connect }, dev) {
+export async function byWork({ createProvider }, dev) {
   return withChain(dev, async (chain) => {
     const progress = [];
-    const provider = await connect(optionsFor(chain, { onProgress: (told) => progress.push(told) }));
+    const provider = await createProvider(optionsFor(chain, { onProgress: (told) => progress.push(told) }));
     const ask = (method, ...params) => provider.requestWithLevel({ method, params });
     try {
       const [height, chainId] = [await ask('eth_blockNumber'), await ask('eth_chainId')];
@@ -90,12 +90,12 @@ export async function byWork({ connect }, dev) {
 }
 
 /** Nothing is read from a store or written to it. */
-export async function withStore({ connect }, dev) {
+export async function withStore({ createProvider }, dev) {
   return withChain(dev, async (chain) => {
     const touched = [];
     const store = { get: (key) => void touched.push(key), put: (key) => void touched.push(key) };
     for (const more of [{ store }, {}]) {
-      const provider = await connect(optionsFor(chain, more));
+      const provider = await createProvider(optionsFor(chain, more));
       await provider.request({ method: 'eth_blockNumber' });
       provider.close();
     }
@@ -107,12 +107,12 @@ export async function withStore({ connect }, dev) {
 const reasonOf = (promise) => promise.then((provider) => (provider.close(), 'connected'), ({ message }) => message);
 
 /** Why clients do not start, in words. */
-export async function refusals({ connect }, dev, published) {
+export async function refusals({ createProvider }, dev, published) {
   const upstream = async () => new Uint8Array(0);
-  const simple = (options, from = published) => reasonOf(from.connect({ upstream, store: null, ...options }));
+  const simple = (options, from = published) => reasonOf(from.createProvider({ upstream, store: null, ...options }));
   const year = 365 * 86_400;
   return withChain(dev, async (chain) => {
-    const started = (more) => reasonOf(connect(optionsFor(chain, { store: null, ...more })));
+    const started = (more) => reasonOf(createProvider(optionsFor(chain, { store: null, ...more })));
     const { hash } = await chain.request({ method: 'eth_getBlockByNumber', params: ['0x0', false] });
     const genesis = { number: 0, hash };
     const workStart = { ...NETWORK.workStart, difficulty: 100 };
@@ -121,7 +121,7 @@ export async function refusals({ connect }, dev, published) {
       regtest: await simple({ network: 'regtest', checkpoint: 'work' }),
       floor: await simple({ network: 'mainnet', checkpoint: 'work', minWork: 0 }),
       form: await simple({ network: 'mainnet', checkpoint: 'newest' }),
-      file: await simple({ network: { name: 'x', rules: { rskip1: 0 } } }, { connect }),
+      file: await simple({ network: { name: 'x', rules: { rskip1: 0 } } }, { createProvider }),
       object: await simple({ network: NETWORK }),
       besideAChain: await simple({ network: 'mainnet', checkpoint: 'work' }, dev),
       age: await later(2 * year, () => simple({ network: 'mainnet' })),

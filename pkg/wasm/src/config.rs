@@ -1,4 +1,4 @@
-//! The options of `connect`, as JSON.
+//! The options of `createProvider`, as JSON.
 
 use std::sync::Arc;
 
@@ -132,7 +132,9 @@ fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start
     Ok(match option {
         None => Start::At(newest(network)?),
         Some(r#""work""#) if !cfg!(feature = "work-start") => {
-            return Err("checkpoint: 'work' is not in this module: use connect of rootlight/index.js".into());
+            return Err(
+                "checkpoint: 'work' is not in this module: use createProvider of rootlight/index.js".into()
+            );
         }
         Some(r#""work""#) if min_work == 0 => {
             return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
