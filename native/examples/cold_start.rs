@@ -3,7 +3,8 @@
 //!
 //! `cargo xtask bench cold`, or `cargo run --release -p rootlight-native --example cold_start -- PROGRAM [HEADERS]`.
 //! The blocks are made here, headers and uncles with main network rules, sizes and merged-mining proofs, at difficulty 4.
-//! They are kept in the system's folder for temporary files for the next run; `--make` makes them and ends.
+//! They are kept in the system's folder for temporary files for the next run. `--make` only makes them; `--serve` serves
+//! them to another client (bench/compare/cold.mjs) until standard input ends.
 
 #[path = "cold_start/chain.rs"]
 mod chain;
@@ -117,12 +118,36 @@ async fn measure(program: &str, chain: Arc<Chain>, more: &[String]) {
     let _ = std::fs::remove_file(network);
 }
 
+/// Serves the chain and prints one line of JSON: the upstream's address, the network, the checkpoint, the head and its time.
+async fn serve(chain: Arc<Chain>) {
+    let (head, hash) = (chain.head(), chain.hash(START).to_string());
+    let time = chain.block(head).expect("a head").0.header().timestamp;
+    let upstream = serve::Upstream::start(chain).await;
+    let network: serde_json::Value = serde_json::from_str(chain::NETWORK).expect("a network file");
+    let checkpoint = serde_json::json!({ "number": START, "hash": hash });
+    let url = format!("http://{}/", upstream.address);
+    let line = serde_json::json!({
+        "upstream": url, "network": network, "checkpoint": checkpoint, "head": head, "time": time
+    });
+    println!("{line}");
+    let ended = tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+    let _ = ended.await;
+}
+
 #[tokio::main]
 async fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let only_make = arguments.iter().any(|argument| argument == "--make");
-    arguments.retain(|argument| argument != "--make");
+    let mut flag = |name: &str| {
+        let before = arguments.len();
+        arguments.retain(|argument| argument != name);
+        arguments.len() < before
+    };
+    let (only_make, serves) = (flag("--make"), flag("--serve"));
     let mut arguments = arguments.into_iter();
+    if serves {
+        let headers = arguments.next().map_or(HEADERS, |text| text.parse().expect("a number of headers"));
+        return serve(Arc::new(Chain::open_or_make(headers))).await;
+    }
     let Some(program) = arguments.next() else {
         eprintln!("usage: cold_start PROGRAM [HEADERS [FLAGS OF rootlight light..]]");
         std::process::exit(2);

@@ -1,4 +1,4 @@
-//! The upstream: headers in binary, and the height.
+//! The upstream: answers the height and headers in binary, also to web pages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,6 +10,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::chain::Chain;
+
+/// CORS headers. A page sends a preflight request before it posts JSON.
+const ALLOWED: &str = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: content-type\r\n\
+                       Access-Control-Max-Age: 7200\r\n";
+
+/// The method that returns the upstream's counters. It is not counted itself.
+const FIGURES: &str = "cold_figures";
 
 /// What was asked of it and sent.
 pub(crate) struct Upstream {
@@ -51,16 +58,28 @@ async fn connection(mut stream: TcpStream, chain: Arc<Chain>, counters: Counters
         if read.len() < end + 4 + length {
             continue;
         }
+        if head.starts_with("options") {
+            read.drain(..end + 4);
+            let allowed = format!("HTTP/1.1 204 No Content\r\n{ALLOWED}\r\n");
+            stream.write_all(allowed.as_bytes()).await.ok()?;
+            continue;
+        }
         let question: Value = serde_json::from_slice(&read[end + 4..end + 4 + length]).ok()?;
         read.drain(..end + 4 + length);
-        questions.fetch_add(1, Ordering::Relaxed);
-        let (chain, headers) = (chain.clone(), headers.clone());
-        let body = tokio::task::spawn_blocking(move || respond(&question, &chain, &headers)).await.ok()?;
+        let counted = question["method"] != FIGURES;
+        let body = if counted {
+            questions.fetch_add(1, Ordering::Relaxed);
+            let (chain, headers) = (chain.clone(), headers.clone());
+            tokio::task::spawn_blocking(move || respond(&question, &chain, &headers)).await.ok()?
+        } else {
+            let figures = [&headers, &bytes].map(|count| count.load(Ordering::Relaxed));
+            json!({"headers": figures[0], "bytes": figures[1]}).to_string()
+        };
         let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{ALLOWED}Content-Length: {}\r\n\r\n",
             body.len()
         );
-        bytes.fetch_add((head.len() + body.len()) as u64, Ordering::Relaxed);
+        bytes.fetch_add(if counted { (head.len() + body.len()) as u64 } else { 0 }, Ordering::Relaxed);
         stream.write_all(head.as_bytes()).await.ok()?;
         stream.write_all(body.as_bytes()).await.ok()?;
     }
