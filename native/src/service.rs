@@ -14,6 +14,15 @@ use tokio::sync::watch;
 
 use crate::budget::Held;
 
+/// JSON-RPC code of an internal error (JSON-RPC 2.0).
+pub(crate) const INTERNAL_ERROR: i32 = -32603;
+
+/// JSON-RPC code of a limit (EIP-1474).
+pub(crate) const LIMIT_EXCEEDED: i32 = -32005;
+
+/// JSON-RPC code of a message that took too long (the reference node's own).
+pub(crate) const TIMED_OUT: i32 = -32011;
+
 /// The answer to one message.
 #[derive(Debug, Default)]
 pub struct Answer {

@@ -5,11 +5,11 @@ use rootlight::consensus::{MAX_UNCLES, Network};
 use rootlight::light::{UpstreamCall, prove::raw_header};
 use rootlight::types::json::{JsonBlock, JsonError, block_from_json, block_with_header, header_from_json};
 use rootlight::types::{B256, Block, BlockBody, Header, SealedHeader};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tracing::debug;
 
-use crate::upstream::{CallResult, Upstream, UpstreamError};
+use crate::upstream::{CallResult, Upstream, UpstreamError, call, quantity};
 
 /// Blocks of the longest window; the upstream driver splits it into batches the upstream takes.
 pub(super) const WINDOW: u64 = 64;
@@ -219,12 +219,4 @@ async fn uncles(
 
 fn text_of(number: u64, answer: CallResult) -> Result<Box<RawValue>, FetchError> {
     answer.map_err(|error| FetchError::Upstream { number, error })
-}
-
-fn call(method: &'static str, params: Value) -> UpstreamCall {
-    UpstreamCall::new(method, params.to_string())
-}
-
-fn quantity(number: u64) -> String {
-    format!("{number:#x}")
 }

@@ -22,28 +22,17 @@ use super::{
     sync::{self, Log},
 };
 use crate::budget::{self, Held, NO_ROOM};
-use crate::priority;
+use crate::priority::{self, SHORT_JSON};
 use crate::runs::Runs;
-use crate::service::{Answer, Caller, Health, Peer, Service};
+use crate::service::{Answer, Caller, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT};
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
-
-/// JSON-RPC code of an internal error.
-const INTERNAL_ERROR: i32 = -32603;
-/// JSON-RPC code of a timeout (the reference's own).
-const TIMED_OUT: i32 = -32011;
-
-/// JSON-RPC code of a limit (EIP-1474).
-const LIMIT_EXCEEDED: i32 = -32005;
 
 /// Brief runs at the same time for each processor.
 const BRIEF_RUNS: usize = 4;
 
 /// Blocks and state up to these bytes are not counted: those of a few look-ups.
 const SMALL_FACTS: usize = 64 * 1024;
-
-/// The longest message that is read without waiting for a turn.
-const SHORT_MESSAGE: usize = 64 * 1024;
 
 /// Time between two looks at whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
@@ -249,7 +238,7 @@ impl LightService {
     async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<Step>)> {
         let brief = match &next {
             // Reading a long one takes as long as a run.
-            Next::Start(message, _) => message.len() <= SHORT_MESSAGE,
+            Next::Start(message, _) => message.len() <= SHORT_JSON,
             Next::Begin(_) => false,
             Next::Feed(session, _) => session.is_brief(),
         };
@@ -257,9 +246,8 @@ impl LightService {
         let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
         let place = if brief { None } else { Some(self.runs.enter(peer).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
-        let work = tokio::task::spawn_blocking(move || {
+        let work = priority::spawn_lowered(move || {
             let _turn = (permit, place);
-            priority::lower();
             let mut session = match next {
                 Next::Start(message, connection) => {
                     let session = Box::new(shared.client.open_from(connection, &message, sync::now()));

@@ -16,19 +16,10 @@ use tracing::{error, info, warn};
 use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
 use crate::budget::{self, Held, NO_ROOM};
-use crate::priority;
+use crate::priority::{self, SHORT_JSON};
 use crate::runs::Runs;
-use crate::service::{Answer, Caller, Health, Peer, Service};
+use crate::service::{Answer, Caller, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service};
 use crate::store::{Persist, StoreError};
-
-/// JSON-RPC code of an internal error.
-const INTERNAL_ERROR: i32 = -32603;
-
-/// JSON-RPC code of a limit (EIP-1474).
-const LIMIT_EXCEEDED: i32 = -32005;
-
-/// The longest message that is read on the calling thread: that takes well below a millisecond.
-const SHORT_MESSAGE: usize = 64 * 1024;
 
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -188,13 +179,12 @@ impl LocalService {
         let (dispatcher, connection) = (self.dispatcher.clone(), caller.connection.clone());
         let bytes = message.clone();
         let read = move || LocalMessage::new(&dispatcher, connection, &bytes);
-        if message.len() <= SHORT_MESSAGE {
+        if message.len() <= SHORT_JSON {
             return Ok(read());
         }
         let place = self.runs.enter(caller.peer).await;
-        let reading = tokio::task::spawn_blocking(move || {
+        let reading = priority::spawn_lowered(move || {
             let _place = place;
-            priority::lower();
             read()
         });
         reading.await.map_err(|_| Unanswered::Failed)
@@ -235,12 +225,11 @@ impl LocalService {
         let place = runs.enter(peer).await;
         let room = budget::answers().take_within(MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut held = room.ok_or(Unanswered::NoRoom)?;
-        let run = move || {
+        let run = priority::spawn_lowered(move || {
             let _place = place;
-            priority::lower();
             job.run()
-        };
-        let reply = tokio::task::spawn_blocking(run).await.map_err(|_| Unanswered::Failed)?;
+        });
+        let reply = run.await.map_err(|_| Unanswered::Failed)?;
         let reply = reply.map_err(Unanswered::NotKept)?;
         held.shrink_to(reply.as_ref().map_or(0, |reply| reply.body.len()));
         Ok((reply, held))
@@ -250,7 +239,7 @@ impl LocalService {
         let message = Arc::new(message);
         let error = |code, text: &str| Answer::failed(&message, code, text);
         let answered = match self.open(caller, &message).await {
-            Ok(open) => self.run(caller.peer, open, message.len() <= SHORT_MESSAGE).await,
+            Ok(open) => self.run(caller.peer, open, message.len() <= SHORT_JSON).await,
             Err(unanswered) => Err(unanswered),
         };
         match answered {

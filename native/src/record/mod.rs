@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use rootlight::light::UpstreamCall;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::upstream::{CallResult, Upstream, UpstreamError};
+use crate::upstream::{CallResult, Upstream, UpstreamError, call, quantity};
 use writer::Files;
 pub use writer::RecordError;
 
@@ -103,7 +103,7 @@ impl Recorder<'_> {
         let answer = self.upstream.request(vec![call("eth_blockNumber", json!([]))]).await.into_iter().next();
         let head = match answer {
             Some(Ok(result)) => {
-                serde_json::from_str::<String>(result.get()).ok().and_then(|text| quantity(&text))
+                serde_json::from_str::<String>(result.get()).ok().and_then(|text| number_of(&text))
             }
             Some(Err(error)) => return Err(RecordError::Head(error.to_string())),
             None => None,
@@ -124,8 +124,8 @@ impl Recorder<'_> {
     }
 
     async fn blocks(&mut self, first: u64, last: u64, plan: &Plan) -> Result<(), RecordError> {
-        let number = |number: u64| Value::from(format!("{number:#x}"));
-        let calls = (first..=last).map(|n| call("eth_getBlockByNumber", json!([number(n), true]))).collect();
+        let calls =
+            (first..=last).map(|n| call("eth_getBlockByNumber", json!([quantity(n), true]))).collect();
         let mut blocks = Vec::new();
         for (answer, n) in self.ask("blocks", calls).await?.into_iter().zip(first..) {
             let text = answer.map_err(|error| RecordError::Block { number: n, reason: error.to_string() })?;
@@ -134,13 +134,14 @@ impl Recorder<'_> {
             blocks.push(block);
         }
         let calls =
-            (first..=last).map(|n| call("rsk_getRawBlockHeaderByNumber", json!([number(n)]))).collect();
+            (first..=last).map(|n| call("rsk_getRawBlockHeaderByNumber", json!([quantity(n)]))).collect();
         self.ask("headers", calls).await?;
         let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_calls(n)).collect();
         self.ask("uncles", uncles).await?;
         let receipts = blocks.iter().flat_map(Block::receipt_calls).collect();
         self.ask("receipts", receipts).await?;
-        let proof = |n: u64, account: &String| call("eth_getProof", json!([account, plan.slots, number(n)]));
+        let proof =
+            |n: u64, account: &String| call("eth_getProof", json!([account, plan.slots, quantity(n)]));
         let proofs = (first..=last).flat_map(|n| plan.accounts.iter().map(move |account| (n, account)));
         let proofs = proofs.map(|(n, account)| proof(n, account)).collect();
         self.ask("proofs", proofs).await.map(|_| ())
@@ -191,13 +192,12 @@ impl Recorder<'_> {
 
 impl Block {
     fn uncle_calls(&self, number: u64) -> Vec<UpstreamCall> {
-        let indices = (0..self.uncles.len()).map(|index| Value::from(format!("{index:#x}")));
-        let by = |method, block: String, index: &Value| call(method, json!([block, index]));
-        indices
+        let by = |method, block: String, index: u64| call(method, json!([block, quantity(index)]));
+        (0..self.uncles.len() as u64)
             .flat_map(|index| {
                 [
-                    by("eth_getUncleByBlockNumberAndIndex", format!("{number:#x}"), &index),
-                    by("eth_getUncleByBlockHashAndIndex", self.hash.clone(), &index),
+                    by("eth_getUncleByBlockNumberAndIndex", quantity(number), index),
+                    by("eth_getUncleByBlockHashAndIndex", self.hash.clone(), index),
                 ]
             })
             .chain(self.uncles.iter().map(|hash| call("rsk_getRawBlockHeaderByHash", json!([hash]))))
@@ -217,10 +217,6 @@ impl Block {
     }
 }
 
-fn call(method: &'static str, params: Value) -> UpstreamCall {
-    UpstreamCall::new(method, params.to_string())
-}
-
-fn quantity(text: &str) -> Option<u64> {
+fn number_of(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

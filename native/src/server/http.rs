@@ -15,12 +15,10 @@ use super::body::{self, Unread};
 use super::places::Guest;
 use super::shared::Shared;
 use super::ws;
-use crate::service::Caller;
+use crate::service::{Caller, LIMIT_EXCEEDED};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
-/// JSON-RPC code of a limit (EIP-1474).
-const LIMIT_EXCEEDED: i32 = -32005;
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 

@@ -11,7 +11,7 @@ use tracing::debug;
 use super::error::Secrets;
 use super::{CallResult, UpstreamError};
 use crate::budget::Held;
-use crate::priority;
+use crate::priority::{self, SHORT_JSON};
 
 /// Longest data of an error that is kept, bytes of JSON text: as values it takes many times as much.
 const DATA_BYTES: usize = 64 * 1024;
@@ -51,18 +51,12 @@ pub(crate) fn result_of(response: Response<'_>) -> CallResult {
     })
 }
 
-/// Longest answer that is read on the calling thread, in bytes: that takes well below a millisecond.
-const SHORT_ANSWER: usize = 64 * 1024;
-
 /// As [`decode`], for long answers on a thread of its own: the calling one serves clients meanwhile.
 pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
-    if text.len() <= SHORT_ANSWER {
+    if text.len() <= SHORT_JSON {
         return decode(&text, first, count);
     }
-    let reading = tokio::task::spawn_blocking(move || {
-        priority::lower();
-        decode(&text, first, count)
-    });
+    let reading = priority::spawn_lowered(move || decode(&text, first, count));
     reading.await.unwrap_or_else(|_| Err(UpstreamError::Malformed("the answer cannot be read".into())))
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::light::UpstreamCall;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
@@ -25,6 +26,16 @@ use crate::budget::Held;
 
 /// What one call came to: the result's JSON text as it was sent, or why there is none.
 pub type CallResult = Result<Box<RawValue>, UpstreamError>;
+
+/// A question with its parameters as JSON values.
+pub(crate) fn call(method: &'static str, params: Value) -> UpstreamCall {
+    UpstreamCall::new(method, params.to_string())
+}
+
+/// A number as JSON-RPC writes it in parameters: hexadecimal with `0x`.
+pub(crate) fn quantity(number: u64) -> String {
+    format!("{number:#x}")
+}
 
 /// A source of answers.
 pub trait Upstream: Send + Sync + 'static {
