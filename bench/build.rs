@@ -1,4 +1,5 @@
-//! WebAssembly cannot read files: the headers of the recordings are built into it, or nothing where those are absent.
+//! WebAssembly cannot read files, so the recorded headers are built in, or an empty list if the recordings
+//! are missing.
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -14,7 +15,7 @@ fn main() {
     let source = shared.join("realdata/headers/mainnet_4479841_iris_run1200.json");
     println!("cargo::rerun-if-changed={}", source.display());
     let text = fs::read_to_string(&source).unwrap_or_default();
-    // Every header is the only hex string of its object behind the key "rlp".
+    // In each object, the header is the string after the key "rlp".
     let rlps = text.split("\"rlp\"").skip(1).filter_map(|rest| rest.split('"').nth(1));
     let lines: Vec<&str> = rlps.map(|hex| hex.trim_start_matches("0x")).collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo")).join("headers.txt");

@@ -1,4 +1,4 @@
-//! An account proof against the bare hashes of its nodes.
+//! Verification of account proofs against hashing their nodes.
 
 use std::hint::black_box;
 
@@ -7,10 +7,10 @@ use rootlight::trie::{Trie, verify_proof};
 use rootlight::types::{B256, Bytes, keccak256};
 use rootlight_bench::ratio::{Ratio, only_ratios, seconds};
 
-/// What the check may take, in bare hashes.
+/// Largest allowed time of verification, as a multiple of the time for the hashes.
 const LIMIT: f64 = 1.5;
 
-/// Accounts in the trie; a proof has about 18 nodes, the main network's some more.
+/// Accounts in the trie. A proof has about 18 nodes; proofs of the main network have slightly more.
 const ACCOUNTS: u32 = 100_000;
 
 struct Proof {
@@ -18,7 +18,7 @@ struct Proof {
     nodes: Vec<Bytes>,
 }
 
-/// A trie of accounts and the proofs of some of them, present and absent, RLP-wrapped as they come.
+/// Builds a trie of accounts, and proofs of some present and absent accounts with RLP-wrapped nodes.
 fn proofs() -> (B256, Vec<Proof>) {
     let mut trie = Trie::new();
     let key = |index: u32| {
@@ -63,5 +63,5 @@ fn main() {
     }
     let (root, proofs) = proofs();
     let ratio = Ratio::measure(&seconds, 100, || hash_all(&proofs), || verify_all(root, &proofs));
-    println!("{}", ratio.report("account proof check to its hashes", LIMIT));
+    println!("{}", ratio.report("account proof verification to its hashes", LIMIT));
 }

@@ -1,5 +1,5 @@
-//! `balanceOf` of a recorded ERC-20 token on a local chain's state and on proven state, against the same bytecode in plain
-//! revm on a hash map.
+//! `balanceOf` of a recorded ERC-20 token on the state of a local chain and on proven state, against the same
+//! bytecode in plain revm on a hash map.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use serde_json::Value;
 /// A holder of the token, and the block whose state is read.
 const HOLDER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 const BLOCK: u64 = 642;
-/// Calls timed together.
+/// Calls that are timed together.
 const BATCH: usize = 200;
 
 struct NoHashes;
@@ -35,7 +35,7 @@ impl BlockHashes for NoHashes {
     }
 }
 
-/// The call on proven nodes, all of them at hand.
+/// The call on proven nodes, with all needed nodes present.
 struct Proven {
     root: B256,
     nodes: ProvenNodes,
@@ -45,7 +45,8 @@ struct Proven {
 }
 
 impl Proven {
-    /// Collects what the call says it lacks, until it answers; none where the recordings are absent.
+    /// Runs the call and adds the state that it lacks until it succeeds. Returns `None` if the recordings are
+    /// missing.
     fn load() -> Option<(Self, Vec<StateKey>)> {
         let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
         let lines = |text: &str| -> Vec<Value> {
@@ -109,7 +110,7 @@ impl Proven {
         output(self.result())
     }
 
-    /// The same call on a state in memory.
+    /// The same call on a complete state in memory.
     fn balance_on(&self, state: &Trie) -> Bytes {
         output(self.result_on(state))
     }
@@ -145,7 +146,7 @@ fn path(key: &StateKey) -> Vec<u8> {
     }
 }
 
-/// The same facts in revm's own map.
+/// Copies the same state into revm's own map.
 fn plain(proven: &Proven, facts: &[StateKey]) -> InMemoryDB {
     let state = proven.state();
     let token: Address = TOKEN.parse().expect("an address");
@@ -161,7 +162,7 @@ fn plain(proven: &Proven, facts: &[StateKey]) -> InMemoryDB {
     db
 }
 
-/// A fresh run on the map, as the other side makes one.
+/// Runs the call on the map in a new EVM, as the other side does.
 fn plain_balance(db: &InMemoryDB, message: &CallMessage) -> Bytes {
     let mut evm = Context::mainnet().with_db(WrapDatabaseRef(db)).build_mainnet();
     let tx = TxEnv {

@@ -1,4 +1,4 @@
-//! Header verification against its hashes.
+//! Verification and synchronization of headers against their hashes.
 
 use criterion::{Criterion, criterion_group};
 use rootlight_bench::headers::{LIMIT, Run};

@@ -1,4 +1,4 @@
-//! Blocks full of ERC-20 transfers: executed with sender recovery and every root, and built.
+//! Blocks full of ERC-20 transfers: executed with sender recovery and all roots, and built.
 
 use alloy_primitives::{Address, B256, U256, keccak256};
 use criterion::{Criterion, Throughput, criterion_group};
@@ -18,7 +18,7 @@ use rootlight_bench::state::{ACCOUNTS, TOKEN, state};
 /// Transfers in a block.
 const TRANSFERS: u64 = 250;
 
-/// The block is block 1, where REMASC looks at nothing yet.
+/// The ancestors of block 1, where REMASC reads none yet.
 struct NoAncestors;
 
 impl Ancestry for NoAncestors {
@@ -103,7 +103,7 @@ impl Sample {
         check_block(&executed, &self.header, &self.network).expect("equal");
     }
 
-    /// Only the senders.
+    /// Recovers the senders only.
     fn recover(&self) -> usize {
         let recover = |transaction: &Transaction| transaction.recover_sender(33).is_ok();
         self.built.transactions.iter().filter(|transaction| recover(transaction)).count()

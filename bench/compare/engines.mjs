@@ -1,5 +1,5 @@
-// 1,199 main network headers from a checkpoint to the first proven answer: natively, in Node.js and in headless Chromium,
-// from the same upstream on loopback, in every form in which nodes give headers.
+// Synchronizes 1,199 main network headers from a checkpoint to the first proven answer: natively, in Node.js
+// and in headless Chromium, from the same upstream on loopback, in every form in which nodes return headers.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_HEADERS=mainnet_4479841_iris_run1200.json [CHROMIUM=..] node engines.mjs
 import { Node, median } from './node.mjs';
@@ -13,7 +13,7 @@ import { serveNode } from '../../pkg/test/lib/upstream.mjs';
 const ROUNDS = 6;
 const PORT = 14_471;
 
-/** Answers made once: the upstream's work is not measured. */
+/** Caches responses, so that the upstream's work is not measured. */
 class Remembered {
   #node;
   #answers = new Map();
@@ -29,20 +29,20 @@ class Remembered {
   }
 }
 
-/** From the process's start on. */
+/** Measures from the start of the process. */
 async function native({ network, checkpoint, upstreams }, last) {
   const flags = ['--network', network, '--checkpoint', `${checkpoint.number}:${checkpoint.hash}`, '--upstream', upstreams];
   const node = await Node.start([process.env.ROOTLIGHT, 'light', ...flags, '--http-port', `${PORT}`, '--silent'], PORT);
   try {
     const head = Number(await node.connection.call('eth_blockNumber'));
-    if (head !== last) throw new Error(`native: ended at ${head}`);
+    if (head !== last) throw new Error(`native: ended at block ${head}`);
     return node.started;
   } finally {
     await node.stop();
   }
 }
 
-/** With the module loaded. */
+/** Measures with the module already loaded. */
 async function inNode(options, last) {
   return ended(await follow(await import('../../pkg/index.js'), options, []), last);
 }
@@ -58,7 +58,7 @@ function inPage(browser) {
 }
 
 function ended({ head, milliseconds }, last) {
-  if (head !== last) throw new Error(`ended at ${head}`);
+  if (head !== last) throw new Error(`ended at block ${head}`);
   return milliseconds;
 }
 

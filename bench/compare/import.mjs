@@ -1,17 +1,18 @@
-// Blocks of the reference node executed again: by `rootlight follow`, which fetches them over loopback, checks headers,
-// recovers senders and compares every root, and by the reference's own tool over its database.
+// Executes blocks of the reference node again: with `rootlight follow`, which fetches them over loopback,
+// checks headers, recovers senders and compares all roots, and with the reference node's own tool on its
+// database.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. REFERENCE=".." REFERENCE_EXECUTE=".." node import.mjs
 //
-// REFERENCE as for transfers.mjs, from an empty database; REFERENCE_EXECUTE runs its execute-blocks on that database
-// (arguments -fb and -tb are added).
+// REFERENCE is the command of transfers.mjs, with an empty database. REFERENCE_EXECUTE is the command that
+// runs execute-blocks on that database (the arguments -fb and -tb are added).
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { Connection, Node, call, processorTime } from './node.mjs';
 import { setup, stranger, transfer, wallets } from './wallets.mjs';
 
 const BLOCKS = 400;
-/** Transfers in a block: about what main network blocks hold. */
+/** Transfers in a block, about as many as in main network blocks. */
 const PER_BLOCK = 6;
 
 const request = Connection.request;
@@ -38,14 +39,14 @@ async function fill(connection) {
   return Number(await connection.call('eth_blockNumber'));
 }
 
-/** The follower from its start to the head. */
+/** Measures the follower from its start to the head. */
 async function follow(height) {
   const upstream = 'http://127.0.0.1:14444';
   const started = performance.now();
   const node = await Node.start([process.env.ROOTLIGHT, 'follow', '--upstream', upstream, '--http-port', '14441'], 14441);
   for (;;) {
     if (Number(await node.connection.call('eth_blockNumber')) >= height) break;
-    if (performance.now() - started > 120_000) throw new Error('the follower does not arrive');
+    if (performance.now() - started > 120_000) throw new Error('the follower did not reach the head in two minutes');
     await sleep(5);
   }
   const [clock, processor] = [performance.now() - started, node.processorTime()];
@@ -53,7 +54,7 @@ async function follow(height) {
   return { clock, processor };
 }
 
-/** The reference's tool over blocks 1 to `last`, its start included. */
+/** Measures the reference node's tool over blocks 1 to `last`, its start included. */
 async function execute(last) {
   const command = [...process.env.REFERENCE_EXECUTE.split(' '), '-fb', '1', '-tb', `${last}`];
   const started = performance.now();
@@ -78,5 +79,5 @@ const theirs = { clock: whole.clock - start.clock, processor: whole.processor - 
 const rate = ({ clock }) => ((1000 * height) / clock).toFixed(0);
 const ratio = (key) => (theirs[key] / ours[key]).toFixed(1);
 console.log(`${height} blocks of ${PER_BLOCK} transfers: rootlight follow ${rate(ours)} blocks/s, fetching included`);
-console.log(`the reference's execute-blocks, its start taken off: ${rate(theirs)} blocks/s`);
+console.log(`the reference node's execute-blocks, without its start: ${rate(theirs)} blocks/s`);
 console.log(`rootlight is ${ratio('clock')} times as fast, with 1/${ratio('processor')} of the processor time`);

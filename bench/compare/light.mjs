@@ -1,5 +1,5 @@
-// The light client over loopback: a day of headers from a checkpoint to a proven head with 30 ms added latency, warm
-// starts, round trips and bytes of proven calls.
+// The light client over loopback: a day of headers from a checkpoint to a proven head with 30 ms of added
+// latency, warm starts, and round trips and bytes of proven calls.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. [ROOTLIGHT_HEADERS=mainnet_4479841_iris_run1200.json] node light.mjs
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +15,7 @@ const ROUNDS = 5;
 const CALLS = 300;
 const [DEV, LIGHT] = [14_451, 14_452];
 
-/** Methods by which a light client follows the chain; all others belong to questions. */
+/** Methods that a light client follows the chain with; all others serve requests. */
 const FOLLOWING = ['eth_blockNumber', 'rootlight_getHeaders', 'eth_getBlockByNumber', 'eth_chainId', 'net_version'];
 const isOurs = (method) => method.startsWith('rootlight_');
 
@@ -41,7 +41,7 @@ async function devChain() {
   return node;
 }
 
-/** The same exchanges by a client that does nothing with the answers, as many of them at once. */
+/** Repeats the same HTTP requests without processing the responses, with the same number in flight. */
 async function bare(upstream, seen, atOnce) {
   const [send, queue, began] = [ask(upstream.port), [...seen], performance.now()];
   const worker = async () => {
@@ -58,7 +58,7 @@ async function head(node, number) {
   }
 }
 
-/** From the checkpoint to the proven head, through a proxy with latency. */
+/** Measures synchronization from the checkpoint to the proven head, through a proxy with latency. */
 async function synchronize(name, answer, network, checkpoint, last, count, hidden) {
   const [walls, ratios] = [[], []];
   let bytes;
@@ -79,12 +79,12 @@ async function synchronize(name, answer, network, checkpoint, last, count, hidde
     upstream.close();
   }
   console.log(
-    `${name}: ${count} headers in ${median(walls).toFixed(0)} ms, ${exchanges} exchanges, ${bytes.toFixed(0)} bytes per header; ` +
-      `${median(ratios).toFixed(2)} times what the same exchanges take alone (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
+    `${name}: ${count} headers in ${median(walls).toFixed(0)} ms, ${exchanges} HTTP requests, ${bytes.toFixed(0)} bytes per header; ` +
+      `${median(ratios).toFixed(2)} times the same requests alone (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
   );
 }
 
-/** Process start to the first proven answer, without latency: with nothing kept, then with what that kept. */
+/** Measures from process start to the first proven answer, without latency: with an empty folder, then with the stored headers. */
 async function starts(name, answer, network, checkpoint, last) {
   const [cold, warm] = [[], []];
   for (let round = 0; round < ROUNDS; round++) {
@@ -95,7 +95,7 @@ async function starts(name, answer, network, checkpoint, last) {
       const node = await light(network, checkpoint, upstream.url, '--data-dir', folder);
       await head(node, last);
       times.push(performance.now() - began);
-      // What was verified is written within a second.
+      // Verified headers are written within a second.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
       await node.stop();
     }
@@ -105,7 +105,7 @@ async function starts(name, answer, network, checkpoint, last) {
   console.log(`${name}: first proven answer after ${median(cold).toFixed(0)} ms, with --data-dir again after ${median(warm).toFixed(0)} ms (at most ${Math.max(...warm).toFixed(0)})`);
 }
 
-/** Exchanges and bytes that questions need. */
+/** HTTP requests and bytes that calls need. */
 const needed = (upstream) => {
   const asked = upstream.seen.filter(({ methods }) => methods.some((method) => !FOLLOWING.includes(method)));
   return { exchanges: asked.length, calls: asked.flatMap(({ methods }) => methods).length, bytes: asked.reduce((sum, { bytes }) => sum + bytes, 0) };

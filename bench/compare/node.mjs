@@ -1,16 +1,16 @@
-// A node under measurement: its process, its processor time and memory, one kept connection.
+// A measured node: its process, its processor time and memory, and one kept-alive connection.
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 
-/** Longest wait for a node's first answer, milliseconds. */
+/** Longest wait for a node's first response, in milliseconds. */
 const START_LIMIT = 60_000;
 
-/** Longest run of a script, milliseconds. */
+/** Longest run of a script, in milliseconds. */
 const RUN_LIMIT = 600_000;
 
-/** Processes that end with this one, however it ends. */
+/** Processes that are killed when this one ends for any reason. */
 const running = new Set();
 setTimeout(() => {
   console.error('ended: out of time');
@@ -20,7 +20,7 @@ process.once('exit', () => running.forEach((child) => child.kill()));
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** JSON-RPC over one HTTP connection, one request at a time; opened anew where the node has closed it. */
+/** JSON-RPC over one HTTP connection, one request at a time. The connection is opened again if the node has closed it. */
 export class Connection {
   #port;
   #socket;
@@ -64,13 +64,13 @@ export class Connection {
     this.#settle('resolve', body);
   }
 
-  /** The bytes of a request, made before the clock runs. */
+  /** Builds the bytes of a request before it is timed. */
   static request(body) {
     const head = 'POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n';
     return Buffer.from(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
   }
 
-  /** Sends a made request; the answer's text. */
+  /** Sends a built request; returns the response's text. */
   send(request) {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
@@ -79,7 +79,7 @@ export class Connection {
     });
   }
 
-  /** One call; its result. */
+  /** Makes a call; returns its result. */
   async call(method, ...params) {
     const { result, error } = JSON.parse(await this.send(Connection.request(call(method, ...params))));
     if (error) throw new Error(`${method}: ${JSON.stringify(error)}`);
@@ -93,12 +93,12 @@ export class Connection {
   }
 }
 
-/** A call's JSON. */
+/** Builds a request's JSON. */
 export function call(method, ...params) {
   return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 }
 
-/** Processor seconds that a process has used, all threads; undefined where it is gone. */
+/** Processor seconds that all threads of a process have used; undefined if it has ended. */
 export function processorTime(pid) {
   let fields;
   try {
@@ -106,11 +106,11 @@ export function processorTime(pid) {
   } catch {
     return undefined;
   }
-  // Fields 14 and 15 of proc(5), in hundredths.
+  // Fields 14 and 15 of proc(5), in hundredths of a second.
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** A node started with a command line, which listens on `port`. */
+/** A node that is started with a command line and listens on `port`. */
 export class Node {
   static async start(command, port) {
     const started = performance.now();
@@ -141,12 +141,12 @@ export class Node {
     }
   }
 
-  /** Processor seconds used. */
+  /** Processor seconds used so far. */
   processorTime() {
     return processorTime(this.child.pid);
   }
 
-  /** Resident memory, MiB. */
+  /** Resident memory in MiB. */
   resident() {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.child.pid}/status`, 'utf8'))[1]) / 1024;
   }

@@ -1,6 +1,7 @@
-// Proven calls of an ERC-20 token's balanceOf: Rootlight on its own development chain beside Lodestar's prover and
-// Patronum on anvil. Those verify Ethereum's tries, which Rootstock's are not; both chains hold the same token and holders.
-// All clients reach their node through a proxy that counts.
+// Proven calls of an ERC-20 token's balanceOf: Rootlight on its own development chain, Lodestar's prover and
+// Patronum on anvil. The other clients verify Ethereum's tries, which Rootstock does not use; both chains
+// hold the same token and holders. All clients reach their node through a proxy that counts requests and
+// bytes.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. node peers.mjs
 import { fork } from 'node:child_process';
@@ -12,19 +13,19 @@ import { Node, median } from './node.mjs';
 import { ask, proxy } from './proxy.mjs';
 import { CHAIN_ID, balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
 
-/** Rounds of calls in one state; the first warms up and does not count. */
+/** Rounds of calls in one state; the first one is a warm-up and does not count. */
 const ROUNDS = 6;
 const CALLS = 50;
-/** Blocks after each of which one call is made. */
+/** Number of blocks after each of which one call is made. */
 const BLOCKS = 12;
-/** Longest wait for a client, milliseconds. */
+/** Longest wait for a client, in milliseconds. */
 const PATIENCE = 60_000;
 
 const [DEV, ANVIL] = [14_461, 14_462];
 const commands = {
   rootlight: [[process.env.ROOTLIGHT, 'dev', '--genesis', 'regtest', '--block-time', 'manual', '--http-port', `${DEV}`], DEV],
   anvil: [
-    // Both peers know the rules up to Shanghai.
+    // Both other clients know the rules up to Shanghai.
     [process.env.ANVIL, '--silent', '--port', `${ANVIL}`, '--chain-id', `${CHAIN_ID}`, '--no-mining', '--gas-price', '0', '--base-fee', '0', '--hardfork', 'shanghai'],
     ANVIL,
   ],
@@ -43,13 +44,13 @@ const SUBJECTS = [
   ['Patronum', 'patronum', 'anvil', 0, none],
 ];
 
-/** Methods by which a light client follows the chain; all others belong to calls. */
+/** Methods that a light client follows the chain with; all others serve calls. */
 const FOLLOWING = ['eth_blockNumber', 'rootlight_getHeaders', 'eth_getBlockByNumber', 'eth_chainId', 'net_version'];
 
-/** A client in a process of its own. */
+/** A client in its own process. */
 class Client {
   #child;
-  /** Where it runs: one of them leaves a log there. */
+  /** The working folder; one of the clients writes a log there. */
   #folder = mkdtempSync(join(tmpdir(), 'rootlight-peer-'));
 
   static async open(kind, options) {
@@ -96,7 +97,7 @@ async function mine(node, transactions) {
 
 const headOf = (node) => node.connection.call('eth_getBlockByNumber', 'latest', false);
 
-/** The same token and holders on every node. */
+/** Creates the same token and holders on every node. */
 async function prepare(nodes) {
   for (const { address } of wallets) await nodes.anvil.connection.call('anvil_setBalance', address, `0x${(10n ** 24n).toString(16)}`);
   const first = await setup();
@@ -108,7 +109,7 @@ async function prepare(nodes) {
   }
 }
 
-/** What passed the proxy for calls. */
+/** Requests and bytes that passed the proxy for calls. */
 function passed({ upstream, kind }) {
   const follows = kind === 'native' || kind === 'package';
   const mine = upstream.seen.filter(({ methods }) => !follows || methods.some((method) => !FOLLOWING.includes(method)));
@@ -116,7 +117,7 @@ function passed({ upstream, kind }) {
   return { http: mine.length, calls: sum(({ methods }) => methods.length), bytes: sum(({ bytes }) => bytes) };
 }
 
-/** The address in small letters: the peers take one in mixed case for another than that of an access list. */
+/** The address is in lower case, because the other clients treat a mixed-case address and its access list entry as different. */
 function question(holder) {
   const { to, data } = balanceOf(stranger(holder));
   return { to: to.toLowerCase(), data };
@@ -144,7 +145,7 @@ function report(title, subjects) {
   }
 }
 
-/** Another holder with each call, all in one state: clients take turns. */
+/** Calls for a different holder each time, all in one state; the clients take turns. */
 async function oneState(subjects) {
   for (const subject of subjects) subject.samples = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -157,7 +158,7 @@ async function oneState(subjects) {
   report('in one state', subjects);
 }
 
-/** One call after each block, which has changed the token. */
+/** Makes one call after each block that changes the token. */
 async function newStates(title, subjects, nodes, blocks = BLOCKS) {
   for (const subject of subjects) subject.samples = [];
   for (let block = 0; block < blocks; block++) {
@@ -171,7 +172,7 @@ async function newStates(title, subjects, nodes, blocks = BLOCKS) {
   report(title, subjects);
 }
 
-/** What a client that verifies Ethereum's tries says of a Rootstock chain. */
+/** Prints the result of a client that verifies Ethereum's tries on a Rootstock chain. */
 async function foreign(name, kind, node) {
   const upstream = await proxy(ask(node.port));
   let client;

@@ -1,4 +1,5 @@
-// A proxy on loopback that counts what passes, adds latency, and may hide methods; and an upstream of recorded headers.
+// A proxy on loopback that counts requests and bytes, adds latency and can hide methods; and an upstream of
+// recorded headers.
 import { Agent, createServer, request as send } from 'node:http';
 import { readFileSync } from 'node:fs';
 
@@ -30,7 +31,7 @@ const members = (body) => {
   return Array.isArray(message) ? message : [message];
 };
 
-/** Stands before `answer` (bytes to bytes). `seen` has every exchange: methods, request, bytes of the answer. */
+/** Starts a proxy in front of `answer` (bytes to bytes). `seen` lists every exchange: methods, request, and bytes of the response. */
 export async function proxy(answer, { latency = 0, hidden = () => false } = {}) {
   const state = { seen: [], inFlight: 0, most: 0, latency };
   const refuse = ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32601, message: 'method not found' } });
@@ -52,7 +53,7 @@ export async function proxy(answer, { latency = 0, hidden = () => false } = {}) 
   return Object.assign(state, await listen(exchange));
 }
 
-/** Asks a server on loopback over kept connections. */
+/** Returns a function that sends requests to a server on loopback over kept-alive connections. */
 export function ask(port) {
   const agent = new Agent({ keepAlive: true });
   return (body) =>
@@ -71,10 +72,10 @@ const list = (items) => {
   return Buffer.concat([Buffer.from([0xf7 + length.length]), length, body]);
 };
 
-/** The part of a length that a token has no room for. */
+/** Encodes the part of a length that does not fit into the token. */
 const long = (length) => (length < 15 ? [] : [...Array(Math.floor((length - 15) / 255)).fill(255), (length - 15) % 255]);
 
-/** An LZ4 block, made as src/light/lz4.rs does. */
+/** Compresses to an LZ4 block in the same way as src/light/lz4.rs. */
 function lz4(bytes) {
   const seen = new Map();
   const pieces = [];
@@ -101,7 +102,7 @@ function lz4(bytes) {
   return Buffer.concat(pieces);
 }
 
-/** Consecutive headers of a file of real ones ({number, hash, rlp}), as `rootlight_getHeaders` gives them. */
+/** Serves consecutive headers of a file ({number, hash, rlp}) in the form of `rootlight_getHeaders`. */
 export function recordedHeaders(file) {
   const headers = JSON.parse(readFileSync(file, 'utf8')).headers.map(({ number, hash, rlp }) => ({
     number: Number(number),

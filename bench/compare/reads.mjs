@@ -1,5 +1,5 @@
-// Start and reads of `rootlight dev`: time to the first answer, memory right after it, and the same reads on a chain of
-// ten blocks and on one of twenty thousand.
+// Start and reads of `rootlight dev`: time to the first answer, memory right after it, and the same reads on
+// a chain of ten blocks and on one of twenty thousand blocks.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. node reads.mjs
 import { Connection, Node, call, median } from './node.mjs';
@@ -8,7 +8,7 @@ import { balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
 const STARTS = 15;
 const SHORT = 10;
 const LONG = 20_000;
-/** Most blocks that one request mines. */
+/** Most blocks that one request may mine. */
 const AT_ONCE = 10_000;
 const ROUNDS = 7;
 const READS = 1_500;
@@ -26,7 +26,7 @@ async function starts() {
   console.log(`first answer after ${median(times).toFixed(0)} ms (at most ${Math.max(...times).toFixed(0)}), then ${Math.max(...memory).toFixed(1)} MiB resident`);
 }
 
-/** A chain of two blocks with transactions and others without any, up to a height. */
+/** Starts a chain with two blocks of transactions, then empty blocks up to a height. */
 async function chain(transactions, height, port) {
   const node = await Node.start(command(port), port);
   for (const part of transactions) {

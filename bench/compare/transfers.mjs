@@ -1,20 +1,20 @@
-// ERC-20 transfers sent and mined over loopback: rootlight dev beside anvil and, if its command is given, the reference
-// node. Prints rates and processor time as ratios to rootlight's.
+// ERC-20 transfers sent and mined over loopback: rootlight dev beside anvil and, if its command is given, the
+// reference node. Prints rates and processor times as ratios to rootlight's.
 //
 //   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. [REFERENCE="command .."] node transfers.mjs
 //
-// REFERENCE starts the reference node's regtest, JSON-RPC on port 14444, mining on demand (miner.client.autoMine and
-// miner.client.enabled off).
+// REFERENCE is the command that starts the reference node on regtest, with JSON-RPC on port 14444 and mining
+// on demand (miner.client.autoMine and miner.client.enabled off).
 import { Connection, Node, call, median } from './node.mjs';
 import { CHAIN_ID, balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
 
-/** Rounds; the first warms up and does not count. */
+/** Rounds; the first one is a warm-up and does not count. */
 const ROUNDS = 6;
-/** Transfers of a round mined one by one, and blocks of a round with transfers of every account in each. */
+/** Transfers of a round that are mined one by one, and blocks of a round with transfers of every account. */
 const SINGLE = 60;
 const BLOCKS = 3;
 const PER_ACCOUNT = 10;
-/** Calls in a message: the reference takes no more. */
+/** Calls in a message, the most that the reference node accepts. */
 const BATCH = 50;
 
 const nodes = {
@@ -85,7 +85,7 @@ async function prepare(node, transactions) {
   }
 }
 
-/** What all nodes must agree on in the end: every transfer arrived. */
+/** Checks at the end that every transfer has arrived on a node. */
 async function check(node, rounds) {
   const last = BLOCKS * PER_ACCOUNT * wallets.length;
   for (let number = 0; number < rounds; number++) {

@@ -1,4 +1,4 @@
-// Signed transactions of a token, the same bytes for every node.
+// Signed transactions of a token, with the same bytes for every node.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
@@ -8,7 +8,7 @@ const { AbiCoder, Interface, Wallet, getCreateAddress, id, keccak256, toUtf8Byte
 const token = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'));
 
 export const CHAIN_ID = 33;
-/** Accounts that the reference's regtest funds, from these seeds. */
+/** Accounts that the reference node's regtest funds, with keys from these seeds. */
 export const wallets = ['cow', ...Array.from({ length: 9 }, (_, i) => `cow${i + 1}`)].map(
   (seed) => new Wallet(keccak256(toUtf8Bytes(seed))),
 );
@@ -22,7 +22,7 @@ function signed(index, fields) {
   return wallets[index].signTransaction({ ...rest, ...fields });
 }
 
-/** Transactions that make the token and give every account some of it, in order of mining. */
+/** Transactions that deploy the token and give every account some of it, in the order of mining. */
 export async function setup() {
   const args = AbiCoder.defaultAbiCoder().encode(['string', 'uint256'], ['Bench', 10n ** 24n]);
   const all = [await signed(0, { data: token.bytecode + args.slice(2), gasLimit: 2_000_000 })];
@@ -35,7 +35,7 @@ export function transfer(from, to, value) {
   return signed(from, { to: TOKEN, data, gasLimit: 100_000 });
 }
 
-/** Account number `index` that nobody has used. */
+/** Address number `index` of unused accounts. */
 export function stranger(index) {
   return `0x${id(`stranger ${index}`).slice(26)}`;
 }

@@ -1,4 +1,4 @@
-//! Full verification of a run of main network headers against the bare loop of exactly the same hashes.
+//! Full verification of consecutive main network headers against a bare loop over exactly the same hashes.
 
 use alloy_primitives::keccak256;
 use rootlight::consensus::Candidate;
@@ -9,23 +9,23 @@ use rootlight::types::{Header, HeaderForm, SealedHeader};
 
 use crate::ratio::Ratio;
 
-/// What full verification may take, in bare hashes.
+/// Largest allowed time of full verification, as a multiple of the time for the hashes.
 pub const LIMIT: f64 = 1.2;
 
-/// Headers of a part: with what they are hashed from, some 200 kB, which fits the cache next to a core.
+/// Headers in a part. With the data that is hashed they take about 200 kB, which fits a core's own cache.
 const PART: usize = 64;
 
 /// Consecutive headers of the main network, as their full RLP.
 pub struct Run {
     network: Network,
-    /// Before the first header of each part.
+    /// The parent of each part's first header.
     parents: Vec<SealedHeader>,
     headers: Vec<Vec<u8>>,
     hashes: Vec<Hashes>,
 }
 
 impl Run {
-    /// Reads headers in ascending order; the first is taken for granted.
+    /// Reads headers in ascending order; the first one is trusted.
     #[must_use]
     pub fn new(rlps: Vec<Vec<u8>>) -> Self {
         let network = Network::mainnet();
@@ -49,7 +49,7 @@ impl Run {
         self.headers.is_empty()
     }
 
-    /// Number of parts, which are verified and hashed by themselves.
+    /// Number of parts. Each part is verified and hashed separately.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.headers.len().div_ceil(PART)
@@ -60,7 +60,8 @@ impl Run {
         (0..self.parts()).for_each(|part| self.verify_part(part));
     }
 
-    /// [`Self::verify`] for the headers of a part, each of which is kept, as a chain keeps it, until its child is checked.
+    /// Does what [`Self::verify`] does for one part. Like a chain, it keeps each header until its child is
+    /// checked.
     pub fn verify_part(&self, part: usize) {
         let mut before: Option<Candidate> = None;
         for rlp in of_part(&self.headers, part) {
@@ -71,17 +72,17 @@ impl Run {
         }
     }
 
-    /// The hashes that verification cannot do without, and nothing else.
+    /// Computes only the hashes that verification needs.
     pub fn hash(&self) -> u8 {
         (0..self.parts()).fold(0, |seen, part| seen ^ self.hash_part(part))
     }
 
-    /// [`Self::hash`] for the headers of a part.
+    /// Does what [`Self::hash`] does for one part.
     pub fn hash_part(&self, part: usize) -> u8 {
         of_part(&self.hashes, part).iter().fold(0, |seen, hashes| seen ^ hashes.run())
     }
 
-    /// What full verification takes, in bare hashes.
+    /// Measures the time of full verification as a multiple of the time for the hashes.
     pub fn ratio(&self, clock: &dyn Fn() -> f64, passes: usize) -> Ratio {
         Ratio::measure_parts(
             clock,
@@ -98,7 +99,7 @@ fn of_part<T>(all: &[T], part: usize) -> &[T] {
     &all[start..all.len().min(start + PART)]
 }
 
-/// What is hashed for one header, ready made.
+/// The precomputed inputs of one header's hashes.
 struct Hashes {
     /// Preimage of the block hash.
     block: Vec<u8>,
@@ -106,7 +107,7 @@ struct Hashes {
     mining: Vec<u8>,
     /// Midstate and tail of the coinbase.
     coinbase: Vec<u8>,
-    /// Levels of the Merkle branch.
+    /// Number of levels of the Merkle branch.
     levels: usize,
     bitcoin: Vec<u8>,
 }
@@ -122,7 +123,7 @@ impl Hashes {
         }
     }
 
-    /// By the same hash functions that verification calls.
+    /// Computes the hashes with the functions that verification calls.
     fn run(&self) -> u8 {
         let mut seen = keccak256(&self.block)[0] ^ keccak256(&self.mining)[0];
         let leaf = Coinbase::parse(&self.coinbase).expect("a recorded coinbase").transaction_hash();

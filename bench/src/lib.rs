@@ -1,4 +1,4 @@
-//! Shared set-up of the benches. What they found: docs/benchmarks.md.
+//! Shared code of the benchmarks. docs/benchmarks.md has their results.
 
 pub mod headers;
 pub mod ratio;

@@ -1,22 +1,23 @@
-//! Ratios of two workloads within one run: absolute times say little on a shared machine.
+//! Ratios of two workloads within one run, because absolute times mean little on a shared machine.
 
 use core::fmt;
 use core::hint::black_box;
 
-/// Times per run that a ratio is taken; the median counts.
+/// Number of rounds; the median of their ratios is reported.
 const ROUNDS: usize = 5;
 
-/// How many times longer the full work takes than its bare hashes.
+/// The time of the full work as a multiple of the time of the bare work.
 #[derive(Debug, Clone, Copy)]
 pub struct Ratio {
-    /// Of each round, in ascending order.
+    /// The ratio of each round, in ascending order.
     pub rounds: [f64; ROUNDS],
 }
 
 impl Ratio {
-    /// Runs both in turn, `passes` times in each of five rounds; a round's ratio is the median of its pairs'.
+    /// Runs both workloads in turn, `passes` times in each of five rounds. A round's ratio is the median of
+    /// its pairs' ratios.
     ///
-    /// `clock` gives any unit of time, of a resolution well below one run.
+    /// `clock` may use any unit of time. Its resolution must be well below the time of one run.
     pub fn measure<A, B>(
         clock: &dyn Fn() -> f64,
         passes: usize,
@@ -29,9 +30,9 @@ impl Ratio {
         })
     }
 
-    /// As [`Self::measure`], of work that comes in parts small enough for the nearest caches. Both go through a part once
-    /// before the clock looks at it: how fast the machine's memory is, and who else uses it, is no part of the ratio. Only
-    /// the sum over all parts is looked at, so the clock may be coarser than one of them.
+    /// Does what [`Self::measure`] does for work in parts that fit the caches. Each workload runs a part once
+    /// before it is timed, so that the speed of the machine's memory, and its use by others, does not affect
+    /// the ratio. Only the sum over all parts counts, so the clock may be coarser than one part.
     pub fn measure_parts<A, B>(
         clock: &dyn Fn() -> f64,
         passes: usize,
@@ -66,7 +67,7 @@ impl Ratio {
         self.rounds[ROUNDS / 2]
     }
 
-    /// One line with the limit it is held against.
+    /// Returns one line that compares the median with a limit.
     pub fn report(&self, what: &str, limit: f64) -> String {
         let verdict = if self.median() <= limit { "ok" } else { "MISSED" };
         format!("{what}: {self}, at most {limit}: {verdict}")
@@ -89,7 +90,7 @@ fn time<T>(clock: &dyn Fn() -> f64, run: &mut impl FnMut() -> T) -> f64 {
     let start = clock();
     let left = black_box(run());
     let elapsed = clock() - start;
-    // What is kept of a run, such as a chain, is not part of it.
+    // Dropping the result of a run, such as a chain, is not timed.
     drop(left);
     elapsed
 }
@@ -99,14 +100,14 @@ fn median(times: &mut [f64]) -> f64 {
     times[times.len() / 2]
 }
 
-/// Processor time of this thread in seconds: other work on the machine does not count.
+/// Returns the processor time of this thread in seconds, which other work on the machine does not affect.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn seconds() -> f64 {
     cpu_time::ThreadTime::now().as_duration().as_secs_f64()
 }
 
-/// Whether only the ratios are wanted, not criterion's statistics (`--ratios`).
+/// Whether the program only prints ratios and not criterion's statistics (`--ratios`).
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn only_ratios() -> bool {

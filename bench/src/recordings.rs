@@ -1,9 +1,9 @@
-//! Where the recordings are.
+//! Finds and reads the recordings.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::path::PathBuf;
 
-/// The folder of real data and recordings: `ROOTLIGHT_SHARED`, by default beside the repository.
+/// Returns the folder of real data and recordings: `ROOTLIGHT_SHARED`, by default next to the repository.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn shared() -> PathBuf {
@@ -11,19 +11,19 @@ pub fn shared() -> PathBuf {
     std::env::var_os("ROOTLIGHT_SHARED").map_or_else(default, PathBuf::from)
 }
 
-/// A recording's text; none, and a notice, where it is absent.
+/// Reads a recording. Prints a notice and returns `None` if it is missing.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn read(name: &str) -> Option<String> {
     let path = shared().join(name);
     let text = std::fs::read_to_string(&path).ok();
     if text.is_none() {
-        println!("skipped: {} is not there", path.display());
+        println!("skipped: {} is missing", path.display());
     }
     text
 }
 
-/// The 1,200 consecutive main network headers, full RLP; none where the recordings are absent.
+/// Returns 1,200 consecutive main network headers in full RLP; `None` if the recordings are missing.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn mainnet_headers() -> Option<Vec<Vec<u8>>> {
@@ -37,7 +37,7 @@ pub fn mainnet_headers() -> Option<Vec<Vec<u8>>> {
     Some(headers.iter().map(rlp).collect())
 }
 
-/// The same, built in (see build.rs).
+/// Returns the same headers, built in by build.rs.
 #[cfg(target_arch = "wasm32")]
 #[must_use]
 pub fn mainnet_headers() -> Option<Vec<Vec<u8>>> {

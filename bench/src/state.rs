@@ -1,4 +1,4 @@
-//! A recorded state among many other accounts, held as a local chain holds it.
+//! A recorded state with many additional accounts, in the form in which a local chain holds it.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::recordings::read;
 
-/// The recorded token; the first funded account holds it.
+/// The recorded token, which the first funded account holds.
 pub const TOKEN: &str = "0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee";
-/// The block whose state is taken.
+/// The block whose state is used.
 const BLOCK: u64 = 642;
-/// Accounts beside those that take part.
+/// Number of accounts besides those of the recording.
 pub const ACCOUNTS: u64 = 100_000;
 
-/// The recorded state among many other accounts; none where the recordings are absent.
+/// Returns the recorded state with many additional accounts; `None` if the recordings are missing.
 #[must_use]
 pub fn state() -> Option<Trie> {
     let (blocks, nodes) = (read("vectors/chain/blocks.jsonl")?, read("vectors/chain/state_nodes.jsonl")?);
@@ -43,7 +43,7 @@ pub fn state() -> Option<Trie> {
         );
     }
     let mut state = world.commit();
-    // As if no REMASC transaction had been: block 1 comes next.
+    // Removes the nonce of the REMASC transaction, so that the next block can be block 1.
     state.delete(&rootlight::state::keys::REMASC_SENDER_KEY);
     state.root();
     Some(state)

@@ -1,5 +1,5 @@
-//! A light client that takes a run of main network headers from an upstream in this thread, from the checkpoint before
-//! them to a proven head.
+//! A light client that fetches consecutive main network headers from an upstream in the same thread, from the
+//! checkpoint to a proven head.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use rootlight::rpc::Client;
 use rootlight::types::Header;
 use serde_json::value::RawValue;
 
-/// What a synchronization may take, in verifications of the same headers.
+/// Largest allowed time of synchronization, as a multiple of the time to verify the same headers.
 pub const LIMIT: f64 = 1.5;
 
-/// Simulated milliseconds of one exchange.
+/// Simulated duration of a request, in milliseconds.
 const LATENCY: u64 = 30;
 
-/// Headers, and the answers that were made of them.
+/// Headers, and the responses that were built from them.
 pub struct Replay {
     network: Arc<Network>,
     headers: Vec<Header>,
@@ -37,7 +37,7 @@ impl Replay {
         Self { headers, network: Arc::new(network), answers: RefCell::default() }
     }
 
-    /// Synchronizes. What lies below the checkpoint is not asked for: the recording has nothing of it.
+    /// Synchronizes. Headers below the checkpoint are not requested, because the recording has none.
     pub fn sync(&self) -> Client {
         let (first, last) = (&self.headers[0], &self.headers[self.headers.len() - 1]);
         let checkpoint = Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
@@ -61,7 +61,7 @@ impl Replay {
         client
     }
 
-    /// Answers are made once, so that only the first round pays for that.
+    /// Responses are built once, so only the first round spends time on them.
     fn answer(&self, call: &UpstreamCall) -> Answer {
         let question = format!("{} {}", call.method, call.params);
         if let Some(answer) = self.answers.borrow().get(&question) {

@@ -1,4 +1,4 @@
-//! See `common`; in Chromium.
+//! Runs `common` in Chromium.
 #![cfg(target_arch = "wasm32")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! See `common`; in Node.js.
+//! Runs `common` in Node.js.
 #![cfg(target_arch = "wasm32")]
 
 mod common;

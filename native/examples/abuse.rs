@@ -1,11 +1,11 @@
-//! Abuses a server over loopback and measures what that costs: the peak of its resident memory, and how long a
-//! well-behaved client waits meanwhile. Every abuse gets a new server process, has a limit, and checks that it did what
-//! it claims to do.
+//! Abuses a server over loopback, and measures the peak of its resident memory and the waiting times of
+//! well-behaved clients. Every abuse runs against a new server process, is bounded, and checks that it had
+//! its effect.
 //!
 //! `cargo xtask abuse`, or `cargo run --release -p rootlight-native --example abuse -- BINARY [ABUSE..]`
 //!
-//! Attackers run in a process of their own at a lower priority: clients on other machines would not take processor time
-//! from the server, nor from those who wait for it.
+//! Attackers run in a process of their own with a lower priority, because attackers on other machines would
+//! not take processor time from the server or from the well-behaved clients.
 
 #[path = "abuse/attack.rs"]
 mod attack;
@@ -33,16 +33,17 @@ use attack::{Attacker, Words};
 use target::Target;
 use watch::{Observed, Watching};
 
-/// Most resident memory in any abuse, MiB.
+/// Most resident memory during any abuse, in MiB.
 const MEMORY: u64 = 256;
 
-/// By how much the p99 of a well-behaved client may exceed its idle value. Up to the floor the scheduler of the operating
-/// system is measured: with all processors busy a thread waits that long for its next slice.
+/// Largest ratio of a well-behaved client's p99 under abuse to its idle p99. Below the floor, the operating
+/// system's scheduler is measured: with all processors busy, a thread waits that long for its next time
+/// slice.
 const SLOWER: u32 = 5;
 const FLOOR: Duration = Duration::from_millis(10);
 
-/// A client at the attackers' own address, which cannot be told from them: it takes turns with their connections, and has
-/// to be answered within this time.
+/// Longest p99 of a client at the attackers' own address. The server cannot tell it from the attackers, so it
+/// takes turns with their connections.
 const NEIGHBOUR: Duration = Duration::from_secs(5);
 
 /// Time for which the idle server is observed.
@@ -80,18 +81,18 @@ fn measure(binary: &str, wanted: &[&str]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     println!(
-        "beyond {MEMORY} MiB, or {SLOWER} times the idle p99 (at least {FLOOR:?}), or without effect: {}",
+        "failed (more than {MEMORY} MiB, slower than {SLOWER} times the idle p99 and {FLOOR:?}, or without effect): {}",
         bad.join(", ")
     );
     ExitCode::FAILURE
 }
 
-/// One abuse of a new server; `false` where a limit does not hold.
+/// Runs one abuse against a new server; returns `false` if a limit does not hold.
 fn one(binary: &str, name: &str) -> bool {
     let mut attacker = Attacker::start(name);
     let target = Target::start(binary, &attacker.server);
     attacker.prepare(target.address);
-    // What the preparation cost is no part of the abuse; the kernel forgets the peak so far.
+    // The memory used by the preparation is not part of the abuse, so the kernel's peak value is reset.
     target.reset_peak();
     let clients = [
         ("127.0.0.1", watch::CHAIN_ID),
@@ -108,7 +109,7 @@ fn one(binary: &str, name: &str) -> bool {
     row(name, target.peak(), &idle, &seen, &words)
 }
 
-/// Prints a row; `false` where a limit does not hold.
+/// Prints a row of the table; returns `false` if a limit does not hold.
 fn row(name: &str, peak: u64, idle: &[Observed; 3], seen: &[Observed; 3], words: &Words) -> bool {
     let pairs: Vec<(&Observed, &Observed)> = idle.iter().zip(seen).collect();
     let neighbour = seen[2].p99();
@@ -124,7 +125,7 @@ fn row(name: &str, peak: u64, idle: &[Observed; 3], seen: &[Observed; 3], words:
     let longest = pairs[..2].iter().map(|(_, seen)| seen.longest()).max().unwrap_or_default();
     let count = seen[0].count();
     let bad = if words.good { "" } else { "NO EFFECT, OR REFUSED TO OTHERS: " };
-    let failures = if failed > 0 { format!(", {failed} questions failed") } else { String::new() };
+    let failures = if failed > 0 { format!(", {failed} requests failed") } else { String::new() };
     println!(" {bad}{} (longest {longest:.1?} of {count}{failures})", words.text);
     peak <= MEMORY && !slow && neighbour <= NEIGHBOUR && words.good && failed == 0
 }

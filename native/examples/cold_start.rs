@@ -1,10 +1,11 @@
-//! A cold start over as many headers as lie between the newest built-in checkpoint and the head: time to the first answer,
-//! bytes received and memory of the light client, from an upstream on loopback.
+//! Measures a cold start of the light client over as many headers as lie between the newest built-in
+//! checkpoint and the head: time to the first answer, bytes received and memory, with an upstream on
+//! loopback.
 //!
 //! `cargo xtask bench cold`, or `cargo run --release -p rootlight-native --example cold_start -- PROGRAM [HEADERS]`.
-//! The blocks are made here, headers and uncles with main network rules, sizes and merged-mining proofs, at difficulty 4.
-//! They are kept in the system's folder for temporary files for the next run. `--make` only makes them; `--serve` serves
-//! them to another client (bench/compare/cold.mjs) until standard input ends.
+//! The blocks are mined here: headers and uncles with main network rules, sizes and merged-mining proofs, at
+//! difficulty 4. A file in the folder for temporary files keeps them for the next run. `--make` only creates
+//! this file; `--serve` serves the blocks to another client (bench/compare/cold.mjs) until standard input ends.
 
 #[path = "cold_start/chain.rs"]
 mod chain;
@@ -23,13 +24,13 @@ use tokio::net::TcpStream;
 /// Headers above the checkpoint: those of 9,000,000 up to November 2026.
 const HEADERS: u64 = 440_000;
 
-/// Longest cold start that is waited for.
+/// Longest cold start that the measurement waits for.
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
-/// Time between two looks at the client.
+/// Interval at which the client is polled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The client, which ends with this program.
+/// The client's process, which ends with this program.
 struct Client(Child);
 
 impl Drop for Client {
@@ -40,7 +41,7 @@ impl Drop for Client {
 }
 
 impl Client {
-    /// A figure in KiB of what the kernel tells of the process.
+    /// Returns a figure of the process in KiB from `/proc`.
     fn memory(&self, name: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
@@ -48,7 +49,7 @@ impl Client {
     }
 }
 
-/// One question over a connection of its own; nothing while nobody listens.
+/// Sends one request over a new connection; returns `None` if nothing listens.
 async fn ask(port: u16, method: &str) -> Option<serde_json::Value> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[]}}"#);
@@ -63,7 +64,7 @@ async fn ask(port: u16, method: &str) -> Option<serde_json::Value> {
     serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()
 }
 
-/// A port that nobody listens at.
+/// Returns a free port.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("its address").port()
@@ -88,7 +89,7 @@ async fn measure(program: &str, chain: Arc<Chain>, more: &[String]) {
     let mut told = 0;
     loop {
         tokio::time::sleep(LOOK).await;
-        assert!(began.elapsed() < PATIENCE, "no answer in time");
+        assert!(began.elapsed() < PATIENCE, "no answer within {PATIENCE:?}");
         assert!(matches!(client.0.try_wait(), Ok(None)), "the client has ended");
         if ask(port, "eth_blockNumber").await.is_some_and(|answer| answer["result"] == *head) {
             break;
@@ -110,7 +111,7 @@ async fn measure(program: &str, chain: Arc<Chain>, more: &[String]) {
         headers as f64 / seconds
     );
     println!(
-        "received {bytes} bytes, {:.0} per block, {} questions",
+        "received {bytes} bytes, {:.0} per block, {} requests",
         bytes as f64 / headers as f64,
         upstream.questions.load(Ordering::Relaxed)
     );

@@ -1,10 +1,10 @@
-//! Cuts the embedded recording out of a larger one that has state nodes:
+//! Cuts the recording in this repository out of a larger one with trie nodes:
 //!
 //! ```text
 //! cargo run --release -p rootlight-native --example cut_recording -- FOLDER LAST OUT.jsonl.gz
 //! ```
-//! The result holds blocks 0 to LAST with headers, uncles, receipts and receipt nodes, and every
-//! trie node and long value of the states after these blocks, so it can prove any account there.
+//! The result holds blocks 0 to LAST with headers, uncles, receipts and receipt nodes, and every trie node
+//! and long value of the states after these blocks. It therefore proves any account at these blocks.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Everything below a node that was not seen before.
+/// Collects all nodes and long values below a node, unless the node was visited before.
 fn collect(replay: &Replay, hash: B256, nodes: &mut BTreeMap<B256, Bytes>) -> Result<(), Box<dyn Error>> {
     if nodes.contains_key(&hash) {
         return Ok(());

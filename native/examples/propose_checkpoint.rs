@@ -1,4 +1,5 @@
-//! `cargo xtask checkpoint`: a checkpoint that several sources confirm, to paste into `src/consensus/checkpoint.rs`.
+//! `cargo xtask checkpoint`: proposes a checkpoint that several sources confirm, to paste into
+//! `src/consensus/checkpoint.rs`.
 
 use std::process::ExitCode;
 
@@ -11,16 +12,16 @@ use rootlight_native::upstream::{self, HttpConfig, SharedUpstream};
 #[derive(Parser)]
 #[command(name = "cargo xtask checkpoint")]
 struct Args {
-    /// A source: an http(s) or ws(s) URL, or replay:PATH; at least two, of different owners
+    /// A source: an http(s) or ws(s) URL, or replay:PATH; give at least two, run by different owners
     #[arg(long, value_name = "URL|replay:PATH", required = true)]
     url: Vec<String>,
-    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
+    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file with network parameters
     #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
     network: String,
-    /// The block [default: the highest multiple of 1,000 that is deep enough]
+    /// The block to propose [default: the highest multiple of 1,000 that is deep enough]
     #[arg(long, value_name = "N")]
     number: Option<u64>,
-    /// Least number of blocks on top of it, at every source
+    /// Least number of blocks on top of it at every source
     #[arg(long, value_name = "N", default_value_t = DEPTH)]
     depth: u64,
 }

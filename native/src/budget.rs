@@ -26,8 +26,8 @@ static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 /// parsing it needs, together with many of usual length.
 static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 
-/// Blocks and state that light clients' messages keep between the questions that they have to ask upstreams. One message
-/// has at most 48 MiB (`MAX_FACT_BYTES`).
+/// Blocks and state that messages of light clients keep while they wait for responses of upstreams. One
+/// message keeps at most 48 MiB (`MAX_FACT_BYTES`).
 static FACTS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
 
 /// All recordings of the process: the contents of compressed files, and the index of every file. Uncompressed files

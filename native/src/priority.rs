@@ -2,17 +2,18 @@
 
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The longest JSON text that is read on a thread that serves connections, in bytes: that takes well below a
-/// millisecond.
+/// Longest JSON text that is read on a thread that serves connections, in bytes; reading it takes well below
+/// a millisecond.
 pub(crate) const SHORT_JSON: usize = 64 * 1024;
 
-/// By how much the threads that run handlers are nicer than those that serve connections (nice(2)). With all processors
-/// busy with runs, a brief message would else wait for the end of a run's time slice.
+/// How much nicer (nice(2)) the threads that run handlers are than the threads that serve connections.
+/// Without the difference, a brief message would wait for the end of a run's time slice when all processors
+/// are busy.
 #[cfg(target_os = "linux")]
 const NICER: i32 = 5;
 
-/// Runs work that takes long on a thread of lower priority, so that those that serve connections go first. How many run
-/// at the same time is for the caller to limit.
+/// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
+/// many run at the same time.
 pub(crate) fn spawn_lowered<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     spawn_blocking(move || {
         lower();
@@ -20,8 +21,9 @@ pub(crate) fn spawn_lowered<T: Send + 'static>(work: impl FnOnce() -> T + Send +
     })
 }
 
-/// Lowers the priority of the calling thread, once. To be called on threads for CPU work alone, for it cannot be raised
-/// again. Other systems than Linux know priorities of processes only.
+/// Lowers the priority of the calling thread, once. Only threads for CPU work may call this, because the
+/// priority cannot be raised again. On systems other than Linux this does nothing: they have priorities of
+/// processes only.
 fn lower() {
     #[cfg(target_os = "linux")]
     {
@@ -30,7 +32,8 @@ fn lower() {
             static LOWERED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
         }
         if !LOWERED.replace(true) {
-            // On Linux the priority of the calling thread. Without it all works, only less evenly.
+            // On Linux this sets the priority of the calling thread. A failure only makes waiting times less
+            // even.
             let _ = getpriority_process(None).and_then(|now| setpriority_process(None, now + NICER));
         }
     }

@@ -131,7 +131,7 @@ impl Runs {
         state.ran(peer, is_fresh, ran);
         let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
         lane.taken = lane.taken.saturating_sub(1);
-        // Of the addresses that wait for fresh places those have to wait on that have as many as they may.
+        // Addresses that already hold as many fresh places as they may are skipped.
         let placed = &state.placed;
         let most = if is_fresh { self.fresh } else { usize::MAX };
         while let Some((next, sender)) =
@@ -320,7 +320,7 @@ mod tests {
         let waiting = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(4))).await;
         assert!(waiting.is_err());
         assert!(soon(other(5)).await.unwrap().is_fresh, "another address does not wait");
-        // Nor does it where connections of the first address have waited for longer.
+        // The same holds if connections of the first address have waited for longer.
         drop((one, two));
         let held =
             [runs.enter(other(6)).await, runs.enter(other(7)).await, runs.enter(peer([9; 4], 8)).await];

@@ -26,9 +26,9 @@ pub(crate) const TIMED_OUT: i32 = -32011;
 /// The answer to one message.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// What is sent, or `None` if the message consisted of notifications, which have no response. Over HTTP its status
-    /// is 400 if the message was no JSON-RPC, else 200, because client libraries hide the JSON-RPC error of a response
-    /// with any other status.
+    /// The reply to send, or `None` if the message consisted of notifications, which have no response. Over
+    /// HTTP the status is 400 if the message is not JSON-RPC, and otherwise 200, because client libraries
+    /// hide the JSON-RPC error of a response with any other status.
     pub reply: Option<Reply>,
     /// The bytes of the answer budget that this answer holds until it is sent.
     pub held: Held,

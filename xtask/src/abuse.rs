@@ -2,7 +2,7 @@
 
 use std::process::{Command, ExitCode};
 
-/// Builds the program and the abusing client, then runs the named kinds of abuse, or all.
+/// Builds the program and the example `abuse`, then runs the named abuses, or all.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let build = |arguments: &[&str]| {

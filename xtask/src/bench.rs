@@ -27,8 +27,8 @@ fn outcome(done: Result<(), String>) -> ExitCode {
     }
 }
 
-/// Measures the ratio for headers in a WebAssembly engine, built with the package's profile. The result is printed
-/// among the lines of the test runner.
+/// Measures the ratio for headers in a WebAssembly engine, with the package's build profile. The test runner
+/// prints the result.
 fn wasm(test: &str) -> Result<(), String> {
     crate::wasm::tests("rootlight-bench", &[test])?
         .args(&["--profile", "wasm", "--", "--nocapture"])

@@ -1,10 +1,10 @@
-//! `cargo xtask checkpoint`: a new checkpoint to build in.
+//! `cargo xtask checkpoint`: proposes a new built-in checkpoint.
 
 use std::process::ExitCode;
 
 use crate::shell::Cmd;
 
-/// Runs the example of the native host that has the upstream driver and the light client.
+/// Runs the native host's example, which uses its upstreams and its light client.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let line = "cargo run --quiet --release --package rootlight-native --example propose_checkpoint --";
     match Cmd::new(line).args(args).run_attached() {

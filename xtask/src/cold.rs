@@ -9,7 +9,7 @@ use crate::{nodes, tools, wasm};
 const BUILD: &str =
     "cargo build --locked --release --package rootlight-native --bin rootlight --example cold_start";
 
-/// Builds the program and what measures it, then runs the measurement: `[HEADERS [FLAGS OF rootlight light..]]`.
+/// Builds the program and the example `cold_start`, then measures: `[HEADERS [FLAGS OF rootlight light..]]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let release = target_dir().join("release");
     let done = Cmd::new(BUILD).run_attached().and_then(|()| {

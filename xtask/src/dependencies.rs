@@ -1,5 +1,5 @@
-//! Checks the dependencies: where they come from, their licences, and that none is linked in two versions unnoticed. The
-//! rules are in `[workspace.metadata.dependencies]` of Cargo.toml.
+//! Checks the dependencies: their sources, their licences, and that a crate is linked in two versions only
+//! for a stated reason. The rules are in `[workspace.metadata.dependencies]` of Cargo.toml.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::shell::{Cmd, Log};
 use crate::steps::Outcome;
 
-/// The only place crates may come from.
+/// The only allowed source of crates.
 const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
 /// Versions by the name of the crate.
 type Versions = BTreeMap<String, BTreeSet<String>>;
 
-/// Runs the check and notes how many crates it read.
+/// Runs the check, and returns the number of crates as a note.
 pub(crate) fn check(log: &mut Log) -> Outcome {
     let host = "cargo metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu";
     let text = log.run(Cmd::new(host))?;
@@ -27,7 +27,7 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     Ok(format!("{} crates", list(&metadata["packages"]).len()))
 }
 
-/// The members of an array; none of anything else.
+/// Returns the members of an array, or nothing for other values.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -36,7 +36,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
-/// Crates of another source or licence. Our own have no source.
+/// Finds crates with another source or licence. Crates of this workspace have no source.
 fn foreign(metadata: &Value) -> Vec<String> {
     let licences: Vec<&str> =
         list(&metadata["metadata"]["dependencies"]["licences"]).iter().map(text).collect();
@@ -94,7 +94,7 @@ fn one(words: &mut Words<'_>, known: &[&str]) -> bool {
     satisfied
 }
 
-/// The crates that are linked into something of ours: no build scripts, macros or tests.
+/// Collects the crates that are linked into ours, without build scripts, macros and tests.
 fn linked(metadata: &Value) -> Versions {
     let packages: BTreeMap<&str, &Value> =
         list(&metadata["packages"]).iter().map(|package| (text(&package["id"]), package)).collect();
@@ -124,7 +124,7 @@ fn linked(metadata: &Value) -> Versions {
     versions
 }
 
-/// Crates in two versions without a reason, and reasons that are no longer needed.
+/// Finds crates in two versions without a reason, and reasons that are no longer needed.
 fn duplicates(linked: &Versions, reasons: &Value) -> Vec<String> {
     let twice = |name: &str| linked.get(name).is_some_and(|versions| versions.len() > 1);
     let unknown = linked.iter().filter(|(name, _)| twice(name) && text(&reasons[name.as_str()]).is_empty());

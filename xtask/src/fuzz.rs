@@ -9,10 +9,10 @@ use crate::tools;
 /// The longest input, in bytes. Every header, transaction and proof of the recordings is shorter.
 const MAX_INPUT: &str = "-max_len=65536";
 
-/// Targets of the native host, which are built with it; the core's are built as a browser's are.
+/// Targets that need the native host; the others are built with the core only.
 const HOST: [&str; 1] = ["replay_line"];
 
-/// `--minutes N [TARGET..]`.
+/// Runs `--minutes N [TARGET..]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let (minutes, named) = match args {
         ["--minutes", n, rest @ ..] => (n.parse::<u64>().ok(), rest),

@@ -127,7 +127,7 @@ impl Run {
         good
     }
 
-    /// As [`Self::finish`], for a run with further work after its steps.
+    /// Does what [`Self::finish`] does, for a run with further work after its steps.
     pub(crate) fn finish_with(self, outcome: Result<(), String>) -> ExitCode {
         let code = self.finish();
         match outcome {
@@ -166,13 +166,13 @@ impl Run {
     }
 }
 
-/// The processor time that commands have used, in seconds; `None` where the system does not tell it in `/proc`.
+/// Returns the processor time that commands have used, in seconds; `None` if the system has no `/proc`.
 fn cpu_seconds() -> Option<u64> {
     waited_for(&std::fs::read_to_string("/proc/self/stat").ok()?)
 }
 
-/// The time of ended child processes in a line of `/proc/PID/stat`: the 16th and 17th fields, in hundredths of a second.
-/// The second field, the program's name in parentheses, may have spaces in it.
+/// Reads the time of ended child processes from a line of `/proc/PID/stat`: the 16th and 17th fields, in
+/// hundredths of a second. The second field, the program's name in parentheses, may contain spaces.
 fn waited_for(line: &str) -> Option<u64> {
     let mut fields = line.rsplit_once(')')?.1.split_whitespace().skip(13);
     let mut next = || fields.next()?.parse::<u64>().ok();

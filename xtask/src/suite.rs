@@ -1,4 +1,4 @@
-//! `cargo xtask test`: all checks, those of the host beside those of the browser package.
+//! `cargo xtask test`: runs all checks; those of the host run beside those of the browser package.
 
 use std::process::ExitCode;
 
@@ -22,7 +22,7 @@ const TOOLCHAIN: [Part; 2] = [
     part("setup: system packages", tools::system_packages),
 ];
 
-/// Installation steps that the checks of the host need not wait for.
+/// Installation steps that only [`BROWSER`] and [`LAST`] need.
 const PACKAGES: [Part; 4] = [
     part("setup: npm packages", tools::npm_packages),
     part("setup: wasm tools", tools::wasm_tools),
@@ -30,8 +30,9 @@ const PACKAGES: [Part; 4] = [
     part("setup: web3.py", clients::python_packages),
 ];
 
-/// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for example
-/// while it links a module or waits for a server, and the two build into different folders of cargo's.
+/// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
+/// example while it links a module or waits for a server, and the two build into different output folders of
+/// cargo.
 const HOST: [Part; 8] = [
     part("format", format),
     part("documents", links::check),
@@ -53,7 +54,7 @@ const BROWSER: [Part; 6] = [
     part("tests: wasm in chromium", wasm_browser),
 ];
 
-/// Checks that need the results of both.
+/// Checks that need the results of [`HOST`] and [`BROWSER`].
 const LAST: [Part; 2] =
     [part("tests: client libraries", clients::test), part("tests: built package", package)];
 
@@ -102,7 +103,7 @@ pub(crate) fn test(args: &[&str]) -> ExitCode {
         }
         installed
     };
-    // With the commands' output shown, one step at a time.
+    // If the commands' output is shown, the steps run one at a time.
     let installed = if options.verbose {
         host();
         browser()
@@ -149,7 +150,7 @@ fn install(run: &Run, parts: &[Part]) -> bool {
     parts.iter().all(|part| run.step(part.name, part.work))
 }
 
-/// Runs the wanted ones of some checks.
+/// Runs the selected checks.
 fn check(run: &Run, options: &Options, parts: &[Part]) {
     for part in parts.iter().filter(|part| options.wants(part)) {
         run.step(part.name, part.work);
@@ -210,7 +211,7 @@ fn bare(log: &mut Log) -> Outcome {
 
 /// Runs tests of the browser package that are compiled for WebAssembly, with wasm-bindgen's test runner.
 fn wasm_tests(log: &mut Log, tests: &[&str]) -> Outcome {
-    // The time limit is the default one, because cargo may have to wait here until the host's crates are compiled.
+    // The default time limit applies, because cargo may wait here until the host's crates are compiled.
     plain(log, wasm::tests("rootlight-wasm", tests)?)
 }
 
@@ -222,7 +223,7 @@ fn wasm_browser(log: &mut Log) -> Outcome {
     wasm_tests(log, &["browser", "worker"])
 }
 
-/// Tests with random data that are part of every run, here with many more draws.
+/// Runs longer forms of tests with random data that are part of every run.
 fn long_runs(log: &mut Log) -> Outcome {
     let tests =
         ["random_scenarios", "mixtures_of_upstreams", "statements_of_miners_add_no_work", "a_killed_process"];

@@ -30,7 +30,8 @@ pub(crate) fn rust_targets(log: &mut Log) -> Outcome {
     Ok(format!("added {}", missing.join(", ")))
 }
 
-/// Installs a C compiler (for linking and for the C library secp256k1), Chromium and its driver; checks for Node.js.
+/// Installs a C compiler (for linking, and for the C library secp256k1), Chromium and its driver; checks that
+/// Node.js is installed.
 pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     let mut missing = Vec::new();
     if find("cc").is_none() {
@@ -61,7 +62,7 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     Ok(format!("installed {packages}"))
 }
 
-/// Chromium's path: `$CHROMIUM` or the first known name on PATH.
+/// Returns Chromium's path: `$CHROMIUM`, or the first known name on PATH.
 pub(crate) fn browser() -> Option<PathBuf> {
     let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
     named.or_else(|| BROWSERS.iter().find_map(|b| find(b)))

@@ -13,8 +13,8 @@ pub(crate) struct Artefact {
     pub(crate) name: &'static str,
     /// The Cargo features of `rootlight-wasm` for this module.
     features: &'static str,
-    /// Settings of [`PROFILE`] that differ for this module, as cargo's `--config` takes them. Crates that no setting
-    /// touches are compiled once for all modules.
+    /// Settings of [`PROFILE`] that differ for this module, in the form of cargo's `--config`. Crates without
+    /// such settings are compiled once for all modules.
     settings: &'static [&'static str],
     /// The largest allowed brotli-compressed size, in bytes.
     gate: u64,
@@ -27,8 +27,8 @@ const PROFILE: &str = "wasm";
 pub(crate) const ARTEFACTS: [Artefact; 4] = [
     Artefact { name: "rootlight_verify", features: "verify", settings: &[], gate: 100_000 },
     Artefact { name: "rootlight", features: "light,work-start", settings: &[], gate: 350_000 },
-    // The development chain runs in tests and on pages that show something: its interpreter and its SHA-2 are built for
-    // size.
+    // The development chain runs in tests and demonstration pages, so its interpreter and its SHA-2 are
+    // optimised for size.
     Artefact {
         name: "rootlight_dev",
         features: "dev",
@@ -38,7 +38,7 @@ pub(crate) const ARTEFACTS: [Artefact; 4] = [
         ],
         gate: 500_000,
     },
-    // Not published: the light client with networks that the caller describes, for tests.
+    // The light client with networks that the caller describes. It is used in tests and not published.
     Artefact {
         name: "rootlight_networks",
         features: "light,work-start,networks",
@@ -132,7 +132,7 @@ fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
     fs::rename(&small, module).map_err(|e| format!("{}: {e}", module.display()))
 }
 
-/// The module's size and its brotli-compressed size. Fails if the engine rejects the module.
+/// Returns the module's size and its brotli-compressed size. Fails if the engine rejects the module.
 fn weigh(log: &mut Log, module: &Path) -> Result<(u64, u64), String> {
     let output = log.run(Cmd::new("node pkg/scripts/weigh.mjs").arg(module))?;
     let mut numbers = output.split_whitespace().map(str::parse);

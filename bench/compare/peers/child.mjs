@@ -1,10 +1,10 @@
-// A client in a process of its own: takes orders from its parent, one after the other.
+// A client in its own process, which carries out its parent's orders one after another.
 import { performance } from 'node:perf_hooks';
 
 const [kind] = process.argv.slice(2);
 let client;
 
-/** Calls one after the other: results and milliseconds of each. */
+/** Makes calls one after another; returns the result and the milliseconds of each. */
 async function calls(list) {
   const done = [];
   for (const transaction of list) {

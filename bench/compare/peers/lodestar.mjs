@@ -1,13 +1,14 @@
-// Lodestar's prover in this process. Its consensus side, which needs a beacon node, is told the head instead.
+// Lodestar's prover in this process. Its consensus part, which needs a beacon node, is replaced: the head is
+// set directly.
 import { LCTransport, createVerifiedExecutionProvider } from '@lodestar/prover';
 import { bytes, post } from './wire.mjs';
 
 const quiet = () => {};
-/** Faults that it reported. */
+/** Errors that the prover has logged. */
 const faults = [];
 const logger = { info: quiet, debug: quiet, verbose: quiet, trace: quiet, warn: quiet, error: (text, _, error) => faults.push(error?.message ?? text) };
 
-/** What a beacon block says of its execution block. */
+/** The part of a beacon block that describes its execution block. */
 const payload = (block) => ({
   blockNumber: Number(block.number),
   blockHash: bytes(block.hash),
@@ -24,7 +25,7 @@ export async function open({ url, block }) {
       return post(url, message);
     },
   };
-  // No beacon node listens there.
+  // No beacon node listens at this URL.
   const options = { transport: LCTransport.Rest, network: 'mainnet', urls: ['http://127.0.0.1:1'], logger, mutateProvider: false };
   const { provider, proofProvider } = createVerifiedExecutionProvider(upstream, options);
   await proofProvider.readyPromise.catch(quiet);

@@ -1,4 +1,4 @@
-// The native light client, asked over loopback.
+// The native light client, called over loopback.
 import { Node } from '../node.mjs';
 
 export async function open({ url, genesis, block, port }) {

@@ -1,7 +1,7 @@
 // The browser package in this process.
 import { createProvider } from '../../../pkg/index.js';
 
-/** Seconds between two looks for a new head. */
+/** Interval at which the client polls for a new head, in seconds. */
 const POLL = 0.1;
 
 export async function open({ url, genesis, block }) {

@@ -1,7 +1,7 @@
-// Patronum in this process. Trusted block hashes are given to it by its caller, as it wants.
+// Patronum in this process. Its caller supplies trusted block hashes, as its interface requires.
 import { createRequire } from 'node:module';
 
-// Its own index asks for packages that it does not name.
+// The package's index imports packages that it does not declare as dependencies.
 const { VerifyingProvider } = createRequire(import.meta.url)('@lightclients/patronum/lib/provider.js');
 
 export async function open({ url, block }) {

@@ -1,6 +1,6 @@
-// What the clients here have in common.
+// Functions that the clients share.
 
-/** One JSON-RPC message over HTTP; the answer. */
+/** Sends a JSON-RPC message over HTTP; returns the response. */
 export async function post(url, message) {
   const response = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(message) });
   return response.json();

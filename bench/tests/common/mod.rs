@@ -1,4 +1,5 @@
-//! Header verification against its hashes in WebAssembly. Only reported: a test must not depend on time.
+//! Header verification against its hashes in WebAssembly. The ratio is only reported, because a test must not
+//! depend on time.
 
 use rootlight_bench::headers::{LIMIT, Run};
 use rootlight_bench::recordings::mainnet_headers;
@@ -7,7 +8,7 @@ use wasm_bindgen_test::console_log;
 
 #[wasm_bindgen]
 extern "C" {
-    /// Milliseconds, with a fraction.
+    /// Milliseconds, with a fractional part.
     #[wasm_bindgen(js_namespace = performance)]
     fn now() -> f64;
 }

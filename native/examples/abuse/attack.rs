@@ -1,7 +1,7 @@
-//! The abuses by name, and the process that commits one.
+//! The abuses by name, and the process that runs one.
 //!
-//! The attacker writes the arguments of the server that it wants, is told the server's address, prepares, and attacks when
-//! it is told to. It ends with a line of what came of it.
+//! The attacker prints the arguments of the server that it needs, reads the server's address, prepares, and
+//! attacks when it is told to. At the end it prints its result.
 
 use std::future::Future;
 use std::io::{BufRead, BufReader, Lines, Write as _};
@@ -11,34 +11,34 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 
 use crate::{connections, memory, runs, upstream};
 
-/// What an abuse came to.
+/// The result of an abuse.
 pub(crate) struct Words {
     pub(crate) text: String,
-    /// Whether it did what it claims to do, and others were served meanwhile.
+    /// Whether the abuse had its effect and other clients were served.
     pub(crate) good: bool,
 }
 
-/// An outcome.
+/// Builds a result.
 pub(crate) fn words(good: bool, text: String) -> Words {
     Words { text, good }
 }
 
-/// A step of an abuse that is waited for.
+/// The future of one step of an abuse.
 pub(crate) type Doing<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// An abuse: the server that it wants, what it does before the server is observed, and the abuse itself.
+/// An abuse: the server that it needs, its preparation, and the attack itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Attack {
-    /// Starts what the server needs; gives the server's arguments.
+    /// Starts what the server needs, for instance upstreams; returns the server's arguments.
     pub(crate) server: fn() -> Doing<String>,
-    /// Prepares the server, for instance with contracts.
+    /// Prepares the server before it is observed, for instance with contracts.
     pub(crate) prepare: fn(SocketAddr) -> Doing<()>,
     pub(crate) attack: fn(SocketAddr) -> Doing<Words>,
-    /// A question of the well-behaved client that is not brief.
+    /// The request of the well-behaved client that is not brief.
     pub(crate) question: &'static str,
 }
 
-/// Runs no code for long, but waits for its turn as all calls do.
+/// A call that executes no code but waits for its turn like every call.
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x00000000000000000000000000000000000000aa"},"latest"]}"#;
 
 impl Attack {
@@ -58,12 +58,12 @@ pub(crate) fn all() -> impl Iterator<Item = (&'static str, Attack)> {
     memory::all().into_iter().chain(runs::all()).chain(connections::all()).chain(upstream::all())
 }
 
-/// The abuse of this name.
+/// Returns the abuse with this name.
 pub(crate) fn find(name: &str) -> Option<Attack> {
     all().find(|(known, _)| *known == name).map(|(_, attack)| attack)
 }
 
-/// The attacker's process: what it says and is told are lines.
+/// Runs as the attacker's process, which communicates in lines on stdin and stdout.
 pub(crate) fn run(name: &str) -> ExitCode {
     let Some(attack) = find(name) else { return ExitCode::FAILURE };
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -78,7 +78,7 @@ pub(crate) fn run(name: &str) -> ExitCode {
         upstream::end();
         println!("{good}\n{text}");
     });
-    // Sockets that are still open end with the process.
+    // Open sockets are closed when the process ends.
     ExitCode::SUCCESS
 }
 
@@ -87,9 +87,9 @@ pub(crate) struct Attacker {
     child: Child,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
-    /// Arguments of the server that it wants.
+    /// Arguments of the server that the attacker needs.
     pub(crate) server: String,
-    /// The question of the well-behaved client.
+    /// The request of the well-behaved client.
     pub(crate) question: String,
 }
 

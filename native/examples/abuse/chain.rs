@@ -1,4 +1,4 @@
-//! An honest chain with much in its blocks: a development chain of the program next to this one.
+//! An honest upstream with full blocks: the `rootlight` program next to this one, as a development chain.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::http::{post, result};
 
-/// Blocks whose logs a client asks for at once.
+/// Number of blocks whose logs a client requests at once.
 pub(crate) const BLOCKS: u64 = 600;
 
-/// The server of the chain; ends when dropped.
+/// The chain's server, which ends when dropped.
 pub(crate) struct Chain {
     child: Mutex<Child>,
     pub(crate) address: SocketAddr,
@@ -54,14 +54,14 @@ impl Chain {
         }
     }
 
-    /// What the chain's server answers to a message.
+    /// Returns the server's response to a message.
     pub(crate) async fn ask(&self, message: &Value) -> String {
         let mut answer = post(self.address, &message.to_string()).await;
         let head = answer.find("\r\n\r\n").map_or(answer.len(), |end| end + 4);
         answer.split_off(head)
     }
 
-    /// Ends the server, also while questions to it are under way.
+    /// Ends the server, even while requests are open.
     pub(crate) fn end(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = child.kill();

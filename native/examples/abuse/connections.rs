@@ -1,4 +1,4 @@
-//! Abuses of connections, and of what pages may ask for.
+//! Abuses with connections, and by web pages.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
     ]
 }
 
-/// All places are taken by sockets that say nothing.
+/// Silent sockets take all places.
 async fn idle_sockets(address: SocketAddr) -> Words {
     let mut open = Vec::new();
     for _ in 0..4_200 {
@@ -41,7 +41,7 @@ async fn idle_sockets(address: SocketAddr) -> Words {
     words(good && open.len() >= 4_097, text)
 }
 
-/// A hundred heads that come a byte at a time.
+/// A hundred request heads that arrive one byte at a time.
 async fn slow_head(address: SocketAddr) -> Words {
     let times = crate::http::together(100, move |_| async move {
         let mut stream = connect(address).await.ok()?;
@@ -62,7 +62,7 @@ async fn slow_head(address: SocketAddr) -> Words {
     words(cut == 100, format!("{cut} of 100 cut, the last after {longest:.0?}"))
 }
 
-/// Chunked bodies without end, and some announced as 10 GB.
+/// Endless chunked bodies, and bodies announced as 10 GB.
 async fn endless_body(address: SocketAddr) -> Words {
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
     let started = Instant::now();
@@ -90,7 +90,7 @@ async fn endless_body(address: SocketAddr) -> Words {
     words(told == rounds && most < 32 << 20, text)
 }
 
-/// What a page from elsewhere gets for the asking.
+/// A foreign page requests a private key.
 async fn pages(address: SocketAddr) -> Words {
     let started = Instant::now();
     let question = call(1, "personal_dumpRawKey", json!([OWNER])).to_string();

@@ -1,4 +1,4 @@
-//! What attackers send.
+//! The HTTP and WebSocket clients of attackers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,26 +8,26 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 
-/// Longest time for which an answer is waited for.
+/// Longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An account without code or balance.
 pub(crate) const TARGET: &str = "0x00000000000000000000000000000000000000aa";
 
-/// The first account of a development chain, which it signs for.
+/// The first account of a development chain, whose key the chain holds.
 pub(crate) const OWNER: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 
-/// A call.
+/// Builds a request.
 pub(crate) fn call(id: usize, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A batch of as many calls as a message may have.
+/// Builds a batch with as many calls as a message may have.
 pub(crate) fn batch(one: impl Fn(usize) -> Value) -> String {
     Value::from((0..50).map(one).collect::<Vec<_>>()).to_string()
 }
 
-/// A call of code that the caller brings along, with 10 million gas.
+/// Builds a call with 10 million gas of code in a state override.
 pub(crate) fn call_of(id: usize, code: &str) -> Value {
     let overridden = json!({ (TARGET): {"code": code} });
     call(id, "eth_call", json!([{"to": TARGET, "gas": "0x989680"}, "latest", overridden]))
@@ -37,7 +37,7 @@ pub(crate) fn call_of(id: usize, code: &str) -> Value {
 const ATTACKER: &str = "127.0.0.2";
 const ELSEWHERE: &str = "127.0.0.3";
 
-/// A connection of an attacker.
+/// Connects from the attackers' address.
 pub(crate) async fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     connect_from(ATTACKER, address).await
 }
@@ -48,23 +48,23 @@ async fn connect_from(from: &str, address: SocketAddr) -> std::io::Result<TcpStr
     socket.connect(address).await
 }
 
-/// Asks over a connection of its own; gives the whole HTTP answer, or as much as came.
+/// Sends a message over a new connection; returns the HTTP response, or the part that arrived.
 pub(crate) async fn post(address: SocketAddr, body: &str) -> String {
     String::from_utf8_lossy(&post_from(address, ATTACKER, "", body).await).into_owned()
 }
 
-/// As [`post`], for an answer that is compressed; gives its length alone.
+/// Does what [`post`] does for a compressed response; returns its length only.
 pub(crate) async fn post_compressed(address: SocketAddr, body: &str) -> usize {
     post_from(address, ATTACKER, "Accept-Encoding: gzip\r\n", body).await.len()
 }
 
-/// As [`post`], as a page of this origin does.
+/// Does what [`post`] does, with the `Origin` header of a web page.
 pub(crate) async fn post_as(address: SocketAddr, origin: &str, body: &str) -> String {
     let headers = format!("Origin: {origin}\r\n");
     String::from_utf8_lossy(&post_from(address, ATTACKER, &headers, body).await).into_owned()
 }
 
-/// As [`post`], from another address than the attackers'.
+/// Does what [`post`] does, from another address than the attackers'.
 pub(crate) async fn from_elsewhere(address: SocketAddr, body: &str) -> String {
     String::from_utf8_lossy(&post_from(address, ELSEWHERE, "", body).await).into_owned()
 }
@@ -86,10 +86,10 @@ async fn post_from(address: SocketAddr, from: &str, headers: &str, body: &str) -
     answer
 }
 
-/// The result of a call of the server's own methods.
+/// Returns the result of a call that must succeed.
 ///
 /// # Panics
-/// There is none.
+/// The response has no result.
 pub(crate) async fn result(address: SocketAddr, method: &str, params: Value) -> Value {
     let answer = post(address, &call(1, method, params).to_string()).await;
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
@@ -98,7 +98,7 @@ pub(crate) async fn result(address: SocketAddr, method: &str, params: Value) -> 
     answer["result"].take()
 }
 
-/// A WebSocket without limits of its own.
+/// Opens a WebSocket without client-side limits.
 pub(crate) async fn socket(address: SocketAddr) -> Option<WebSocketStream<TcpStream>> {
     let stream = connect(address).await.ok()?;
     let mut config = tokio_tungstenite::tungstenite::protocol::WebSocketConfig::default();
@@ -108,7 +108,7 @@ pub(crate) async fn socket(address: SocketAddr) -> Option<WebSocketStream<TcpStr
     connecting.await.ok().map(|(socket, _)| socket)
 }
 
-/// How many of these connections the server has ended: writing to them fails.
+/// Counts the connections that the server has closed, to which writing fails.
 pub(crate) async fn ended(streams: &[&TcpStream]) -> usize {
     let mut ended = 0;
     for stream in streams {
@@ -123,7 +123,7 @@ pub(crate) async fn ended(streams: &[&TcpStream]) -> usize {
     ended
 }
 
-/// Runs as many clients at the same time, and gives what each came to.
+/// Runs this many clients at the same time; returns their results.
 pub(crate) async fn together<T: Send + 'static, F>(clients: usize, client: impl Fn(usize) -> F) -> Vec<T>
 where
     F: std::future::Future<Output = T> + Send + 'static,

@@ -36,12 +36,12 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
     ]
 }
 
-/// Fifty calls whose code returns 2 MiB each: 12 kB that ask for 216 MB.
+/// A batch of fifty calls whose code returns 2 MiB each: 12 kB request answers of 216 MB.
 fn large_batch() -> String {
     batch(|id| call_of(id, "0x622000006000f3"))
 }
 
-/// Eight clients send large batches and take their answers.
+/// Eight clients send large batches and read their answers.
 async fn batches_read(address: SocketAddr) -> Words {
     let longest = together(8, move |_| async move {
         let mut longest = 0;
@@ -54,7 +54,7 @@ async fn batches_read(address: SocketAddr) -> Words {
     words((4 << 20..11 << 20).contains(&longest), format!("longest answer {} MiB", longest >> 20))
 }
 
-/// Eight clients ask for compressed answers to large batches.
+/// Eight clients request compressed answers to large batches.
 async fn compressed(address: SocketAddr) -> Words {
     let longest = together(8, move |_| async move {
         let mut longest = 0;
@@ -67,7 +67,7 @@ async fn compressed(address: SocketAddr) -> Words {
     words((1_000..11 << 20).contains(&longest), format!("longest answer {longest} bytes"))
 }
 
-/// Forty connections ask for large answers and take none.
+/// Forty connections request large answers and read none.
 async fn http_unread(address: SocketAddr) -> Words {
     let body = large_batch();
     let request = format!(
@@ -83,11 +83,11 @@ async fn http_unread(address: SocketAddr) -> Words {
     }
     tokio::time::sleep(Duration::from_secs(45)).await;
     let closed = ended(&open.iter().collect::<Vec<_>>()).await;
-    // Those that there was no room for have been answered by an error.
+    // The server answers with an error where the budget has no room.
     words(open.len() == 40 && closed >= 30, format!("after 45 s {closed} of 40 connections ended"))
 }
 
-/// Ten WebSockets ask for large answers over and over and take none.
+/// Ten WebSockets request large answers repeatedly and read none.
 async fn websocket_unread(address: SocketAddr) -> Words {
     let (mut open, mut sent) = (Vec::new(), 0);
     for _ in 0..10 {
@@ -130,7 +130,7 @@ async fn bodies(address: SocketAddr) -> Words {
     let open: Vec<(TcpStream, usize)> = open.await.into_iter().flatten().collect();
     let sent: usize = open.iter().map(|(_, sent)| sent).sum();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    // Somebody who sends a whole body of 1 MiB meanwhile.
+    // An honest client sends a whole body of 1 MiB meanwhile.
     let started = Instant::now();
     let honest = format!("{}{}", call(1, "eth_chainId", json!([])), " ".repeat(1 << 20));
     let good = from_elsewhere(address, &honest).await.contains("0x21");
@@ -140,12 +140,12 @@ async fn bodies(address: SocketAddr) -> Words {
     words(good && sent > 64 << 20, text)
 }
 
-/// Two hundred WebSockets send messages that never become whole.
+/// Two hundred WebSockets send messages that are never completed.
 async fn messages(address: SocketAddr) -> Words {
     let open = together(200, move |_| async move {
         let mut stream = socket(address).await?.into_inner();
         let mut sent = 0_usize;
-        // Text, not final; then continuations, each masked with zero.
+        // A text frame that is not final, then continuation frames, each masked with zero.
         for opcode in [1_u8, 0, 0, 0] {
             let mut frame = vec![opcode, 0xff];
             frame.extend((1_u64 << 20).to_be_bytes());
@@ -167,7 +167,8 @@ async fn messages(address: SocketAddr) -> Words {
     words(sent > 16 << 20 && closed == open.len() && !open.is_empty(), text)
 }
 
-/// Sends messages in turn for a while; gives how many were sent, and how many of the answers had this text.
+/// Sends messages in turn for a while; returns the number sent, and the number of answers that contain
+/// `text`.
 async fn ask_in_turn(address: SocketAddr, bodies: &[String], first: usize, text: &str) -> (u32, u32) {
     let started = Instant::now();
     let (mut sent, mut good) = (0, 0);
@@ -181,12 +182,12 @@ async fn ask_in_turn(address: SocketAddr, bodies: &[String], first: usize, text:
     (sent, good)
 }
 
-/// The sums of both.
+/// Adds up the counts of all clients.
 fn sum(counts: Vec<(u32, u32)>) -> (u32, u32) {
     counts.into_iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
-/// Eight clients send calls and batches of 4 MiB, which are lists of two-byte members.
+/// Eight clients send calls and batches of 4 MiB that consist of lists of two-byte members.
 async fn many_members(address: SocketAddr) -> Words {
     let many = "0,".repeat(2 << 20);
     let bodies = [
@@ -211,7 +212,7 @@ async fn many_members(address: SocketAddr) -> Words {
     words(refused == sent && sent >= 64, format!("{refused} of {sent} lists refused with an error"))
 }
 
-/// Eight clients send calls with 4 MiB of data, and transactions, blocks and hashes of that length.
+/// Eight clients send calls with 4 MiB of data, and transactions and hashes of that length.
 async fn long_params(address: SocketAddr) -> Words {
     let data = format!("0x{}", "61".repeat(2 << 20));
     let objects = [
@@ -231,7 +232,8 @@ async fn long_params(address: SocketAddr) -> Words {
     words(answered == sent && sent >= 48, format!("{answered} of {sent} messages of 4 MiB answered"))
 }
 
-/// Eight clients send calls that override many accounts: cells, balances and codes, 1 MiB of each, which is as much as is taken.
+/// Eight clients send calls that override many storage cells, balances and codes: 1 MiB of each, the most
+/// that the server accepts.
 async fn overrides(address: SocketAddr) -> Words {
     let account = |number: usize| format!("0x{number:040x}");
     let cells: serde_json::Map<String, Value> =
@@ -253,13 +255,13 @@ async fn overrides(address: SocketAddr) -> Words {
     words(answered == sent && sent >= 24, format!("{answered} of {sent} calls with overrides answered"))
 }
 
-/// A log filter of so many topics.
+/// Parameters of a log filter with this many topics.
 fn log_filter(topics: usize) -> Value {
     let topics: Vec<String> = (0..topics).map(|topic| format!("0x{topic:064x}")).collect();
     json!([{ "topics": [topics] }])
 }
 
-/// One address installs as many filters as there may be; another wants one.
+/// One address installs as many filters as possible; another address installs one.
 async fn filters(address: SocketAddr) -> Words {
     let filter = call(1, "eth_newFilter", log_filter(3_000)).to_string();
     let batch = format!("[{}]", vec![filter; 20].join(","));
@@ -273,7 +275,7 @@ async fn filters(address: SocketAddr) -> Words {
     words(good && installed > 400, text)
 }
 
-/// Forty WebSockets subscribe a hundred times each and do not read; then the chain grows.
+/// Forty WebSockets make a hundred subscriptions each and do not read; then the chain grows.
 async fn subscriptions(address: SocketAddr) -> Words {
     let mut open = Vec::new();
     let mut made = 0;
@@ -298,7 +300,7 @@ async fn subscriptions(address: SocketAddr) -> Words {
     words(made > 3_000, format!("{made} subscriptions made, then {blocks} blocks"))
 }
 
-/// Snapshots of a chain whose state changes between them.
+/// Takes snapshots of a chain whose state changes between them.
 async fn snapshots(address: SocketAddr) -> Words {
     let mut taken = 0;
     for round in 0..400_usize {

@@ -51,12 +51,12 @@ async fn batches_of(address: SocketAddr, one: fn(usize) -> Value) -> Words {
     words(answered >= 400 && results > 0 && results + late == answered, text)
 }
 
-/// A balance, which is brief.
+/// A request for a balance, which is brief.
 fn balance(id: usize) -> Value {
     call(id, "eth_getBalance", json!([TARGET, "latest"]))
 }
 
-/// A power modulo a number, of the length and exponent that 10 million gas pay for.
+/// A call of MODEXP, with the lengths and exponent that 10 million gas pay for.
 fn modexp(id: usize) -> Value {
     let word = |number: usize| format!("{number:064x}");
     let operands = [1_024, 69, 1_024].map(|length| "ff".repeat(length)).concat();
@@ -65,18 +65,19 @@ fn modexp(id: usize) -> Value {
     call(id, "eth_call", json!([{"to": to, "gas": "0x989680", "data": data}, "latest"]))
 }
 
-/// What the Bridge says of its federation: `getFederationAddress()`.
+/// A call of the Bridge's `getFederationAddress()`.
 fn bridge_read(id: usize) -> Value {
     let to = "0x0000000000000000000000000000000001000006";
     call(id, "eth_call", json!([{"to": to, "gas": "0x989680", "data": "0x6923fa85"}, "latest"]))
 }
 
-/// Code that asks the Bridge over and over, as long as more than 50,000 gas are left: for the redeem script of its
-/// federation (`getActivePowpegRedeemScript()`) or its newest Bitcoin header (`getBtcBlockchainBestBlockHeader()`), which
-/// cost the most time for their price.
+/// A call of code that calls the Bridge in a loop until less than 50,000 gas are left: for the redeem script
+/// of its federation (`getActivePowpegRedeemScript()`) or its newest Bitcoin header
+/// (`getBtcBlockchainBestBlockHeader()`). These methods take the most time for their gas.
 fn bridge_loop(id: usize) -> Value {
     let selector = ["1d73d5dd", "f0b2424b"][id % 2];
-    // The selector to memory; loop: STATICCALL of the Bridge with 200,000 gas, POP; GAS > 50,000 -> loop.
+    // Stores the selector in memory. Loop: STATICCALL of the Bridge with 200,000 gas, POP; repeat while GAS >
+    // 50,000.
     let code = format!(
         "0x63{selector}60e01b6000525b60206000600460006301000006\
          62030d40fa506200c3505a11600b5700"
@@ -84,10 +85,10 @@ fn bridge_loop(id: usize) -> Value {
     call_of(id, &code)
 }
 
-/// Hashes 1 MiB of memory as long as more than 250,000 gas are left.
+/// Code that hashes 1 MiB of memory in a loop until less than 250,000 gas are left.
 const HASH_LOOP: &str = "0x5b62100000600020506203d0905a1160005700";
 
-/// Fifty calls of 9.9 million rounds of BLAKE2 each.
+/// A batch of fifty calls with 9.9 million rounds of BLAKE2 each.
 fn long_batch() -> String {
     let input = format!("0x{:08x}{}", 9_900_000, "00".repeat(209));
     let to = "0x0000000000000000000000000000000000000009";
@@ -118,7 +119,7 @@ async fn blake2f(address: SocketAddr) -> Words {
     words(batches == 8 && late > 0, text)
 }
 
-/// Deploys code, and gives its address.
+/// Deploys code; returns the contract's address.
 async fn deploy(address: SocketAddr, code: &str) -> String {
     let code = code.trim_start_matches("0x");
     // PUSH2 length, DUP1, PUSH1 offset, PUSH1 0, CODECOPY, PUSH1 0, RETURN.
@@ -129,7 +130,7 @@ async fn deploy(address: SocketAddr, code: &str) -> String {
     receipt["contractAddress"].as_str().expect("an address").to_owned()
 }
 
-/// Sends so many transactions to a contract, which need this gas; gives the hash of the last.
+/// Sends this many transactions with this gas limit to a contract; returns the hash of the last one.
 async fn run_often(address: SocketAddr, contract: &str, times: usize, gas: u64) -> Value {
     let mut last = Value::Null;
     for _ in 0..times {
@@ -139,7 +140,7 @@ async fn run_often(address: SocketAddr, contract: &str, times: usize, gas: u64) 
     last
 }
 
-/// Sixty blocks with 1 MiB of logs, in eight of them.
+/// Mines sixty blocks with 512 KiB of logs each.
 fn prepare_logs(address: SocketAddr) -> Doing<()> {
     Box::pin(async move {
         // PUSH3 131,072, PUSH1 0, LOG0, four times.
@@ -148,16 +149,16 @@ fn prepare_logs(address: SocketAddr) -> Doing<()> {
     })
 }
 
-/// Twelve blocks of some 11,000 logs without data each.
+/// Mines twelve blocks with about 11,000 logs without data each.
 fn prepare_many_logs(address: SocketAddr) -> Doing<()> {
     Box::pin(async move {
-        // loop: PUSH1 0, PUSH1 0, LOG0; GAS > 3,000 -> loop.
+        // Loop: PUSH1 0, PUSH1 0, LOG0; repeat while GAS > 3,000.
         let contract = deploy(address, "5b60006000a0610bb85a1160005700").await;
         run_often(address, &contract, 12, 5_000_000).await;
     })
 }
 
-/// Eight clients ask for all logs over and over.
+/// Eight clients request all logs repeatedly.
 async fn logs(address: SocketAddr, least: usize) -> Words {
     let started = Instant::now();
     let head = result(address, "eth_getBlockByNumber", json!(["latest", true])).await;
@@ -183,11 +184,12 @@ async fn logs(address: SocketAddr, least: usize) -> Words {
     words(there * 2 >= least && refused > 0, text)
 }
 
-/// A transaction of many instructions over 32 KiB of memory, and one of many instructions alone.
+/// Sends a transaction with many instructions over 32 KiB of memory, and one with many instructions and
+/// little memory.
 fn prepare_traces(address: SocketAddr) -> Doing<()> {
     Box::pin(async move {
         for memory in ["617fe0", "6020"] {
-            // PUSH 0, MSTORE at the end of memory; loop: GAS > 3,000 -> loop.
+            // PUSH 0, MSTORE at the end of memory. Loop: repeat while GAS > 3,000.
             let contract =
                 deploy(address, &format!("6001{memory}525b610bb85a1160{:02x}5700", 2 + memory.len() / 2 + 1))
                     .await;
@@ -196,7 +198,7 @@ fn prepare_traces(address: SocketAddr) -> Doing<()> {
     })
 }
 
-/// Eight clients ask for the traces of the last blocks.
+/// Eight clients request traces of the last blocks.
 async fn traces(address: SocketAddr) -> Words {
     let started = Instant::now();
     let refused = together(8, move |client| async move {

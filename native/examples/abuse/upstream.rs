@@ -14,40 +14,40 @@ use crate::chain::{BLOCKS, Chain};
 use crate::http::{call, post, together};
 use crate::watch;
 
-/// Bytes of padding in each answer to a message: less than a client takes.
+/// Bytes of padding in each response, slightly less than the client's limit.
 const PADDING: usize = 11 << 20;
 
-/// How long clients ask while the upstreams pad.
+/// How long clients send requests while the upstreams pad their responses.
 const LONG: Duration = Duration::from_secs(15);
 
-/// What an upstream does to its answers.
+/// How an upstream changes its responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// Blocks of no chain, with a list of transactions that are none.
+    /// Invents blocks of no chain, with lists of invalid transactions.
     Blocks,
-    /// Many more answers than there were questions, of no chain.
+    /// Invents many more responses than there were calls.
     Members,
-    /// Answers of an honest chain as they are.
+    /// Returns the responses of an honest chain unchanged.
     Honest,
-    /// Answers of an honest chain, whose objects have another, long member.
+    /// Returns the responses of an honest chain with an additional long member in each object.
     Longer,
-    /// Answers of an honest chain with many empty nodes in proofs.
+    /// Returns the responses of an honest chain with many empty nodes in proofs.
     Nodes,
-    /// As [`Self::Longer`], for questions that have no proof, which several upstreams answer.
+    /// Does what [`Self::Longer`] does for calls without proofs, which several upstreams answer.
     Unproven,
 }
 
-/// Whether the attack has begun; upstreams of no chain answer nothing before, the others are honest.
+/// Whether the attack has begun. Before, upstreams without a chain return errors, and the others are honest.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Answers that were padded, in number and in bytes.
+/// Number and bytes of padded responses.
 static PADDED: AtomicUsize = AtomicUsize::new(0);
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// The honest chain, for as long as this process lives.
+/// The honest chain, which lives as long as this process.
 static CHAIN: Mutex<Option<Arc<Chain>>> = Mutex::new(None);
 
-/// Ends the chain's server.
+/// Ends the honest chain's server.
 pub(crate) fn end() {
     if let Some(chain) = CHAIN.lock().unwrap_or_else(PoisonError::into_inner).take() {
         chain.end();
@@ -64,7 +64,7 @@ macro_rules! attack {
     };
 }
 
-/// A state that the client has proven once, and keeps.
+/// A request for state that the client has proven once and keeps.
 const BALANCE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_getBalance","params":["0x00000000000000000000000000000000000000aa","latest"]}"#;
 
 pub(crate) fn all() -> Vec<(&'static str, Attack)> {
@@ -78,7 +78,7 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
     ]
 }
 
-/// Starts three upstreams, and gives the arguments of a light client that has them.
+/// Starts three upstreams; returns the arguments of a light client that uses them.
 async fn server(way: Way, log_bytes: usize) -> String {
     let of_chain = !matches!(way, Way::Blocks | Way::Members);
     if of_chain {
@@ -99,7 +99,7 @@ async fn server(way: Way, log_bytes: usize) -> String {
     arguments
 }
 
-/// Questions to a client that has no chain yet.
+/// Requests to a client that has no chain yet.
 fn no_chain(id: usize) -> Value {
     let hash = format!("0x{id:064x}");
     match id % 2 {
@@ -108,17 +108,17 @@ fn no_chain(id: usize) -> Value {
     }
 }
 
-/// Logs of all blocks.
+/// A request for the logs of all blocks.
 fn all_logs(id: usize) -> Value {
     call(id, "eth_getLogs", json!([{"fromBlock": "0x2", "toBlock": format!("{:#x}", BLOCKS + 1)}]))
 }
 
-/// The balance of another account each time.
+/// A request for the balance of a different account each time.
 fn balance(id: usize) -> Value {
     call(id, "eth_getBalance", json!([format!("0x{:040x}", id + 0xa_0000), "latest"]))
 }
 
-/// So many clients ask for a while.
+/// Lets this many clients send requests for a while.
 async fn ask(address: SocketAddr, question: fn(usize) -> Value, clients: usize) -> Words {
     BEGUN.store(true, Ordering::SeqCst);
     let started = Instant::now();
@@ -205,12 +205,12 @@ async fn answer(question: &Value, way: Way) -> String {
     }
 }
 
-/// The calls of a message.
+/// Returns the calls of a message.
 fn calls(question: &Value) -> Vec<&Value> {
     question.as_array().map_or_else(|| vec![question], |calls| calls.iter().collect())
 }
 
-/// Objects that look like blocks of a far higher chain.
+/// Invents blocks of a far higher chain.
 fn of_no_chain(question: &Value, way: Way) -> String {
     let calls = calls(question);
     let share = PADDING / calls.len().max(1);
@@ -233,7 +233,7 @@ fn of_no_chain(question: &Value, way: Way) -> String {
     }
 }
 
-/// An honest answer with padding in its results.
+/// Adds padding to the results of an honest response.
 fn padded(question: &Value, answer: &Value, way: Way) -> String {
     let calls = calls(question);
     let share = PADDING / calls.len().max(1);

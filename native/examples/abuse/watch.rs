@@ -1,4 +1,4 @@
-//! Well-behaved clients: threads that ask one small question after the other, each over a connection of its own.
+//! Well-behaved clients: threads that send one small request after another, each over a new connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,30 +9,30 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpSocket;
 
-/// A question that needs no look at the chain.
+/// A request that does not depend on the chain.
 pub(crate) const CHAIN_ID: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
 
-/// Longest time for which an answer is waited for.
+/// Longest wait for a response.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time between two questions.
+/// Pause between two requests.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// How long questions took.
+/// The waiting times of a client.
 #[derive(Default)]
 pub(crate) struct Observed {
     times: Vec<Duration>,
     pub(crate) failed: u32,
 }
 
-/// A client that is asking.
+/// A running client.
 pub(crate) struct Watching {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Observed>,
 }
 
 impl Watching {
-    /// Asks until told to end.
+    /// Starts a client, which sends requests until [`Self::end`].
     pub(crate) fn start(from: &'static str, address: SocketAddr, question: &str) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, question) = (stop.clone(), question.to_owned());

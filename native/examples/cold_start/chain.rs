@@ -12,19 +12,20 @@ use rootlight::consensus::mining::{BitcoinWork, hash_to_commit};
 use rootlight::consensus::{Candidate, Checkpoint, HeaderChain, Network, difficulty};
 use rootlight::types::{B256, Bloom, Header, HeaderForm, SealedHeader, U256, uncles_hash};
 
-/// The block that is trusted.
+/// Number of the trusted block.
 pub(crate) const START: u64 = 9_000_000;
 
-/// Headers below it: fork detection data commit to these.
+/// Number of headers below it, which fork detection data commit to.
 pub(crate) const BELOW: u64 = 449;
 
 /// Seconds between blocks, as on the main network in 2026.
 const SPACING: u64 = 25;
 
-/// Transactions of a Bitcoin block are some 4,096: a Merkle branch of twelve hashes.
+/// Levels of the Merkle branch of a coinbase transaction: a Bitcoin block has about 4,096 transactions.
 const BRANCH: u8 = 12;
 
-/// The main network's rules, at a difficulty that is mined in no time; a start by work is told of it.
+/// The main network's rules with a difficulty that takes no time to mine; the parameters of a start by work
+/// use it too.
 pub(crate) const NETWORK: &str = r#"{
     "name": "cold", "base": "mainnet", "chainId": 30, "params": { "minimumDifficulty": 4 },
     "workStart": { "difficulty": 4, "from": 9000000, "headers": 5760 }
@@ -33,16 +34,17 @@ pub(crate) const NETWORK: &str = r#"{
 /// A header with its uncles.
 pub(crate) type Block = (Candidate, Vec<SealedHeader>);
 
-/// The blocks of a file, one after the other, each after its length: the header and its uncles, after their own.
+/// A file of blocks. Each block is preceded by its length and holds the header and its uncles, each preceded
+/// by its own length.
 pub(crate) struct Chain {
     file: File,
     pub(crate) network: Network,
-    /// Where each block begins, and the end.
+    /// Offset of each block, then the length of the file.
     places: Vec<u64>,
 }
 
 impl Chain {
-    /// The chain of an earlier run, or a new one.
+    /// Opens the file of an earlier run, or mines a new chain.
     pub(crate) fn open_or_make(headers: u64) -> Self {
         let path = std::env::temp_dir().join(format!("rootlight-cold-{headers}.blocks"));
         if !path.exists() {
@@ -79,7 +81,7 @@ impl Chain {
         self.block(number).expect("a block of the chain").0.header().hash()
     }
 
-    /// A block by its number.
+    /// Reads a block by its number.
     pub(crate) fn block(&self, number: u64) -> Option<Block> {
         let index = usize::try_from(number.checked_sub(START - BELOW)?).ok()?;
         let (from, to) = (*self.places.get(index)?, *self.places.get(index + 1)?);
@@ -101,7 +103,7 @@ fn network() -> Network {
     Network::from_json(NETWORK).expect("a network")
 }
 
-/// Mines the chain, ending now, and checks its headers on the way.
+/// Mines a chain that ends now, and checks its headers.
 fn make(headers: u64, path: &Path) {
     let network = Arc::new(network());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
@@ -122,7 +124,7 @@ fn make(headers: u64, path: &Path) {
     let checkpoint = Checkpoint { number: first, hash: base.hash(), total_difficulty: None };
     keep(&base, &[]);
     let mut chain = HeaderChain::from_checkpoint(network.clone(), &checkpoint, base).expect("a chain");
-    // What the next block names: as old as its parent.
+    // The uncles that the next block lists; they are siblings of its parent.
     let mut uncles: Vec<SealedHeader> = Vec::new();
     for _ in 0..headers + BELOW {
         let parent = chain.head().sealed().clone();
@@ -144,19 +146,19 @@ fn make(headers: u64, path: &Path) {
     out.flush().expect("room");
 }
 
-/// How many blocks of this height end as uncles: 5 of 4 blocks, as on the main network.
+/// Number of blocks of this height that become uncles: five in four blocks, as on the main network.
 const fn uncles_of(number: u64) -> u32 {
     if number.is_multiple_of(4) { 2 } else { 1 }
 }
 
-/// What a hash of text and number gives; bytes that do not compress.
+/// Hashes a text and a number, which gives bytes that do not compress.
 fn noise(name: &[u8], number: u64) -> B256 {
     double_sha256(&[name, &number.to_be_bytes()].concat())
 }
 
 fn header(network: &Network, number: u64, parent: Option<&SealedHeader>, timestamp: u64) -> Header {
     let mut bloom = Bloom::ZERO;
-    // Some transactions with logs.
+    // The bloom of some transactions with logs.
     for index in 0..8 {
         bloom.accrue(alloy_primitives::BloomInput::Raw(noise(b"bloom", number * 8 + index).as_slice()));
     }

@@ -1,4 +1,4 @@
-//! The upstream: answers the height and headers in binary, also to web pages.
+//! The upstream, which serves headers in binary form and the height, also to web pages.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const ALLOWED: &str = "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-He
 /// The method that returns the upstream's counters. It is not counted itself.
 const FIGURES: &str = "cold_figures";
 
-/// What was asked of it and sent.
+/// The upstream's address, and counters of what it received and sent.
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     pub(crate) headers: Arc<AtomicU64>,

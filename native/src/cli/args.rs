@@ -23,7 +23,7 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Flags of the development chain, which runs without a command.
+    /// Flags of the development chain, which is the default command.
     #[command(flatten)]
     pub dev: DevArgs,
     /// Flags of all commands.
@@ -53,7 +53,7 @@ as key of a TOML file (--config): keys at the top level, or under [light], [reco
 /// Flags of all commands.
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// Read flags from a TOML file; flags and environment variables win over it
+    /// Read flags from a TOML file; flags on the command line and environment variables take precedence
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print nothing but results and errors
@@ -68,13 +68,13 @@ pub struct CommonArgs {
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
-    /// Run a development chain (this is also what runs without a command)
+    /// Run a development chain (the default command)
     Dev(DevArgs),
-    /// Execute every block of a regtest or custom network, check every root, serve everything
+    /// Execute every block of a regtest or custom network, check all roots, and serve the chain
     Follow(FollowArgs),
-    /// Follow an upstream that is not trusted, and serve what is proven
+    /// Follow the chain of untrusted upstreams, and serve proven answers
     Light(LightArgs),
-    /// Check data someone handed you, offline: what it proves, or where it fails
+    /// Check headers, blocks, receipts or account proofs offline; report what they prove or which check fails
     Verify(VerifyArgs),
     /// Write a recording of an upstream
     Record(RecordArgs),
@@ -89,28 +89,29 @@ pub enum Command {
 /// Flags of `dev`.
 #[derive(Debug, Clone, Args)]
 pub struct DevArgs {
-    /// When blocks are mined: 0 is one for each transaction, N is one every N seconds
+    /// When to mine: 0 mines a block for each transaction, S one block every S seconds, manual only on
+    /// request
     #[arg(long, value_name = "S|0|manual", default_value = "0")]
     pub block_time: String,
-    /// Funded accounts
+    /// Number of funded accounts
     #[arg(long, value_name = "N", default_value_t = rootlight::dev::DEFAULT_ACCOUNTS)]
     pub accounts: u32,
     /// Balance of each account, in RBTC [default: 10000]
     #[arg(long, value_name = "RBTC")]
     pub balance: Option<String>,
-    /// Words that the accounts are derived from [default: the ones anvil and hardhat use]
+    /// Mnemonic that the account keys are derived from [default: the one of anvil and hardhat]
     #[arg(long, value_name = "WORDS")]
     pub mnemonic: Option<String>,
-    /// Rules of an older network upgrade, wasabi100 or later [default: all rules]
+    /// Apply only the rules up to this network upgrade, wasabi100 or later [default: all rules]
     #[arg(long, value_name = "NAME")]
     pub hardfork: Option<String>,
-    /// Another genesis: regtest is the reference node's own, byte for byte
+    /// Another genesis block: regtest is exactly the reference node's, a file gives the allocation
     #[arg(long, value_name = "regtest|FILE")]
     pub genesis: Option<String>,
-    /// Keep the chain in this folder; it survives a crash
+    /// Store the chain in this folder; it survives a crash
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Blocks below the head whose states are kept
+    /// Number of blocks below the head whose states are kept
     #[arg(long, value_name = "N", default_value_t = rootlight::dev::DEFAULT_HISTORY)]
     pub history: u64,
     /// Leave mining to an outside miner (mnr_getWork, mnr_submitBitcoinBlock)
@@ -127,16 +128,16 @@ pub struct DevArgs {
 /// Flags of `follow`.
 #[derive(Debug, Clone, Args)]
 pub struct FollowArgs {
-    /// regtest, or a JSON file of parameters with a genesis
+    /// regtest, or a JSON file with network parameters and a genesis
     #[arg(long, value_name = "regtest|FILE", default_value = "regtest")]
     pub network: String,
     /// Source of blocks: an http(s) URL, or replay:PATH for a recording
     #[arg(long, value_name = "URL|replay:PATH")]
     pub upstream: String,
-    /// Keep the chain in this folder, and go on from there
+    /// Store the chain in this folder, and continue from it
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Blocks below the head whose states are kept [default: all]
+    /// Number of blocks below the head whose states are kept [default: all]
     #[arg(long, value_name = "N")]
     pub history: Option<u64>,
     /// Flags of calls.
@@ -151,33 +152,35 @@ pub struct FollowArgs {
 #[derive(Debug, Args)]
 #[command(after_help = LIGHT_HELP)]
 pub struct LightArgs {
-    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file of parameters
+    /// mainnet, testnet, testnet2, devnet, regtest, or a JSON file with network parameters
     #[arg(long, value_name = "NAME|FILE", default_value = "mainnet")]
     pub network: String,
-    /// Source of data: an http(s) or ws(s) URL, or replay:PATH for a recording; repeat it for several,
-    /// which check each other and stand in for each other
+    /// Upstream: an http(s) or ws(s) URL, or replay:PATH for a recording; repeat the flag for several
+    /// upstreams, which check and replace each other
     #[arg(long, value_name = "URL|replay:PATH", required = true)]
     pub upstream: Vec<String>,
-    /// Block to start from, which is trusted; "none" is genesis; "work" trusts no block and starts from the
-    /// heaviest chain of recent headers that upstreams prove [default: the newest built-in one, for a year]
+    /// Trusted block to start from; "none" starts from genesis; "work" trusts no block and starts from the
+    /// heaviest chain of recent headers that the upstreams prove [default: the newest built-in checkpoint,
+    /// for a year]
     #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
     pub checkpoint: Option<String>,
-    /// Refuse answers about blocks with fewer blocks on top
+    /// Refuse answers about blocks that have fewer than this many blocks on top
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub min_depth: u64,
-    /// Refuse answers while the newest verified block is older than this many seconds by this clock; 0 takes any age
+    /// Refuse answers while the newest verified block is older than this many seconds by the local clock; 0
+    /// accepts any age
     #[arg(long, value_name = "S", default_value_t = MAX_AGE)]
     pub max_age: u64,
-    /// Answers that no upstream proves: refuse them, take what N upstreams under different domains say
-    /// alike, or trust the best one; taken ones are marked "level":"unproven"
+    /// Answers that no upstream can prove: refuse them, accept what N upstreams under different domains agree
+    /// on, or trust the best upstream; accepted answers are marked "level":"unproven"
     #[arg(long, value_name = "refuse|quorum:N|trust", default_value = "refuse")]
     pub unproven: Unproven,
-    /// Least share, in percent, that every 2, 6 and 24 hours of the chain must show of the work which the
-    /// checkpoint promises, or with "work" the network's least difficulty; 0 asks for none
+    /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
+    /// that the checkpoint promises, or with "work" of the network's least difficulty; 0 turns the check off
     #[arg(long, value_name = "PERCENT", default_value_t = 50)]
     pub min_work: u64,
-    /// Keep verified headers in this folder, and go on from there; what is found damaged or of another
-    /// checkpoint is set aside, and nothing found is believed without proof
+    /// Store verified headers in this folder, and continue from them; a file that is damaged or has another
+    /// checkpoint is set aside, and stored headers are proven again
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Flags of calls.
@@ -199,29 +202,32 @@ pub struct ServerArgs {
     /// Port for HTTP and WebSocket; 0 picks a free one
     #[arg(long, value_name = "N")]
     pub http_port: Option<u16>,
-    /// Another port for WebSocket [default: 4445; none where --http-port is given]
+    /// Another port for WebSocket [default: 4445; none if --http-port is given]
     #[arg(long, value_name = "N")]
     pub ws_port: Option<u16>,
     /// Address to listen on
     #[arg(long, value_name = "H", default_value = "127.0.0.1")]
     pub host: String,
-    /// Host names that requests may be addressed to besides localhost and IP addresses, separated by commas; * for all
+    /// Host names, separated by commas (* for all), that requests may be addressed to besides localhost and IP
+    /// addresses
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow_host: String,
-    /// Origins of web pages that may call every method, separated by commas; * for all. Other pages may then call none;
-    /// pages of this machine always may [default: other pages may call what uses no keys and changes nothing by hand]
+    /// Origins of web pages, separated by commas (* for all), that may call every method. Pages of other
+    /// origins may then call no method; pages from this machine may always call every method [default: pages
+    /// of other origins may call methods that use no keys and do not change the chain by hand]
     #[arg(long, value_name = "LIST")]
     pub cors: Option<String>,
 }
 
 impl ServerArgs {
-    /// The server these flags ask for.
+    /// Returns the server configuration that these flags describe.
     #[must_use]
     pub fn config(&self) -> ServerConfig {
         ServerConfig {
             host: self.host.clone(),
             http_port: self.http_port.unwrap_or(HTTP_PORT),
-            // Somebody who moves the main port (or lets the system pick one) wants no fixed second one.
+            // A user who chooses the main port, or lets the system pick one, does not expect a second fixed
+            // port.
             ws_port: self.ws_port.or(self.http_port.is_none().then_some(WS_PORT)),
             origins: self.cors.as_deref().map_or(Origins::Unnamed, Origins::parse),
             hosts: names(&self.allow_host),
@@ -234,7 +240,7 @@ impl ServerArgs {
 #[derive(Debug, Args)]
 #[command(after_help = VERIFY_HELP)]
 pub struct VerifyArgs {
-    /// What the file holds
+    /// Kind of data in the file
     #[arg(value_parser = subject_parser())]
     pub subject: Subject,
     /// File to check; - for standard input
@@ -254,12 +260,12 @@ fn subject_parser() -> impl TypedValueParser<Value = Subject> {
 
 const VERIFY_HELP: &str = "\
 Formats (a node's JSON may be the bare result or the whole JSON-RPC response):
-  header   block or uncle JSON, or header RLP in hex; an array of them is checked as consecutive
+  header   block or uncle JSON, or header RLP in hex; an array must hold consecutive headers
   block    block JSON with full transactions, or block RLP in hex,
            or {\"block\": ..., \"uncles\": [headers], \"receipts\": [all receipts]}
   receipt  {\"receipt\": JSON | \"rawReceipt\": hex, \"nodes\": [hex],
             \"receiptsRoot\": hash | \"header\": header, \"transactionIndex\": number}
-  account  eth_getProof JSON with \"stateRoot\": hash | \"header\": header added,
+  account  eth_getProof JSON with an added \"stateRoot\": hash | \"header\": header,
            or {\"proof\": eth_getProof JSON, \"stateRoot\" | \"header\": ...}
 
 Examples:
@@ -275,7 +281,7 @@ pub struct RecordArgs {
     /// Node to record: an http(s) URL, or replay:PATH to cut a piece out of a recording
     #[arg(long, value_name = "URL")]
     pub upstream: String,
-    /// Folder for the recording; created if needed, files of the same names are replaced
+    /// Folder for the recording; it is created if needed, and files of the same names are replaced
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     /// First block [default: 0]
@@ -284,10 +290,10 @@ pub struct RecordArgs {
     /// Last block [default: the upstream's head]
     #[arg(long, value_name = "N")]
     pub to: Option<u64>,
-    /// Also record eth_getProof of this account at every block (repeat)
+    /// Also record eth_getProof of this account at every block (repeatable)
     #[arg(long, value_name = "ADDRESS")]
     pub account: Vec<String>,
-    /// Storage slots to prove with every --account (repeat)
+    /// Storage slots to prove for every --account (repeatable)
     #[arg(long, value_name = "SLOT", requires = "account")]
     pub slot: Vec<String>,
     /// Compress the files (.jsonl.gz)
@@ -296,8 +302,8 @@ pub struct RecordArgs {
 }
 
 const RECORD_HELP: &str = "\
-Writes JSON lines of {\"request\", \"response\"} in files by kind: info, blocks, headers, uncles,
-receipts, proofs. Each file appears under its name only when it is complete.
+Writes {\"request\", \"response\"} as JSON lines, in one file for each kind: info, blocks, headers, uncles,
+receipts, proofs. A file gets its name only when it is complete.
 
 Example:
   rootlight record --upstream https://node.example/KEY --out recording --from 1000 --to 1100 \\

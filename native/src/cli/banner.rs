@@ -1,4 +1,4 @@
-//! What a development chain prints when it starts.
+//! The text that a development chain prints at its start.
 
 use alloy_primitives::U256;
 use alloy_primitives::utils::format_ether;
@@ -8,19 +8,19 @@ use rootlight::state::World;
 
 use super::serving::Endpoints;
 
-/// The accounts that are shown.
+/// Accounts that the banner lists.
 #[derive(Debug, Clone)]
 pub(super) struct ShownAccounts {
-    /// Their keys, with what each has in block 0, in wei.
+    /// The keys, with each account's balance in block 0, in wei.
     accounts: Vec<(PrivateKey, U256)>,
-    /// What their keys come from.
+    /// How the keys are derived, as text.
     origin: String,
-    /// Number of accounts that are held but not shown.
+    /// Number of accounts that the chain has keys for but the banner does not list.
     more: usize,
 }
 
 impl ShownAccounts {
-    /// All accounts of the reference's own genesis; else those of the mnemonic.
+    /// Lists all accounts of the reference node's genesis, or else those of the mnemonic.
     pub(super) fn of(config: &DevConfig, accounts: &DevAccounts, reference: bool) -> Self {
         let count = if reference { config.keys.len() } else { accounts.count as usize };
         let mut state = World::new(config.genesis.state.clone());
@@ -36,7 +36,7 @@ impl ShownAccounts {
         Self { more: config.keys.len().saturating_sub(accounts.len()), accounts, origin }
     }
 
-    /// The balance of them all, if they have the same.
+    /// Returns the balance that all listed accounts share, or `None` if they differ.
     fn common_balance(&self) -> Option<U256> {
         let (_, first) = self.accounts.first()?;
         self.accounts.iter().all(|(_, balance)| balance == first).then_some(*first)

@@ -1,4 +1,4 @@
-//! Flags of calls, for every mode that runs them.
+//! Flags of calls, shared by all commands that execute calls.
 
 use clap::{Args, ValueEnum};
 use rootlight::exec::{CALL_GAS_CAP, CallPolicy};
@@ -6,25 +6,25 @@ use rootlight::exec::{CALL_GAS_CAP, CallPolicy};
 /// Flags of calls.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
-    /// What eth_call answers when a run halts (out of gas, invalid opcode): an error, or 0x as rskj does
+    /// Answer of eth_call when execution halts (out of gas, invalid opcode): an error, or 0x as rskj answers
     #[arg(long, value_name = "error|rskj", value_enum, default_value = "error")]
     pub call_halt: CallHalt,
-    /// Gas of one eth_call or estimate at most
+    /// Most gas that one eth_call or eth_estimateGas may use
     #[arg(long, value_name = "GAS", default_value_t = CALL_GAS_CAP)]
     pub call_gas_cap: u64,
 }
 
-/// What `eth_call` answers when a run halts.
+/// The answer of `eth_call` when execution halts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CallHalt {
     /// Error -32015 that names the halt.
     Error,
-    /// An empty result, which reads like success.
+    /// An empty result, which looks like success.
     Rskj,
 }
 
 impl CallArgs {
-    /// What these flags ask for.
+    /// Returns the call policy that these flags describe.
     #[must_use]
     pub fn policy(&self) -> CallPolicy {
         CallPolicy { gas_cap: self.call_gas_cap, silent_halts: self.call_halt == CallHalt::Rskj }

@@ -11,11 +11,11 @@ use super::verify::read_file;
 
 /// Longest configuration file read, bytes.
 const FILE_BYTES: u64 = 1024 * 1024;
-/// Arguments that are no keys: the file itself and clap's own.
+/// Arguments that cannot be keys: the file itself and clap's own.
 const NO_KEYS: [&str; 3] = ["config", "help", "version"];
 
-/// The file named on the command line or in the environment. Clap cannot tell: its defaults have
-/// to be known before it parses.
+/// Returns the file named on the command line or in the environment. Clap cannot find it, because the file's
+/// values are defaults that clap must have before it parses.
 pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
     let mut arguments = arguments.iter().skip(1);
     while let Some(argument) = arguments.next() {
@@ -30,10 +30,10 @@ pub(super) fn path(arguments: &[OsString]) -> Option<PathBuf> {
     std::env::var_os("ROOTLIGHT_CONFIG").map(PathBuf::from)
 }
 
-/// The command with the file's values as defaults.
+/// Returns the command with the file's values as defaults.
 pub(super) fn apply(command: Command, path: &Path) -> Result<Command, CommandError> {
     let wrong = |reason: String| CommandError::Usage(format!("{}: {reason}", path.display()));
-    // Not by what the file says of its size: a device says 0 and has no end.
+    // The size that the system reports is not trusted: a device reports 0 and never ends.
     let bytes = read_file(path, FILE_BYTES).map_err(|failure| wrong(failure.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("not UTF-8".into()))?;
     let table: Table = text.parse().map_err(|failure: toml::de::Error| wrong(failure.to_string()))?;
@@ -59,7 +59,7 @@ fn defaults(mut command: Command, table: &Table) -> Result<Command, String> {
             }
             continue;
         }
-        // A key at the top is for every command that knows it.
+        // A top-level key applies to every command that has the flag.
         let values = values(key, value)?;
         let mut known = false;
         if has(&command, key) {

@@ -1,4 +1,4 @@
-//! `rootlight dev`, which is also what runs without a command.
+//! `rootlight dev`, the default command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::{CommandError, banner, runtime, serving, verify};
 use crate::local::{Entropy, LocalOptions, LocalService, moment};
 use crate::store::{Persist, Store};
 
-/// Time between two looks at the clock; blocks come in whole seconds.
+/// Interval between checks of the clock; blocks are mined on whole seconds.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Longest genesis file, bytes.
@@ -52,7 +52,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     })
 }
 
-/// Mines by the clock, and tells what has happened.
+/// Mines when the clock says so, and tells subscribers of changes.
 async fn tick(service: Arc<LocalService>) {
     loop {
         tokio::time::sleep(TICK).await;
@@ -83,8 +83,8 @@ fn accounts(args: &DevArgs) -> Result<DevAccounts, CommandError> {
     Ok(accounts)
 }
 
-/// Refuses a mnemonic whose words are not of BIP-39's English list, or whose checksum is wrong: a word that was mistyped
-/// would give other accounts.
+/// Refuses a mnemonic with a word outside BIP-39's English list or with a wrong checksum, because a mistyped
+/// word would derive other accounts.
 fn check_mnemonic(words: &str) -> Result<(), CommandError> {
     let reason = match bip39::Mnemonic::parse_in_normalized(bip39::Language::English, words) {
         Ok(_) => return Ok(()),
@@ -97,7 +97,7 @@ fn check_mnemonic(words: &str) -> Result<(), CommandError> {
     Err(CommandError::Usage(format!("--mnemonic: {reason}")))
 }
 
-/// An option as the command line names it.
+/// Converts an error of an option to a usage error that names its flag.
 fn wrong(flag: &'static str) -> impl Fn(DevOptionError) -> CommandError {
     move |error| CommandError::Usage(format!("{flag}: {error}"))
 }
@@ -137,7 +137,7 @@ fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
     Mining::from_block_time(&args.block_time).map_err(wrong("--block-time"))
 }
 
-/// The text of an allocation in the reference's format.
+/// Reads an allocation file in the reference node's format.
 fn allocation(file: &str) -> Result<String, CommandError> {
     let failed = |reason: String| CommandError::Usage(format!("--genesis {file:?}: {reason}"));
     let bytes = verify::read_file(std::path::Path::new(file), GENESIS_BYTES)

@@ -50,31 +50,31 @@ pub(super) fn run(args: &FollowArgs) -> Result<(), CommandError> {
     })
 }
 
-/// Regtest, or a file of parameters with a genesis. The public networks are refused: their blocks need the whole
-/// Bridge.
+/// Returns regtest, or the network and genesis of a file. The public networks are refused, because their
+/// blocks need the whole Bridge.
 fn network(name: &str) -> Result<(Network, GenesisBlock), CommandError> {
     if name == "regtest" {
         return Ok((Network::regtest(), GenesisBlock::regtest()));
     }
     if Network::by_name(name).is_some() {
         return Err(CommandError::Usage(format!(
-            "--network {name}: following executes every block, and the public networks' need parts of the Bridge \
+            "--network {name}: following executes every block, and blocks of the public networks need parts of the Bridge \
              that are not simulated (peg-in, signing, federation change); use `rootlight light` for them"
         )));
     }
     let text = verify::network_text(name)?;
     let failed = |error: &dyn std::fmt::Display| CommandError::Usage(format!("network {name:?}: {error}"));
     let (network, genesis) = Network::from_json_with_genesis(&text).map_err(|error| failed(&error))?;
-    // Without a genesis in the file it is regtest's, with the native contracts of the file's rules.
+    // A file without a genesis uses regtest's, with the native contracts that the file's rules have.
     let stated = genesis.is_some();
     let block = GenesisBlock::new(&genesis.unwrap_or_else(Genesis::regtest), &network);
     if !stated && block.header.hash() != network.genesis_hash {
-        return Err(failed(&"it has no genesis, which the first block is executed on"));
+        return Err(failed(&"the file has no genesis, whose state the first block is executed on"));
     }
     Ok((network, block))
 }
 
-/// The service as what blocks are imported into.
+/// Imports followed blocks into the service's chain.
 struct Following(Arc<LocalService>);
 
 impl Target for Following {
@@ -83,7 +83,7 @@ impl Target for Following {
     }
 
     fn announced(&self, height: u64) {
-        // Only readers are told; nothing is written.
+        // The height is only shown to readers. Nothing is written, so no error can occur.
         let _ = self.0.with_node(|node| node.announced(height));
     }
 
@@ -98,7 +98,7 @@ impl Target for Following {
                 node.import(block, Some(now))?;
                 for uncle in uncles {
                     if let Err(error) = node.import(uncle, Some(now)) {
-                        debug!("not kept beside the chain: {error}");
+                        debug!("uncle not stored as a side block: {error}");
                     }
                 }
                 Ok::<(), ImportError>(())
@@ -112,7 +112,7 @@ impl Target for Following {
 mod tests {
     use super::*;
 
-    /// Block 0 of a network file, or why it has none.
+    /// Returns block 0 of a network file, or the error text.
     fn block_0(text: &str) -> Result<GenesisBlock, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_genesis_has_regtests_under_its_rules() {
+    fn a_file_without_genesis_uses_the_regtest_genesis_with_its_own_rules() {
         let newest = block_0(r#"{"name":"x"}"#).unwrap();
         assert_eq!(newest.header.hash(), Network::regtest().genesis_hash);
         // The reference's block 0 with the rules of lovell700.

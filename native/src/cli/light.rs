@@ -14,8 +14,8 @@ use crate::light::{LightOptions, LightService, Start, start};
 use crate::server::Server;
 use crate::upstream::{self, HttpConfig, OpenError, SharedUpstream};
 
-/// A short synchronization is finished before the ready line, so that scripts find a head. A long
-/// one goes on behind it: requests then say how far it is.
+/// Longest wait for synchronization before the ready line, so that scripts find a head. A longer
+/// synchronization continues after the line, and answers report its progress.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Follows an upstream.
@@ -25,7 +25,7 @@ pub(super) fn run(args: &LightArgs) -> Result<(), CommandError> {
         && args.upstream.len() < count
     {
         return Err(CommandError::Usage(format!(
-            "--unproven quorum:{count} takes {count} upstreams, {} given: repeat --upstream",
+            "--unproven quorum:{count} needs {count} upstreams ({} given): repeat --upstream",
             args.upstream.len()
         )));
     }
@@ -66,7 +66,7 @@ fn serve(
                 info!("starting from checkpoint {} {}", checkpoint.number, checkpoint.hash);
             }
             Start::Work(work) => info!(
-                "starting by work alone, no block is trusted: {} headers of difficulty {} and more",
+                "starting by work alone, without a trusted block: {} headers of at least difficulty {}",
                 work.headers, work.difficulty
             ),
         }

@@ -1,4 +1,4 @@
-//! The command line: what scripts rely on. Exit codes: 0 ok, 1 failed, 2 usage.
+//! The command line. Scripts rely on its exit codes: 0 ok, 1 failed, 2 wrong usage.
 
 mod args;
 mod banner;
@@ -22,23 +22,23 @@ pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs,
 };
 
-/// What a command came to.
+/// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// The command line or the configuration file asks for something that does not exist.
+    /// The command line or the configuration file is wrong.
     #[error("{0}")]
     Usage(String),
-    /// The command could not do its work.
+    /// The command failed for another reason.
     #[error("{0}")]
     Failed(String),
-    /// Something was checked and found wrong; the output already says what.
+    /// A check of `rootlight verify` failed; the printed report says which.
     #[error("verification failed")]
     Refused,
 }
 
 impl CommandError {
-    /// A failure with the text of an error.
+    /// Wraps an error's text as a failure.
     pub fn failed(error: impl std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
@@ -51,12 +51,12 @@ impl CommandError {
     }
 }
 
-/// Runs the program; everything but `main` itself, so that tests can call it.
+/// Runs the program. Everything is here except the `main` function, so that tests can call it.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let outcome = match parse(arguments.into_iter().collect()) {
         Ok(cli) => run(cli),
         Err(Stop::Clap(message)) => {
-            // Prints help and version to stdout with 0, mistakes to stderr with 2.
+            // Clap prints help and version to stdout with code 0, and mistakes to stderr with code 2.
             let code = u8::try_from(message.exit_code()).unwrap_or(2);
             let _ = message.print();
             return ExitCode::from(code);
@@ -79,8 +79,8 @@ enum Stop {
     Config(CommandError),
 }
 
-/// Reads the arguments; values of a configuration file become defaults, so that flags and
-/// environment variables win over them.
+/// Parses the arguments. Values of a configuration file become defaults, so flags and environment variables
+/// take precedence.
 fn parse(arguments: Vec<OsString>) -> Result<Cli, Stop> {
     let command = with_environment(Cli::command());
     let command = match config::path(&arguments) {
@@ -91,7 +91,7 @@ fn parse(arguments: Vec<OsString>) -> Result<Cli, Stop> {
     Cli::from_arg_matches(&matches).map_err(Stop::Clap)
 }
 
-/// Every flag can come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.
+/// Lets every flag come from the environment: `--http-port` from `ROOTLIGHT_HTTP_PORT`.
 fn with_environment(command: clap::Command) -> clap::Command {
     let command = command.mut_args(|arg| match arg.get_long() {
         Some(long) => {
@@ -116,9 +116,10 @@ fn run(cli: Cli) -> Result<(), CommandError> {
     }
 }
 
-/// A runtime for commands that wait on sockets.
+/// Creates a runtime for commands that wait on sockets.
 fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
-    // Brief messages are answered on these threads: one that is busy leaves another to the rest.
+    // Short messages are answered on these threads. With at least two, one busy thread does not block the
+    // others' clients.
     let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.worker_threads(workers).enable_all().build().map_err(CommandError::failed)

@@ -4,7 +4,7 @@ use super::{CommandError, RecordArgs, runtime};
 use crate::record::{Plan, record};
 use crate::upstream;
 
-/// Records and says what was written.
+/// Records an upstream, and prints what was written.
 pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
     if args.to.is_some_and(|to| to < args.from) {
         return Err(CommandError::Usage("--to is below --from".into()));
@@ -30,7 +30,7 @@ pub(super) fn run(args: &RecordArgs, silent: bool) -> Result<(), CommandError> {
         .map_err(CommandError::failed)?;
     if !silent {
         println!(
-            "recorded blocks {} to {}: {} answers in {}",
+            "recorded blocks {} to {}: {} responses in {}",
             written.from,
             written.to,
             written.answers,

@@ -1,4 +1,4 @@
-//! Running the server in front of a service until somebody ends it.
+//! Runs the server in front of a service until a signal stops it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::args::ServerArgs;
 use crate::server::Server;
 use crate::service::Service;
 
-/// Where the server answers.
+/// Addresses of the server.
 #[derive(Debug, Clone)]
 pub(super) struct Endpoints {
     /// URL for HTTP.
@@ -39,7 +39,7 @@ pub(super) async fn serve(
     Ok(())
 }
 
-/// Ctrl-C or SIGTERM.
+/// Waits for Ctrl-C or SIGTERM.
 pub(super) async fn stop_signal() {
     #[cfg(unix)]
     {

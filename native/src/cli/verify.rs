@@ -13,7 +13,7 @@ use super::args::VerifyArgs;
 /// Longest network file, bytes.
 const NETWORK_BYTES: u64 = 1024 * 1024;
 
-/// Checks and prints; fails with [`CommandError::Refused`] where something does not hold.
+/// Checks a file and prints the report. Fails with [`CommandError::Refused`] if a check fails.
 pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     let network = network(&args.network)?;
     let report = verify(args.subject, &read(&args.file)?, &network);
@@ -25,7 +25,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<(), CommandError> {
     if report.verified() { Ok(()) } else { Err(CommandError::Refused) }
 }
 
-/// A built-in network, or one from a file (docs/networks.md has the format).
+/// Returns a built-in network, or one from a file (docs/networks.md describes the format).
 pub(super) fn network(name: &str) -> Result<Network, CommandError> {
     if let Some(network) = Network::by_name(name) {
         return Ok(network);
@@ -34,7 +34,7 @@ pub(super) fn network(name: &str) -> Result<Network, CommandError> {
     Network::from_json(&text).map_err(|error| CommandError::Usage(format!("network {name:?}: {error}")))
 }
 
-/// The text of a network file.
+/// Reads a network file.
 pub(super) fn network_text(name: &str) -> Result<String, CommandError> {
     let path = Path::new(name);
     let usage = |reason: String| CommandError::Usage(format!("network {name:?}: {reason}"));
@@ -53,6 +53,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CommandError> {
         .map_err(|error| CommandError::Failed(format!("{}: {error}", path.display())))
 }
 
+/// Reads a file of at most `limit` bytes.
 pub(super) fn read_file(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     limited(File::open(path)?, limit)
 }

@@ -1,4 +1,4 @@
-//! The loop of a follower: fetch a window of blocks, import each, keep them, go on.
+//! The loop of a follower: fetches a window of blocks, imports and stores them, and continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,48 @@ use super::progress::Progress;
 use crate::store::StoreError;
 use crate::upstream::{SharedUpstream, UpstreamError};
 
-/// First step back when the upstream's chain does not continue ours; doubled each time.
+/// First step back, in blocks, when the upstream's chain does not continue ours; it doubles each time.
 const FIRST_REWIND: u64 = 8;
 
 /// Why following ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FollowError {
-    /// A block breaks a rule, or execution gives something else than its header says.
+    /// A block breaks a rule, or its execution does not give what its header states.
     #[error("{0}")]
     Import(#[from] ImportError),
     /// The upstream's chain has another genesis.
-    #[error("the upstream follows another genesis than this network's")]
+    #[error("the upstream's chain has another genesis than this network")]
     OtherChain,
     /// The store cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What the driver imports into.
+/// The chain that blocks are imported into.
 pub trait Target: Send + Sync {
-    /// Height of the head.
+    /// Returns the height of the head.
     fn head(&self) -> u64;
 
-    /// The upstream has announced this height.
+    /// Reports the height that the upstream has announced.
     fn announced(&self, _height: u64) {}
 
     /// Whether a block was imported before.
     fn knows(&self, block: &B256) -> bool;
 
-    /// Imports blocks in order, and keeps them; stops at the first that is refused. The blocks of their uncles are
-    /// imported beside the chain: only their headers have to be valid, so one that is refused says nothing about the
-    /// block that names it.
+    /// Imports blocks in order and stores them; stops at the first block that is refused. The blocks of their
+    /// uncles are imported as side blocks. Only the header of an uncle must be valid, so a refused uncle
+    /// block says nothing about the block that names it.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// The error of the first block that is refused.
     fn import(&self, blocks: Vec<Fetched>) -> Result<(), FollowError>;
 }
 
-/// Times of the loop.
+/// Pauses of the loop.
 #[derive(Debug, Clone)]
 pub struct FollowOptions {
-    /// Pause before looking for new blocks.
+    /// Pause between requests for new blocks.
     pub poll: Duration,
     /// Pause after a failed fetch.
     pub retry: Duration,
@@ -67,7 +67,8 @@ impl Default for FollowOptions {
     }
 }
 
-/// Follows for as long as blocks verify. `caught_up` is told when the head is reached for the first time.
+/// Follows the upstream until a block fails verification, and returns the error. `caught_up` is called with
+/// the head's height each time the upstream's head is reached.
 pub async fn follow(
     target: Arc<dyn Target>,
     upstream: SharedUpstream,
@@ -92,7 +93,8 @@ pub async fn follow(
             progress.finish();
             caught_up(target.head());
             tokio::time::sleep(options.poll).await;
-            // The newest block again: the upstream may have switched to a branch that is no longer than ours.
+            // The newest block is requested again, because the upstream may have switched to a branch of the
+            // same length.
             place.next = target.head().min(announced).max(1);
             continue;
         }
@@ -105,24 +107,25 @@ pub async fn follow(
     }
 }
 
-/// Where the loop is.
+/// Position of the loop.
 struct Place {
-    /// The next block to fetch.
+    /// Height of the next block to fetch.
     next: u64,
-    /// How far to go back where the next block does not link to the chain.
+    /// Number of blocks to go back if the next block does not link to the chain.
     rewind: u64,
 }
 
 /// Why blocks were not imported.
 enum Stop {
-    /// They may be imported later.
+    /// The import may succeed later.
     Retry,
-    /// They do not verify.
+    /// The blocks do not verify.
     End(FollowError),
 }
 
 impl Place {
-    /// Imports blocks and goes on behind them, or goes back if they link to none of ours; whether they were imported.
+    /// Imports blocks and moves on, or steps back if they do not link to our chain. Returns whether they were
+    /// imported.
     async fn import(&mut self, target: &Arc<dyn Target>, blocks: Vec<Fetched>) -> Result<bool, Stop> {
         let last = blocks.last().map_or(self.next, |fetched| fetched.block.header.number);
         let importing = target.clone();
@@ -141,7 +144,7 @@ impl Place {
                 Ok(false)
             }
             Ok(Err(FollowError::Store(failure))) => {
-                // Nothing of the window was taken in; the disk may have room again later.
+                // No block of the window was imported. The disk may have room again later.
                 warn!("{failure}; trying again");
                 Err(Stop::Retry)
             }
@@ -154,7 +157,7 @@ impl Place {
     }
 }
 
-/// The upstream's height, and blocks from a height on with those of their uncles.
+/// Returns the upstream's height, and the blocks from `first` on with the blocks of their uncles.
 async fn window(
     target: &dyn Target,
     upstream: &SharedUpstream,
@@ -163,12 +166,12 @@ async fn window(
 ) -> Result<(u64, Vec<Fetched>), FetchError> {
     let last = announced(upstream).await.map_err(|error| FetchError::Upstream { number: first, error })?;
     let blocks = fetch_blocks(&**upstream, network, first, last).await?;
-    // The newest block comes again each time somebody looks for new ones; its uncles do not.
+    // The newest block is fetched again at each poll; its uncles need to be fetched only once.
     let new = |block: &B256| !target.knows(block);
     Ok((last, fetch_uncles(&**upstream, network, blocks, new).await))
 }
 
-/// The upstream's height.
+/// Returns the upstream's height.
 async fn announced(upstream: &SharedUpstream) -> Result<u64, UpstreamError> {
     let answers = upstream.request(vec![UpstreamCall::new("eth_blockNumber", "[]".into())]).await;
     let unusable = || UpstreamError::Malformed("eth_blockNumber: not a height".into());

@@ -1,5 +1,5 @@
-//! Whole blocks from an upstream: header, transactions, uncles. Each header is rebuilt to the hash the upstream
-//! claims for it; the rest is for the import to check against the header.
+//! Fetches whole blocks from an upstream: header, transactions and uncles. Each header must hash to the hash
+//! that the upstream states for it. The import checks everything else against the header.
 
 use rootlight::consensus::{MAX_UNCLES, Network};
 use rootlight::light::{UpstreamCall, prove::raw_header};
@@ -11,74 +11,74 @@ use tracing::debug;
 
 use crate::upstream::{CallResult, Upstream, UpstreamError, call, quantity};
 
-/// Blocks of the longest window; the upstream driver splits it into batches the upstream takes.
+/// Most blocks in a window; the upstream's client splits the window into batches that the upstream accepts.
 pub(super) const WINDOW: u64 = 64;
 
-/// A block with those blocks of its uncles that the upstream has.
+/// A block with the blocks of its uncles, as far as the upstream has them.
 #[derive(Debug, Clone)]
 pub struct Fetched {
     /// The block.
     pub block: Block,
-    /// Blocks of its uncles, each with the hash that the block names; their bodies are not checked.
+    /// The blocks of its uncles. Each has the hash that the block names; the bodies are not checked yet.
     pub uncles: Vec<Block>,
 }
 
-/// A block could not be had.
+/// Why a block could not be fetched.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The upstream did not answer.
+    /// The upstream returned no result.
     #[error("block {number}: {error}")]
     Upstream {
-        /// Block asked for.
+        /// Height of the requested block.
         number: u64,
-        /// What came instead.
+        /// The upstream's error.
         error: UpstreamError,
     },
-    /// The answer is no block, or not one that hashes to what it claims.
+    /// The response is not a block, or its header does not have the stated hash.
     #[error("block {number}: {error}")]
     Block {
-        /// Block asked for.
+        /// Height of the requested block.
         number: u64,
-        /// Field and rule.
+        /// The field and the rule it breaks.
         error: JsonError,
     },
-    /// The answer is another block.
-    #[error("block {number}: the upstream gave block {found}")]
+    /// The response is another block.
+    #[error("block {number}: the upstream returned block {found}")]
     OtherBlock {
-        /// Block asked for.
+        /// Height of the requested block.
         number: u64,
-        /// Block that came.
+        /// Height of the returned block.
         found: u64,
     },
-    /// The answer is the block of another uncle.
-    #[error("the upstream gave block {found} for uncle {hash}")]
+    /// The response is the block of another uncle.
+    #[error("the upstream returned block {found} for uncle {hash}")]
     OtherUncle {
-        /// Hash asked for.
+        /// The requested hash.
         hash: B256,
-        /// Hash of the block that came.
+        /// Hash of the returned block.
         found: B256,
     },
-    /// An uncle that no chain can take.
+    /// The block of an uncle names more uncles than a block may.
     #[error("uncle {hash} names {found} uncles, at most {MAX_UNCLES}")]
     TooManyUncles {
-        /// Its hash.
+        /// Hash of the uncle.
         hash: B256,
-        /// How many it names.
+        /// Number of uncles that it names.
         found: usize,
     },
-    /// Only hashes of its transactions came.
-    #[error("block {number}: the upstream gives no whole transactions")]
+    /// The response holds only the hashes of the transactions.
+    #[error("block {number}: the upstream returned transaction hashes instead of transactions")]
     NoTransactions {
-        /// The block.
+        /// Height of the block.
         number: u64,
     },
 }
 
-/// Blocks from a height on, up to the end of the upstream's chain or of the window.
+/// Fetches blocks from `first` up to `last`, the end of the upstream's chain or the end of the window.
 ///
 /// # Errors
-/// The first block that could not be had.
+/// The error of the first block that could not be fetched.
 pub async fn fetch_blocks(
     upstream: &dyn Upstream,
     network: &Network,
@@ -92,7 +92,7 @@ pub async fn fetch_blocks(
     for (number, answer) in (first..).zip(upstream.request(calls).await) {
         let text = match answer {
             Ok(text) if text.get() == "null" => break,
-            // A recording ends where it ends.
+            // A recording ends before the height that was asked for.
             Err(UpstreamError::NotRecorded(_)) if number > first => break,
             Err(UpstreamError::NotRecorded(_)) => return Ok(blocks),
             answer => text_of(number, answer)?,
@@ -107,8 +107,8 @@ pub async fn fetch_blocks(
     Ok(blocks)
 }
 
-/// Puts the blocks of their uncles beside those blocks that are `new`. An uncle whose block the upstream does not have,
-/// or not as its hash says, is left out.
+/// Fetches the blocks of the uncles of those blocks that are `new`. An uncle is left out if the upstream does
+/// not have its block or returns a block with another hash.
 pub async fn fetch_uncles(
     upstream: &dyn Upstream,
     network: &Network,
@@ -140,7 +140,7 @@ pub async fn fetch_uncles(
     fetched
 }
 
-/// The whole block of an uncle.
+/// Fetches the whole block of an uncle.
 async fn uncle_block(
     upstream: &dyn Upstream,
     network: &Network,
@@ -158,7 +158,7 @@ async fn uncle_block(
     whole_block(upstream, network, number, header, block).await
 }
 
-/// A block with its uncles' headers.
+/// Completes a block with its uncles' headers.
 async fn whole_block(
     upstream: &dyn Upstream,
     network: &Network,
@@ -171,8 +171,8 @@ async fn whole_block(
     Ok(Block { header: header.into_header(), body: BlockBody { transactions }, uncles })
 }
 
-/// The header from the block's JSON, with the hash it must have where that is known; where the JSON hides too much, from
-/// the raw header that `raw` asks for.
+/// Builds the header from the block's JSON, with the hash it must have if that is known. If the JSON omits
+/// header fields, the raw header is fetched with `raw`.
 async fn whole_header(
     upstream: &dyn Upstream,
     network: &Network,

@@ -1,4 +1,4 @@
-//! Following another node by executing its blocks: fetch, import, compare, go on.
+//! Follows another node by executing its blocks: fetches and imports them, and compares all roots.
 
 mod driver;
 mod fetch;

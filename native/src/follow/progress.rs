@@ -1,4 +1,4 @@
-//! Progress of a long import: a bar on a terminal, lines otherwise.
+//! Progress of a long import: a bar on a terminal, log lines elsewhere.
 
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
@@ -8,29 +8,29 @@ use tracing::info;
 
 use crate::progress::{WORTH_A_BAR, progress_bar};
 
-/// Time between two lines.
+/// Interval between log lines.
 const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Progress from a first block to a target that may move.
+/// Progress from a first block to a target, which may move.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     started: Instant,
     first: u64,
     target: u64,
     last_line: Instant,
-    /// Highest block told of.
+    /// Highest block reported so far.
     reached: u64,
     done: bool,
 }
 
 impl Progress {
-    /// Nothing imported yet.
+    /// Starts at block `first`, with nothing imported.
     pub(super) fn start(first: u64) -> Self {
         let now = Instant::now();
         Self { bar: None, started: now, first, target: first, last_line: now, reached: first, done: false }
     }
 
-    /// The height to reach.
+    /// Sets the height to reach.
     pub(super) fn set_target(&mut self, target: u64) {
         self.target = target;
         let worth = !self.done && target.saturating_sub(self.first) >= WORTH_A_BAR;
@@ -42,7 +42,7 @@ impl Progress {
         }
     }
 
-    /// Blocks up to this one are imported.
+    /// Reports that the blocks up to this one are imported.
     pub(super) fn at(&mut self, block: u64) {
         if block == self.reached {
             return;
@@ -51,7 +51,7 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.set_position(block);
         } else if self.done {
-            info!("block {block} executed, every root equal");
+            info!("block {block} executed, all roots match");
         } else if self.last_line.elapsed() >= LINE_INTERVAL {
             let rate = block.saturating_sub(self.first) as f64 / self.started.elapsed().as_secs_f64();
             let left = self.target.saturating_sub(block) as f64 / rate.max(f64::MIN_POSITIVE);
@@ -60,7 +60,7 @@ impl Progress {
         }
     }
 
-    /// The target is reached.
+    /// Reports that the target is reached.
     pub(super) fn finish(&mut self) {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
@@ -68,7 +68,7 @@ impl Progress {
         if !self.done {
             let count = self.target.saturating_sub(self.first);
             info!(
-                "{count} blocks executed in {:.1} s, every root equal",
+                "{count} blocks executed in {:.1} s, all roots match",
                 self.started.elapsed().as_secs_f64()
             );
         }

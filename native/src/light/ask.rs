@@ -1,4 +1,4 @@
-//! Asks upstreams what the core wants to know, each question the upstream that it names.
+//! Sends the core's calls to the upstreams that they name.
 
 use futures::future::join_all;
 use rootlight::light::{Answer, CallFailure, Question, UpstreamCall};
@@ -6,14 +6,14 @@ use rootlight::light::{Answer, CallFailure, Question, UpstreamCall};
 use crate::budget::Held;
 use crate::upstream::SharedUpstream;
 
-/// Answers of upstreams, and the bytes of the budget that they take until they are fed.
+/// Responses of upstreams, and the budget's bytes that they take until the core has read them.
 #[derive(Debug, Default)]
 pub(super) struct Fetched {
     pub(super) answers: Vec<Answer>,
     pub(super) held: Held,
 }
 
-/// Asks the core's questions; as many answers come back, in order.
+/// Sends calls to one upstream; returns as many responses, in the same order.
 pub(super) async fn ask(upstream: &SharedUpstream, calls: Vec<UpstreamCall>) -> Fetched {
     let count = calls.len();
     let (results, held) = upstream.request_held(calls).await;
@@ -23,7 +23,8 @@ pub(super) async fn ask(upstream: &SharedUpstream, calls: Vec<UpstreamCall>) -> 
     Fetched { answers, held }
 }
 
-/// Asks each question the upstream it names, all upstreams at the same time; answers in the questions' order.
+/// Sends each call to the upstream that it names, to all upstreams at the same time; responses keep the order
+/// of the calls.
 pub(super) async fn ask_each(upstreams: &[SharedUpstream], questions: Vec<Question>) -> Fetched {
     let mut answers: Vec<Option<Answer>> = questions.iter().map(|_| None).collect();
     let parts = upstreams.iter().enumerate().map(|(index, upstream)| {

@@ -1,4 +1,4 @@
-//! `--checkpoint NUMBER:HASH[:TD]|none|work`.
+//! Parses `--checkpoint NUMBER:HASH[:TD]|none|work`.
 
 use rootlight::consensus::checkpoint::{self, OldCheckpoint};
 use rootlight::consensus::{Checkpoint, Network, WorkStart, WorkStartError};
@@ -8,35 +8,35 @@ use rootlight::types::{B256, U256};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// Not two or three parts.
+    /// The text does not have two or three parts.
     #[error("checkpoint must be NUMBER:HASH or NUMBER:HASH:TOTALDIFFICULTY")]
     Form,
-    /// The first part.
+    /// The first part is not a block number.
     #[error("checkpoint number {0:?} is not a number")]
     Number(String),
-    /// The second part.
+    /// The second part is not a hash.
     #[error("checkpoint hash {0:?} is not a 32-byte hash")]
     Hash(String),
-    /// The third part.
+    /// The third part is not a number.
     #[error("checkpoint total difficulty {0:?} is not a number")]
     TotalDifficulty(String),
     /// The newest built-in checkpoint is too old.
     #[error(transparent)]
     Old(#[from] OldCheckpoint),
-    /// Work proves no start on this network.
+    /// This network does not allow a start by work.
     #[error(transparent)]
     NoWork(#[from] WorkStartError),
-    /// Without a floor nothing is asked of the work.
-    #[error("--checkpoint work needs a floor of work: --min-work above 0")]
+    /// A start by work relies on the work floor, so the floor cannot be 0.
+    #[error("--checkpoint work needs a work floor: set --min-work above 0")]
     NoFloor,
 }
 
 /// Where a light client starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// At a block that is trusted.
+    /// At a trusted block.
     At(Checkpoint),
-    /// At a block that the work above it speaks for; none is trusted.
+    /// At no trusted block: at the heaviest chain of recent headers.
     Work(WorkStart),
 }
 
@@ -46,7 +46,7 @@ impl From<Checkpoint> for Start {
     }
 }
 
-/// Reads a checkpoint; numbers are decimal or `0x` hex.
+/// Parses a checkpoint; numbers are decimal or `0x` hex.
 pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
     let parts: Vec<&str> = text.split(':').collect();
     let (number, hash, total) = match parts.as_slice() {
@@ -68,8 +68,9 @@ pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
     Ok(Checkpoint { number, hash, total_difficulty })
 }
 
-/// Where to start: the argument, the genesis for `none`, what upstreams prove for `work`, or the newest built-in
-/// checkpoint, which must not be too old. `now` is in seconds since 1970, `min_work` the floor of work in percent.
+/// Returns where to start: at the block of the argument, at genesis for `none`, by work for `work`, or
+/// without an argument at the newest built-in checkpoint, which must not be too old. `now` is in seconds
+/// since 1970, `min_work` is the work floor in percent.
 pub fn start(
     argument: Option<&str>,
     network: &Network,
@@ -85,7 +86,8 @@ pub fn start(
     })
 }
 
-/// A block to start from: the argument, the genesis for `none`, or the newest built-in checkpoint whatever its age.
+/// Returns the block to start from: that of the argument, genesis for `none`, or without an argument the
+/// newest built-in checkpoint of any age.
 pub fn start_checkpoint(argument: Option<&str>, network: &Network) -> Result<Checkpoint, CheckpointError> {
     match argument {
         Some("none") => Ok(genesis(network)),
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forms() {
+    fn checkpoints_are_parsed_and_wrong_parts_are_named() {
         let hash = format!("0x{}", "ab".repeat(32));
         let short = parse_checkpoint(&format!("123:{hash}")).unwrap();
         assert_eq!((short.number, short.hash.to_string(), short.total_difficulty), (123, hash.clone(), None));
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn starts() {
+    fn the_default_start_is_the_newest_built_in_checkpoint_or_genesis() {
         let mainnet = Network::mainnet();
         assert_eq!(start_checkpoint(Some("none"), &mainnet).unwrap().number, 0);
         assert!(start_checkpoint(None, &mainnet).unwrap().number >= 9_000_000);
@@ -135,7 +137,7 @@ mod tests {
         assert_eq!(start_checkpoint(None, &regtest).unwrap().hash, regtest.genesis_hash);
     }
     #[test]
-    fn work_and_age() {
+    fn a_start_by_work_needs_a_floor_and_a_built_in_checkpoint_may_not_be_old() {
         let (mainnet, testnet) = (Network::mainnet(), Network::testnet());
         let now = 1_795_000_000;
         assert!(matches!(start(Some("work"), &mainnet, 50, now), Ok(Start::Work(_))));
@@ -145,7 +147,8 @@ mod tests {
         assert!(matches!(start(None, &mainnet, 50, now), Ok(Start::At(block)) if block.number >= 9_000_000));
         let later = now + 2 * 365 * 86_400;
         assert!(matches!(start(None, &mainnet, 50, later), Err(CheckpointError::Old(_))));
-        // One's own is taken whatever its age, and genesis where nothing is built in.
+        // The user's own checkpoint may be of any age; genesis is the default of a network without built-in
+        // checkpoints.
         let own = format!("9000000:0x{}", "ab".repeat(32));
         assert!(matches!(start(Some(&own), &mainnet, 50, later), Ok(Start::At(_))));
         assert!(

@@ -1,9 +1,9 @@
-//! Verified headers on disk: what the light client had proven when it stopped, in one redb file.
+//! Verified headers on disk: the proven chain of the light client, in one redb file.
 //!
-//! The core says what to keep, in numbered pages, and checks what it gets back
-//! ([`rootlight::light::Sync::restore`]). This file only moves pages: each change is one transaction
-//! of the database, so that a crash at any point leaves the pages of one moment. A file that is
-//! damaged, or about something else, is set aside and a new one begun; nothing of it is used.
+//! The core exports the headers as numbered pages, and checks the pages when it reads them again
+//! ([`rootlight::light::Sync::restore`]). This file only stores pages. Each change is one database
+//! transaction, so a crash at any point leaves a consistent set of pages. A file that is damaged or belongs
+//! to another network or checkpoint is set aside and never used; a new one replaces it.
 
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,16 +18,16 @@ use tracing::{info, warn};
 
 use crate::store::StoreError;
 
-/// File inside `--data-dir`.
+/// Name of the file inside `--data-dir`.
 pub const FILE: &str = "light.redb";
 
-/// What an unusable file is called from then on; there is one at most.
+/// New name of an unusable file; it replaces an earlier file of this name.
 pub const SET_ASIDE: &str = "light.redb.unusable";
 
 /// Version of the layout and of the pages.
 const FORMAT_VERSION: &[u8] = b"1";
 
-/// Facts of the file itself, by the names below.
+/// Properties of the file itself, under the names below.
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 /// Version of the layout.
 const FORMAT: &str = "format";
@@ -44,11 +44,11 @@ pub struct HeaderStore {
     path: PathBuf,
 }
 
-/// Why a file cannot be used.
+/// Why opening a file failed.
 enum Trouble {
-    /// It is no fault of the file: in use, no permission, no space.
+    /// The file is not at fault: it is in use, or permission or space is missing.
     Fatal(StoreError),
-    /// The file is of no use.
+    /// The contents of the file cannot be used.
     Useless(String),
 }
 
@@ -58,7 +58,7 @@ impl From<StoreError> for Trouble {
     }
 }
 
-/// What the file must say about itself.
+/// The properties that a usable file must have.
 struct Identity([(&'static str, Vec<u8>); 3]);
 
 impl Identity {
@@ -72,8 +72,8 @@ impl Identity {
 }
 
 impl HeaderStore {
-    /// Opens the file in a folder, or makes both, and gives what it holds back to the machine. A file
-    /// that is of no use is set aside.
+    /// Opens the file in a folder, and restores its headers into `sync`. Creates the folder and the file if
+    /// needed. An unusable file is set aside.
     ///
     /// # Errors
     /// The folder cannot be written to, or another process has the file open.
@@ -104,13 +104,13 @@ impl HeaderStore {
         })
     }
 
-    /// One try; after a failure the machine holds nothing of the file.
+    /// Tries to open and restore once; after a failure, `sync` holds nothing from the file.
     fn attempt(path: &Path, sync: &mut Sync) -> Result<Self, Trouble> {
-        // The database asserts some of what it reads; a damaged file must not end the program.
+        // The database asserts parts of what it reads. A damaged file must not end the program.
         let tried = catch_unwind(AssertUnwindSafe(|| Self::open_and_restore(path, sync)));
         let outcome = tried.unwrap_or_else(|_| Err(Trouble::Useless("damaged".into())));
         if outcome.is_err() {
-            // What a panic has left half done goes too.
+            // A panic may have left headers half restored; this removes them.
             let nothing = || KeptFault::Unreadable { index: 0, reason: String::new() };
             let _ = sync.restore(1, &mut |_| Err(nothing()));
         }
@@ -128,7 +128,8 @@ impl HeaderStore {
         Ok(store)
     }
 
-    /// Writes into a new file what it is about, or compares; gives what is different.
+    /// Writes the properties into a new file, or compares those of an existing one. Returns the first
+    /// difference.
     fn identify(&self, identity: &Identity) -> Result<Option<String>, StoreError> {
         let write = self.database.begin_write()?;
         {
@@ -142,7 +143,7 @@ impl HeaderStore {
             for (name, value) in &identity.0 {
                 let found = meta.get(*name)?;
                 if found.as_ref().map(|found| found.value()) != Some(value.as_slice()) {
-                    return Ok(Some(format!("it is about another {name}")));
+                    return Ok(Some(format!("its {name} is another one")));
                 }
             }
         }
@@ -165,7 +166,7 @@ impl HeaderStore {
             Ok(Some(head)) => {
                 let millis = started.elapsed().as_millis();
                 info!(
-                    "headers up to block {head} read back in {millis} ms, the last {REPROVEN} proven again; the rest is proven behind"
+                    "headers up to block {head} restored in {millis} ms, the last {REPROVEN} proven again; the others are proven in the background"
                 );
             }
             Err(fault) => return Err(Trouble::Useless(fault.to_string())),
@@ -173,10 +174,10 @@ impl HeaderStore {
         Ok(())
     }
 
-    /// The page of a number, as it was written.
+    /// Returns a page by its number.
     ///
     /// # Errors
-    /// [`KeptFault::Unreadable`].
+    /// [`KeptFault::Unreadable`] if the database cannot be read.
     pub fn page(&self, index: u64) -> Result<Option<Vec<u8>>, KeptFault> {
         let read = || -> Result<Option<Vec<u8>>, redb::Error> {
             let pages = self.database.begin_read()?.open_table(PAGES)?;
@@ -185,10 +186,11 @@ impl HeaderStore {
         read().map_err(|error| KeptFault::Unreadable { index, reason: error.to_string() })
     }
 
-    /// Writes pages and forgets those above the last, all or nothing.
+    /// Writes pages and removes all pages above the last one, in one transaction.
     ///
     /// # Errors
-    /// The database's own. A file found damaged is set aside, so that the next run begins a new one.
+    /// The database cannot be written. A damaged file is also set aside, so that the next run creates a new
+    /// one.
     pub fn write(&self, pages: &[Page]) -> Result<(), StoreError> {
         if pages.is_empty() {
             return Ok(());
@@ -199,7 +201,7 @@ impl HeaderStore {
         outcome.map_err(|error| match of_reading(error) {
             Trouble::Fatal(error) => error,
             Trouble::Useless(reason) => {
-                // Where it cannot be renamed, the next run finds the damage.
+                // If renaming fails, the next run finds the damage.
                 let _ = std::fs::rename(&self.path, self.path.with_file_name(SET_ASIDE));
                 StoreError::Database(Box::new(redb::Error::Corrupted(reason)))
             }
@@ -219,14 +221,14 @@ impl HeaderStore {
         Ok(write.commit()?)
     }
 
-    /// Where the file is.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Opening: which failures say something about the file.
+/// Decides whether a failure to open means a damaged file.
 fn of_opening(error: DatabaseError) -> Trouble {
     match error {
         DatabaseError::DatabaseAlreadyOpen => Trouble::Fatal(error.into()),
@@ -237,7 +239,7 @@ fn of_opening(error: DatabaseError) -> Trouble {
     }
 }
 
-/// Reading: likewise.
+/// Decides whether a failure to read means a damaged file.
 fn of_reading(error: StoreError) -> Trouble {
     match &error {
         StoreError::Database(cause) => match cause.as_ref() {
@@ -248,7 +250,7 @@ fn of_reading(error: StoreError) -> Trouble {
     }
 }
 
-/// Whether a failure of input or output tells of wrong contents rather than of the machine.
+/// Whether an I/O error means damaged contents and not a problem of the system.
 fn says_damage(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput)
 }

@@ -1,4 +1,4 @@
-//! What a file must say about itself, and what is done with one that does not.
+//! Tests of the stored headers' file: its properties, and what happens to an unusable file.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn page(index: u64) -> Page {
     Page { index, bytes: vec![index as u8; 40] }
 }
 
-/// A folder with a store in which something was changed.
+/// Creates a store, applies a change to it, and returns its folder.
 fn changed(change: impl FnOnce(&redb::WriteTransaction)) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     drop(HeaderStore::open(folder.path(), &mut sync()).unwrap());
@@ -49,9 +49,9 @@ fn a_file_of_another_version_network_or_checkpoint_is_set_aside() {
     }
 }
 
-/// Pages of nobody knows what do not become this client's by a file that says nothing.
+/// A file without properties must not pass its pages off as those of this network and checkpoint.
 #[test]
-fn pages_without_a_word_about_them_are_set_aside() {
+fn a_file_with_pages_but_without_properties_is_set_aside() {
     let silent = |write: &redb::WriteTransaction| {
         write.open_table(META).unwrap().retain(|_, _| false).unwrap();
         write.open_table(PAGES).unwrap().insert(7, &b"page"[..]).unwrap();
@@ -59,11 +59,11 @@ fn pages_without_a_word_about_them_are_set_aside() {
     assert!(is_set_aside(changed(silent).path()));
     let empty =
         |write: &redb::WriteTransaction| write.open_table(META).unwrap().retain(|_, _| false).unwrap();
-    assert!(!is_set_aside(changed(empty).path()), "as good as a new one");
+    assert!(!is_set_aside(changed(empty).path()), "an empty file counts as new");
 }
 
 #[test]
-fn pages_above_the_last_one_written_are_forgotten() {
+fn pages_above_the_last_one_written_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let store = HeaderStore::open(&folder.path().join("not/yet/there"), &mut sync()).unwrap();
     let kept = || {
@@ -77,9 +77,9 @@ fn pages_above_the_last_one_written_are_forgotten() {
     assert_eq!(kept(), (2, Some(vec![9; 40])));
 }
 
-/// A place that cannot be read says nothing about a file: nothing is moved, and the user is told.
+/// If the file cannot be opened for a reason outside it, nothing is moved and the user gets an error.
 #[test]
-fn what_is_no_fault_of_the_file_is_told_and_moves_nothing() {
+fn a_failure_outside_the_file_is_an_error_and_sets_nothing_aside() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(FILE);
     std::fs::create_dir(&path).unwrap();
@@ -97,7 +97,7 @@ fn what_is_no_fault_of_the_file_is_told_and_moves_nothing() {
 }
 
 #[test]
-fn which_failures_tell_of_damage() {
+fn only_some_io_errors_mean_a_damaged_file() {
     let judged = |kind: ErrorKind| {
         let io = || std::io::Error::from(kind);
         let opening = of_opening(DatabaseError::Storage(StorageError::Io(io())));

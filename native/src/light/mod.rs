@@ -1,4 +1,5 @@
-//! The light client as a service: the core decides, this moves bytes, time and work.
+//! The light client as a service. The core decides; this module provides upstreams, time, threads and
+//! storage.
 
 mod ask;
 mod checkpoint;

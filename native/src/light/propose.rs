@@ -1,7 +1,8 @@
-//! A new checkpoint to build in, as several sources confirm it.
+//! Proposes a new built-in checkpoint that several sources confirm.
 //!
-//! All name the same block and the same total difficulty, and each shows on its own, to a light client of its own, the
-//! headers from the newest built-in checkpoint (or from the proposed block, where there is none below it) to its head.
+//! All sources must state the same block and the same total difficulty. Each source alone must also supply
+//! the headers to its head, from the newest built-in checkpoint below the proposed block (or from the
+//! proposed block itself, if there is none), and a separate light client verifies them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,28 +17,28 @@ use super::ask::ask;
 use super::{LightOptions, LightService};
 use crate::upstream::SharedUpstream;
 
-/// Proposed heights are multiples of this, which are easy to compare by eye.
+/// Proposed heights are multiples of this number, which makes them easy to compare by eye.
 const ROUND: u64 = 1_000;
 
-/// Blocks above a checkpoint by default: the depth at which REMASC pays and peg-outs are signed.
+/// Default number of blocks above a checkpoint: the depth at which REMASC pays and peg-outs are signed.
 pub const DEPTH: u64 = 4_000;
 
-/// How long one source may take to show its headers.
+/// Time limit for one source to supply its headers.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// Why no checkpoint is proposed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProposeError {
-    /// One source can only agree with itself.
-    #[error("a checkpoint takes at least two sources of different names, {0} given")]
+    /// At least two sources are needed, since a single source confirms only itself.
+    #[error("a checkpoint needs at least two sources of different names ({0} given)")]
     TooFew(usize),
-    /// A source does not answer, or with something else.
+    /// A source fails, or responds with wrong data.
     #[error("{name}: {reason}")]
     Source {
         /// The source.
         name: String,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
     /// The lowest head is not deep enough.
@@ -45,25 +46,25 @@ pub enum ProposeError {
     TooLow {
         /// Height of the lowest head.
         head: u64,
-        /// Blocks asked for on top.
+        /// Number of blocks asked for on top.
         depth: u64,
     },
-    /// The sources say different things.
+    /// The sources state different blocks or total difficulties.
     #[error("the sources do not agree about block {number}: {}", .statements.join("; "))]
     Disagreement {
         /// The block.
         number: u64,
-        /// What each says.
+        /// The statement of each source.
         statements: Vec<String>,
     },
 }
 
-/// What to ask for.
+/// Options of [`propose`].
 #[derive(Debug, Clone, Copy)]
 pub struct ProposeOptions {
-    /// The block; none for the highest multiple of 1,000 that is deep enough.
+    /// The block to propose; `None` proposes the highest multiple of 1,000 that is deep enough.
     pub number: Option<u64>,
-    /// Least number of blocks on top at every source.
+    /// Least number of blocks on top that every source must have.
     pub depth: u64,
 }
 
@@ -76,13 +77,13 @@ impl Default for ProposeOptions {
 /// A checkpoint that all sources confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proposal {
-    /// The block.
+    /// The proposed block.
     pub checkpoint: Checkpoint,
-    /// When it was mined, in seconds since 1970.
+    /// The block's timestamp, in seconds since 1970.
     pub time: u64,
-    /// Its difficulty.
+    /// The block's difficulty.
     pub difficulty: U256,
-    /// The block from which headers were verified, and the lowest head they led to.
+    /// The block from which headers were verified, and the lowest head that they reached.
     pub verified: (u64, u64),
     /// Number of sources.
     pub sources: usize,
@@ -95,10 +96,10 @@ struct Block {
     total_difficulty: Option<U256>,
 }
 
-/// Asks the sources, checks what they show, and compares.
+/// Asks the sources for a block, verifies the headers that they supply, and compares their statements.
 ///
 /// # Errors
-/// Anything but agreement.
+/// A source fails, is too low, or disagrees with another one.
 pub async fn propose(
     network: &Network,
     sources: &[SharedUpstream],
@@ -158,14 +159,15 @@ async fn height(source: &SharedUpstream) -> Result<u64, ProposeError> {
     prove::quantity(&answer).ok_or_else(|| fault(source, "eth_blockNumber did not return a number"))
 }
 
-/// The header as the source shows it, with its proof of work, and the total difficulty that it states.
+/// Returns the header that the source supplies, with its proof of work checked, and the total difficulty that
+/// it states.
 async fn block(
     source: &SharedUpstream,
     network: &Network,
     number: u64,
 ) -> Result<(SealedHeader, Option<U256>), ProposeError> {
     let ask_for = |full: bool| question(source, "eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
-    // Recordings often have blocks with transactions only.
+    // Recordings often hold only blocks with full transactions.
     let answer = match ask_for(false).await {
         Ok(answer) => answer,
         Err(_) => ask_for(true).await?,
@@ -179,7 +181,8 @@ async fn block(
     Ok((header, block.total_difficulty))
 }
 
-/// What all say, if it is the same. The hash covers number, parent, difficulty, time and state root.
+/// Returns the common statement, if all are the same. The hash covers number, parent, difficulty, time and
+/// state root.
 fn agreed(
     number: u64,
     sources: &[SharedUpstream],
@@ -199,14 +202,15 @@ fn agreed(
     stated.into_iter().next().ok_or(ProposeError::TooFew(0))
 }
 
-/// Follows one source alone to its head, and looks whether the block is on the way; gives the head.
+/// Follows one source alone to its head, and checks that the proposed block is on its chain. Returns the
+/// head.
 async fn verify(
     source: &SharedUpstream,
     network: &Network,
     from: Checkpoint,
     proposed: &Checkpoint,
 ) -> Result<u64, ProposeError> {
-    // Whoever asks for a checkpoint may do so of a recording, whose head is old.
+    // The source may be a recording, whose head is old.
     let sync = SyncOptions { work_floor: 0, ..SyncOptions::default() };
     let options = LightOptions { sync, max_age: 0, ..LightOptions::default() };
     let service = LightService::start(network.clone(), from, vec![source.clone()], options);
@@ -214,13 +218,13 @@ async fn verify(
     let (head, hash) = service.canonical(proposed.number).map_err(|reason| fault(source, reason))?;
     if hash != Some(proposed.hash) {
         let at = hash.map_or("none".to_owned(), |hash: B256| hash.to_string());
-        return Err(fault(source, format!("the block of its chain is {at}, not {}", proposed.hash)));
+        return Err(fault(source, format!("its chain has {at} at this height, not {}", proposed.hash)));
     }
     Ok(head)
 }
 
 impl fmt::Display for Proposal {
-    /// What to paste into `src/consensus/checkpoint.rs`.
+    /// Writes the lines to paste into `src/consensus/checkpoint.rs`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Checkpoint { number, hash, total_difficulty } = &self.checkpoint;
         let (from, to) = self.verified;
@@ -239,7 +243,7 @@ impl fmt::Display for Proposal {
     }
 }
 
-/// Decimal digits in groups of three.
+/// Formats a number in groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Answering messages: sessions of the core, fed from the upstream.
+//! Answers messages: runs the core's sessions, and fetches their data from the upstreams.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -28,31 +28,32 @@ use crate::service::{Answer, Caller, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, Pee
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
 
-/// Brief runs at the same time for each processor.
+/// Concurrent brief runs per processor.
 const BRIEF_RUNS: usize = 4;
 
-/// Blocks and state up to these bytes are not counted: those of a few look-ups.
+/// Proven blocks and state of a message below this size are not counted, in bytes; a few look-ups need this
+/// much.
 const SMALL_FACTS: usize = 64 * 1024;
 
-/// Time between two looks at whether the head is reached.
+/// Interval between checks whether the head is reached.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Times of the light client.
+/// Options of the light client.
 #[derive(Debug, Clone)]
 pub struct LightOptions {
-    /// Times and bounds of synchronization.
+    /// Time limits and bounds of synchronization.
     pub sync: SyncOptions,
-    /// CPU time between two fetches of one message, as the reference's `rpc.timeout`.
+    /// CPU time limit between two fetches of one message, like the reference node's `rpc.timeout`.
     pub run_timeout: Duration,
-    /// Time for one message, fetches included.
+    /// Time limit for one message, fetches included.
     pub message_timeout: Duration,
-    /// What is decided about calls.
+    /// Policy for calls.
     pub policy: CallPolicy,
-    /// Blocks with fewer blocks on top are refused.
+    /// Requests about blocks with fewer blocks on top are refused.
     pub min_depth: u64,
-    /// Oldest age of the head in seconds at which questions are answered; 0 for any.
+    /// Greatest age of the head, in seconds, at which requests are answered; 0 allows any age.
     pub max_age: u64,
-    /// What is done where nobody gives a proof.
+    /// What to do with answers that no upstream can prove.
     pub unproven: Unproven,
 }
 
@@ -77,17 +78,18 @@ pub struct LightService {
     options: LightOptions,
     /// Long runs of handlers.
     runs: Arc<Runs>,
-    /// Brief ones, which never wait for long ones: a few per processor.
+    /// Turns for brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
 }
 
 /// What the next step of a session needs.
 enum Next {
-    /// A message, and the connection that it comes from.
+    /// A message, and the connection that it arrived on.
     Start(Bytes, Arc<Connection>),
-    /// A session that is not brief, and has not run yet.
+    /// A session that is not brief and has not run yet.
     Begin(Box<Session>),
+    /// A session, and the responses that it waits for.
     Feed(Box<Session>, Fetched),
 }
 
@@ -104,11 +106,12 @@ impl LightService {
         Self::launch(shared, upstreams, options)
     }
 
-    /// Like [`Self::start`], but goes on from the verified headers kept in a folder, and keeps those to come. A start by
-    /// work keeps none.
+    /// Does what [`Self::start`] does, but continues from the verified headers in a folder, and stores new
+    /// ones there. A start by work stores no headers.
     ///
     /// # Errors
-    /// The folder cannot be used. Damaged or foreign contents are no error: they are set aside.
+    /// The folder cannot be used. Damaged contents or those of another network are not an error: they are set
+    /// aside.
     pub fn resume(
         network: Network,
         start: impl Into<Start>,
@@ -173,10 +176,10 @@ impl LightService {
         let _ = tokio::time::timeout(limit, settled).await;
     }
 
-    /// The head's number, and the hash of the block of this number on the verified chain.
+    /// Returns the head's number, and the hash of block `number` on the verified chain.
     ///
     /// # Errors
-    /// Why no head is reached, in words.
+    /// A description of why no head is reached.
     pub fn canonical(&self, number: u64) -> Result<(u64, Option<B256>), String> {
         let sync = self.shared.client.sync();
         match (sync.chain().filter(|_| sync.is_synced()), sync.fault()) {
@@ -201,8 +204,8 @@ impl LightService {
             match step {
                 None => next = Next::Begin(session),
                 Some(Step::Fetch(questions)) => {
-                    // Answers of a batch that are finished wait for those that are not, and what is proven for what is
-                    // not.
+                    // Finished answers of a batch, and proven data, stay in memory while the rest of the
+                    // batch waits for fetches.
                     if !hold(&mut held, session.finished_bytes()).await
                         || !hold_facts(&mut facts, session.fact_bytes()).await
                     {
@@ -227,17 +230,17 @@ impl LightService {
         match tokio::time::timeout(self.options.message_timeout, self.converse(&message, caller)).await {
             Ok(answer) => answer,
             Err(_) => {
-                // The reference's own words.
+                // The reference node's message.
                 Answer::failed(&message, TIMED_OUT, "Execution has got timeout out.")
             }
         }
     }
 
-    /// Runs one step on a thread for CPU work, what is not brief in its turn. A message that turns out not to be brief
-    /// comes back without a step.
+    /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
+    /// Returns a session without a step if its message turns out not to be brief.
     async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<Step>)> {
         let brief = match &next {
-            // Reading a long one takes as long as a run.
+            // Reading a long message takes as long as a run.
             Next::Start(message, _) => message.len() <= SHORT_JSON,
             Next::Begin(_) => false,
             Next::Feed(session, _) => session.is_brief(),
@@ -272,7 +275,7 @@ impl LightService {
     }
 }
 
-/// Makes sure that so many bytes are held; `false` where there is no room for them.
+/// Takes bytes from the budget of answers until `bytes` are held; returns `false` if there is no room.
 async fn hold(held: &mut Held, bytes: usize) -> bool {
     if bytes <= held.bytes() {
         held.shrink_to(bytes);
@@ -282,7 +285,7 @@ async fn hold(held: &mut Held, bytes: usize) -> bool {
     more.map(|more| held.merge(more)).is_some()
 }
 
-/// As [`hold`], for proven blocks and state.
+/// Does what [`hold`] does, for proven blocks and state.
 async fn hold_facts(held: &mut Held, bytes: usize) -> bool {
     let missing = bytes.saturating_sub(held.bytes());
     if bytes <= SMALL_FACTS || missing == 0 {
@@ -311,7 +314,7 @@ impl Service for LightService {
         Box::pin(async move {
             caller.connection.close();
             let (shared, connection) = (self.shared.clone(), caller.connection.clone());
-            // The filters may be held by a run.
+            // A running handler may hold the lock of the filters.
             let ended = tokio::task::spawn_blocking(move || shared.client.disconnect(&connection));
             if ended.await.is_err() {
                 warn!("the subscriptions of a closed connection were not ended");
@@ -320,7 +323,7 @@ impl Service for LightService {
     }
 
     fn health(&self) -> Health {
-        // As a question that came now would find it.
+        // Evaluated as for a request that arrives now.
         let pin = self.shared.client.pin(sync::now());
         let block_number = pin.chain().map(|chain| chain.head().number);
         let refusal = gate::chain(&pin).err();
@@ -333,7 +336,7 @@ impl Service for LightService {
     }
 }
 
-/// What ids of filters are made of.
+/// Returns the secret that filter ids are derived from.
 fn secret() -> B256 {
     let mut secret = [0; 32];
     if let Err(failure) = getrandom::fill(&mut secret) {
@@ -342,7 +345,7 @@ fn secret() -> B256 {
     secret.into()
 }
 
-/// `web3_clientVersion`.
+/// Returns the value of `web3_clientVersion`.
 fn client_version() -> String {
     format!(
         "Rootlight/{}/{}-{}/Rust",

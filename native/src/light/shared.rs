@@ -1,4 +1,4 @@
-//! The light client of the server: the core's, with locks for threads, a folder of headers, and a count of changes.
+//! The server's light client: the core's client with thread locks, stored headers, and a counter of changes.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -15,15 +15,15 @@ use super::checkpoint::Start;
 use super::kept::HeaderStore;
 use crate::store::StoreError;
 
-/// Locks of threads.
+/// Locks for use by several threads.
 pub(super) enum Threads {}
 
 impl Share for Threads {
     type Lock<T> = Part<T>;
 }
 
-/// A part of the client. A handler that panics is a defect, and leaves the part as it was after the last complete change,
-/// so a poisoned lock is used further.
+/// A locked part of the client. A panic of a handler is a defect, but it leaves the part as it was after the
+/// last complete change, so a poisoned lock stays in use.
 pub(super) struct Part<T>(RwLock<T>);
 
 impl<T> Lock<T> for Part<T> {
@@ -51,14 +51,14 @@ impl<T> Lock<T> for Part<T> {
 /// A light client shared by all tasks.
 pub(super) struct Shared {
     pub(super) client: SharedClient<Threads>,
-    /// Counts what there may be to notify of.
+    /// Counts changes that may cause notifications.
     changes: watch::Sender<u64>,
-    /// Where verified headers are kept, if anywhere.
+    /// Storage of verified headers; `None` if they are not stored.
     store: Mutex<Option<HeaderStore>>,
 }
 
 impl Shared {
-    /// A client whose filters get ids that nobody can guess without the secret.
+    /// Creates a client. Filter ids are derived from `secret`, so that callers cannot guess each other's.
     pub(super) fn new(
         network: Network,
         start: Start,
@@ -75,8 +75,9 @@ impl Shared {
         Self { client, changes: watch::Sender::new(0), store: Mutex::new(None) }
     }
 
-    /// Takes back what an earlier run has kept in this folder, and keeps what comes from now on. A start by work neither
-    /// reads nor writes: whoever can write to the folder would choose where it starts.
+    /// Restores the headers that an earlier run stored in this folder, and stores new ones from now on. A
+    /// start by work neither reads nor writes headers: otherwise anyone who can write to the folder would
+    /// choose its start.
     pub(super) fn keep_in(&mut self, folder: &Path) -> Result<(), StoreError> {
         let mut sync = self.client.sync_mut();
         if sync.is_by_work() {
@@ -89,9 +90,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes what is new since the last time.
+    /// Writes the headers that are new since the last call.
     fn save(&self) {
-        // Held from reading to writing, so that an older state never replaces a newer one.
+        // The lock is held from export to write, so that an older state never replaces a newer one.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(open) = store.as_ref() else { return };
         let pages = self.client.export();
@@ -101,27 +102,27 @@ impl Shared {
         }
     }
 
-    /// Proves some more of the headers that were read back; whether there are more. What does not hold is forgotten, and
-    /// synchronization starts from the checkpoint.
+    /// Proves some more of the restored headers; returns whether more remain. If a header fails, all restored
+    /// headers are dropped and synchronization starts from the checkpoint.
     pub(super) fn prove_kept(&self) -> bool {
         let wanted = self.client.sync().wanted_page();
         let page = wanted.and_then(|index| {
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             store.as_ref().map(|store| store.page(index))
         });
-        // Read before the chain is held: nobody else proves anything meanwhile.
+        // The page is read before the chain's lock is taken. No other task proves stored headers.
         let mut page = page.unwrap_or(Ok(None));
         match self.client.prove_kept(&mut |_| std::mem::replace(&mut page, Ok(None))) {
             Ok(more) => more,
             Err(fault) => {
-                warn!("what was kept does not hold: {fault}: not used, starting from the checkpoint");
+                warn!("stored headers are invalid and not used: {fault}; starting from the checkpoint");
                 self.changed();
                 false
             }
         }
     }
 
-    /// Hands in the answers to the last questions of synchronization to an upstream.
+    /// Feeds an upstream's responses to the calls of its last synchronization step.
     pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) {
         if self.client.sync_feed(upstream, answers, now) {
             self.changed();
@@ -133,12 +134,12 @@ impl Shared {
         self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    /// Changes when there may be something to notify of.
+    /// Returns a receiver that changes when there may be notifications to send.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Keeps what a session has proven.
+    /// Ends a session, and keeps the facts that it has proven.
     pub(super) fn close(&self, session: Session) {
         if self.client.close(session) {
             self.changed();
@@ -152,9 +153,10 @@ mod tests {
 
     use super::*;
 
-    /// As in the middle of a run that takes long: all of this would hang if a message waited for the run's locks.
+    /// Sends other messages in the middle of a long run; the test would hang if they waited for the run's
+    /// locks.
     #[test]
-    fn a_long_run_holds_no_other_thread_up() {
+    fn a_long_run_does_not_block_other_messages() {
         let network = Network::regtest();
         let genesis = crate::light::start_checkpoint(Some("none"), &network).unwrap();
         let shared =
@@ -163,7 +165,7 @@ mod tests {
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"net_version"}"#;
         let mut running = shared.client.open(call, Now::default());
         let count = std::cell::Cell::new(0);
-        // Asked in the middle of the run.
+        // Called in the middle of the run.
         let step = shared.client.step(&mut running, &|| {
             for _ in 0..MAX_WAITING + 10 {
                 let mut session = shared.client.open(message, Now::default());

@@ -1,4 +1,4 @@
-//! The loop that keeps the verified chain at the upstream's head.
+//! The loop that keeps the verified chain at the upstreams' heads.
 
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -16,16 +16,16 @@ use crate::upstream::SharedUpstream;
 /// Time between two progress lines.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Longest sleep, so that what other upstreams made possible is noticed.
+/// Longest sleep, so that progress by other upstreams is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(1_000);
 
-/// Pause between two steps of proving what was read back: a step takes some milliseconds.
+/// Pause between two steps of proving restored headers; a step takes a few milliseconds.
 const PROVE_PAUSE: Duration = Duration::from_millis(1);
 
-/// Least time between two hints taken from one upstream, so that it cannot keep this client busy.
+/// Least time between two hints of one upstream, so that an upstream cannot keep this client busy.
 const HINT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Follows one upstream for as long as the service lives.
+/// Follows one upstream until the service is dropped.
 pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
     loop {
@@ -38,7 +38,7 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
             SyncStep::Fetch(calls) => {
                 let Fetched { answers, held } = ask(&upstream, calls).await;
                 let client = shared.clone();
-                // Verifying a window of headers takes milliseconds of hashing; not on the I/O threads.
+                // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
                 let fed = tokio::task::spawn_blocking(move || {
                     client.sync_feed(index, answers, now());
                     drop(held);
@@ -67,19 +67,19 @@ pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstr
     }
 }
 
-/// Checks the proofs of work of headers that were read back, beside everything else.
+/// Checks the proofs of work of restored headers in the background.
 pub(super) async fn prove_kept(client: Arc<Shared>) {
     loop {
         let shared = client.clone();
         if !tokio::task::spawn_blocking(move || shared.prove_kept()).await.unwrap_or(false) {
             return;
         }
-        // Others take the lock now.
+        // The pause lets other tasks take the lock.
         tokio::time::sleep(PROVE_PAUSE).await;
     }
 }
 
-/// Both clocks.
+/// Returns the system time and a monotonic time.
 pub(super) fn now() -> Now {
     static START: OnceLock<Instant> = OnceLock::new();
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
@@ -87,7 +87,7 @@ pub(super) fn now() -> Now {
     Now { unix, millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX) }
 }
 
-/// Progress lines: not one per batch, and each fault once.
+/// Log lines about progress, limited in rate; each fault is logged once.
 pub(super) struct Log {
     started: Instant,
     last_line: Instant,
@@ -141,7 +141,7 @@ impl Log {
         (self.synced, self.head) = (true, Some(head.number));
     }
 
-    /// A bar on a terminal, a line now and then elsewhere.
+    /// Shows a progress bar on a terminal, and occasional log lines elsewhere.
     fn underway(&mut self, progress: Progress) {
         let Progress { start, head, target, rate, left } = progress;
         let worth = target.saturating_sub(start) >= WORTH_A_BAR;

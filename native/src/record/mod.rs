@@ -1,4 +1,4 @@
-//! Writing recordings: everything a light client asks about a range of blocks.
+//! Writes recordings: the responses to all calls that a light client makes about a range of blocks.
 
 mod writer;
 
@@ -14,7 +14,7 @@ use crate::upstream::{CallResult, Upstream, UpstreamError, call, quantity};
 use writer::Files;
 pub use writer::RecordError;
 
-/// Blocks asked for at a time; bounds memory and gives regular progress lines.
+/// Blocks requested at a time; limits memory and gives regular progress lines.
 const STEP: u64 = 50;
 
 /// What to record.
@@ -32,18 +32,18 @@ pub struct Plan {
     pub gzip: bool,
 }
 
-/// What was recorded.
+/// The recorded range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// First block.
     pub from: u64,
     /// Last block.
     pub to: u64,
-    /// Number of request/response lines.
+    /// Number of recorded responses, one per line.
     pub answers: u64,
 }
 
-/// The parts of a block that lead to further questions.
+/// The fields of a block that lead to further calls.
 #[derive(Debug, Deserialize)]
 struct Block {
     hash: String,
@@ -58,7 +58,10 @@ struct Transaction {
     hash: String,
 }
 
-/// Records an upstream into a folder.
+/// Records an upstream into a folder, and calls `progress` with lines of text.
+///
+/// # Errors
+/// The upstream fails or lacks a block of the range, or a file cannot be written.
 pub async fn record(
     upstream: &dyn Upstream,
     plan: &Plan,
@@ -92,7 +95,7 @@ pub async fn record(
 struct Recorder<'a> {
     upstream: &'a dyn Upstream,
     files: Files,
-    /// Methods the upstream does not have; said once, then left out.
+    /// Methods that the upstream does not have. Each is reported once and then left out.
     missing: BTreeSet<&'static str>,
     answers: u64,
     progress: &'a (dyn Fn(&str) + Sync),
@@ -116,7 +119,7 @@ impl Recorder<'_> {
         Ok(to)
     }
 
-    /// Questions about the chain as a whole.
+    /// Records the calls about the chain as a whole.
     async fn info(&mut self) -> Result<(), RecordError> {
         let calls =
             ["eth_chainId", "net_version", "web3_clientVersion"].map(|method| call(method, json!([])));
@@ -147,8 +150,8 @@ impl Recorder<'_> {
         self.ask("proofs", proofs).await.map(|_| ())
     }
 
-    /// Asks and writes what came. Connection failures end the recording, errors of single calls
-    /// are part of it.
+    /// Makes calls and writes the responses. A failed connection ends the recording; errors of single calls
+    /// are recorded.
     async fn ask(
         &mut self,
         file: &'static str,
@@ -163,7 +166,7 @@ impl Recorder<'_> {
         for (call, answer) in calls.iter().zip(&answers) {
             match answer {
                 Err(UpstreamError::Rpc { code: -32601, .. }) => self.miss(call.method),
-                // Cutting a piece out of a recording: what is not there stays out.
+                // The upstream is itself a recording, which does not hold this response.
                 Err(UpstreamError::NotRecorded(_)) => {}
                 Err(error @ UpstreamError::Rpc { .. }) => self.write(file, call, Err(error))?,
                 Err(error) => return Err(RecordError::Upstream(error.to_string())),

@@ -1,4 +1,5 @@
-//! Recording files: written beside their final name, which they get when they are complete.
+//! Files of a recording. A file is written under a temporary name and gets its final name when it is
+//! complete.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,29 +14,29 @@ use serde_json::{Value, json};
 
 use crate::upstream::UpstreamError;
 
-/// Why a recording could not be made.
+/// Why a recording could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// The upstream does not say where its chain ends.
+    /// The upstream did not return the height of its head.
     #[error("cannot find the upstream's head: {0}")]
     Head(String),
-    /// Blocks that do not exist there.
-    #[error("blocks {from} to {to} are not a range up to the head, {head}")]
+    /// The range is empty or reaches above the head.
+    #[error("blocks {from} to {to}: not a range of blocks up to the upstream's head, {head}")]
     Range {
-        /// First block wanted.
+        /// First requested block.
         from: u64,
-        /// Last block wanted.
+        /// Last requested block.
         to: u64,
         /// The upstream's head.
         head: u64,
     },
-    /// A block that must be there is not, or is none.
+    /// The upstream returned an error or malformed data for a block of the range.
     #[error("block {number}: {reason}")]
     Block {
-        /// Its height.
+        /// Height of the block.
         number: u64,
-        /// What came instead.
+        /// The upstream's error, or the reason why its response does not decode.
         reason: String,
     },
     /// The upstream failed.
@@ -46,7 +47,7 @@ pub enum RecordError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -64,14 +65,14 @@ enum Output {
 }
 
 impl Files {
-    /// Makes the folder.
+    /// Creates the folder.
     pub(super) fn create(folder: &Path, gzip: bool) -> Result<Self, RecordError> {
         let failed = |source| RecordError::Write { path: folder.to_owned(), source };
         std::fs::create_dir_all(folder).map_err(failed)?;
         Ok(Self { folder: folder.to_owned(), gzip, open: BTreeMap::new() })
     }
 
-    /// Writes one line.
+    /// Writes one line with a call and its response.
     pub(super) fn write(
         &mut self,
         name: &'static str,
@@ -81,7 +82,7 @@ impl Files {
     ) -> Result<(), RecordError> {
         let request = call.to_request(id);
         let line = match answer {
-            // The result goes through as it came, byte for byte.
+            // The result is written as it was received, byte for byte.
             Ok(result) => format!(
                 r#"{{"request":{request},"response":{{"jsonrpc":"2.0","id":{id},"result":{}}}}}"#,
                 result.get()
@@ -91,7 +92,7 @@ impl Files {
                 error_object(error)
             ),
         };
-        // A result may hold line breaks between its tokens; strings never hold raw ones.
+        // JSON allows line breaks between tokens, but not inside strings.
         let line = line.replace(['\n', '\r'], " ");
         let path = self.partial(name);
         let failed = |source| RecordError::Write { path: path.clone(), source };
@@ -111,7 +112,7 @@ impl Files {
         }
     }
 
-    /// Completes all files.
+    /// Completes all files and gives them their final names.
     pub(super) fn finish(self) -> Result<(), RecordError> {
         let names: Vec<(PathBuf, PathBuf)> =
             self.open.keys().map(|name| (self.partial(name), self.complete(name))).collect();
@@ -132,7 +133,7 @@ impl Files {
         self.folder.join(if self.gzip { format!("{name}.jsonl.gz") } else { format!("{name}.jsonl") })
     }
 
-    /// A name that `replay:` does not read.
+    /// Returns the temporary name of a file, which `replay:` does not read.
     fn partial(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}.partial"))
     }

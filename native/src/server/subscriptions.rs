@@ -1,6 +1,7 @@
 //! The subscriptions of one WebSocket connection.
 //!
-//! The service makes and ends them. When the chain has changed, this module polls them and sends the notifications.
+//! The service creates and ends them. When the chain has changed, this module polls them and sends the
+//! notifications.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

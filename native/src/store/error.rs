@@ -1,49 +1,50 @@
-//! What can go wrong with a store.
+//! Errors of the chain store.
 
 use std::path::PathBuf;
 
 use alloy_primitives::B256;
 
-/// A store cannot be opened, read or written.
+/// The store cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("{}: {source}", folder.display())]
     Folder {
-        /// As configured.
+        /// The folder, as configured.
         folder: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The database's own error: damaged, not a database, in use by another process, disk full.
+    /// An error of the database: a damaged file, a file that is not a database, a file in use by another
+    /// process, a full disk.
     #[error("database: {0}")]
     Database(#[from] Box<redb::Error>),
-    /// A block of the chain is neither in the store nor in memory.
-    #[error("block {number} {hash} is not there to be written")]
+    /// The data of a new block is not in memory, so it cannot be stored.
+    #[error("the data of block {number} {hash} is not in memory, so the block cannot be stored")]
     MissingBlock {
-        /// Its number.
+        /// The block's number.
         number: u64,
-        /// Its hash.
+        /// The block's hash.
         hash: B256,
     },
     /// The database was closed after a failure.
     #[error("the database is closed")]
     Closed,
-    /// Written by another version of this program.
+    /// Another version of this program wrote the folder.
     #[error("the folder has format {0}, which this version does not read: use an empty folder")]
     Format(String),
     /// The folder belongs to a chain with another genesis.
     #[error("the folder holds the chain of genesis {found}, not {expected}: use another folder")]
     OtherChain {
-        /// Genesis asked for.
+        /// The genesis that was asked for.
         expected: B256,
-        /// Genesis in the folder.
+        /// The genesis of the chain in the folder.
         found: B256,
     },
 }
 
-/// redb has an error type for each kind of call; they all end here.
+/// redb has an error type for each kind of operation; all of them convert to `StoreError::Database`.
 macro_rules! from_redb {
     ($($kind:ident),*) => {$(
         impl From<redb::$kind> for StoreError {

@@ -1,7 +1,8 @@
-//! An executed chain on disk: blocks, receipts, and the trie nodes of their states, in one redb file.
+//! An executed chain on disk: blocks, receipts and the trie nodes of states, in one redb file.
 //!
-//! What a message changes is one transaction of the database, state nodes included, so a crash at any point leaves
-//! the chain as it was after a whole message. Nodes are written once and shared by all states; nothing is removed.
+//! All changes of one message are one database transaction, trie nodes included. After a crash the chain is
+//! therefore as it was after some complete message. A node is written once and shared by all states; nothing
+//! is removed.
 
 mod error;
 mod persist;
@@ -18,12 +19,13 @@ pub use error::StoreError;
 pub use persist::{OpenStore, Persist, RestoreError};
 use tables::{BLOCKS, FORMAT, GENESIS, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS};
 
-/// Version of the layout; a file of another one is refused, since it can be made again.
+/// Version of the layout. Files of unknown versions are refused, because the chain can be built again.
 const FORMAT_VERSION: &[u8] = b"2";
-/// Has no table of state roots: each block's is the one its header names. It becomes the current version when opened.
+/// The layout before the table of state roots, in which the state root of each block is its header's. Opening
+/// upgrades it.
 const FORMAT_WITHOUT_ROOTS: &[u8] = b"1";
 
-/// File inside `--data-dir`.
+/// Name of the file inside `--data-dir`.
 const FILE: &str = "chain.redb";
 
 /// A block as it is stored.
@@ -33,27 +35,28 @@ pub struct StoredBlock {
     pub hash: B256,
     /// Header, transactions and uncles, as `types::Block` encodes them.
     pub block: Vec<u8>,
-    /// Encoded receipts in order.
+    /// Encoded receipts, in the order of the transactions.
     pub receipts: Vec<Vec<u8>>,
 }
 
-/// Roots of the states behind a block.
+/// Roots of the states after a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StateRoots {
-    /// Of the state that its execution gave; nothing where that was not kept.
+    /// Root of the state that execution gave; `None` if that state was not kept.
     pub executed: Option<B256>,
-    /// Of the state that it was changed to by hand afterwards.
+    /// Root of the state after changes by hand (such as a balance set by a development method); `None`
+    /// without changes.
     pub edited: Option<B256>,
 }
 
-/// What is written of the states behind a block.
+/// States after a block, to be written.
 #[derive(Debug, Clone)]
 pub struct States {
-    /// The block.
+    /// Hash of the block.
     pub block: B256,
-    /// Their roots.
+    /// Roots of its states.
     pub roots: StateRoots,
-    /// Those of them that the store may lack.
+    /// The states that the store may not hold yet.
     pub tries: Vec<Trie>,
 }
 
@@ -64,24 +67,26 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the database in a folder, or makes both, for the chain of this genesis.
+    /// Opens the database in a folder for the chain of this genesis. Creates the folder and the database if
+    /// needed.
     ///
     /// # Errors
-    /// Another chain's folder, another program's or version's file, or one that another process has open.
+    /// The folder belongs to another chain, the file is of another program or version, or another process has
+    /// it open.
     pub fn open(folder: &Path, genesis: B256) -> Result<Self, StoreError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
         Self::with(Database::create(folder.join(FILE))?, genesis)
     }
 
-    /// Opens it as [`Self::open`] does, as often as it takes.
+    /// Returns a function that calls [`Self::open`] with these arguments.
     #[must_use]
     pub fn opener(folder: &Path, genesis: B256) -> OpenStore {
         let folder = folder.to_owned();
         Box::new(move || Self::open(&folder, genesis))
     }
 
-    /// As [`Self::open`], for a database that is open already.
+    /// Does what [`Self::open`] does, with a database that is already open.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -135,10 +140,10 @@ impl Store {
         Ok(self.database.begin_read()?)
     }
 
-    /// Adds blocks and states and names the new head, all or nothing.
+    /// Adds blocks and states and sets the head, in one transaction.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be written.
     pub fn append(&self, blocks: &[StoredBlock], states: &[States], head: B256) -> Result<(), StoreError> {
         let write = self.write()?;
         for block in blocks {
@@ -151,10 +156,10 @@ impl Store {
         Ok(write.commit()?)
     }
 
-    /// Roots of the states behind a block; `None` for a block that was written without them.
+    /// Returns the roots of the states after a block; `None` if the block was stored without states.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be read.
     pub fn roots(&self, hash: B256) -> Result<Option<StateRoots>, StoreError> {
         let roots = self.read()?.open_table(ROOTS)?;
         let Some(value) = roots.get(&hash.0)? else { return Ok(None) };
@@ -163,20 +168,20 @@ impl Store {
         Ok(Some(StateRoots { executed: root(0), edited: root(32) }))
     }
 
-    /// The block that was named last.
+    /// Returns the head that was written last; `None` in a new database.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be read.
     pub fn head(&self) -> Result<Option<B256>, StoreError> {
         let meta = self.read()?.open_table(META)?;
         let head = meta.get(HEAD)?;
         Ok(head.and_then(|value| B256::try_from(value.value()).ok()))
     }
 
-    /// A block by hash.
+    /// Returns a block by its hash.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be read.
     pub fn block(&self, hash: B256) -> Result<Option<StoredBlock>, StoreError> {
         let read = self.read()?;
         let blocks = read.open_table(BLOCKS)?;
@@ -189,18 +194,19 @@ impl Store {
         Ok(Some(StoredBlock { hash, block: block.value().to_vec(), receipts }))
     }
 
-    /// The trie nodes as of now.
+    /// Returns the trie nodes that are stored now.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be read.
     pub fn nodes(&self) -> Result<StoredNodes, StoreError> {
         Ok(StoredNodes { table: self.read()?.open_table(NODES)? })
     }
 
-    /// A note under a name: what is neither block nor state (keys, clock).
+    /// Returns a note by its name. Notes hold what is neither a block nor a state, such as keys and the
+    /// clock.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be read.
     pub fn note(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let notes = self.read()?.open_table(NOTES)?;
         let note = notes.get(name)?;
@@ -210,7 +216,7 @@ impl Store {
     /// Sets a note.
     ///
     /// # Errors
-    /// The database's own.
+    /// The database cannot be written.
     pub fn set_note(&self, name: &str, value: &[u8]) -> Result<(), StoreError> {
         let write = self.write()?;
         write.open_table(NOTES)?.insert(name, value)?;
@@ -238,7 +244,7 @@ fn put_states(write: &WriteTransaction, states: &States) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Writes the nodes that no earlier state has.
+/// Writes the nodes that the store does not hold yet.
 fn put_state(write: &WriteTransaction, state: &Trie) -> Result<(), StoreError> {
     let mut nodes = write.open_table(NODES)?;
     let mut new = Vec::new();
@@ -262,13 +268,13 @@ fn put_state(write: &WriteTransaction, state: &Trie) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Trie nodes and long values by hash, at one point in time.
+/// Stored trie nodes and long values by hash, as of one moment.
 pub struct StoredNodes {
     table: redb::ReadOnlyTable<&'static [u8; 32], &'static [u8]>,
 }
 
 impl NodeSource for StoredNodes {
-    /// A read that fails looks like a missing node: whoever loads a trie names it.
+    /// A failed read looks like a missing node, which the trie's loader reports with its hash.
     fn node(&self, hash: &B256) -> Option<Bytes> {
         let found = self.table.get(&hash.0).ok()?;
         found.map(|value| Bytes::copy_from_slice(value.value()))
@@ -296,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_states_survive() {
+    fn blocks_and_states_are_read_back_after_reopening() {
         let folder = tempfile::tempdir().unwrap();
         {
             let store = Store::open(folder.path(), GENESIS).unwrap();
@@ -332,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn another_chains_folder_is_refused() {
+    fn a_folder_of_another_chain_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         drop(Store::open(folder.path(), GENESIS).unwrap());
         let error = Store::open(folder.path(), B256::repeat_byte(2)).err().unwrap();
@@ -340,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn another_layout_is_refused() {
+    fn a_file_with_another_layout_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path(), GENESIS).unwrap();
         let write = store.write().unwrap();
@@ -352,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_database_is_refused() {
+    fn a_file_that_is_not_a_database_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(FILE), [7; 4096]).unwrap();
         assert!(Store::open(folder.path(), GENESIS).is_err());

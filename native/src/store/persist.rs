@@ -1,4 +1,4 @@
-//! Keeping a local chain on disk: what is new goes in after every change, and comes back at the start.
+//! Keeps a local chain on disk: writes what is new after every change, and restores the chain at the start.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,52 +11,52 @@ use rootlight::types::{Block, FieldError, Header, Receipt};
 
 use super::{StateRoots, States, Store, StoreError, StoredBlock, StoredNodes};
 
-/// Opens the store again after it failed to write; the database must be closed before.
+/// Opens the store again after a failed write. The previous database must be closed first.
 pub type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
 
-/// A stored chain cannot be brought back.
+/// Why a stored chain cannot be restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The database's own.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A block that another one or the head names is not there.
+    /// The head or another block names a block that is not stored.
     #[error("the store lacks block {0}: use an empty folder")]
     MissingBlock(B256),
-    /// Stored bytes are no block.
+    /// Stored bytes do not decode as a block.
     #[error("stored block {hash}: {reason}: use an empty folder")]
     Block {
-        /// What it is stored under.
+        /// The hash under which the bytes are stored.
         hash: B256,
-        /// Field and rule.
+        /// The field and the rule it breaks.
         reason: String,
     },
-    /// The bytes under a hash are another block's.
+    /// The bytes stored under a hash are another block's.
     #[error("stored block {hash}: its header has the hash {found}: use an empty folder")]
     OtherBlock {
-        /// What it is stored under.
+        /// The hash under which the bytes are stored.
         hash: B256,
-        /// Hash of its header.
+        /// Hash of the decoded header.
         found: B256,
     },
     /// The state of a block was changed by hand, which only a development chain allows.
     #[error("the state of block {0} was changed by hand: only `rootlight dev` opens this folder")]
     Edited(B256),
-    /// Stored bytes are no receipt.
+    /// Stored bytes do not decode as a receipt.
     #[error("stored receipts of block {hash}: {error}: use an empty folder")]
     Receipt {
         /// The block.
         hash: B256,
-        /// Field and rule.
+        /// The field and the rule it breaks.
         error: FieldError,
     },
-    /// The state behind the head is incomplete.
+    /// The state of a block cannot be loaded completely.
     #[error("stored state of block {hash}: {error}: use an empty folder")]
     State {
         /// The block.
         hash: B256,
-        /// What is missing or wrong.
+        /// The missing or damaged node.
         error: LoadError,
     },
     /// A block breaks a rule of this network.
@@ -64,25 +64,26 @@ pub enum RestoreError {
     Import(#[from] ImportError),
 }
 
-/// A store and what it holds of the chain in memory.
+/// The store of a chain in memory, with the part of the chain that the store holds.
 pub struct Persist {
-    /// Nothing while it is closed after a failure.
+    /// `None` while the store is closed after a failure.
     store: Option<Store>,
     open: OpenStore,
-    /// Hash of block 0, and the root of its state, which no block stores.
+    /// Hash of block 0 and the root of its state; block 0 itself is not stored.
     genesis: (B256, B256),
+    /// Hashes of the blocks that the store holds.
     held: HashSet<B256>,
     head: B256,
-    /// Root of the state behind the head, changes by hand included.
+    /// Root of the head's state, including changes by hand.
     head_root: B256,
 }
 
 impl Persist {
-    /// Opens a store and brings its chain back into one that holds nothing but genesis, with the states of its last
-    /// `history` blocks. `edits` says whether states that were changed by hand are taken.
+    /// Opens a store and restores its chain into `chain`, which holds only genesis, with the states of the
+    /// last `history` blocks. `edits` says whether states that were changed by hand are accepted.
     ///
     /// # Errors
-    /// Everything read is checked again; the first thing that does not hold.
+    /// The first stored item that cannot be read or breaks a rule; everything read is checked again.
     pub fn restore(
         mut open: OpenStore,
         chain: &mut LocalChain,
@@ -114,11 +115,11 @@ impl Persist {
         Ok(Self { store: Some(store), open, genesis: (genesis, genesis_root), held, head, head_root })
     }
 
-    /// Writes what the store does not hold of the canonical chain, in one transaction: new blocks with the state that
-    /// their execution gave (`settled`), and what states were changed to by hand.
+    /// Writes the part of the canonical chain that the store does not hold, in one transaction: new blocks
+    /// with the states that their execution gave (`settled`), and states changed by hand.
     ///
     /// # Errors
-    /// The store cannot be written; it holds what it held before, and the caller must go back to that.
+    /// The store cannot be written. It keeps its previous contents, and the caller must return to them.
     pub fn save(&mut self, chain: &ChainSnapshot, settled: Vec<Settled>) -> Result<(), StoreError> {
         let (head, head_root) = (chain.head().hash(), chain.head_state().root());
         if (head, head_root) == (self.head, self.head_root) {
@@ -137,7 +138,7 @@ impl Persist {
         let states = states?;
         let blocks: Vec<StoredBlock> = new.into_iter().map(|(_, block)| block).collect();
         if let Err(error) = self.store()?.append(&blocks, &states, head) {
-            // A database that failed to write must be opened again.
+            // redb requires a database to be opened again after a failed write.
             self.store = None;
             return Err(error);
         }
@@ -146,7 +147,7 @@ impl Persist {
         Ok(())
     }
 
-    /// The store, opened again if it failed before.
+    /// Returns the store, which is opened again if it failed before.
     fn store(&mut self) -> Result<&Store, StoreError> {
         if self.store.is_none() {
             self.store = Some((self.open)()?);
@@ -154,15 +155,15 @@ impl Persist {
         self.store.as_ref().ok_or(StoreError::Closed)
     }
 
-    /// Whether the store can be written as far as is known; opens it again if it failed before.
+    /// Checks that the store is open, and opens it again if it failed before.
     ///
     /// # Errors
-    /// Why it cannot be opened.
+    /// The store cannot be opened.
     pub fn ready(&mut self) -> Result<(), StoreError> {
         self.store().map(drop)
     }
 
-    /// Canonical blocks that the store does not hold, oldest first.
+    /// Returns the canonical blocks that the store does not hold, oldest first.
     fn new_blocks(&self, chain: &ChainSnapshot) -> Result<Vec<(VerifiedHeader, StoredBlock)>, StoreError> {
         let mut new = Vec::new();
         let mut next = chain.head().clone();
@@ -186,7 +187,7 @@ impl Persist {
         Ok(new)
     }
 
-    /// What is to be written of the states behind a block; `None` where the store has it already.
+    /// Returns the states after a block that are to be written; `None` if the store holds them already.
     fn states(
         &self,
         chain: &ChainSnapshot,
@@ -203,7 +204,8 @@ impl Persist {
                 roots.executed = Some(executed.root());
                 tries.push(executed);
             }
-            // A side block until now, whose state nobody changed: that is done at the head only.
+            // The block was a side block until now. Only the head's state can be changed by hand, so its
+            // state is the executed one.
             (None, Some(current)) if held.is_none() => roots.executed = Some(current.root()),
             _ => {}
         }
@@ -215,7 +217,7 @@ impl Persist {
         Ok((held != Some(roots)).then_some(States { block: hash, roots, tries }))
     }
 
-    /// The roots that the store has of a block that it holds.
+    /// Returns the stored state roots of a block that the store holds.
     fn held_roots(&self, header: &VerifiedHeader) -> Result<StateRoots, StoreError> {
         let hash = header.hash();
         let stored = self.store.as_ref().ok_or(StoreError::Closed)?.roots(hash)?;
@@ -224,7 +226,7 @@ impl Persist {
     }
 }
 
-/// The blocks from the head down to genesis, which is not among them.
+/// Returns the blocks from the head down to genesis, without genesis.
 fn branch(
     store: &Store,
     head: B256,
@@ -260,7 +262,8 @@ struct StateReader<'a> {
 }
 
 impl StateReader<'_> {
-    /// What the execution of a block gave; `None` where that was not kept, which the head's always is.
+    /// Returns the state that the execution of a block gave; `None` if it was not kept. The head's state is
+    /// always kept.
     fn executed(&mut self, hash: B256, named: B256) -> Result<Option<Trie>, RestoreError> {
         let roots = self.store.roots(hash)?;
         let Some(root) = roots.map_or(Some(named), |roots| roots.executed) else { return Ok(None) };
@@ -270,7 +273,7 @@ impl StateReader<'_> {
         self.load(hash, root).map(Some)
     }
 
-    /// What the state behind a block was changed to by hand.
+    /// Returns the state after changes by hand, if there were any.
     fn edited(&mut self, hash: B256) -> Result<Option<Trie>, RestoreError> {
         let roots = self.store.roots(hash)?.unwrap_or_default();
         match roots {

@@ -2,11 +2,11 @@
 
 use redb::TableDefinition;
 
-/// Facts of the file itself, by the names below.
+/// Properties of the file itself, under the names below.
 pub(super) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 /// Version of the layout.
 pub(super) const FORMAT: &str = "format";
-/// Hash of the chain's first block.
+/// Hash of block 0.
 pub(super) const GENESIS: &str = "genesis";
 /// Hash of the head.
 pub(super) const HEAD: &str = "head";
@@ -17,7 +17,8 @@ pub(super) const BLOCKS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition
 pub(super) const RECEIPTS: TableDefinition<'_, ([u8; 32], u32), &[u8]> = TableDefinition::new("receipts");
 /// Trie nodes and long values by hash.
 pub(super) const NODES: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("nodes");
-/// State root of each block by its hash: 32 bytes, and 32 more where the state was changed by hand afterwards.
+/// State roots by block hash: 32 bytes for the executed state, then 32 for the state after changes by hand;
+/// zero if there is none.
 pub(super) const ROOTS: TableDefinition<'_, &[u8; 32], &[u8]> = TableDefinition::new("roots");
-/// Everything else, by name.
+/// Everything else, such as keys and the clock, by name.
 pub(super) const NOTES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("notes");

@@ -1,4 +1,5 @@
-//! Any number of calls in messages of the size that the upstream takes. The core writes and reads the messages.
+//! Sends any number of calls in batches of the size that the upstream accepts. The core encodes and decodes
+//! the batches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,18 +14,19 @@ use super::{CallResult, UpstreamError};
 use crate::budget::Held;
 use crate::priority::{self, SHORT_JSON};
 
-/// Longest data of an error that is kept, bytes of JSON text: as values it takes many times as much.
+/// Longest `data` of an error that is kept, in bytes of JSON text; parsed values take many times as much
+/// memory.
 const DATA_BYTES: usize = 64 * 1024;
 
-/// What an upstream said to a batch.
+/// The decoded response to a batch.
 pub(crate) enum Decoded {
     /// Results in the order of the calls.
     Results(Vec<CallResult>),
-    /// One error for the whole batch, for instance that it is too long.
+    /// One error for the whole batch, for instance because the batch is too long.
     Refused(UpstreamError),
 }
 
-/// Reads the answer to `count` calls whose ids count from `first`.
+/// Decodes the response to `count` calls, whose ids start at `first`.
 pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<CallResult>> = Vec::new();
     results.resize_with(count, || None);
@@ -34,14 +36,14 @@ pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, Up
         }
     })?;
     if let Some(refusal) = refusal {
-        let words = || UpstreamError::Malformed("a single answer to a batch".into());
+        let words = || UpstreamError::Malformed("one response object for a whole batch".into());
         return Ok(Decoded::Refused(result_of(refusal).err().unwrap_or_else(words)));
     }
     let missing = || Err(NO_ANSWER.into());
     Ok(Decoded::Results(results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()))
 }
 
-/// The result in a response; of an error also its data, which recordings keep.
+/// Converts a response to a result. An error keeps its data, because recordings contain it.
 pub(crate) fn result_of(response: Response<'_>) -> CallResult {
     let data = response.error_data().filter(|data| data.get().len() <= DATA_BYTES);
     let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
@@ -51,37 +53,41 @@ pub(crate) fn result_of(response: Response<'_>) -> CallResult {
     })
 }
 
-/// As [`decode`], for long answers on a thread of its own: the calling one serves clients meanwhile.
+/// Does what [`decode`] does, but decodes long responses on a thread of their own, so that the caller's
+/// thread serves clients meanwhile.
 pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     if text.len() <= SHORT_JSON {
         return decode(&text, first, count);
     }
     let reading = priority::spawn_lowered(move || decode(&text, first, count));
-    reading.await.unwrap_or_else(|_| Err(UpstreamError::Malformed("the answer cannot be read".into())))
+    reading
+        .await
+        .unwrap_or_else(|_| Err(UpstreamError::Malformed("decoding of the response was interrupted".into())))
 }
 
-/// A way to have one message answered.
+/// A transport that sends a batch and returns its response.
 pub(crate) trait Exchange: Sync {
-    /// Sends one message until it is answered or the tries are used up.
+    /// Sends one batch, and tries again until a response arrives or the tries are used up.
     fn send<'a>(&'a self, calls: &'a [UpstreamCall])
     -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
 
-    /// Calls per message that the upstream is known to take; shrinks when it refuses a batch.
+    /// Calls per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
+    /// batch.
     fn size(&self) -> &AtomicUsize;
 
-    /// Messages on their way at the same time.
+    /// Number of batches in flight at the same time.
     fn parallel(&self) -> usize;
 
-    /// For logs.
+    /// Name of the upstream, for logs.
     fn label(&self) -> &str;
 
-    /// What no error may repeat.
+    /// Parts of the upstream's URL that no error may contain.
     fn secrets(&self) -> &Secrets;
 }
 
-/// Asks any number of calls, in messages of the size the upstream takes. Gives the bytes of the budget that the results
-/// take, if they are to be `counted` until whoever asked is done with them; otherwise only those of messages that are
-/// being read count.
+/// Sends any number of calls, in batches of the size that the upstream accepts. With `counted`, the returned
+/// [`Held`] covers the bytes of the results, and the caller keeps it as long as the results. Otherwise only
+/// batches that are being read count against the budget.
 pub(crate) async fn ask_all(
     exchange: &dyn Exchange,
     calls: Vec<UpstreamCall>,
@@ -106,7 +112,7 @@ pub(crate) async fn ask_all(
     (results, held)
 }
 
-/// Asks some calls in one message, in halves where the upstream refuses the whole.
+/// Sends calls as one batch; if the upstream refuses the batch, sends it in halves.
 fn ask_one(exchange: &dyn Exchange, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
     Box::pin(async move {
         let count = calls.len();
@@ -136,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_batch_is_told_apart() {
+    fn an_error_for_a_whole_batch_differs_from_the_error_of_a_single_call() {
         let text = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long"}}"#;
         assert!(matches!(decode(text, 1, 2), Ok(Decoded::Refused(UpstreamError::Rpc { code: -32600, .. }))));
         assert!(matches!(decode(text, 1, 1), Ok(Decoded::Results(_))), "the answer to a single call");
@@ -146,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn short_data_of_errors_is_kept() {
+    fn error_data_up_to_the_limit_is_kept() {
         for (length, kept) in [(DATA_BYTES - 2, true), (DATA_BYTES - 1, false)] {
             let data = "x".repeat(length);
             let text = format!(r#"{{"id":1,"error":{{"code":3,"message":"m","data":"{data}"}}}}"#);

@@ -1,9 +1,9 @@
-//! Why an upstream gave no result.
+//! Errors of calls to upstreams.
 
 use rootlight::light::CallFailure;
 use serde_json::Value;
 
-/// A URL that no upstream can be reached under.
+/// The URL of an upstream cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("upstream {name}: {reason}")]
 pub struct UrlError {
@@ -13,53 +13,55 @@ pub struct UrlError {
     pub reason: String,
 }
 
-/// Failure of one call to an upstream.
+/// Why a call to an upstream gave no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
-    /// It answered with a JSON-RPC error.
+    /// The upstream returned a JSON-RPC error.
     #[error("upstream error {code}: {message}")]
     Rpc {
-        /// JSON-RPC code.
+        /// The JSON-RPC error code.
         code: i64,
-        /// Its text, as sent.
+        /// The error's message, as sent.
         message: String,
-        /// Its data, as sent.
+        /// The error's data, as sent.
         data: Option<Value>,
     },
-    /// The recording holds no answer to this question.
+    /// The recording holds no response to this call.
     #[error("not recorded: {0}")]
     NotRecorded(String),
-    /// It could not be reached or the connection broke.
+    /// The upstream could not be reached, or the connection broke.
     #[error("upstream not reachable: {0}")]
     Transport(String),
-    /// It did not answer in time.
+    /// The upstream did not respond in time.
     #[error("upstream did not answer within {0} ms")]
     Timeout(u128),
-    /// It answered with more bytes than are taken.
+    /// The response is longer than the limit.
     #[error("upstream answer exceeds {0} bytes")]
     TooLarge(usize),
-    /// Its answer was not read since too many others are held.
-    #[error("too many bytes of upstreams' answers are being worked on; the next was not read")]
+    /// The response was not read, because responses in memory use up their budget.
+    #[error(
+        "responses of upstreams that are being processed use up their memory budget; this one was not read"
+    )]
     NoRoom,
-    /// It answered with an HTTP status instead of JSON-RPC.
+    /// The upstream returned an HTTP error status without a JSON-RPC body.
     #[error("upstream answered HTTP status {0}")]
     Status(u16),
-    /// It wants fewer questions and says for how long (`Retry-After`).
+    /// The upstream asks for fewer requests and says how long to wait (`Retry-After`).
     #[error("upstream answered HTTP status {status} and asks for a pause of {seconds} s")]
     Busy {
         /// 429 or a server error.
         status: u16,
-        /// The pause in seconds.
+        /// The requested wait, in seconds.
         seconds: u64,
     },
-    /// Its answer is no JSON-RPC answer to what was asked.
+    /// The response is not a JSON-RPC response to the calls.
     #[error("upstream answer is malformed: {0}")]
     Malformed(String),
 }
 
 impl UpstreamError {
-    /// The same error without these texts, which an upstream or a library may repeat.
+    /// Returns the error without the secrets, which an upstream's message or a library's error may contain.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         if let Self::Rpc { message: text, .. } | Self::Transport(text) | Self::Malformed(text) = &mut self {
             for secret in &secrets.0 {
@@ -89,7 +91,7 @@ impl From<UpstreamError> for CallFailure {
             UpstreamError::Rpc { code, message, .. } => Self::Rpc { code, message },
             UpstreamError::NotRecorded(_) => Self::NotRecorded,
             UpstreamError::Busy { seconds, .. } => Self::Busy { seconds: Some(seconds) },
-            // The upstream is not to blame. It is asked again soon.
+            // The upstream is not at fault, and is asked again soon.
             UpstreamError::NoRoom => Self::Busy { seconds: Some(1) },
             UpstreamError::Status(429 | 503) => Self::Busy { seconds: None },
             UpstreamError::Malformed(_) => Self::Malformed("not a JSON-RPC answer"),
@@ -98,16 +100,16 @@ impl From<UpstreamError> for CallFailure {
     }
 }
 
-/// The parts of an upstream's URL that nobody else may see, the longest first.
+/// The parts of an upstream's URL that must not appear in errors or logs, the longest first.
 #[derive(Debug, Default)]
 pub(crate) struct Secrets(Vec<String>);
 
-/// Shorter parts of a path (`v3`, `rpc`, `mainnet`) are no keys.
+/// Shortest path segment or user name that may be a key; `v3`, `rpc` or `mainnet` are shorter.
 const KEY_CHARS: usize = 12;
 
 impl Secrets {
-    /// Of a URL as it was given: all of it, user and password, what the query says, and the parts of the path that are
-    /// long enough for a key.
+    /// Collects the secrets of a URL: the whole URL, the password, the query and its values, and a user name
+    /// or path segments that are long enough to be a key.
     pub(crate) fn of(text: &str) -> Self {
         let mut secrets = vec![text.to_owned()];
         if let Ok(url) = text.parse::<reqwest::Url>() {
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_error_repeats_a_password_or_a_key() {
+    fn errors_contain_no_password_or_key_of_the_url() {
         let url = "wss://user:hunter22@node.example/v3/0123456789abcdef?token=sesame";
         let secrets = Secrets::of(url);
         for text in [

@@ -1,4 +1,4 @@
-//! JSON-RPC over HTTP: batches, time and size limits, retries with growing pauses.
+//! JSON-RPC over HTTP: batches, limits of time and size, retries with increasing pauses.
 
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -14,40 +14,40 @@ use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
 use super::{CallResult, Upstream, UpstreamError, UrlError};
 
-/// Ids of the calls of a message count from here.
+/// Id of the first call in a batch.
 const FIRST_ID: u64 = 1;
 
-/// Bytes of the budget that are taken at a time while an answer is read.
+/// Bytes that are taken from the budget at a time while a response is read.
 const READ_STEP: usize = 128 * 1024;
 
-/// How often the bytes of an answer are there while it is taken apart: as it came, and its parts.
+/// Copies of a response in memory while it is decoded: the text and its parts.
 pub(super) const COPIES: usize = 2;
 
-/// How long reading waits for room.
+/// Longest wait for room in the budget while a response is read.
 const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
-    /// Calls in one message. The reference refuses more than 50; many gateways more than 20.
+    /// Calls in one batch. The reference node refuses more than 50, many gateways more than 20.
     pub batch: usize,
-    /// Messages on their way at the same time.
+    /// Number of batches in flight at the same time.
     pub parallel: usize,
-    /// Time for one message, connection and body included.
+    /// Time limit for one batch, connection and body included.
     pub timeout: Duration,
-    /// Longest answer taken, bytes after decompression. The reference stops at 10 MiB; of a batch whose answer is
-    /// longer, halves are asked for.
+    /// Longest response, in bytes after decompression. The reference node stops at 10 MiB. A batch with a
+    /// longer response is sent again in halves.
     pub answer_bytes: usize,
-    /// Tries of one message.
+    /// Number of tries for one batch.
     pub attempts: u32,
-    /// Pause after the first failed try; doubles each time.
+    /// Pause after the first failed try; it doubles after each further one.
     pub pause: Duration,
-    /// Longest pause, also where the upstream asks for more (`Retry-After`).
+    /// Longest pause, even if the upstream asks for more (`Retry-After`).
     pub longest_pause: Duration,
 }
 
 impl HttpConfig {
-    /// For one of several upstreams: another one is asked sooner.
+    /// Limits for one of several upstreams: they give up sooner, so that another upstream is asked.
     #[must_use]
     pub fn one_of_several() -> Self {
         Self {
@@ -73,21 +73,21 @@ impl Default for HttpConfig {
     }
 }
 
-/// An upstream spoken to over HTTP or HTTPS.
+/// An upstream over HTTP or HTTPS.
 pub struct HttpUpstream {
     url: reqwest::Url,
     name: String,
     secrets: Secrets,
     client: reqwest::Client,
     config: HttpConfig,
-    /// Calls per message that this upstream is known to take; shrinks when it refuses a batch.
+    /// Calls per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
     batch: AtomicUsize,
 }
 
 /// A try that failed.
 struct Failure {
     error: UpstreamError,
-    /// Whether another try may help, and how long the upstream wants us to wait.
+    /// `None` if another try cannot help; otherwise the wait that the upstream asks for, if it states one.
     retry: Option<Option<Duration>>,
 }
 
@@ -95,16 +95,16 @@ impl HttpUpstream {
     /// Prepares a client; nothing is sent yet.
     ///
     /// # Errors
-    /// The text is no URL, or the client cannot be made.
+    /// The text is not a URL, or the HTTP client cannot be created.
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
-        // One process-wide choice; a second call finds it made.
+        // The provider is process-wide; a second installation fails and changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |reason: String| UrlError { name: redact(url), reason };
         let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
         let client = reqwest::Client::builder()
             .timeout(config.timeout)
             .connect_timeout(config.timeout)
-            // An upstream must not send us to other places inside our network.
+            // A redirect could lead to addresses inside our own network.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
             .build()
@@ -114,7 +114,7 @@ impl HttpUpstream {
         Ok(Self { url, name, secrets, client, config, batch })
     }
 
-    /// Sends one message until it is answered or the tries are used up.
+    /// Sends one batch, and tries again until a response arrives or the tries are used up.
     async fn attempt(&self, calls: &[UpstreamCall]) -> Result<(Decoded, Held), UpstreamError> {
         let body = encode_batch(calls, FIRST_ID);
         let mut pause = self.config.pause;
@@ -156,7 +156,8 @@ impl HttpUpstream {
         if let (Err(Failure { error: UpstreamError::TooLarge(limit), .. }), true) = (&text, count > 1) {
             return Ok((Decoded::Refused(UpstreamError::TooLarge(*limit)), Held::default()));
         }
-        // The reference sends some JSON-RPC errors with status 400, so the body is looked at first.
+        // The reference node sends some JSON-RPC errors with status 400, so the body is decoded before the
+        // status is judged.
         let decoded = match text {
             Ok((text, held)) => {
                 let decoded = decode_apart(text, FIRST_ID, count).await;
@@ -172,7 +173,7 @@ impl HttpUpstream {
         }
     }
 
-    /// Reads a body up to the size limit, without trusting the announced length.
+    /// Reads a body up to the size limit. The announced length is not trusted.
     async fn read(&self, mut response: reqwest::Response) -> Result<(String, Held), Failure> {
         let limit = self.config.answer_bytes;
         let (mut bytes, mut held) = (Vec::new(), Held::default());
@@ -251,7 +252,7 @@ impl Upstream for HttpUpstream {
     }
 }
 
-/// Scheme, host and port only.
+/// Returns scheme, host and port of a URL.
 pub(super) fn redact(url: &str) -> String {
     match url.parse::<reqwest::Url>() {
         Ok(url) => url.origin().ascii_serialization(),
@@ -259,7 +260,7 @@ pub(super) fn redact(url: &str) -> String {
     }
 }
 
-/// An error with its causes, which is where the useful part of a connection failure is.
+/// Describes an error with its causes, which name the actual connection failure.
 fn describe(failure: &dyn std::error::Error) -> String {
     let mut text = failure.to_string();
     let mut source = failure.source();
@@ -270,7 +271,7 @@ fn describe(failure: &dyn std::error::Error) -> String {
     text
 }
 
-/// `Retry-After` in seconds; dates are not used by JSON-RPC gateways.
+/// Reads `Retry-After` in seconds. Its date form is ignored, because JSON-RPC gateways do not use it.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds: u64 = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

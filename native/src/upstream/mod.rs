@@ -1,4 +1,4 @@
-//! Upstreams: untrusted sources of chain data. They move bytes; nothing they say is believed here.
+//! Upstreams: untrusted sources of chain data. This module moves bytes; the core verifies them.
 
 mod batch;
 mod error;
@@ -24,38 +24,40 @@ pub use ws::WsUpstream;
 
 use crate::budget::Held;
 
-/// What one call came to: the result's JSON text as it was sent, or why there is none.
+/// The result of one call: the JSON text of the result as it was sent, or an error.
 pub type CallResult = Result<Box<RawValue>, UpstreamError>;
 
-/// A question with its parameters as JSON values.
+/// Builds a call from its parameters as JSON values.
 pub(crate) fn call(method: &'static str, params: Value) -> UpstreamCall {
     UpstreamCall::new(method, params.to_string())
 }
 
-/// A number as JSON-RPC writes it in parameters: hexadecimal with `0x`.
+/// Encodes a number as a QUANTITY: hexadecimal with `0x`.
 pub(crate) fn quantity(number: u64) -> String {
     format!("{number:#x}")
 }
 
-/// A source of answers.
+/// A source of chain data.
 pub trait Upstream: Send + Sync + 'static {
-    /// Asks all calls and gives their results in the same order. Never fails as a whole: a broken connection is the
-    /// result of each call.
+    /// Sends all calls, and returns their results in the same order. A failure of the whole request, such as
+    /// a broken connection, becomes the error of each call.
     fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>>;
 
-    /// As [`Self::request`], with the bytes of the budget that the results take; they are to be held as long as these.
+    /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
+    /// keeps them as long as the results.
     fn request_held(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
         Box::pin(async move { (self.request(calls).await, Held::default()) })
     }
 
-    /// A name for logs: no credentials, no path (which may hold an API key).
+    /// Returns a name for logs, without credentials and without the path, which may hold an API key.
     fn name(&self) -> &str;
 
-    /// Tells of new blocks, where the upstream announces them by itself. A hint to look, nothing more.
+    /// Returns a signal for new blocks, if the upstream announces them by itself. The signal only causes an
+    /// earlier request.
     fn heads(&self) -> Option<Arc<Notify>> {
         None
     }
 }
 
-/// An upstream shared by everything that asks.
+/// An upstream shared by all its users.
 pub type SharedUpstream = Arc<dyn Upstream>;

@@ -1,18 +1,18 @@
-//! What `--upstream` names: a URL, or a recording.
+//! Opens the upstream that `--upstream` names: a URL, or a recording.
 
 use std::sync::Arc;
 
 use super::replay::{Replay, ReplayError};
 use super::{HttpConfig, HttpUpstream, SharedUpstream, UrlError, WsUpstream};
 
-/// Why an `--upstream` argument does not work.
+/// Why an `--upstream` argument cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Not `http://`, `https://`, `ws://`, `wss://` or `replay:`.
+    /// The argument has none of the schemes `http://`, `https://`, `ws://`, `wss://` and `replay:`.
     #[error("--upstream takes an http(s) or ws(s) URL, or replay:PATH; this one {0}")]
     Scheme(String),
-    /// The client could not be made.
+    /// The client could not be created.
     #[error(transparent)]
     Url(#[from] UrlError),
     /// The recording cannot be read.
@@ -20,7 +20,8 @@ pub enum OpenError {
     Replay(#[from] ReplayError),
 }
 
-/// How a text begins that is no URL of ours. The rest may hold a password or a key.
+/// Describes the beginning of an unusable argument. The rest is left out, since it may hold a password or a
+/// key.
 fn scheme(text: &str) -> String {
     let plain = |scheme: &&str| scheme.len() <= 20 && scheme.chars().all(|c| c.is_ascii_alphanumeric());
     match text.split_once("://").map(|(scheme, _)| scheme).filter(plain) {
@@ -29,12 +30,12 @@ fn scheme(text: &str) -> String {
     }
 }
 
-/// Opens what `--upstream` names.
+/// Opens the upstream that `--upstream` names.
 pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
     open_with(text, HttpConfig::default())
 }
 
-/// Opens what `--upstream` names, with these limits where it is spoken to over HTTP.
+/// Opens the upstream that `--upstream` names, with these limits for HTTP.
 pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenError> {
     if let Some(path) = text.strip_prefix("replay:") {
         return Ok(Arc::new(Replay::open(path)?));

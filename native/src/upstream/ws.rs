@@ -1,7 +1,7 @@
-//! JSON-RPC over WebSocket: one connection that is made again when it breaks, without losing what was asked.
+//! JSON-RPC over WebSocket. The connection is opened again when it breaks, and no call is lost.
 //!
-//! One task owns the connection. Callers hand it messages and wait; what is not answered when a connection
-//! breaks is sent again over the next one, up to the same number of tries as over HTTP.
+//! One task owns the connection. Callers hand it batches and wait. Batches without a response when the
+//! connection breaks are sent again over the next connection, with the same number of tries as over HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,29 +17,29 @@ use super::ws_link::{Link, Order};
 use super::{CallResult, HttpConfig, Upstream, UpstreamError, UrlError};
 use crate::budget::Held;
 
-/// Messages that wait for the connection's task.
+/// Most batches that wait for the connection's task.
 const QUEUE: usize = 64;
 
-/// An upstream spoken to over WebSocket.
+/// An upstream over WebSocket.
 pub struct WsUpstream {
     url: String,
     name: String,
     secrets: Secrets,
     config: HttpConfig,
     batch: AtomicUsize,
-    /// The id that no call has had yet.
+    /// The next unused call id.
     next: AtomicU64,
     heads: Arc<Notify>,
     orders: OnceCell<mpsc::Sender<Order>>,
 }
 
 impl WsUpstream {
-    /// Prepares a client with the limits of an HTTP one; nothing is sent yet.
+    /// Prepares a client with the limits of an HTTP upstream; nothing is sent yet.
     ///
     /// # Errors
-    /// The text is no URL.
+    /// The text is not a URL.
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
-        // One process-wide choice; a second call finds it made.
+        // The provider is process-wide; a second installation fails and changes nothing.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed: Result<reqwest::Url, _> = url.parse();
         let name = redact(url);
@@ -58,7 +58,7 @@ impl WsUpstream {
         })
     }
 
-    /// The connection's task, which begins with the first question.
+    /// Returns the queue of the connection's task, which the first call starts.
     async fn orders(&self) -> &mpsc::Sender<Order> {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);

@@ -21,47 +21,47 @@ use crate::budget::{self, Held};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// The id of the subscription; calls have ids from 1.
+/// Id of the subscription request; calls have ids from 1.
 const SUBSCRIPTION: u64 = 0;
 
-/// Asks to be told of new blocks. An upstream that does not know the method answers an error, which nobody reads.
+/// Subscribes to new blocks. An upstream without this method returns an error, which is ignored.
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
 
-/// A message to be answered.
+/// A batch to be sent, and where its response goes.
 pub(super) struct Order {
-    /// Ids count from here.
+    /// Id of its first call.
     pub(super) first: u64,
-    /// Calls in it.
+    /// Number of calls.
     pub(super) count: usize,
-    /// JSON text.
+    /// The batch as JSON text.
     pub(super) body: String,
-    /// Where the answer goes.
+    /// Receives the decoded response.
     pub(super) answer: oneshot::Sender<Result<(Decoded, Held), UpstreamError>>,
 }
 
-/// A message under way.
+/// A batch without a response yet.
 struct Waiting {
     order: Order,
     tries: u32,
     deadline: Instant,
 }
 
-/// One upstream's connection, broken or not.
+/// The connection to one upstream, open or broken, with its waiting batches.
 pub(super) struct Link {
     url: String,
     name: String,
     config: HttpConfig,
     heads: Arc<Notify>,
     waiting: Vec<Waiting>,
-    /// Connections in a row that brought nothing.
+    /// Number of consecutive connections without any response.
     failures: u32,
 }
 
-/// Why a connection is not used any more.
+/// Why a connection is no longer used.
 enum End {
-    /// Nobody is left who could ask.
+    /// All users of the upstream are gone.
     Done,
-    /// It broke.
+    /// The connection broke or could not be opened.
     Broken(UpstreamError),
 }
 
@@ -70,7 +70,7 @@ impl Link {
         Self { url, name, config, heads, waiting: Vec::new(), failures: 0 }
     }
 
-    /// Serves until nobody is left who could ask.
+    /// Runs until all users of the upstream are gone.
     pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
         loop {
             let end = match self.connect().await {
@@ -98,19 +98,20 @@ impl Link {
         }
     }
 
-    /// Answers with the failure what has been tried often enough.
+    /// Fails the batches whose tries are used up; an oversized response fails all batches.
     fn give_up(&mut self, error: &UpstreamError) {
         let too_large = matches!(error, UpstreamError::TooLarge(_));
         let (attempts, failures) = (self.config.attempts, self.failures);
         let spent = |waiting: &mut Waiting| too_large || waiting.tries.max(failures) >= attempts;
         for waiting in self.waiting.extract_if(.., spent) {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             let _ = waiting.order.answer.send(Err(error.clone()));
         }
     }
 
-    /// Waits before the next connection; longer each time. While an upstream is down for long, questions fail at once,
-    /// so that others are asked. Whether anybody is left who could ask.
+    /// Waits before the next connection, longer after each failure. While the upstream has failed for all
+    /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
+    /// has users.
     async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<Order>) -> bool {
         let doublings = self.failures.saturating_sub(1).min(16);
         let pause = self.config.pause.saturating_mul(1 << doublings).min(self.config.longest_pause);
@@ -165,7 +166,7 @@ impl Link {
         }
     }
 
-    /// Subscribes, and sends again what earlier connections left unanswered.
+    /// Subscribes to new blocks, and sends the batches that earlier connections left without a response.
     async fn greet(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
         self.write(sink, SUBSCRIBE.to_owned()).await?;
         self.waiting.retain(|waiting| !waiting.order.answer.is_closed());
@@ -181,7 +182,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends the newest of the waiting messages.
+    /// Sends the newest waiting batch.
     async fn send_last(&mut self, sink: &mut SplitSink<Socket, Message>) -> Result<(), UpstreamError> {
         let Some(waiting) = self.waiting.last_mut() else { return Ok(()) };
         waiting.tries = waiting.tries.saturating_add(1);
@@ -197,11 +198,11 @@ impl Link {
         }
     }
 
-    /// Gives a message to whoever waits for it. What nobody waits for is dropped.
+    /// Delivers a message to the batch that waits for it; other messages are dropped.
     fn take(&mut self, text: &str) {
         let place = match subject(text) {
             Subject::Notification => {
-                // Only a hint to look: nothing in it is read.
+                // A notification is only a hint to ask for the head, so its contents are not read.
                 self.heads.notify_one();
                 return;
             }
@@ -210,7 +211,8 @@ impl Link {
                 let order = &waiting.order;
                 id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
             }),
-            // A refusal that names no call: of the oldest batch, or of whatever is oldest.
+            // An error without an id is taken as the response to the oldest batch of several calls, or else
+            // to the oldest one.
             Subject::Unknown => {
                 let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);
                 batch.or((!self.waiting.is_empty()).then_some(0))
@@ -219,7 +221,7 @@ impl Link {
         let Some(place) = place else { return };
         self.failures = 0;
         let order = self.waiting.remove(place).order;
-        // One connection's task must not wait: its other answers would.
+        // The connection's task must not wait for room, because its other batches would wait with it.
         let held = budget::upstreams().take_or_refuse(text.len().saturating_mul(COPIES));
         let decoded = held.ok_or(UpstreamError::NoRoom).and_then(|held| {
             let decoded = decode(text, order.first, order.count)?;
@@ -241,13 +243,13 @@ fn closed() -> UpstreamError {
     UpstreamError::Transport("the upstream closed the connection".into())
 }
 
-/// The next text; `None` as error when the connection has ended.
+/// Returns the next text message; `Err(None)` if the connection has ended.
 async fn next(stream: &mut SplitStream<Socket>) -> Result<String, Option<tungstenite::Error>> {
     loop {
         match stream.next().await {
             Some(Ok(Message::Text(text))) => return Ok(text.as_str().to_owned()),
             Some(Ok(Message::Close(_))) | None => return Err(None),
-            // Pings are answered by the library; JSON-RPC comes as text.
+            // The library answers pings; JSON-RPC messages are text.
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(Some(error)),
         }

@@ -1,4 +1,4 @@
-//! Following a recorded chain: blocks from an upstream, executed, kept on disk, brought back.
+//! Follows a recorded chain: blocks are fetched from an upstream, executed, stored on disk and restored.
 
 use crate::common;
 
@@ -25,8 +25,8 @@ fn recording() -> Option<Replay> {
     Some(Replay::open(folder.to_str().unwrap()).unwrap())
 }
 
-/// The recording with questions answered that were not asked then: for uncles of uncles, whose headers are recorded under
-/// their own hashes.
+/// The recording, which can also respond with uncles of uncles. It lacks those responses but holds the
+/// headers under their hashes.
 struct Complete(Replay);
 
 impl Complete {
@@ -92,7 +92,7 @@ impl Target for Kept {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_followed_chain_comes_back_from_disk() {
+async fn a_followed_chain_is_restored_from_disk() {
     let Some(recording) = recording() else { return };
     let folder = tempfile::tempdir().unwrap();
     let network = Arc::new(Network::regtest());
@@ -119,7 +119,7 @@ async fn a_followed_chain_comes_back_from_disk() {
     assert_eq!(head, 676);
     let end = target.chain.lock().unwrap().snapshot();
     drop(target);
-    // Blocks of uncles are executed too, and stand beside the chain with their state.
+    // The blocks of uncles are executed too, and are side blocks with their states.
     let (mut named, mut beside) = (0, 0);
     for number in 1..=676 {
         let block = end.headers().hash_at(number).unwrap();
@@ -146,7 +146,7 @@ async fn a_followed_chain_comes_back_from_disk() {
 }
 
 #[tokio::test]
-async fn windows_end_where_the_chain_ends() {
+async fn a_window_ends_at_the_head() {
     let Some(recording) = recording() else { return };
     let network = Network::regtest();
     let blocks = fetch_blocks(&recording, &network, 670, u64::MAX).await.unwrap();
@@ -158,10 +158,10 @@ async fn windows_end_where_the_chain_ends() {
     assert_ne!(with_uncles[0].uncles.len(), 0);
 }
 
-/// Only headers of uncles have to be valid: bodies that do not execute, are another block's, or are not to be had end
-/// nothing.
+/// Only the headers of uncles must be valid. A body that fails to execute, belongs to another block or is not
+/// available does not end the import.
 #[tokio::test]
-async fn blocks_of_uncles_are_taken_as_far_as_they_are_good() {
+async fn invalid_or_missing_uncle_blocks_do_not_end_the_import() {
     let Some(recording) = recording() else { return };
     let network = Network::regtest();
     let mut blocks = Vec::new();
@@ -170,7 +170,7 @@ async fn blocks_of_uncles_are_taken_as_far_as_they_are_good() {
     }
     let nobody = fetch_uncles(&recording, &network, blocks.clone(), |_| false).await;
     assert!(nobody.iter().all(|fetched| fetched.uncles.is_empty()));
-    // The recording lacks the uncles of some.
+    // The recording lacks the blocks of some uncles.
     let some = fetch_uncles(&recording, &network, blocks.clone(), |_| true).await;
     let all = fetch_uncles(&Complete(recording), &network, blocks, |_| true).await;
     let count = |all: &[Fetched]| all.iter().map(|fetched| fetched.uncles.len()).sum::<usize>();
@@ -189,9 +189,9 @@ async fn blocks_of_uncles_are_taken_as_far_as_they_are_good() {
     assert_eq!((chain.head().number, refused), (192, named));
 }
 
-/// The driver gives up at the block that is refused, and tells why.
+/// The driver ends at the refused block and returns the reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_block_that_does_not_execute_to_its_roots_ends_it() {
+async fn a_block_whose_execution_gives_another_root_ends_following() {
     struct Strict(Mutex<LocalChain>);
     impl Target for Strict {
         fn head(&self) -> u64 {
@@ -208,7 +208,7 @@ async fn a_block_that_does_not_execute_to_its_roots_ends_it() {
         }
     }
     let Some(recording) = recording() else { return };
-    // Another allocation: block 1 cannot have the recorded root.
+    // With another allocation, block 1 cannot have the recorded state root.
     let GenesisBlock { header, mut state } = GenesisBlock::regtest();
     state.put(&[0; 31], vec![0xc2, 0x80, 0x01]);
     let network = Arc::new(Network::regtest());

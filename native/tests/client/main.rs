@@ -1,4 +1,4 @@
-//! Tests of upstreams, of the light client on top of them, and of following a chain.
+//! Tests of upstreams, of the light client that uses them, and of following a chain.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,5 @@
-//! State proofs made from recorded trie nodes: they verify, and agree with what the reference recorded.
+//! State proofs built from recorded trie nodes verify and agree with the values that the reference node
+//! returned.
 
 use crate::common;
 
@@ -27,7 +28,7 @@ fn lines(path: &Path) -> impl Iterator<Item = Value> + use<> {
 }
 
 #[test]
-fn accounts_of_the_recorded_paths() {
+fn accounts_of_recorded_trie_paths_are_proven_present_or_absent() {
     let Some(path) = common::shared("vectors/chain") else { return };
     let replay = Replay::open(&path).unwrap();
     let mut counts = [0; 2];
@@ -66,9 +67,9 @@ fn accounts_of_the_recorded_paths() {
     assert!(counts[0] > 50 && counts[1] > 5, "{counts:?}");
 }
 
-/// Nonce, balance, code and storage as the node itself gave them, at all recorded heights.
+/// Nonce, balance, code and storage are those that the node returned, at all recorded heights.
 #[test]
-fn what_the_reference_said() {
+fn proofs_agree_with_the_values_that_the_reference_node_returned() {
     let Some(path) = common::shared("vectors/chain") else { return };
     let replay = Replay::open(&path).unwrap();
     let mut counts = [0; 4];
@@ -122,7 +123,7 @@ fn what_the_reference_said() {
 }
 
 #[test]
-fn every_recorded_state_has_a_root_node() {
+fn accounts_are_proven_in_every_recorded_state() {
     let Some(path) = common::shared("vectors/chain") else { return };
     let replay = Replay::open(path).unwrap();
     let bridge = "0x0000000000000000000000000000000001000006";
@@ -134,11 +135,11 @@ fn every_recorded_state_has_a_root_node() {
             .unwrap();
     }
     let error = ask(&replay, "eth_getProof", json!([bridge, [], "0x2a4"])).unwrap_err();
-    assert!(matches!(error, UpstreamError::NotRecorded(_)), "the last states were not kept");
+    assert!(matches!(error, UpstreamError::NotRecorded(_)), "the last states are not recorded");
 }
 
 #[test]
-fn bad_questions_are_told_from_unrecorded_ones() {
+fn invalid_parameters_and_unrecorded_calls_are_different_errors() {
     let Some(path) = common::shared("vectors/chain") else { return };
     let replay = Replay::open(path).unwrap();
     let address = "0x0000000000000000000000000000000001000006";

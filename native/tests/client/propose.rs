@@ -1,4 +1,4 @@
-//! A checkpoint that several sources confirm.
+//! Checkpoint proposals that several sources must confirm.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,13 +12,13 @@ use rootlight_native::replay::Replay;
 use rootlight_native::upstream::{CallResult, SharedUpstream, Upstream};
 use serde_json::value::RawValue;
 
-/// The recording that is built in: blocks 0 to 75 of a development network.
+/// The recording in this repository: blocks 0 to 75 of a development network.
 fn recording() -> Arc<Replay> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings");
     Arc::new(Replay::open(&folder).unwrap())
 }
 
-/// A source that replaces pieces of the true answers.
+/// A source that replaces text in honest responses.
 struct Changed {
     name: &'static str,
     true_one: Arc<Replay>,
@@ -58,13 +58,13 @@ async fn ask(sources: &[SharedUpstream], number: u64) -> Result<String, String> 
     proposal.map(|proposal| proposal.to_string()).map_err(|error| error.to_string())
 }
 
-/// A block's hash, as recorded.
+/// The hash of a recorded block.
 fn hash_of(number: u64) -> String {
     recording().block(number).unwrap().0.to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_all_sources_show_is_proposed() {
+async fn a_block_that_all_sources_confirm_is_proposed() {
     let sources = [Changed::source("a", &[]), Changed::source("b", &[])];
     let text = ask(&sources, 50).await.unwrap();
     let hash = hash_of(50);
@@ -76,16 +76,16 @@ async fn what_all_sources_show_is_proposed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_source_is_not_enough() {
     let error = ask(&[Changed::source("a", &[])], 50).await.unwrap_err();
-    assert_eq!(error, "a checkpoint takes at least two sources of different names, 1 given");
+    assert_eq!(error, "a checkpoint needs at least two sources of different names (1 given)");
     let error = ask(&[Changed::source("a", &[]), Changed::source("a", &[])], 50).await.unwrap_err();
-    assert!(error.ends_with("1 given"), "it only agrees with itself: {error}");
+    assert!(error.ends_with("(1 given)"), "both sources are the same one: {error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_young_block_is_not_proposed() {
+async fn a_block_without_enough_blocks_on_top_is_not_proposed() {
     let sources = [Changed::source("a", &[]), Changed::source("b", &[])];
     assert!(ask(&sources, 56).await.unwrap_err().contains("the lowest head is block 75"));
-    // Nor is genesis, when nothing else is deep enough.
+    // Genesis is not proposed either if no other block is deep enough.
     let network = Network::regtest();
     let error = propose(&network, &sources, ProposeOptions::default()).await.unwrap_err();
     assert!(matches!(error, ProposeError::TooLow { head: 75, .. }), "{error}");
@@ -93,7 +93,7 @@ async fn a_young_block_is_not_proposed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sources_that_disagree_are_all_quoted() {
-    // Another total difficulty, which no hash covers.
+    // A total difficulty is not covered by any hash.
     let total = "\"totalDifficulty\":\"0x";
     let other = Changed::source("b", &[(total, "\"totalDifficulty\":\"0x1")]);
     let error = ask(&[Changed::source("a", &[]), other], 50).await.unwrap_err();
@@ -102,7 +102,7 @@ async fn sources_that_disagree_are_all_quoted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_block_that_is_not_what_it_says_is_refused() {
+async fn a_source_with_a_wrong_block_hash_is_refused() {
     let hash = hash_of(50);
     let forged = format!("0x{}", "12".repeat(32));
     let liar = Changed::source("liar", &[(&hash, &forged)]);
@@ -110,11 +110,11 @@ async fn a_block_that_is_not_what_it_says_is_refused() {
     assert!(error.starts_with("liar: "), "{error}");
 }
 
-/// The block alone is shown rightly, and the chain above it is not: it leads nowhere.
+/// The proposed block is right, but the headers above it do not continue it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_cannot_show_the_headers_above_is_refused() {
+async fn a_source_without_valid_headers_above_the_block_is_refused() {
     let next = hash_of(51);
-    // In raw headers, too.
+    // The hash is replaced in raw headers too.
     let liar = Changed::source("liar", &[(&next[2..], &"12".repeat(32))]);
     let error = ask(&[Changed::source("a", &[]), liar], 50).await.unwrap_err();
     assert!(error.starts_with("liar: "), "{error}");

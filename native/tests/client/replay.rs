@@ -1,4 +1,4 @@
-//! Recordings as upstreams.
+//! Tests of recordings as upstreams.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ fn block(number: u64, mark: u8) -> Value {
 }
 
 #[test]
-fn method_and_parameters_decide() {
+fn a_response_is_found_by_method_and_parameters() {
     let folder = tempfile::tempdir().unwrap();
     let lines = [
         exchange("m", json!(["0xAB", {"b": 1, "a": [true]}]), json!("first")),
@@ -48,7 +48,7 @@ fn method_and_parameters_decide() {
 }
 
 #[test]
-fn answers_that_settle_beat_those_that_do_not() {
+fn results_replace_recorded_nulls_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let failed = json!({"request": {"id": 1, "method": "once", "params": ["x"]}, "response": {"id": 1, "error": {"code": -1, "message": "no"}}});
     write(
@@ -81,7 +81,7 @@ fn answers_that_settle_beat_those_that_do_not() {
 }
 
 #[test]
-fn errors_and_nulls_are_answers_too() {
+fn recorded_errors_and_nulls_are_returned() {
     let folder = tempfile::tempdir().unwrap();
     let failed = json!({"request": {"method": "f", "params": []}, "response": {"error": {"code": -32015, "message": "revert", "data": "0x08"}}});
     write(folder.path(), "a.jsonl", &[failed, exchange("n", json!([1]), Value::Null)]);
@@ -106,7 +106,7 @@ fn recorded_batches_are_matched_by_id() {
 }
 
 #[test]
-fn the_head_is_the_highest_recorded_block_and_hashes_mean_numbers() {
+fn the_head_is_the_highest_block_and_calls_by_hash_use_its_number() {
     let folder = tempfile::tempdir().unwrap();
     write(
         folder.path(),
@@ -130,12 +130,12 @@ fn the_head_is_the_highest_recorded_block_and_hashes_mean_numbers() {
     let side = format!("0x{}", "33".repeat(32));
     assert!(
         ask(&replay, "rsk_getRawBlockHeaderByHash", json!([side])).is_err(),
-        "a side block is not the canonical one"
+        "a side block is not looked up by number"
     );
 }
 
 #[test]
-fn compressed_files_and_results_byte_for_byte() {
+fn results_of_compressed_files_are_returned_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let text = "{\"request\":{\"method\":\"m\",\"params\":[]},\"response\":{\"result\": {\"x\" : 1.50,  \"x\":2}}}\n";
     let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
@@ -157,7 +157,7 @@ fn damaged_lines_are_skipped() {
 }
 
 #[test]
-fn paths_without_a_recording() {
+fn paths_without_a_recording_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     assert!(matches!(Replay::open(folder.path()), Err(ReplayError::Empty(_))));
     assert!(matches!(Replay::open(folder.path().join("none")), Err(ReplayError::Read { .. })));
@@ -168,7 +168,7 @@ fn paths_without_a_recording() {
 }
 
 #[test]
-fn the_recorded_chain() {
+fn all_blocks_uncles_and_receipts_of_the_recorded_chain_are_found() {
     let Some(path) = common::shared("vectors/chain") else { return };
     let replay = Replay::open(path).unwrap();
     assert_eq!(replay.head(), Some(676));

@@ -1,4 +1,4 @@
-//! The light service between the core and upstreams that are slow, broken or changing.
+//! The light service with upstreams that are slow, broken or changing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-/// The built-in recording behind a switch.
+/// The recording in this repository as an upstream that can fail or hang.
 struct Moody {
     replay: Replay,
     down: AtomicBool,
@@ -80,7 +80,7 @@ async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     value
 }
 
-/// Waits for the head, whatever went wrong before.
+/// Waits until the head is reached, regardless of earlier errors.
 async fn synced(service: &LightService) {
     let reached = async {
         while !service.is_synced() {
@@ -93,7 +93,7 @@ async fn synced(service: &LightService) {
 const COW: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_survives_an_upstream_that_comes_and_goes() {
+async fn answers_follow_an_upstream_that_fails_and_recovers() {
     let upstream = moody();
     upstream.down.store(true, Ordering::SeqCst);
     let service = start(&upstream, options());
@@ -118,7 +118,7 @@ async fn it_survives_an_upstream_that_comes_and_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_proven_is_not_asked_again() {
+async fn proven_facts_are_not_requested_again() {
     let upstream = moody();
     let service = start(
         &upstream,
@@ -132,19 +132,23 @@ async fn what_is_proven_is_not_asked_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upstream_that_hangs_ends_in_a_timeout_with_the_id() {
+async fn a_hanging_upstream_gives_a_timeout_error_with_the_request_id() {
     let upstream = moody();
     let service = start(&upstream, LightOptions { message_timeout: Duration::from_millis(300), ..options() });
     synced(&service).await;
     upstream.hanging.store(true, Ordering::SeqCst);
     let answer = ask(&service, "eth_getBalance", json!([COW, "0x7"])).await;
     assert_eq!(answer["error"]["code"], -32011, "{answer}");
-    assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b", "others go on");
+    assert_eq!(
+        ask(&service, "eth_blockNumber", json!([])).await["result"],
+        "0x4b",
+        "other requests are answered"
+    );
 }
 
-/// Neither the head reached nor a fault known: not ready, and it says why.
+/// The head is not reached and no fault is known: the service is not ready and says why.
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_not_ready_before_it_is_synchronized() {
+async fn the_service_is_not_ready_before_it_is_synchronized() {
     let upstream = moody();
     upstream.hanging.store(true, Ordering::SeqCst);
     let service = start(&upstream, options());
@@ -154,7 +158,7 @@ async fn it_is_not_ready_before_it_is_synchronized() {
     assert!(!health.ready && reason.contains("still synchronizing"), "{reason}");
 }
 
-/// A run that takes too long ends, and the answer says so.
+/// A run that exceeds its time limit ends with an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_have_a_time_limit() {
     let upstream = moody();
@@ -169,7 +173,7 @@ async fn runs_have_a_time_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unusable_messages_and_notifications() {
+async fn messages_that_are_not_json_rpc_are_errors_and_notifications_have_no_response() {
     let upstream = moody();
     let service = start(&upstream, options());
     for message in ["", "{", "5", "\"x\"", "null", "{}x"] {
@@ -181,7 +185,7 @@ async fn unusable_messages_and_notifications() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_messages_at_once() {
+async fn many_concurrent_messages_are_answered() {
     let upstream = moody();
     let service = Arc::new(start(&upstream, options()));
     service.settled(Duration::from_secs(60)).await;
@@ -198,7 +202,7 @@ async fn many_messages_at_once() {
     }
 }
 
-/// One upstream never answers: the other's chain and facts are enough, and every question gets its answer.
+/// One upstream never responds. The chain and facts of the other one are enough for every answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_of_two_upstreams_may_fail() {
     let (dead, alive) = (moody(), moody());
@@ -210,7 +214,7 @@ async fn one_of_two_upstreams_may_fail() {
     service.settled(Duration::from_secs(60)).await;
     assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
 
-    // They change places: a question that the first cannot answer goes to the second.
+    // The upstreams swap roles: a call that the first one cannot serve goes to the second.
     dead.down.store(false, Ordering::SeqCst);
     alive.down.store(true, Ordering::SeqCst);
     let answer = ask(&service, "eth_getBalance", json!([COW, "0x4b"])).await;
@@ -219,9 +223,9 @@ async fn one_of_two_upstreams_may_fail() {
     assert_eq!(listed["result"].as_array().unwrap().len(), 2);
 }
 
-/// Blocks that are announced without end, and are none: a look now and then, and nothing else changes.
+/// An upstream announces blocks without end but has no new ones. Each announcement may cost only a few calls.
 #[tokio::test(flavor = "multi_thread")]
-async fn announcements_of_nothing_cost_little() {
+async fn false_announcements_of_blocks_cause_few_calls() {
     let heads = Arc::new(Notify::new());
     let upstream = announcing(Some(heads.clone()));
     let seldom = SyncOptions { poll: 600_000, ..options().sync };
@@ -232,10 +236,10 @@ async fn announcements_of_nothing_cost_little() {
         heads.notify_one();
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    // Five looks a second: the height, the newest header, and the one that is not there; of a recording, which may hold
-    // them in other forms, in each of these.
+    // At most five checks per second. Each asks for the height, the newest header and the header above it,
+    // some of them in several forms, because a recording may hold any of these.
     let looks = began.elapsed().as_millis() as usize / 200 + 2;
     let asked = upstream.asked.load(Ordering::SeqCst) - before;
-    assert!((3..=looks * 7).contains(&asked), "{asked} questions in {looks} looks");
+    assert!((3..=looks * 7).contains(&asked), "{asked} calls in {looks} checks");
     assert_eq!(ask(&service, "eth_blockNumber", json!([])).await["result"], "0x4b");
 }

@@ -1,4 +1,4 @@
-//! The light client's store: warm starts, other folders, and what is left after crashes and damage.
+//! The light client's store: warm starts, other checkpoints and networks, crashes and damage.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ use rootlight_native::upstream::{self, CallResult, Upstream};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Where the checkpoint lies in the headers; those below it are its fork window.
+/// Index of the checkpoint in the headers; those below it are its fork window.
 const START: usize = 449;
 
 /// The 1,200 consecutive mainnet headers from 4,479,841 on.
@@ -44,11 +44,11 @@ fn checkpoint_at(headers: &[Candidate], place: usize) -> Checkpoint {
     Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None }
 }
 
-/// A node that has these headers up to a height that may grow, and nothing else.
+/// An upstream that has these headers up to a head that may grow, and nothing else.
 struct Node {
     headers: Vec<Candidate>,
     head: AtomicUsize,
-    /// Grow by so many headers with each question for the height.
+    /// Number of headers by which the head grows with each request for the height.
     growth: usize,
     asked: Mutex<Vec<UpstreamCall>>,
 }
@@ -85,13 +85,13 @@ impl Node {
         }
     }
 
-    /// How many headers were asked for, and the lowest of them.
+    /// Returns how many headers were requested, and the lowest number.
     fn asked_headers(&self) -> (u64, Option<u64>) {
         let times = self.times_asked();
         (times.values().sum(), times.keys().next().copied())
     }
 
-    /// How often each header was asked for, by its number.
+    /// Returns how often each header was requested, by its number.
     fn times_asked(&self) -> BTreeMap<u64, u64> {
         let asked = self.asked.lock().unwrap();
         let calls = asked.iter().filter(|call| call.method == "rootlight_getHeaders");
@@ -131,7 +131,7 @@ impl Upstream for Node {
     }
 }
 
-/// The same behind a server on loopback.
+/// The same upstream behind a server on loopback.
 struct Served(Arc<Node>);
 
 impl Service for Served {
@@ -156,7 +156,7 @@ impl Service for Served {
 
 fn options() -> LightOptions {
     let sync = SyncOptions { poll: 3, retry: 20, longest_retry: 50, ..SyncOptions::default() };
-    // Recorded headers are old ones.
+    // The recorded headers are years old.
     LightOptions { sync, max_age: 0, ..LightOptions::default() }
 }
 
@@ -171,7 +171,7 @@ async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
-/// The head's number once it is reached, and its header.
+/// Waits for the head; returns its number and raw header.
 async fn head(service: &LightService) -> (u64, String) {
     service.settled(Duration::from_secs(60)).await;
     let number = ask(service, "eth_blockNumber", json!([])).await["result"].clone();
@@ -180,18 +180,19 @@ async fn head(service: &LightService) -> (u64, String) {
     (number, header(service, number).await)
 }
 
-/// A header as it is served.
+/// Returns a raw header as the service serves it.
 async fn header(service: &LightService, number: u64) -> String {
     let answer = ask(service, "rsk_getRawBlockHeaderByNumber", json!([format!("{number:#x}")])).await;
     answer["result"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// A header as it must be served.
+/// Returns a raw header as it must be served.
 fn raw(header: &Candidate) -> String {
     alloy_primitives::hex::encode_prefixed(header.header().encode(HeaderForm::Raw))
 }
 
-/// Ends a service and waits until its file can be opened again: work under way on other threads comes to its end first.
+/// Ends a service and waits until its file can be opened again, because tasks on other threads may still use
+/// it.
 async fn close(service: LightService, folder: &Path) {
     drop(service);
     let since = Instant::now();
@@ -201,7 +202,7 @@ async fn close(service: LightService, folder: &Path) {
     }
 }
 
-/// A restart by work believes nothing that an earlier run has kept, and leaves it as it is.
+/// A start by work does not use the headers that an earlier run stored, and does not change them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_by_work_reads_and_writes_no_store() {
     let Some(headers) = headers() else { return };
@@ -218,7 +219,7 @@ async fn a_start_by_work_reads_and_writes_no_store() {
     let upstreams: Vec<Arc<dyn Upstream>> = vec![node.clone()];
     let service = LightService::resume(network, start, upstreams, options(), folder.path()).unwrap();
     service.settled(Duration::from_secs(60)).await;
-    // The same headers, of eleven hours of 2022, are no start by work.
+    // These headers cover eleven hours of 2022, which is not enough for a start by work.
     assert!(!service.is_synced());
     let error = ask(&service, "eth_blockNumber", json!([])).await["error"].clone();
     let words = error["message"].as_str().unwrap_or_else(|| panic!("{error}"));
@@ -227,13 +228,13 @@ async fn a_start_by_work_reads_and_writes_no_store() {
     assert_eq!((&status["start"], &status["synced"]), (&json!("work"), &json!(false)));
     drop(service);
     assert_eq!(std::fs::read(folder.path().join(FILE)).unwrap(), kept);
-    // The store serves the checkpoint that it is about as before.
+    // The store still serves its own checkpoint.
     let trusting = resume(&node, folder.path()).unwrap();
     assert_eq!(head(&trusting).await.0, node.number(1_199));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_warm_start_fetches_no_header_twice() {
+async fn a_warm_start_fetches_only_headers_from_the_stored_head_on() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
     let node = Node::new(headers.clone(), 1_099, 0);
@@ -251,8 +252,8 @@ async fn a_warm_start_fetches_no_header_twice() {
     let service = resume(&node, folder.path()).unwrap();
     assert_eq!(head(&service).await, (node.number(1_199), raw(&headers[1_199])));
     println!("cold start {cold:?}, warm start to the first proven answer {:?}", warm.elapsed());
-    // From the stored head on, which is shown again: the upstream may be on another branch.
-    // The head is asked for at each look for new blocks.
+    // The stored head itself is requested again, because the upstream may follow another branch now; it is
+    // also requested at each poll.
     let below_head = node.number(1_099)..node.number(1_199);
     let times = node.times_asked();
     assert_eq!(times.keys().next(), Some(&below_head.start));
@@ -262,9 +263,9 @@ async fn a_warm_start_fetches_no_header_twice() {
     assert_eq!(header(&service, node.number(500)).await, raw(&headers[500]));
 }
 
-/// All 1,200, from the first on; what is older is not to be had. Prints times.
+/// Starts at the first of the 1,200 headers; older ones are not available. Prints times.
 #[tokio::test(flavor = "multi_thread")]
-async fn real_headers_cold_and_warm() {
+async fn mainnet_headers_are_served_after_a_cold_and_a_warm_start() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
     let start = checkpoint_at(&headers, 0);
@@ -293,7 +294,7 @@ async fn another_checkpoint_or_network_sets_the_file_aside() {
     head(&service).await;
     assert!(
         matches!(resume(&node, folder.path()), Err(StoreError::Database(_))),
-        "in use: that is no fault of the file"
+        "the file is in use, which is not its fault"
     );
     close(service, folder.path()).await;
     assert!(!folder.path().join(SET_ASIDE).exists());
@@ -315,12 +316,12 @@ async fn another_checkpoint_or_network_sets_the_file_aside() {
     assert_eq!(ask(&service, "eth_chainId", json!([])).await["result"], "0x21");
 }
 
-/// How often a test tries: `ROOTLIGHT_STORE_ROUNDS`.
+/// Number of rounds of randomized tests, from `ROOTLIGHT_STORE_ROUNDS`.
 fn rounds() -> u64 {
     std::env::var("ROOTLIGHT_STORE_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
 }
 
-/// A generator of numbers from a seed (xorshift), so that a failure can be repeated.
+/// A random number generator (xorshift) with a seed, so that a failure can be repeated.
 struct Seeded(u64);
 
 impl Seeded {
@@ -338,8 +339,8 @@ impl Seeded {
     }
 }
 
-/// Every header that a client serves must be the true one.
-async fn serves_only_truth(service: &LightService, headers: &[Candidate]) -> u64 {
+/// Checks that every header that the service serves is the true one; returns the head's number.
+async fn serves_only_true_headers(service: &LightService, headers: &[Candidate]) -> u64 {
     let (number, served) = head(service).await;
     let first = headers[0].header().number;
     assert_eq!(served, raw(&headers[(number - first) as usize]));
@@ -350,7 +351,7 @@ async fn serves_only_truth(service: &LightService, headers: &[Candidate]) -> u64
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damage_is_found_and_the_store_begun_again() {
+async fn a_damaged_store_is_detected_and_replaced() {
     let Some(headers) = headers() else { return };
     let folder = tempfile::tempdir().unwrap();
     let node = Node::new(headers.clone(), 1_199, 0);
@@ -374,20 +375,21 @@ async fn damage_is_found_and_the_store_begun_again() {
         std::fs::write(folder.path().join(FILE), &bytes).unwrap();
         let service = resume(&node, folder.path()).unwrap();
         set_aside += u64::from(folder.path().join(SET_ASIDE).exists());
-        assert_eq!(serves_only_truth(&service, &headers).await, node.number(1_199));
+        assert_eq!(serves_only_true_headers(&service, &headers).await, node.number(1_199));
         close(service, folder.path()).await;
-        // What it left is good.
+        // The store that the service leaves is usable.
         let again = resume(&node, folder.path()).unwrap();
         assert_eq!(head(&again).await.0, node.number(1_199));
         drop(again);
     }
     println!("{} damaged stores opened, {set_aside} of them set aside", rounds());
-    assert!(set_aside * 10 > rounds(), "damage to what is read is noticed");
+    assert!(set_aside * 10 > rounds(), "damage to pages that are read is detected");
 }
 
 const WORKER: &str = "ROOTLIGHT_TEST_WORKER";
 
-/// The process that is killed: a light client that writes as much as it can.
+/// The process that the test kills: a light client that writes as often as possible. It does nothing in a
+/// normal test run.
 #[test]
 fn worker() {
     let Ok(job) = std::env::var(WORKER) else { return };
@@ -400,7 +402,7 @@ fn worker() {
         let folder = PathBuf::from(folder);
         let opened = LightService::resume(Network::mainnet(), start, upstreams, options(), &folder);
         let _service = opened.expect("the store opens");
-        // Tells how it stands; whoever reads it kills this process.
+        // Signals that the store is open; the test then kills this process.
         std::fs::write(folder.join("opened"), "").unwrap();
         std::future::pending::<()>().await;
     });
@@ -418,12 +420,12 @@ fn start_worker(url: &str, folder: &Path) -> Child {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_process_leaves_a_store_that_opens() {
+async fn a_killed_process_leaves_a_usable_store() {
     let Some(headers) = headers() else { return };
     let mut seeded = Seeded::new();
     let (mut kept, mut folder) = (0, tempfile::tempdir().unwrap());
     for round in 0..rounds() {
-        // Now and then from nothing; else on top of what the last one has left.
+        // Some rounds start with an empty folder, the others with the store that the previous one left.
         if round % 8 == 0 {
             folder = tempfile::tempdir().unwrap();
         }
@@ -449,10 +451,10 @@ async fn a_killed_process_leaves_a_store_that_opens() {
         let copy = tempfile::tempdir().unwrap();
         std::fs::copy(folder.path().join(FILE), copy.path().join(FILE)).unwrap();
         let service = resume(&whole, copy.path()).unwrap();
-        assert!(!copy.path().join(SET_ASIDE).exists(), "round {round}: a crash damages nothing");
-        assert_eq!(serves_only_truth(&service, &headers).await, whole.number(1_199));
+        assert!(!copy.path().join(SET_ASIDE).exists(), "round {round}: a crash must not damage the store");
+        assert_eq!(serves_only_true_headers(&service, &headers).await, whole.number(1_199));
         kept += u64::from(whole.asked_headers().1.is_some_and(|lowest| lowest > whole.number(START) + 1));
     }
-    println!("{} kills; after {kept} of them work was kept", rounds());
-    assert!(kept * 8 > rounds(), "what was written before the kill is there");
+    println!("{} kills; {kept} of them kept headers", rounds());
+    assert!(kept * 8 > rounds(), "headers written before the kill are kept");
 }

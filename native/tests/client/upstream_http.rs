@@ -1,4 +1,4 @@
-//! The HTTP upstream driver against servers that answer in every kind of way.
+//! The HTTP upstream with servers that respond in every possible way.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use rootlight::light::UpstreamCall;
 use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 use serde_json::{Value, json};
 
-/// What the fake node does with one message.
+/// The fake node's reaction to one message.
 #[derive(Clone)]
 enum Act {
-    /// Answers properly, members of a batch in reverse order.
+    /// Responds properly; members of a batch in reverse order.
     Answer,
     Status(u16, &'static [(&'static str, &'static str)], String),
     Hang,
@@ -25,7 +25,7 @@ enum Act {
 struct Node {
     script: Arc<Mutex<VecDeque<Act>>>,
     seen: Arc<Mutex<Vec<Value>>>,
-    /// Longest batch it takes.
+    /// Longest batch that the node accepts.
     batch: Option<usize>,
 }
 
@@ -114,7 +114,7 @@ async fn batches_keep_the_order_of_the_calls() {
 }
 
 #[tokio::test]
-async fn a_batch_that_is_refused_is_halved_for_good() {
+async fn later_batches_are_no_longer_than_a_refused_one_was_split_to() {
     let node = Node { batch: Some(3), ..node([]) };
     let upstream = upstream(&node, HttpConfig { batch: 8, ..config() }).await;
     assert!(upstream.request(calls(8)).await.iter().all(Result::is_ok));
@@ -123,21 +123,22 @@ async fn a_batch_that_is_refused_is_halved_for_good() {
     let seen = node.seen.lock().unwrap();
     assert!(
         seen.iter().all(|message| message.as_array().is_none_or(|members| members.len() <= 3)),
-        "learned"
+        "later batches are short from the start"
     );
 }
 
 #[tokio::test]
-async fn passing_troubles_are_tried_again() {
+async fn temporary_http_errors_are_retried() {
     let node = node([status(503), status(502), status(429), Act::Answer]);
     let upstream = upstream(&node, config()).await;
     assert_eq!(one(&upstream).await, Ok("0".into()));
     assert_eq!(node.seen.lock().unwrap().len(), 4);
 }
 
-/// Too large for this node: smaller it may do. What cannot be made smaller is refused.
+/// Status 413 means that the batch is too large for this node, so halves are sent. A single call is not split
+/// further.
 #[tokio::test]
-async fn a_message_that_is_too_large_is_halved() {
+async fn a_batch_with_status_413_is_halved() {
     let node = node([status(413), Act::Answer, status(413), Act::Answer, status(413)]);
     let upstream = upstream(&node, HttpConfig { batch: 8, parallel: 1, ..config() }).await;
     let answers = upstream.request(calls(4)).await;
@@ -149,7 +150,7 @@ async fn a_message_that_is_too_large_is_halved() {
 }
 
 #[tokio::test]
-async fn tries_are_limited() {
+async fn the_number_of_tries_is_limited() {
     let node = node([status(503), status(503), status(503), status(503), Act::Answer]);
     let upstream = upstream(&node, config()).await;
     assert_eq!(one(&upstream).await, Err(UpstreamError::Status(503)));
@@ -171,7 +172,7 @@ async fn retry_after_is_respected_and_bounded() {
 }
 
 #[tokio::test]
-async fn lasting_troubles_are_not() {
+async fn permanent_http_errors_are_not_retried() {
     for (act, expected) in [
         (status(401), UpstreamError::Status(401)),
         (Act::Status(302, &[("location", "http://127.0.0.1:1/")], String::new()), UpstreamError::Status(302)),
@@ -184,7 +185,7 @@ async fn lasting_troubles_are_not() {
 }
 
 #[tokio::test]
-async fn json_rpc_errors_pass_whatever_the_status() {
+async fn json_rpc_errors_are_returned_with_any_http_status() {
     let body = json!({"id": 1, "error": {"code": -32602, "message": "bad", "data": [1]}}).to_string();
     for code in [200, 400] {
         let node = node([Act::Status(code, &[], body.clone())]);
@@ -194,7 +195,7 @@ async fn json_rpc_errors_pass_whatever_the_status() {
 }
 
 #[tokio::test]
-async fn garbage_is_malformed() {
+async fn bodies_that_are_not_json_rpc_are_malformed() {
     for body in ["", "{", "[]", "7", "{\"id\":1}", "\u{1}"] {
         let node = node([Act::Status(200, &[], body.into())]);
         let error = one(&upstream(&node, config()).await).await.unwrap_err();
@@ -203,7 +204,7 @@ async fn garbage_is_malformed() {
 }
 
 #[tokio::test]
-async fn long_answers_are_cut_off() {
+async fn responses_above_the_size_limit_are_refused() {
     let body = format!("{{\"id\":1,\"result\":\"{}\"}}", "x".repeat(5000));
     let exact = body.len();
     for (limit, fits) in [(exact, true), (exact - 1, false)] {
@@ -217,14 +218,14 @@ async fn long_answers_are_cut_off() {
 }
 
 #[tokio::test]
-async fn silence_times_out() {
+async fn a_missing_response_times_out() {
     let node = node([Act::Hang, Act::Hang]);
     let config = HttpConfig { attempts: 2, timeout: Duration::from_millis(200), ..config() };
     assert_eq!(one(&upstream(&node, config).await).await, Err(UpstreamError::Timeout(200)));
 }
 
 #[tokio::test]
-async fn nobody_there() {
+async fn a_refused_connection_is_an_error_without_secrets() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/secret-key", listener.local_addr().unwrap());
     drop(listener);

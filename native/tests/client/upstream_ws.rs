@@ -1,4 +1,4 @@
-//! The WebSocket upstream driver against servers that answer, break and announce in every kind of way.
+//! The WebSocket upstream with servers that respond, break and announce blocks in every possible way.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -13,20 +13,20 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::Message;
 
-/// What the fake node does with one message.
+/// The fake node's reaction to one message.
 #[derive(Clone, Copy)]
 enum Act {
-    /// Answers properly, members of a batch in reverse order.
+    /// Responds properly; members of a batch in reverse order.
     Answer,
     /// Closes the connection instead.
     Break,
-    /// Says nothing.
+    /// Does not respond.
     Hang,
-    /// Sends so many bytes.
+    /// Sends this many bytes.
     Flood(usize),
-    /// Answers, and then tells of a new block.
+    /// Responds, and then announces a new block.
     Announce,
-    /// Answers what was never asked, and then properly.
+    /// Sends responses to unknown ids, and then responds properly.
     Foreign,
 }
 
@@ -35,7 +35,7 @@ struct Node {
     script: Mutex<VecDeque<Act>>,
     connections: AtomicUsize,
     subscribed: AtomicUsize,
-    /// Longest batch it takes, if there is a limit.
+    /// Longest batch that the node accepts, if there is a limit.
     batch: Option<usize>,
 }
 
@@ -133,7 +133,7 @@ async fn all_answered(upstream: &WsUpstream, count: usize) {
 }
 
 #[tokio::test]
-async fn many_calls_over_one_connection() {
+async fn many_calls_share_one_connection() {
     let node = Node::with(&[]);
     let upstream = serve(&node).await;
     let questions = (0..20).map(|_| all_answered(&upstream, 105));
@@ -145,7 +145,7 @@ async fn many_calls_over_one_connection() {
 }
 
 #[tokio::test]
-async fn nothing_asked_is_lost_when_the_connection_breaks_or_hangs() {
+async fn no_call_is_lost_when_the_connection_breaks_or_hangs() {
     let node = Node::with(&[Act::Answer, Act::Break, Act::Answer, Act::Hang, Act::Break]);
     let upstream = serve(&node).await;
     for _ in 0..4 {
@@ -163,9 +163,9 @@ async fn a_batch_that_is_too_long_is_halved() {
     all_answered(&upstream, 40).await;
 }
 
-/// What nobody has asked is nobody's answer.
+/// Responses with ids of no call are ignored.
 #[tokio::test]
-async fn answers_to_nobody_are_dropped() {
+async fn responses_to_unknown_ids_are_dropped() {
     let node = Node::with(&[Act::Foreign, Act::Foreign]);
     let upstream = serve(&node).await;
     all_answered(&upstream, 1).await;
@@ -174,7 +174,7 @@ async fn answers_to_nobody_are_dropped() {
 }
 
 #[tokio::test]
-async fn tries_end() {
+async fn the_number_of_tries_is_limited() {
     let node = Node::with(&[Act::Break; 64]);
     let upstream = serve(&node).await;
     let result = upstream.request(calls(1)).await.remove(0);
@@ -192,7 +192,7 @@ async fn an_upstream_that_never_answers_ends_in_a_timeout() {
 }
 
 #[tokio::test]
-async fn answers_without_end_are_not_taken() {
+async fn responses_above_the_size_limit_are_refused() {
     let node = Node::with(&[Act::Flood(200_000)]);
     let upstream = serve(&node).await;
     let result = upstream.request(calls(1)).await.remove(0);
@@ -201,13 +201,13 @@ async fn answers_without_end_are_not_taken() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_down_is_told_at_once_and_comes_back() {
+async fn calls_to_a_dead_upstream_fail_at_once_until_it_returns() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let upstream = WsUpstream::new(&format!("ws://{free}"), config()).unwrap();
     assert!(matches!(upstream.request(calls(1)).await.remove(0), Err(UpstreamError::Transport(_))));
     let asked = Instant::now();
     assert!(upstream.request(calls(1)).await.remove(0).is_err());
-    assert!(asked.elapsed() < Duration::from_millis(400), "others can be asked at once");
+    assert!(asked.elapsed() < Duration::from_millis(400), "other upstreams can be asked at once");
     listen(Node::with(&[]), &free.to_string()).await;
     let since = Instant::now();
     while upstream.request(calls(1)).await.remove(0).is_err() {
@@ -217,18 +217,18 @@ async fn an_upstream_that_is_down_is_told_at_once_and_comes_back() {
 }
 
 #[tokio::test]
-async fn new_blocks_are_announced() {
+async fn a_notification_signals_a_new_block() {
     let node = Node::with(&[Act::Announce]);
     let upstream = serve(&node).await;
     let heads = upstream.heads().unwrap();
     all_answered(&upstream, 1).await;
     tokio::time::timeout(Duration::from_secs(5), heads.notified()).await.unwrap();
     let more = tokio::time::timeout(Duration::from_millis(50), heads.notified()).await;
-    assert!(more.is_err(), "answers announce nothing");
+    assert!(more.is_err(), "responses signal no block");
 }
 
 #[test]
-fn addresses() {
+fn unusable_urls_are_refused_and_names_hide_keys() {
     for text in ["ws://", "wss://", "ftp://node"] {
         assert!(upstream::open(text).is_err(), "{text}");
     }

@@ -1,6 +1,7 @@
-//! How long a light client takes from its start to the first proven answer, with a short and a long chain in its store.
+//! Measures the time from a light client's start to its first proven answer, with a short and a long chain in
+//! its store.
 //!
-//! Headers are mined here at a difficulty of next to nothing; they are as long as those of the main network.
+//! The headers are mined here at minimal difficulty and are as long as those of the main network.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,20 +21,20 @@ use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-/// Number of the checkpoint: all hard forks of the main network are behind it.
+/// Number of the checkpoint, which lies above all network upgrades of the main network.
 const START: u64 = 9_000_000;
 
-/// Headers below the checkpoint for which the pages have room.
+/// Number of headers below the checkpoint that the pages have room for.
 const BELOW: u64 = 449;
 
-/// The main network's rules, at a difficulty that costs nothing.
+/// The main network's rules with minimal difficulty.
 fn network() -> Network {
     let text = r#"{"name":"cheap","base":"mainnet","knownUntil":99000000,
         "params":{"minimumDifficulty":4},"rules":{"rskip110":-1}}"#;
     Network::from_json(text).unwrap()
 }
 
-/// A header above `parent`, or the first one, 14 seconds before or after its neighbours.
+/// Builds the header above `parent`, 14 seconds later, or without a parent the first header, at `first_time`.
 fn header(network: &Network, parent: Option<&SealedHeader>, first_time: u64) -> SealedHeader {
     let number = parent.map_or(START, |parent| parent.number + 1);
     let header = Header {
@@ -67,7 +68,7 @@ fn header(network: &Network, parent: Option<&SealedHeader>, first_time: u64) -> 
     mined(header)
 }
 
-/// With a coinbase of 200 bytes and a branch of 12 levels.
+/// Mines a header, with a coinbase transaction of 200 bytes and a Merkle branch of 12 levels.
 fn mined(mut header: Header) -> SealedHeader {
     let front = [0x11; 128];
     let tag = [&MERGED_MINING_TAG[..], header.mining_base_hash().as_slice()].concat();
@@ -95,7 +96,7 @@ fn hash_pair_of(node: B256, sibling: &B256) -> B256 {
     hash_pair(&node, sibling)
 }
 
-/// Writes a store of so many headers above the checkpoint; gives the checkpoint and the newest header.
+/// Writes a store with this many headers above the checkpoint; returns the checkpoint and the newest header.
 fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHeader) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let mut parent = header(network, None, now - 14 * blocks);
@@ -126,7 +127,7 @@ fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHe
     (checkpoint, parent)
 }
 
-/// An upstream that has the newest header and nothing else.
+/// An upstream that has only the newest header.
 struct Newest(SealedHeader);
 
 impl Upstream for Newest {
@@ -163,7 +164,7 @@ async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
-/// A store of so many headers, and what a client needs to go on from it.
+/// A store, and what a client needs to start from it.
 struct Kept {
     folder: tempfile::TempDir,
     network: Network,
@@ -179,7 +180,8 @@ impl Kept {
         Self { folder, network, checkpoint, newest, blocks }
     }
 
-    /// Time to the first proven answer, and until everything in the store is proven.
+    /// Starts a client. Returns the time to the first proven answer, and the time until all stored headers
+    /// are proven.
     async fn start(&self) -> (Duration, Duration) {
         let sync = SyncOptions { poll: 50, ..SyncOptions::default() };
         let options = LightOptions { sync, ..LightOptions::default() };
@@ -206,7 +208,7 @@ impl Kept {
         let proven = began.elapsed();
         let block = ask(&service, "rootlight_verification", json!(["latest"])).await;
         let work = format!("{:#x}", 4 * self.blocks);
-        assert_eq!(block["result"]["headerWork"], work, "all of it counts: {block}");
+        assert_eq!(block["result"]["headerWork"], work, "the work of all stored headers counts: {block}");
         println!(
             "{} headers: opened {opened:?}, first proven answer {first:?}, all proven {proven:?}",
             self.blocks
@@ -220,16 +222,16 @@ impl Kept {
     }
 }
 
-/// The newest pages alone are read before there is an answer; what lies below is proven behind.
+/// Only the newest pages are read before the first answer; the headers below are proven in the background.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_longer_than_memory_is_proven_behind() {
+async fn a_store_longer_than_memory_is_proven_in_the_background() {
     let (first, proven) = Kept::new(16_000).start().await;
     assert!(first < proven);
 }
 
-/// Prints times, and fails where the best of three is beyond what is promised.
+/// Prints times, and fails if the best of three exceeds the documented limit.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "writes a store of 600 MB; its times mean something on an idle machine only"]
+#[ignore = "writes a store of 600 MB; its times are only meaningful on an idle machine"]
 async fn warm_start_times() {
     for (blocks, limit) in [(2_880, 300), (500_000, 1_000)] {
         let kept = Kept::new(blocks);

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 /// How long a test waits for a program.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Ends a program that a test still waits for after [`PATIENCE`], so that the test fails instead of waiting on.
+/// Kills a program that has not ended after [`PATIENCE`], so that the test fails instead of waiting forever.
 pub struct Watch(mpsc::Sender<()>);
 
 impl Watch {
@@ -33,7 +33,7 @@ impl Watch {
     }
 }
 
-/// What the program prints with these arguments, and how it ends.
+/// Runs the program with these arguments; returns its output and exit status.
 pub fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
     let child = command
@@ -47,7 +47,7 @@ pub fn run(arguments: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A service whose answers depend on the message in ways tests can see.
+/// A service whose answers depend on the message in ways that tests can observe.
 pub struct Echo;
 
 impl Service for Echo {
@@ -71,7 +71,7 @@ impl Service for Echo {
     }
 }
 
-/// A running server; stops when dropped.
+/// A running server, which stops when dropped.
 pub struct Running {
     pub address: SocketAddr,
     pub second: Option<SocketAddr>,
@@ -115,7 +115,8 @@ pub async fn start_service(config: ServerConfig, service: Arc<dyn Service>) -> R
     Running { address, second, stop: Some(stop), task }
 }
 
-/// The folder with shared recordings, or `None` (with a notice) where it is absent.
+/// Returns a path in the folder with shared recordings. Prints a notice and returns `None` if it does not
+/// exist.
 pub fn shared(part: &str) -> Option<PathBuf> {
     let root = std::env::var_os("ROOTLIGHT_SHARED")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared")), PathBuf::from);

@@ -1,4 +1,4 @@
-//! The command line as scripts see it.
+//! The command line as scripts use it: exit codes, outputs, configuration.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn help_and_version_are_0_on_stdout() {
+fn help_and_version_go_to_stdout_with_exit_code_0() {
     for arguments in [&["--help"][..], &["record", "--help"], &["--version"]] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
@@ -23,7 +23,7 @@ fn help_and_version_are_0_on_stdout() {
 }
 
 #[test]
-fn mistakes_are_2_on_stderr() {
+fn usage_errors_go_to_stderr_with_exit_code_2() {
     for arguments in [
         &["nonsense"][..],
         &["record"],
@@ -38,12 +38,12 @@ fn mistakes_are_2_on_stderr() {
 }
 
 #[test]
-fn a_start_by_work_is_refused_where_it_proves_nothing() {
+fn a_start_by_work_is_refused_on_networks_where_work_proves_nothing() {
     let light = ["light", "--upstream", "http://127.0.0.1:9", "--checkpoint", "work"];
     for (more, words) in [
         (&["--network", "testnet"][..], "work is nearly free; give a checkpoint, NUMBER:HASH"),
         (&["--network", "regtest"], "its blocks may have any time"),
-        (&["--min-work", "0"], "--checkpoint work needs a floor of work: --min-work above 0"),
+        (&["--min-work", "0"], "--checkpoint work needs a work floor: set --min-work above 0"),
     ] {
         let output = run(&[&light[..], more].concat());
         assert_eq!(output.status.code(), Some(2), "{more:?}");
@@ -53,7 +53,7 @@ fn a_start_by_work_is_refused_where_it_proves_nothing() {
 }
 
 #[test]
-fn failures_are_1() {
+fn failures_have_exit_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let output = run(&["record", "--upstream", "replay:/nowhere", "--out", out.to_str().unwrap()]);
@@ -93,7 +93,7 @@ fn record_cuts_a_piece_out_of_a_recording() {
         let output = run(&arguments);
         assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
         assert!(
-            text(&output.stdout).starts_with("recorded blocks 1 to 2: 6 answers"),
+            text(&output.stdout).starts_with("recorded blocks 1 to 2: 6 responses"),
             "{}",
             text(&output.stdout)
         );
@@ -120,7 +120,7 @@ fn record_leaves_no_complete_file_when_it_fails() {
     let output = run(&["record", "--upstream", &from, "--out", out.to_str().unwrap(), "--to", "3"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output.stderr).contains("blocks 0 to 3 are not a range up to the head, 2"),
+        text(&output.stderr).contains("blocks 0 to 3: not a range of blocks up to the upstream's head, 2"),
         "{}",
         text(&output.stderr)
     );
@@ -130,7 +130,7 @@ fn record_leaves_no_complete_file_when_it_fails() {
 }
 
 #[test]
-fn configuration_files_hold_defaults() {
+fn a_configuration_file_gives_defaults_that_flags_override() {
     let folder = tempfile::tempdir().unwrap();
     recording(folder.path());
     let (config, out) = (folder.path().join("rootlight.toml"), folder.path().join("out"));
@@ -147,7 +147,11 @@ fn configuration_files_hold_defaults() {
     assert!(output.stdout.is_empty(), "silent");
     assert_eq!(rootlight_native::replay::Replay::open(&out).unwrap().head(), Some(1));
     assert_eq!(run(base.clone(), &["--to", "2"]).status.code(), Some(0));
-    assert_eq!(rootlight_native::replay::Replay::open(&out).unwrap().head(), Some(2), "flags win");
+    assert_eq!(
+        rootlight_native::replay::Replay::open(&out).unwrap().head(),
+        Some(2),
+        "flags take precedence"
+    );
     for (broken, reason) in
         [("nokey = 1\n", "unknown key"), ("[nocommand]\n", "no command"), ("a = [[]]\n", "a:"), ("=", "TOML")]
     {
@@ -158,7 +162,7 @@ fn configuration_files_hold_defaults() {
 }
 
 #[test]
-fn flags_come_from_the_environment_too() {
+fn environment_variables_set_flags_and_override_the_file() {
     let folder = tempfile::tempdir().unwrap();
     recording(folder.path());
     let (config, out) = (folder.path().join("rootlight.toml"), folder.path().join("out"));
@@ -175,14 +179,14 @@ fn flags_come_from_the_environment_too() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(
         text(&output.stdout).starts_with("recorded blocks 0 to 1:"),
-        "the environment wins over the file"
+        "the environment takes precedence over the file"
     );
     assert!(out.join("blocks.jsonl.gz").exists());
 }
 
-/// What a mistyped URL holds besides its host is nobody's business, logs included.
+/// A mistyped URL may hold a password or key, which must not appear in messages or logs.
 #[test]
-fn errors_do_not_repeat_what_an_url_keeps_secret() {
+fn errors_do_not_repeat_secrets_of_a_url() {
     for url in [
         "htps://user:hunter22@node.example/v3/0123456789abcdef",
         "user:hunter22@node.example/0123456789abcdef",
@@ -203,7 +207,7 @@ fn errors_do_not_repeat_what_an_url_keeps_secret() {
 
 #[cfg(unix)]
 #[test]
-fn a_configuration_without_end_is_refused() {
+fn an_endless_configuration_file_is_refused() {
     let output = run(&["--config", "/dev/zero", "methods"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("longer than 1048576 bytes"), "{}", text(&output.stderr));
@@ -211,15 +215,15 @@ fn a_configuration_without_end_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn a_recording_that_is_no_file_is_refused() {
+fn a_recording_that_is_not_a_regular_file_is_refused() {
     let output = run(&["light", "--network", "regtest", "--upstream", "replay:/dev/zero"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("neither a regular file nor a folder"), "{}", text(&output.stderr));
 }
 
-/// Each of three is below what one may take, all together are not.
+/// Each of three files is below the limit; together they exceed it.
 #[test]
-fn recordings_have_a_limit_for_all_of_them() {
+fn all_recordings_together_have_a_size_limit() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a.jsonl.gz", "b.jsonl.gz", "c.jsonl.gz"] {
         let file = std::fs::File::create(folder.path().join(name)).unwrap();
@@ -237,9 +241,9 @@ fn recordings_have_a_limit_for_all_of_them() {
     assert!(said.contains("c.jsonl.gz") && said.contains("201326592 bytes"), "{said}");
 }
 
-/// Whoever binds more than loopback reads what that means.
+/// Binding an address that other machines can reach prints a warning.
 #[test]
-fn other_addresses_than_loopback_are_announced_loudly() {
+fn listening_on_other_addresses_than_loopback_prints_a_warning() {
     use std::io::{BufRead as _, Read as _};
     for (host, loud) in [("0.0.0.0", true), ("127.0.0.1", false)] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))

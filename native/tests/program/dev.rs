@@ -1,4 +1,4 @@
-//! The binary as a development chain: banner, mining, disk, time limits.
+//! The program as a development chain: banner, mining, storage, time limits.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 struct Dev {
     child: Child,
     url: String,
-    /// Everything printed before the ready line.
+    /// The text printed before the ready line.
     banner: String,
 }
 
@@ -27,7 +27,7 @@ impl Dev {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        // Dropping it ends the process, whatever happens from here on.
+        // `Dev` ends the process when dropped, also if the test fails below.
         let mut dev = Self { child, url: String::new(), banner: String::new() };
         let _watch = Watch::of(&dev.child);
         for line in BufReader::new(dev.child.stdout.take().unwrap()).lines() {
@@ -89,7 +89,7 @@ async fn without_a_command_a_chain_with_funded_accounts_runs() {
 }
 
 #[tokio::test]
-async fn the_references_genesis_and_silence() {
+async fn genesis_regtest_is_the_reference_nodes_and_silent_prints_no_banner() {
     let dev = Dev::start(&["dev", "--genesis", "regtest", "--silent"]);
     assert_eq!(dev.banner, "");
     let block = dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap();
@@ -97,7 +97,7 @@ async fn the_references_genesis_and_silence() {
 }
 
 #[tokio::test]
-async fn the_banner_shows_the_accounts_of_the_references_genesis() {
+async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
     let dev = Dev::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
     let accounts = dev.call("eth_accounts", json!([])).await.unwrap();
     for account in accounts.as_array().unwrap() {
@@ -115,12 +115,12 @@ async fn the_banner_shows_the_accounts_of_the_references_genesis() {
     for limit in [9_990_235, 9_980_479, 9_970_733] {
         dev.call("evm_mine", json!([])).await.unwrap();
         let block = dev.call("eth_getBlockByNumber", json!(["latest", false])).await.unwrap();
-        assert_eq!(block["gasLimit"], format!("{limit:#x}"), "moves to 7,500,000 as the reference's does");
+        assert_eq!(block["gasLimit"], format!("{limit:#x}"), "moves to 7,500,000 like the reference node's");
     }
 }
 
 #[tokio::test]
-async fn blocks_come_by_the_clock_or_on_demand() {
+async fn blocks_are_mined_by_the_clock_or_on_request() {
     let dev = Dev::start(&["dev", "--block-time", "1"]);
     for _ in 0..100 {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -138,7 +138,7 @@ async fn blocks_come_by_the_clock_or_on_demand() {
     assert_eq!(receipt["blockNumber"], "0x1");
 }
 
-/// Killed without warning after a transaction was answered: its block is there again.
+/// The process is killed after it answered a transaction. The transaction's block must be stored.
 #[tokio::test]
 async fn a_killed_chain_opens_at_its_last_block() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,9 +167,9 @@ fn other_genesis(data: &Path) {
     assert!(!output.stderr.is_empty());
 }
 
-/// A loop without end stops at the gas cap or the time limit, and others are answered meanwhile.
+/// An endless loop stops at the gas cap or the time limit; other requests are answered meanwhile.
 #[tokio::test]
-async fn endless_calls_hold_nobody_up() {
+async fn endless_calls_do_not_block_other_requests() {
     let dev = Dev::start(&["dev", "--call-gas-cap", "9000000000000000000"]);
     // JUMPDEST, PUSH1 0, JUMP
     let call = json!([{ "to": TO, "gas": "0x7000000000000000" }, "latest", { TO: { "code": "0x5b600056" } }]);
@@ -187,7 +187,7 @@ async fn endless_calls_hold_nobody_up() {
 }
 
 #[test]
-fn usage_errors() {
+fn wrong_options_are_usage_errors() {
     for arguments in [
         &["dev", "--block-time", "soon"][..],
         &["dev", "--balance", "much"],
@@ -203,7 +203,7 @@ fn usage_errors() {
     }
 }
 
-/// A follower of a recording serves what needs execution.
+/// A follower of a recording serves methods that need execution.
 #[tokio::test]
 async fn a_follower_serves_proofs_and_witnesses() {
     let Some(folder) = shared("vectors/chain") else { return };

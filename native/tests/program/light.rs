@@ -1,4 +1,4 @@
-//! The binary as a light client: ready line, HTTP, WebSocket, health, stop.
+//! The program as a light client: ready line, HTTP, WebSocket, health, stop.
 
 use crate::common;
 
@@ -43,7 +43,7 @@ impl Server {
         Self { child, output, http, ws }
     }
 
-    /// A light client of one upstream.
+    /// Starts a light client of one upstream.
     fn light(network: &str, upstream: &str, checkpoint: &str, more: &[&str]) -> Self {
         let from = ["light", "--network", network, "--upstream", upstream, "--checkpoint", checkpoint];
         Self::start(&[&from, more].concat())
@@ -59,7 +59,7 @@ impl Server {
         serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
     }
 
-    /// Sends a signal, and gives exit code and the rest of both outputs.
+    /// Sends a signal; returns the exit code and the rest of both outputs.
     fn stop(mut self, signal: &str) -> (Option<i32>, String, String) {
         Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
         let (mut out, mut err) = (String::new(), String::new());
@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-/// A light client of blocks 0 to 75 of a development network.
+/// Arguments of a light client of blocks 0 to 75 of a development network.
 fn recorded() -> [&'static str; 7] {
     const UPSTREAM: &str = concat!("replay:", env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz");
     ["light", "--network", "regtest", "--checkpoint", "none", "--upstream", UPSTREAM]
@@ -125,14 +125,14 @@ async fn a_recording_is_served_through_the_light_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_too_and_silent_is_silent() {
+async fn ctrl_c_stops_the_program_and_silent_prints_nothing_more() {
     let server = Server::start(&["--silent"]);
     assert_eq!(server.ask("net_version", json!([])).await["result"], "33");
     assert_eq!(server.stop("-INT"), (Some(0), String::new(), String::new()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_lines_as_json() {
+async fn log_lines_are_json_on_request() {
     let server = Server::start(&[&recorded()[..], &["--json-log"]].concat());
     let (_, _, err) = server.stop("-TERM");
     assert!(err.lines().count() > 2);
@@ -147,7 +147,7 @@ fn recorded_chain() -> Option<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recording_from_its_genesis() {
+async fn a_recording_is_followed_from_genesis_to_its_head() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = "0:0x8ea789fabef0dd4946ed53f001e7b6f8a8d0c22a612a6099fc7f93c990af68fe";
@@ -160,7 +160,8 @@ async fn a_recording_from_its_genesis() {
     assert_eq!(refused["error"]["code"], -32002, "the last states are not recorded: {refused}");
 }
 
-/// A recording of the 1,200 main network headers: each as a node gives an uncle, whose own uncles are not shown.
+/// Writes a recording of the 1,200 main network headers, in the form in which a node returns uncles, so that
+/// their own uncles are not known.
 fn real_headers(folder: &Path) -> Option<Vec<(u64, String)>> {
     let path = common::shared("realdata/headers/mainnet_4479841_iris_run1200.json")?;
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -178,9 +179,10 @@ fn real_headers(folder: &Path) -> Option<Vec<(u64, String)>> {
     Some(known)
 }
 
-/// Header-only work on the main network: from the first of 1,200 headers, which is the checkpoint, to the last.
+/// Verifies headers alone on the main network: from the first of 1,200 headers, which is the checkpoint, to
+/// the last.
 #[tokio::test(flavor = "multi_thread")]
-async fn real_headers_of_the_main_network() {
+async fn recorded_headers_of_the_main_network_are_verified() {
     let folder = tempfile::tempdir().unwrap();
     let Some(known) = real_headers(folder.path()) else { return };
     let checkpoint = format!("{}:{}", known[0].0, known[0].1);
@@ -201,7 +203,7 @@ async fn real_headers_of_the_main_network() {
     }
 }
 
-/// A chain that ended years ago, by this clock: nothing newer is shown to this client.
+/// The upstream's chain ended years ago by the system clock.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_old_head_is_neither_served_nor_healthy() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,9 +224,9 @@ async fn an_old_head_is_neither_served_nor_healthy() {
     assert!(health["reason"].to_string().contains("--max-age"), "{health}");
 }
 
-/// Header version 0, the shape of today's main network, by a network file.
+/// A network file describes a chain with header version 0, the form of today's main network.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_network_file() {
+async fn a_network_file_sets_the_rules_and_a_wrong_one_is_a_usage_error() {
     let Some(path) = common::shared("vectors/chain_v0") else { return };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("network.json");
@@ -241,7 +243,7 @@ async fn a_network_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_chain_than_the_checkpoint_s_is_never_served() {
+async fn a_chain_without_the_checkpoint_is_never_served() {
     let Some(path) = recorded_chain() else { return };
     let upstream = format!("replay:{}", path.display());
     let checkpoint = format!("0:0x{}", "12".repeat(32));
@@ -254,7 +256,7 @@ async fn another_chain_than_the_checkpoint_s_is_never_served() {
 }
 
 #[test]
-fn usage_errors() {
+fn wrong_options_are_usage_errors() {
     for arguments in [
         &["light"][..],
         &["light", "--upstream", "http://a", "--unproven", "quorum:2"],
@@ -283,7 +285,7 @@ fn a_port_in_use_is_a_failure() {
 }
 
 #[test]
-fn the_method_table() {
+fn methods_prints_the_table_as_text_and_json() {
     let output = run(&["methods", "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let rows: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();

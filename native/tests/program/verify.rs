@@ -1,4 +1,4 @@
-//! `rootlight verify` on good data, and on data with one thing wrong.
+//! `rootlight verify` on valid data, and on data with one thing wrong.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use rootlight::verify::{Report, Subject, verify};
 use rootlight_native::replay::Replay;
 use serde_json::{Value, json};
 
-/// The recording that is part of the repository.
+/// The recording in this repository.
 fn embedded() -> Replay {
     let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/recordings/regtest.jsonl.gz")).unwrap();
     Replay::from_gzip("embedded", &bytes).unwrap()
@@ -38,7 +38,7 @@ fn good(subject: Subject, input: &Value) -> Report {
     report
 }
 
-/// Checks that an input is refused at a step, for a reason.
+/// Checks that verification of an input fails at this step for this reason.
 fn bad(subject: Subject, input: &Value, what: &str, reason: &str) {
     let report = check(subject, input);
     assert!(!report.verified(), "{report}");
@@ -57,7 +57,7 @@ fn with(value: &Value, field: &str, new: Value) -> Value {
     value
 }
 
-/// A hex string with its last digit changed.
+/// Changes the last digit of a hex string.
 fn changed(value: &Value) -> Value {
     let text = value.as_str().unwrap();
     let last = if text.ends_with('1') { "2" } else { "1" };
@@ -65,7 +65,7 @@ fn changed(value: &Value) -> Value {
 }
 
 #[test]
-fn every_recorded_block_and_header() {
+fn every_recorded_block_and_header_verifies() {
     let replay = embedded();
     for number in 0..=replay.head().unwrap() {
         let block = block(&replay, number);
@@ -85,7 +85,7 @@ fn every_recorded_block_and_header() {
 }
 
 #[test]
-fn headers_in_a_row() {
+fn consecutive_headers_verify_and_a_gap_does_not() {
     let replay = embedded();
     let headers: Vec<Value> = (1..=60).map(|number| block(&replay, number)).collect();
     let report = good(Subject::Header, &json!(headers));
@@ -97,7 +97,7 @@ fn headers_in_a_row() {
 }
 
 #[test]
-fn headers_with_one_thing_wrong() {
+fn headers_with_one_wrong_field_are_refused() {
     let replay = embedded();
     let block = block(&replay, 30);
     for field in
@@ -105,7 +105,7 @@ fn headers_with_one_thing_wrong() {
     {
         bad(Subject::Header, &with(&block, field, changed(&block[field])), "header", "has the hash");
     }
-    // The hash does not cover these two, the proof of work does.
+    // These two fields are covered by the proof of work, not by the hash.
     for field in ["bitcoinMergedMiningMerkleProof", "bitcoinMergedMiningCoinbaseTransaction"] {
         if block[field].as_str().unwrap().len() > 4 {
             bad(Subject::Header, &with(&block, field, changed(&block[field])), "header rules", "Merkle");
@@ -124,7 +124,7 @@ fn headers_with_one_thing_wrong() {
 }
 
 #[test]
-fn real_headers_of_the_main_network() {
+fn recorded_headers_of_the_main_network_verify() {
     let Some(path) = common::shared("realdata/headers/mainnet_4479841_iris_run1200.json") else { return };
     let data: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let headers: Vec<Value> =
@@ -139,7 +139,7 @@ fn real_headers_of_the_main_network() {
 }
 
 #[test]
-fn blocks_with_one_thing_wrong() {
+fn blocks_with_one_wrong_part_are_refused() {
     let replay = embedded();
     let block = block(&replay, 41);
     let transactions = block["transactions"].as_array().unwrap().clone();
@@ -167,7 +167,7 @@ fn blocks_with_one_thing_wrong() {
 }
 
 #[test]
-fn raw_blocks() {
+fn raw_blocks_verify_and_changed_bytes_do_not() {
     let replay = embedded();
     let regtest = Network::regtest();
     for number in [0, 3, 62, 73] {
@@ -196,8 +196,8 @@ fn raw_blocks() {
         good(Subject::Block, &json!({"jsonrpc": "2.0", "result": hex::encode(&bytes)}));
         for at in (0..bytes.len()).step_by(bytes.len() / 50) {
             bytes[at] ^= 1;
-            // Raw bytes claim no hash: on this network of least difficulty, some changes of the Bitcoin
-            // header make another valid block, with another hash.
+            // Raw bytes state no hash. The difficulty of this network is minimal, so a changed Bitcoin header
+            // can be another valid block with another hash.
             let other = check(Subject::Block, &json!(hex::encode_prefixed(&bytes)));
             assert!(
                 !other.verified() || other.proven()[0].value != report.proven()[0].value,
@@ -209,7 +209,7 @@ fn raw_blocks() {
 }
 
 #[test]
-fn uncles() {
+fn uncles_must_match_the_block() {
     let replay = embedded();
     let block = block(&replay, 73);
     let report = good(Subject::Block, &block);
@@ -224,7 +224,7 @@ fn uncles() {
 }
 
 #[test]
-fn every_recorded_receipt() {
+fn every_recorded_receipt_verifies() {
     let replay = embedded();
     let mut count = 0;
     for number in 1..=61 {
@@ -247,7 +247,7 @@ fn every_recorded_receipt() {
                 Subject::Receipt,
                 &json!({"rawReceipt": raw, "nodes": nodes, "receiptsRoot": block["receiptsRoot"]}),
             );
-            // The form that the browser module takes.
+            // The format that the browser module accepts.
             let list = json!({"jsonrpc": "2.0", "id": 1, "result": nodes});
             good(
                 Subject::Receipt,
@@ -262,7 +262,7 @@ fn every_recorded_receipt() {
 }
 
 #[test]
-fn receipts_with_one_thing_wrong() {
+fn receipts_with_one_wrong_part_are_refused() {
     let replay = embedded();
     let block = block(&replay, 41);
     let hash = &block["transactions"][2]["hash"];
@@ -294,7 +294,7 @@ fn receipts_with_one_thing_wrong() {
     }
 }
 
-/// A contract with storage in the embedded recording, found by its code.
+/// Finds a contract with storage in the recording, by its storage proof.
 fn contract(replay: &Replay, number: u64) -> (Value, Value) {
     let tag = format!("{number:#x}");
     for height in 1..=number {
@@ -315,7 +315,7 @@ fn contract(replay: &Replay, number: u64) -> (Value, Value) {
 }
 
 #[test]
-fn accounts() {
+fn accounts_verify_present_and_absent() {
     let replay = embedded();
     let head = replay.head().unwrap();
     let (proof, block) = contract(&replay, head);
@@ -346,7 +346,7 @@ fn accounts() {
 }
 
 #[test]
-fn accounts_with_one_thing_wrong() {
+fn accounts_with_one_wrong_part_are_refused() {
     let replay = embedded();
     let (proof, block) = contract(&replay, replay.head().unwrap());
     let wrap = |proof: Value| json!({"proof": proof, "header": block});
@@ -391,9 +391,10 @@ fn accounts_with_one_thing_wrong() {
     assert!(!check(Subject::Account, &json!({"proof": proof, "header": older})).verified());
 }
 
-/// The form of the reference's draft: leaf first, embedded nodes listed, nothing for absent keys.
+/// The format of the reference node's draft: proofs start at the leaf, list embedded nodes, and are empty for
+/// absent keys.
 #[test]
-fn the_draft_form_of_the_reference() {
+fn proofs_in_the_reference_nodes_draft_format_verify_unless_empty() {
     let Some(path) = common::shared("vectors/getproof_draft.json") else { return };
     let data: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let (mut verified, mut refused) = (0, 0);
@@ -430,7 +431,7 @@ fn run(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_command() {
+fn the_command_prints_reports_and_sets_exit_codes() {
     let replay = embedded();
     let block = block(&replay, 30);
     let text = block.to_string();
@@ -470,7 +471,7 @@ fn the_command() {
 }
 
 #[test]
-fn control_characters_of_the_input_do_not_reach_the_terminal() {
+fn control_characters_of_the_input_are_not_printed() {
     let report = verify(
         Subject::Header,
         b"{\"jsonrpc\":\"2.0\",\"error\":\"\\u001b[2J\x1b[2J\"}",

@@ -1,5 +1,6 @@
-//! `rootlight verify` and the package's verification module say the same of the same documents. The documents and what
-//! must be said of them are in `tests/vectors/verify.json`; `pkg/test/verify.test.mjs` runs the same table in JavaScript.
+//! `rootlight verify` and the package's verification module give the same reports. The documents and the
+//! expected reports are in `tests/vectors/verify.json`; `pkg/test/verify.test.mjs` runs the same table in
+//! JavaScript.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -11,7 +12,7 @@ fn table() -> Value {
     serde_json::from_str(include_str!("../../../tests/vectors/verify.json")).unwrap()
 }
 
-/// What `rootlight verify --json` prints.
+/// Returns what `rootlight verify --json` prints.
 fn program(subject: &str, document: &str) -> Value {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
         .args(["verify", subject, "-", "--network", "regtest", "--json"])
@@ -26,13 +27,13 @@ fn program(subject: &str, document: &str) -> Value {
     report
 }
 
-/// What the functions that `pkg/verify.js` calls return.
+/// Returns what the functions behind `pkg/verify.js` return.
 fn package(subject: &str, document: &str) -> Value {
     let text = if subject == "receipt" { verify_receipt(document) } else { verify_account(document) };
     serde_json::from_str(&text).unwrap()
 }
 
-/// The report of both, which must be the same but for the network. The package has no checks of headers.
+/// Returns the report of both, which may differ only in the network. The package does not check headers.
 fn both(subject: &str, document: &Value) -> Value {
     let program = program(subject, &document.to_string());
     if subject == "header" {
@@ -92,7 +93,7 @@ fn changed(table: &Value, case: &Value) -> Value {
 }
 
 #[test]
-fn the_program_and_the_package_say_what_the_table_says() {
+fn the_program_and_the_package_give_the_reports_of_the_table() {
     let table = table();
     let cases = table["cases"].as_array().unwrap();
     for case in cases {
@@ -117,7 +118,7 @@ fn the_program_and_the_package_say_what_the_table_says() {
     assert!(cases.len() > 40);
 }
 
-/// Pointers to all strings of a document.
+/// Collects the JSON pointers of all strings in a document.
 fn strings(value: &Value, at: String, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(at),
@@ -134,9 +135,9 @@ fn strings(value: &Value, at: String, found: &mut Vec<String>) {
     }
 }
 
-/// Changes one digit in each string, the string's length and its type, one at a time.
+/// Changes each string in several ways: one digit, its length, its prefix, its type.
 #[test]
-fn the_program_and_the_package_say_the_same_of_changed_documents() {
+fn the_program_and_the_package_agree_on_changed_documents() {
     let table = table();
     let (mut verified, mut refused) = (0, 0);
     for (subject, name) in [("receipt", "receipt"), ("account", "account"), ("account", "absentAccount")] {

@@ -1,5 +1,4 @@
-//! Nobody keeps others from their answers: neither by long runs, nor by places that are held and not used, nor by
-//! answers that are not taken.
+//! No client keeps others from their answers: not by long runs, by unused connections, or by unread answers.
 
 use crate::common;
 
@@ -18,10 +17,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
-/// What one message may run in these tests.
+/// Time limit of one message in these tests.
 const RUN: Duration = Duration::from_secs(1);
 
-/// As long as it takes that a machine with much else to do answers at once.
+/// Time limit for an answer without queueing, even on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
 async fn dev() -> Running {
@@ -36,7 +35,7 @@ fn call(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A connection from an address of loopback.
+/// Connects from a given loopback address.
 async fn connect(to: SocketAddr, from: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(format!("{from}:0").parse().unwrap()).unwrap();
@@ -48,7 +47,7 @@ async fn websocket(server: &Running, from: &str) -> Option<WebSocketStream<TcpSt
     tokio_tungstenite::client_async(server.ws("/"), stream).await.ok().map(|(socket, _)| socket)
 }
 
-/// The body of an answer over a connection of its own.
+/// Sends a request over a new connection and returns the body of the answer.
 async fn ask(server: &Running, from: &str, message: &Value) -> Value {
     let mut stream = connect(server.address, from).await;
     let body = message.to_string();
@@ -63,7 +62,8 @@ async fn ask(server: &Running, from: &str, message: &Value) -> Value {
     serde_json::from_str(text.split("\r\n\r\n").nth(1).unwrap()).unwrap()
 }
 
-/// Fifty calls of 9.9 million rounds of BLAKE2 each: with optimisation a quarter of a second, else more.
+/// Fifty calls with 9.9 million rounds of BLAKE2 each. One takes a quarter of a second in an optimised build,
+/// more in others.
 fn long_batch() -> Message {
     let input = format!("0x{:08x}{}", 9_900_000, "00".repeat(209));
     let to = "0x0000000000000000000000000000000000000009";
@@ -72,7 +72,7 @@ fn long_batch() -> Message {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn long_runs_of_one_connection_keep_nobody_waiting() {
+async fn long_runs_of_one_connection_do_not_delay_others() {
     let server = dev().await;
     let mut greedy = websocket(&server, "127.0.0.1").await.unwrap();
     let started = Instant::now();
@@ -80,7 +80,7 @@ async fn long_runs_of_one_connection_keep_nobody_waiting() {
         greedy.send(long_batch()).await.unwrap();
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
-    // Neither a look-up nor a run of somebody else waits for what is queued.
+    // Neither a look-up nor a run of another connection waits for the queued runs.
     for _ in 0..5 {
         let asked = Instant::now();
         assert_eq!(ask(&server, "127.0.0.1", &call(1, "eth_chainId", json!([]))).await["result"], "0x21");
@@ -90,7 +90,7 @@ async fn long_runs_of_one_connection_keep_nobody_waiting() {
     let short = call(1, "eth_call", json!([{"to": "0x00000000000000000000000000000000000000aa"}, "latest"]));
     assert_eq!(ask(&server, "127.0.0.1", &short).await["result"], "0x");
     assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
-    // Each batch ends when its time is up: what is running is interrupted, the rest is not begun.
+    // Each batch ends at its time limit: the running call is interrupted, and the others are not started.
     for _ in 0..8 {
         let text = greedy.next().await.unwrap().unwrap().into_text().unwrap().to_string();
         let answers: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -101,7 +101,7 @@ async fn long_runs_of_one_connection_keep_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn idle_connections_leave_their_places_to_others() {
+async fn idle_connections_are_closed_for_new_ones() {
     let mut small = config();
     small.limits.connections = 4;
     let server = start(small).await;
@@ -117,7 +117,7 @@ async fn idle_connections_leave_their_places_to_others() {
 }
 
 #[tokio::test]
-async fn idle_websockets_of_one_address_leave_places_to_others() {
+async fn idle_websockets_of_one_address_are_closed_for_other_addresses() {
     let mut small = config();
     small.limits.websockets = 3;
     let server = start(small).await;
@@ -126,7 +126,7 @@ async fn idle_websockets_of_one_address_leave_places_to_others() {
         idle.push(websocket(&server, "127.0.0.1").await.unwrap());
     }
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert!(websocket(&server, "127.0.0.1").await.is_none(), "not for one of their own");
+    assert!(websocket(&server, "127.0.0.1").await.is_none(), "not for a connection of the same address");
     let mut other = websocket(&server, "127.0.0.2").await.expect("a place");
     other.send(Message::text("{}")).await.unwrap();
     assert!(other.next().await.unwrap().unwrap().is_text());
@@ -135,7 +135,7 @@ async fn idle_websockets_of_one_address_leave_places_to_others() {
 #[tokio::test]
 async fn filters_of_one_address_leave_room_for_others() {
     let server = dev().await;
-    // The lightest kind there is.
+    // The filter kind that needs the least memory.
     let install = call(1, "eth_newPendingTransactionFilter", json!([]));
     let batch = Value::from(vec![install.clone(); 50]);
     let mut ids = Vec::new();
@@ -153,9 +153,10 @@ async fn filters_of_one_address_leave_room_for_others() {
     assert!(kept["result"].is_array(), "{kept}");
 }
 
-/// The system takes a few MiB of what a client does not read; the rest stayed in the server for good.
+/// The system's buffers take a few MiB of unread answers. The rest must not stay in the server's memory
+/// forever.
 #[tokio::test]
-async fn who_does_not_take_http_answers_is_cut_off() {
+async fn a_client_that_does_not_read_http_answers_is_disconnected() {
     let mut impatient = config();
     impatient.limits.write_timeout = Duration::from_millis(500);
     impatient.limits.connections = 1;
@@ -172,16 +173,16 @@ async fn who_does_not_take_http_answers_is_cut_off() {
 }
 
 #[tokio::test]
-async fn bodies_without_end_are_not_read() {
+async fn endless_bodies_are_not_read() {
     let server = start(config()).await;
     let head = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-    // Announced: answered before a byte of it came.
+    // A body of announced length is refused before any byte arrives.
     let mut stream = connect(server.address, "127.0.0.1").await;
     stream.write_all(format!("{head}Content-Length: 10000000000\r\n\r\n").as_bytes()).await.unwrap();
     let mut status = [0; 12];
     tokio::time::timeout(AT_ONCE, stream.read_exact(&mut status)).await.unwrap().unwrap();
     assert_eq!(&status, b"HTTP/1.1 413");
-    // Not announced: cut soon after the limit.
+    // A body without announced length is cut off soon after the limit.
     let mut stream = connect(server.address, "127.0.0.1").await;
     stream.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n").as_bytes()).await.unwrap();
     let chunk = [b"100000\r\n".as_slice(), &vec![b'x'; 0x10_0000], b"\r\n"].concat();

@@ -1,4 +1,4 @@
-//! The HTTP side over real sockets: every row of the transport table that the host decides.
+//! HTTP over real sockets: every part of the transport that the server decides.
 
 use crate::common;
 
@@ -40,7 +40,7 @@ async fn post_answers_on_any_path() {
 }
 
 #[tokio::test]
-async fn content_types() {
+async fn only_json_content_types_are_accepted() {
     let server = start(config()).await;
     for kind in [
         "application/json",
@@ -80,7 +80,7 @@ async fn notifications_get_204() {
 }
 
 #[tokio::test]
-async fn request_size_limit() {
+async fn bodies_above_the_size_limit_are_413() {
     let server = start(config()).await;
     let limit = 5 * 1024 * 1024;
     let exact = format!("\"{}\"", "x".repeat(limit - 2));
@@ -121,7 +121,7 @@ async fn raw(server: &Running, request: &str) -> String {
 }
 
 #[tokio::test]
-async fn other_verbs() {
+async fn other_http_methods_are_405() {
     let server = start(config()).await;
     for verb in [Method::GET, Method::PUT, Method::DELETE, Method::PATCH, Method::HEAD] {
         let response = client().request(verb.clone(), server.url("/")).send().await.unwrap();
@@ -131,7 +131,7 @@ async fn other_verbs() {
 }
 
 #[tokio::test]
-async fn health_is_a_get() {
+async fn health_answers_a_get() {
     let server = start(config()).await;
     let response = client().get(server.url("/health")).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
@@ -139,7 +139,7 @@ async fn health_is_a_get() {
 }
 
 #[tokio::test]
-async fn preflight_and_cors_for_all() {
+async fn preflight_requests_are_answered_and_all_origins_may_read() {
     let server = start(config()).await;
     let response = client()
         .request(Method::OPTIONS, server.url("/"))
@@ -167,7 +167,7 @@ async fn preflight_and_cors_for_all() {
 }
 
 #[tokio::test]
-async fn cors_for_a_list() {
+async fn only_listed_origins_may_call() {
     let mut config = config();
     config.origins = Origins::parse("https://dapp.example");
     let server = start(config).await;
@@ -278,7 +278,7 @@ async fn connections_above_the_cap_wait() {
 }
 
 #[tokio::test]
-async fn a_stop_lets_open_requests_finish() {
+async fn open_requests_finish_after_a_stop_signal() {
     let mut server = start(config()).await;
     let url = server.url("/");
     let open =

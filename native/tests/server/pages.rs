@@ -1,4 +1,4 @@
-//! What web pages may ask of a development chain, by their origin; programs may ask everything.
+//! The methods that a web page may call on a development chain, by its origin; programs may call all.
 
 use crate::common;
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-/// An account with a public key, and its key.
+/// An account whose key is publicly known, and the key.
 const ACCOUNT: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const KEY: &str = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
 
@@ -67,7 +67,7 @@ async fn a_foreign_page_does_not_get_a_key() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_changes_nothing_by_hand_but_reads_and_sends_what_is_signed() {
+async fn a_foreign_page_may_read_and_send_signed_transactions_but_not_change_the_chain_by_hand() {
     let server = dev(config()).await;
     let page = Some("https://evil.example");
     let transaction = json!({"from": ACCOUNT, "to": ACCOUNT, "value": "0x1"});
@@ -83,7 +83,7 @@ async fn a_foreign_page_changes_nothing_by_hand_but_reads_and_sends_what_is_sign
         let (_, answer) = ask(&server, page, message).await;
         assert_eq!(answer["error"]["code"], 4100, "{answer}");
     }
-    // In a batch each call is judged by itself.
+    // Each call of a batch is judged by itself.
     let mut batch = refused[..5].to_vec();
     batch.push(call(7, "eth_blockNumber", json!([])));
     let (_, answers) = ask(&server, page, &Value::from(batch)).await;
@@ -98,7 +98,7 @@ async fn a_foreign_page_changes_nothing_by_hand_but_reads_and_sends_what_is_sign
 }
 
 #[tokio::test]
-async fn pages_that_cors_names_may_do_everything_and_others_nothing() {
+async fn origins_named_by_cors_may_call_everything_and_others_nothing() {
     let named = ServerConfig { origins: Origins::parse("https://remix.ethereum.org"), ..config() };
     let server = dev(named).await;
     for own in ["https://remix.ethereum.org", "http://localhost:3000"] {

@@ -1,4 +1,5 @@
-//! `eth_subscribe` over real sockets: of a development chain, and of a light client whose upstream notifies of nothing.
+//! `eth_subscribe` over real sockets: on a development chain, and on a light client whose upstream has no
+//! subscriptions.
 
 use crate::common;
 
@@ -23,13 +24,13 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-/// What the upstream does not have.
+/// Methods that the upstream does not have.
 const SERVICES: [&str; 4] = ["eth_subscribe", "eth_newFilter", "eth_getFilterChanges", "eth_getLogs"];
 
 /// Deploys a contract that logs 42 under topic 7 whenever it is called.
 const LOGS_42: &str = "0x600d80600b6000396000f3602a600052600760206000a100";
 
-/// A development chain that can be asked directly, or as an upstream.
+/// A development chain that can be called directly or serve as an upstream.
 struct Dev(Arc<LocalService>);
 
 impl Dev {
@@ -60,7 +61,7 @@ impl Dev {
         self.get("eth_sendTransaction", json!([transaction])).await
     }
 
-    /// A contract that logs.
+    /// Deploys the logging contract; returns its address.
     async fn contract(&self) -> Value {
         let hash = self.transact(json!({ "data": LOGS_42 })).await;
         self.get("eth_getTransactionReceipt", json!([hash])).await["contractAddress"].take()
@@ -91,7 +92,7 @@ impl Upstream for Dev {
     }
 }
 
-/// One side of a WebSocket, with what came unasked.
+/// A WebSocket client that stores notifications.
 struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     told: Vec<(String, Value)>,
@@ -102,7 +103,7 @@ impl Socket {
         Self { stream: connect_async(server.ws("/")).await.unwrap().0, told: Vec::new() }
     }
 
-    /// The next answer; notifications are put aside.
+    /// Returns the next response; notifications are stored.
     async fn next(&mut self, limit: Duration) -> Option<Value> {
         loop {
             let message = tokio::time::timeout(limit, self.stream.next()).await.ok()??.unwrap();
@@ -131,7 +132,7 @@ impl Socket {
         answer["result"].take()
     }
 
-    /// Waits for so many notifications, and takes those of one subscription.
+    /// Waits until this many notifications of a subscription have arrived, and takes them.
     async fn told(&mut self, id: &Value, count: usize) -> Vec<Value> {
         let of = |told: &(String, Value)| *id == told.0;
         for _ in 0..400 {
@@ -147,7 +148,7 @@ impl Socket {
     }
 }
 
-/// Block numbers of logs, and whether they are taken back.
+/// Returns the block numbers of logs, and whether the logs are marked as removed.
 fn marks(logs: &[Value]) -> Vec<(&str, bool)> {
     logs.iter().map(|log| (log["blockNumber"].as_str().unwrap(), log["removed"].as_bool().unwrap())).collect()
 }
@@ -156,7 +157,8 @@ fn numbers(heads: &[Value]) -> Vec<&str> {
     heads.iter().map(|head| head["number"].as_str().unwrap()).collect()
 }
 
-/// New blocks, logs and a reorganisation of a chain, seen through a server in front of a service.
+/// Checks notifications of new blocks, of logs and of a reorganisation, through a server in front of a
+/// service.
 async fn follows(dev: &Dev, contract: &Value, server: &Running, first: u64) {
     let at = |offset: u64| format!("{:#x}", first + offset);
     let mut socket = Socket::connect(server).await;
@@ -178,7 +180,7 @@ async fn follows(dev: &Dev, contract: &Value, server: &Running, first: u64) {
     let from_node = dev.get("eth_getLogs", json!([{"fromBlock": at(1), "toBlock": at(3)}])).await;
     assert_eq!(json!(seen), from_node);
 
-    // Another branch. Between two looks of the client there may be any part of it.
+    // Another branch. A client may see any part of it between two polls.
     assert_eq!(dev.get("evm_revert", json!([before])).await, true);
     for to in [&json!(bob), contract, &json!(bob), contract] {
         dev.transact(json!({ "to": to })).await;
@@ -196,7 +198,7 @@ async fn follows(dev: &Dev, contract: &Value, server: &Running, first: u64) {
 }
 
 #[tokio::test]
-async fn a_development_chain_notifies() {
+async fn a_development_chain_sends_notifications() {
     let dev = Dev::new();
     let contract = dev.contract().await;
     let server = start_service(config(), dev.0.clone()).await;
@@ -211,7 +213,7 @@ async fn a_development_chain_notifies() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_light_client_notifies_though_its_upstream_does_not() {
+async fn a_light_client_sends_notifications_without_subscriptions_of_its_upstream() {
     let dev = Arc::new(Dev::new());
     let contract = dev.contract().await;
     let genesis = dev.get("eth_getBlockByNumber", json!(["0x0", false])).await;
@@ -227,7 +229,7 @@ async fn a_light_client_notifies_though_its_upstream_does_not() {
     let server = start_service(config(), light.clone()).await;
     follows(&dev, &contract, &server, 1).await;
 
-    // Own transactions, by the hash that is computed here.
+    // Transactions sent through the client are reported with the hash that the client computes.
     let mut socket = Socket::connect(&server).await;
     let pending = socket.get("eth_subscribe", json!(["newPendingTransactions"])).await;
     let from = dev.get("eth_accounts", json!([])).await[1].take();
@@ -239,7 +241,7 @@ async fn a_light_client_notifies_though_its_upstream_does_not() {
 }
 
 #[tokio::test]
-async fn over_http_there_are_no_notifications() {
+async fn subscriptions_are_refused_over_http() {
     let dev = Dev::new();
     let server = start_service(config(), dev.0.clone()).await;
     for (method, params) in [("eth_subscribe", json!(["newHeads"])), ("eth_unsubscribe", json!(["0x1"]))] {
@@ -264,7 +266,7 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     let mut other = Socket::connect(&server).await;
     let subscribe = |id: u32, kind: &str| json!({"jsonrpc": "2.0", "id": id, "method": "eth_subscribe", "params": [kind]});
 
-    // In a batch, among others.
+    // Subscriptions in a batch with other calls.
     let batch = json!([
         subscribe(1, "newHeads"),
         {"jsonrpc": "2.0", "id": 2, "method": "eth_blockNumber", "params": []},
@@ -278,7 +280,11 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     assert_eq!(answers[2]["error"]["code"], -32602);
     let (heads, syncing) = (answers[0]["result"].clone(), answers[3]["result"].clone());
 
-    assert_eq!(other.get("eth_unsubscribe", json!([heads])).await, false, "not theirs");
+    assert_eq!(
+        other.get("eth_unsubscribe", json!([heads])).await,
+        false,
+        "the subscription of another connection"
+    );
     assert_eq!(other.call("eth_unsubscribe", json!([])).await["error"]["code"], -32602);
     assert_eq!(one.get("eth_unsubscribe", json!([syncing])).await, true);
 
@@ -288,9 +294,9 @@ async fn subscriptions_belong_to_their_connection_and_have_a_limit() {
     let refused = one.send(&subscribe(9, "newHeads")).await;
     assert_eq!((refused["id"].clone(), refused["error"]["code"].clone()), (json!(9), json!(-32005)));
     assert!(refused["error"]["message"].as_str().unwrap().contains("3 subscriptions"), "{refused}");
-    assert!(other.get("eth_subscribe", json!(["newHeads"])).await.is_string(), "a limit of each connection");
+    assert!(other.get("eth_subscribe", json!(["newHeads"])).await.is_string(), "the limit is per connection");
 
-    // Those of a connection that is gone are gone.
+    // The subscriptions of a closed connection are removed.
     drop(one);
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getFilterChanges", "params": [heads]});
     let peer = Peer::new(std::net::Ipv4Addr::LOCALHOST.into());

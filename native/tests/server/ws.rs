@@ -1,4 +1,4 @@
-//! The WebSocket side over real sockets.
+//! WebSocket over real sockets.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ async fn connect(server: &Running) -> Socket {
     connect_async(server.ws("/")).await.unwrap().0
 }
 
-/// The next message that is no ping.
+/// Returns the next message that is not a ping or pong.
 async fn next(socket: &mut Socket) -> Option<Message> {
     loop {
         match tokio::time::timeout(Duration::from_secs(10), socket.next()).await.unwrap() {
@@ -63,7 +63,7 @@ async fn text_and_binary_are_answered_on_both_paths() {
 }
 
 #[tokio::test]
-async fn notifications_get_nothing_and_errors_do_not_close() {
+async fn notifications_have_no_response_and_errors_keep_the_connection_open() {
     let server = start(config()).await;
     let mut socket = connect(&server).await;
     socket.send(Message::text(r#"{"method":"notify"}"#)).await.unwrap();
@@ -74,7 +74,7 @@ async fn notifications_get_nothing_and_errors_do_not_close() {
 }
 
 #[tokio::test]
-async fn slow_calls_do_not_hold_up_others() {
+async fn slow_calls_do_not_delay_others() {
     let server = start(config()).await;
     let mut socket = connect(&server).await;
     socket.send(Message::text("\"slow\"")).await.unwrap();
@@ -121,7 +121,7 @@ async fn text_must_be_utf8() {
 }
 
 #[tokio::test]
-async fn pings_go_out_and_silent_clients_are_dropped() {
+async fn the_server_sends_pings_and_closes_silent_connections() {
     let mut config = config();
     config.limits.ping_interval = Duration::from_millis(100);
     config.limits.websocket_silence = Duration::from_millis(400);
@@ -130,21 +130,21 @@ async fn pings_go_out_and_silent_clients_are_dropped() {
     let silent = TcpStream::connect(server.address).await.unwrap();
     let (mut silent, _) = tokio_tungstenite::client_async(server.ws("/"), silent).await.unwrap();
     assert!(matches!(lively.next().await, Some(Ok(Message::Ping(_)))));
-    // Reading answers pings, so this one stays beyond the silence limit.
+    // Reading answers pings, so this connection outlives the silence limit.
     let until = Instant::now() + Duration::from_millis(1000);
     while Instant::now() < until {
         let _ = tokio::time::timeout(Duration::from_millis(50), lively.next()).await;
     }
     lively.send(Message::text(BODY)).await.unwrap();
     assert!(next(&mut lively).await.unwrap().is_text());
-    // Raw bytes: reading messages would answer the pings in them.
+    // The socket is read as raw bytes, because reading messages would answer the pings.
     let mut bytes = Vec::new();
     silent.get_mut().read_to_end(&mut bytes).await.unwrap();
     assert!(bytes.ends_with(b"\x88\x11\x03\xe9no sign of life"), "{bytes:x?}");
 }
 
 #[tokio::test]
-async fn clients_that_do_not_read_are_dropped() {
+async fn clients_that_do_not_read_are_disconnected() {
     let mut config = config();
     config.limits.write_timeout = Duration::from_millis(300);
     config.limits.websockets = 1;
@@ -153,7 +153,8 @@ async fn clients_that_do_not_read_are_dropped() {
     for _ in 0..16 {
         socket.send(Message::text("\"large\"")).await.unwrap();
     }
-    // 64 MiB do not fit into socket buffers: the server must give up, and free the only place.
+    // 64 MiB do not fit into socket buffers, so the server must disconnect the client, which frees the only
+    // place.
     let started = Instant::now();
     loop {
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -167,7 +168,7 @@ async fn clients_that_do_not_read_are_dropped() {
 }
 
 #[tokio::test]
-async fn connections_are_capped() {
+async fn the_number_of_connections_is_limited() {
     let mut config = config();
     config.limits.websockets = 2;
     let server = start(config).await;
@@ -204,7 +205,7 @@ async fn the_second_port_serves_the_same() {
 }
 
 #[tokio::test]
-async fn closing_is_answered_and_a_stop_says_goodbye() {
+async fn a_close_frame_is_answered_and_a_stop_closes_with_1001() {
     let mut server = start(config()).await;
     let mut socket = connect(&server).await;
     socket.close(None).await.unwrap();

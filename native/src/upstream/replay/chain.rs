@@ -1,4 +1,4 @@
-//! The blocks a recording knows: heights, hashes and state roots.
+//! Heights, hashes and state roots of the recorded blocks.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -31,7 +31,7 @@ struct Fields {
 }
 
 impl Chain {
-    /// Takes the block out of an answer that is one.
+    /// Adds the block of a recorded response to `eth_getBlockByNumber` or `eth_getBlockByHash`.
     pub(super) fn learn(&mut self, exchange: &Exchange) {
         let by_number = match exchange.method.as_str() {
             "eth_getBlockByNumber" => true,
@@ -46,7 +46,7 @@ impl Chain {
         self.by_hash.insert(block.hash, block);
     }
 
-    /// Blocks known.
+    /// Number of entries, for the memory budget.
     pub(super) fn len(&self) -> usize {
         self.canonical.len().saturating_add(self.by_hash.len())
     }
@@ -59,12 +59,12 @@ impl Chain {
         self.canonical.get(&number)
     }
 
-    /// A block of any branch.
+    /// Returns a block of any branch.
     pub(super) fn by_hash(&self, hash: &B256) -> Option<&Block> {
         self.by_hash.get(hash)
     }
 
-    /// The height of a block of the canonical chain.
+    /// Returns the height of a block, if it is on the canonical chain.
     pub(super) fn canonical_number(&self, hash: &B256) -> Option<u64> {
         let number = self.by_hash.get(hash)?.number;
         (self.by_number(number)?.hash == *hash).then_some(number)
@@ -77,7 +77,7 @@ fn read(result: &str) -> Option<Block> {
     Some(Block { number: quantity(&fields.number)?, hash, state_root })
 }
 
-/// A QUANTITY below 2^64.
+/// Parses a QUANTITY below 2^64.
 pub(super) fn quantity(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }

@@ -1,4 +1,4 @@
-//! The index of a recording: which line answers which question.
+//! The index of a recording: finds the line that holds the response to a call.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use super::source::{ReplayError, Source};
 use crate::budget::Held;
 use crate::upstream::CallResult;
 
-/// A method with parameters, reduced to a key: hex in lower case, object members sorted, and
-/// `ext_` names as their `rsk_` twins.
+/// The key of a call: a hash of method and parameters, in which hex is lower case, object members are sorted,
+/// and `ext_` methods have their `rsk_` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Question(B256);
 
@@ -27,7 +27,7 @@ impl Question {
     }
 }
 
-/// Objects are sorted by serde's map type; hex differs only by case.
+/// Normalizes parameters: hex becomes lower case; serde's map type sorts object members.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::String(text) if text.starts_with("0x") || text.starts_with("0X") => {
@@ -41,13 +41,13 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// Bytes that a question, node or block takes in the index, with room for growth.
+/// Bytes that one call, node or block takes in the index, with room for growth.
 const ENTRY_BYTES: usize = 192;
 
-/// Bytes of the budget that the index takes at a time.
+/// Bytes that the index takes from the budget at a time.
 const HOLD_STEP: usize = 256 * 1024;
 
-/// A line.
+/// Position of a line.
 #[derive(Clone, Copy)]
 struct Place {
     source: u32,
@@ -57,11 +57,11 @@ struct Place {
 
 struct Entry {
     place: Place,
-    /// A result other than null; it beats errors and nulls, which polling leaves behind.
+    /// Whether the result is not null. It replaces errors and nulls, which a recording has from polling.
     settled: bool,
 }
 
-/// Everything known about a recording.
+/// The index over all files of a recording.
 pub(super) struct Index {
     sources: Vec<Source>,
     answers: HashMap<Question, Entry>,
@@ -91,7 +91,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Makes sure that the index fits with what else is held of recordings.
+    /// Takes bytes from the recordings' budget as the index grows.
     fn hold(&mut self, source: &Source) -> Result<(), ReplayError> {
         let entries = self.answers.len().saturating_add(self.nodes.len()).saturating_add(self.chain.len());
         let bytes = entries.saturating_mul(ENTRY_BYTES);
@@ -137,7 +137,7 @@ impl Index {
         &self.chain
     }
 
-    /// The recorded answer, read from its line.
+    /// Returns the recorded response, read from its line.
     pub(super) fn answer(&self, question: &Question) -> Option<CallResult> {
         let entry = self.answers.get(question)?;
         let Content::Exchanges(exchanges) = line::read(&self.read(entry.place)?) else { return None };
@@ -145,7 +145,7 @@ impl Index {
         exchanges.into_iter().find(asked).map(|exchange| exchange.result)
     }
 
-    /// A recorded node whose bytes have this hash.
+    /// Returns a recorded node, if its bytes have this hash.
     pub(super) fn node(&self, hash: &B256) -> Option<Bytes> {
         let value = line::node_value(&self.read(*self.nodes.get(hash)?)?)?;
         (keccak256(&value) == *hash).then_some(value)
@@ -157,8 +157,8 @@ impl Index {
     }
 }
 
-/// Questions whose answer changes while a node runs: the last one recorded is the settled one.
-/// All others are about fixed blocks, and the first answer is the one the recording is about.
+/// Whether the response to a call changes while a node runs; its last recorded response counts. All other
+/// calls are about fixed blocks, and their first response counts.
 fn moves(method: &str, params: &[Value]) -> bool {
     let tag = |param: &Value| matches!(param.as_str(), Some("latest" | "pending" | "safe" | "finalized"));
     matches!(method, "eth_getTransactionByHash" | "eth_getTransactionReceipt")
@@ -172,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn questions_ignore_spelling() {
+    fn calls_match_regardless_of_hex_case_member_order_and_prefix() {
         let one = Question::new("ext_getRaw", &[json!({"b": "0xAb", "a": [1]})]);
         assert_eq!(one, Question::new("rsk_getRaw", &[json!({"a": [1], "b": "0xab"})]));
         assert_ne!(one, Question::new("rsk_getRaw", &[json!({"a": [1], "b": "0xac"})]));

@@ -1,4 +1,4 @@
-//! What one line of a recording says.
+//! Decodes one line of a recording.
 
 use alloy_primitives::{B256, Bytes, keccak256};
 use rootlight::light::Response;
@@ -9,9 +9,9 @@ use serde_json::value::RawValue;
 
 use crate::upstream::{CallResult, result_of};
 
-/// Longest id that is compared, bytes.
+/// Longest JSON-RPC id that is compared, in bytes.
 const ID_BYTES: usize = 256;
-/// Members of a recorded batch that are looked at.
+/// Most members of a recorded batch that are read.
 const BATCH: usize = 1000;
 
 #[derive(Deserialize)]
@@ -28,20 +28,21 @@ struct Line<'a> {
     node: Option<&'a RawValue>,
 }
 
-/// Longest request of a line, or batch of them, bytes: parsed parameters take many times as much.
+/// Longest request or batch of requests in a line, in bytes; parsed parameters take many times as much
+/// memory.
 const REQUEST_BYTES: usize = 1024 * 1024;
 
-/// A recorded call with its answer.
+/// A recorded call with its response.
 pub(super) struct Exchange {
     pub(super) method: String,
     pub(super) params: Vec<Value>,
     pub(super) result: CallResult,
 }
 
-/// What a line holds.
+/// The contents of a line.
 pub(super) enum Content {
     Exchanges(Vec<Exchange>),
-    /// A node or long value under this hash.
+    /// A trie node or long value with this hash.
     Node(B256),
     Nothing,
 }
@@ -55,7 +56,7 @@ struct Request {
     params: Option<Vec<Value>>,
 }
 
-/// Reads a line; anything that is no recording line is [`Content::Nothing`].
+/// Decodes a line; any other text is [`Content::Nothing`].
 pub(super) fn read(line: &[u8]) -> Content {
     let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return Content::Nothing };
     match line {
@@ -72,13 +73,13 @@ pub(super) fn read(line: &[u8]) -> Content {
     }
 }
 
-/// The value of a node line.
+/// Returns the value in a node's line.
 pub(super) fn node_value(line: &[u8]) -> Option<Bytes> {
     let line = serde_json::from_slice::<Line<'_>>(line).ok()?;
     text(line.node.or(line.value)?)
 }
 
-/// What a JSON string of hex stands for.
+/// Parses a JSON string of hex.
 fn text<T: std::str::FromStr>(raw: &RawValue) -> Option<T> {
     serde_json::from_str::<String>(raw.get()).ok()?.parse().ok()
 }

@@ -1,13 +1,13 @@
-//! Recordings as upstreams: `replay:PATH` answers what was recorded, by method and parameters.
+//! Recordings as upstreams: `replay:PATH` responds with what was recorded for the same method and parameters.
 //!
-//! A recording is a JSON-lines file, or a folder of them (`*.jsonl`, `*.jsonl.gz`, read in the
-//! order of their names). Lines that count:
+//! A recording is a JSON-lines file, or a folder of them (`*.jsonl`, `*.jsonl.gz`, read in the order of their
+//! names). These lines are used:
 //!
 //! * `{"request": {...}, "response": {...}}`, full JSON-RPC envelopes; both may be batches;
-//! * `{"hash": "0x...", "value": "0x..."}` or `{"node": "0x..."}`, a state trie node or long value:
-//!   with them, state proofs are answered at every recorded block whose state can be walked.
+//! * `{"hash": "0x...", "value": "0x..."}` or `{"node": "0x..."}`, a node of the state trie or a long value.
+//!   They allow state proofs for every recorded block whose state is recorded completely enough.
 //!
-//! Everything else is skipped. Answers stay in the files; memory holds an index.
+//! Other lines are skipped. Responses stay in the files; memory holds an index.
 
 mod chain;
 mod index;
@@ -28,10 +28,10 @@ use index::{Index, Question};
 
 pub use source::ReplayError;
 
-/// Characters of a question that appear in "not recorded" errors.
+/// Longest description of a call in a "not recorded" error, in characters.
 const QUESTION_CHARS: usize = 300;
 
-/// A recording that answers calls.
+/// A recording that responds to calls.
 #[derive(Clone)]
 pub struct Replay {
     index: Arc<Index>,
@@ -52,37 +52,37 @@ impl Replay {
         Ok(Self { index: Arc::new(index), name: format!("replay:{name}") })
     }
 
-    /// Number of questions it can answer word for word.
+    /// Number of recorded calls.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether it answers nothing.
+    /// Whether the recording holds no call.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The highest recorded block.
+    /// Returns the height of the highest recorded block.
     #[must_use]
     pub fn head(&self) -> Option<u64> {
         self.index.chain().head()
     }
 
-    /// Hash and state root of a recorded canonical block.
+    /// Returns the hash and state root of a recorded canonical block.
     #[must_use]
     pub fn block(&self, number: u64) -> Option<(B256, B256)> {
         self.index.chain().by_number(number).map(|block| (block.hash, block.state_root))
     }
 
-    /// A recorded state node or long value, checked against its hash.
+    /// Returns a recorded trie node or long value, checked against its hash.
     #[must_use]
     pub fn node(&self, hash: &B256) -> Option<alloy_primitives::Bytes> {
         self.index.node(hash)
     }
 
-    /// Answers one call.
+    /// Returns the response to one call: recorded, or derived from recorded blocks and trie nodes.
     pub fn answer(&self, method: &str, params: &[Value]) -> CallResult {
         if let Some(answer) = self.head_question(method, params) {
             return answer;
@@ -100,7 +100,7 @@ impl Replay {
         Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
     }
 
-    /// With recorded trie nodes, proofs and values can be made for every recorded block.
+    /// Computes proofs and state values from recorded trie nodes.
     fn state_answer(&self, method: &str, params: &[Value]) -> Option<CallResult> {
         match state::answer(&self.index, method, params) {
             Ok(value) => Some(raw(&value)),
@@ -112,7 +112,7 @@ impl Replay {
         self.index.answer(&Question::new(method, params))
     }
 
-    /// The head of a recording is its highest block, whatever an early `eth_blockNumber` said.
+    /// The head of a recording is its highest block, even if a recorded `eth_blockNumber` is lower.
     fn head_question(&self, method: &str, params: &[Value]) -> Option<CallResult> {
         let head = self.head()?;
         let tag = params.first().and_then(Value::as_str).unwrap_or("");
@@ -127,7 +127,7 @@ impl Replay {
         }
     }
 
-    /// Canonical blocks are recorded by number; a question by hash means the same block.
+    /// Canonical blocks are recorded by number, so a call by hash is looked up by the block's number.
     fn by_number_instead(&self, method: &str, params: &[Value]) -> Option<CallResult> {
         let method = match method {
             "eth_getBlockByHash" => "eth_getBlockByNumber",
@@ -150,7 +150,7 @@ impl Upstream for Replay {
     fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
         let (replay, count) = (self.clone(), calls.len());
         Box::pin(async move {
-            // Files are read here, so the work goes where blocking is allowed.
+            // Reading files blocks, so it runs on a thread for blocking work.
             let work = tokio::task::spawn_blocking(move || {
                 let answer = |call: &UpstreamCall| match serde_json::from_str::<Vec<Value>>(&call.params) {
                     Ok(params) => replay.answer(call.method, &params),
@@ -169,7 +169,7 @@ impl Upstream for Replay {
     }
 }
 
-/// A value as JSON text.
+/// Encodes a value as JSON text.
 fn raw(value: &Value) -> CallResult {
     serde_json::value::to_raw_value(value).map_err(|failure| UpstreamError::Malformed(failure.to_string()))
 }

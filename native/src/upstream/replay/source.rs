@@ -1,4 +1,4 @@
-//! Where the lines of a recording are kept: files on disk, or decompressed bytes in memory.
+//! The files of a recording: on disk, or decompressed in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -9,9 +9,9 @@ use flate2::read::MultiGzDecoder;
 
 use crate::budget::{self, Held};
 
-/// Bytes by which a decompressed file in memory grows.
+/// Bytes by which the buffer of a decompressed file grows.
 const STEP: usize = 1024 * 1024;
-/// Longest line taken, bytes: the largest recorded answers (block traces) are below 5 MiB.
+/// Longest line, in bytes. The largest recorded responses (block traces) are below 5 MiB.
 const LINE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Why a recording cannot be used.
@@ -23,37 +23,37 @@ pub enum ReplayError {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// The system's error.
         source: io::Error,
     },
     /// A folder without `*.jsonl` or `*.jsonl.gz` files.
     #[error("recording {0}: no .jsonl or .jsonl.gz file in this folder")]
     Empty(PathBuf),
-    /// What is held of all recordings together would be too much.
+    /// Decompressed files and indexes of all recordings together exceed their budget.
     #[error(
         "recording {path}: decompressed files and the index of all recordings together take more than {limit} bytes; \
          decompress the files, which then stay on disk, or use fewer of them"
     )]
     TooLarge {
-        /// The file at which it was too much.
+        /// The file that exceeded the budget.
         path: PathBuf,
-        /// Bytes allowed for all.
+        /// The budget in bytes.
         limit: usize,
     },
-    /// A device or pipe, which may have no end.
+    /// The path is a device or pipe, which may never end.
     #[error("recording {0}: neither a regular file nor a folder")]
     NotAFile(PathBuf),
-    /// A line longer than is taken.
+    /// A line exceeds the limit.
     #[error("recording {path}: a line has more than {limit} bytes")]
     LongLine {
         /// The file.
         path: PathBuf,
-        /// Bytes allowed.
+        /// The limit in bytes.
         limit: u64,
     },
 }
 
-/// Takes the offset and text of a line.
+/// A callback that receives the offset and text of a line.
 type Each<'a> = &'a mut dyn FnMut(u64, &[u8]) -> Result<(), ReplayError>;
 
 /// One file of a recording.
@@ -100,7 +100,7 @@ fn open_file(path: &Path) -> Result<Source, ReplayError> {
     Ok(Source { path: path.to_owned(), kind: Kind::File(Mutex::new(file)) })
 }
 
-/// A gzip file held in memory.
+/// Decompresses a gzip file into memory.
 pub(super) fn gunzip(name: &str, bytes: &[u8]) -> Result<Source, ReplayError> {
     decompress(Path::new(name), &mut Cursor::new(bytes))
 }
@@ -122,7 +122,7 @@ fn decompress(path: &Path, from: &mut dyn Read) -> Result<Source, ReplayError> {
     }
 }
 
-/// Takes bytes of what all recordings may hold.
+/// Takes bytes from the budget of all recordings.
 fn hold(path: &Path, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
     let budget = budget::recordings();
     let more = budget.try_take(bytes);
@@ -131,7 +131,7 @@ fn hold(path: &Path, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
 }
 
 impl Source {
-    /// Takes bytes for what is remembered of this file.
+    /// Takes bytes from the recordings' budget, for the index of this file.
     pub(super) fn hold(&self, held: &mut Held, bytes: usize) -> Result<(), ReplayError> {
         hold(&self.path, held, bytes)
     }
@@ -165,7 +165,7 @@ impl Source {
         }
     }
 
-    /// The bytes at a place that [`Source::lines`] gave. `None` if the file changed since.
+    /// Returns the bytes at an offset that [`Source::lines`] reported; `None` if the file has changed since.
     pub(super) fn read(&self, offset: u64, length: u32) -> Option<Vec<u8>> {
         let length = usize::try_from(length).ok()?;
         match &self.kind {

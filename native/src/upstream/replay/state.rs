@@ -1,7 +1,7 @@
-//! State answers computed from recorded trie nodes: proofs with absence, code and storage.
+//! State responses computed from recorded trie nodes: proofs of inclusion and absence, code and storage.
 //!
-//! A recording of the reference has no `eth_getProof`, but its node store can be walked. The
-//! answers have the form docs/extras.md gives them: nodes root first, each as an RLP string.
+//! Recordings of the reference node hold no `eth_getProof` but can hold trie nodes. The responses have the
+//! form described in docs/extras.md: nodes from the root down, each as an RLP string.
 
 use alloy_primitives::{Address, B256, Bytes, U256, b256, hex, keccak256};
 use rootlight::state::Account;
@@ -13,16 +13,16 @@ use super::chain::quantity;
 use super::index::Index;
 use crate::upstream::UpstreamError;
 
-/// keccak-256 of nothing: the code hash of accounts without code.
+/// keccak-256 of the empty string: the code hash of accounts without code.
 const EMPTY_CODE_HASH: B256 = b256!("c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
 /// JSON-RPC code of bad parameters.
 const INVALID_PARAMS: i64 = -32602;
 
-/// Why a state question has no answer here.
+/// Why a call about state has no response.
 pub(super) enum NoAnswer {
-    /// No such method, block or node in the recording.
+    /// The recording lacks the method, block or node.
     NotRecorded,
-    /// The question itself is wrong.
+    /// The parameters of the call are invalid.
     Invalid(String),
 }
 
@@ -49,11 +49,11 @@ impl NodeSource for Index {
     }
 }
 
-/// Answers the state methods that proofs need.
+/// Responds to the methods that read or prove state.
 pub(super) fn answer(index: &Index, method: &str, params: &[Value]) -> Result<Value, NoAnswer> {
     match (method, params) {
         ("eth_getProof", [address, slots, block]) => {
-            let slots = slots.as_array().ok_or_else(|| invalid("storage keys are no array"))?;
+            let slots = slots.as_array().ok_or_else(|| invalid("storage keys are not an array"))?;
             let slots: Vec<U256> = slots.iter().map(slot).collect::<Result<_, _>>()?;
             proof(index, state_root(index, block)?, &self::address(address)?, &slots)
         }
@@ -67,7 +67,7 @@ pub(super) fn answer(index: &Index, method: &str, params: &[Value]) -> Result<Va
             let word = U256::try_from_be_slice(&value).ok_or(NoAnswer::NotRecorded)?;
             Ok(hex::encode_prefixed(word.to_be_bytes::<32>()).into())
         }
-        // The reference's way to values longer than a word.
+        // The reference node's method for values longer than a word.
         ("rsk_getStorageBytesAt" | "ext_getStorageBytesAt", [address, slot, block]) => {
             let key = slot_key(&self::address(address)?, &self::slot(slot)?);
             let value = lookup_value(index, state_root(index, block)?, &key)?;
@@ -77,7 +77,7 @@ pub(super) fn answer(index: &Index, method: &str, params: &[Value]) -> Result<Va
     }
 }
 
-/// `eth_getProof` (EIP-1186 fields, one trie for accounts and storage).
+/// Builds the response of `eth_getProof` (EIP-1186 fields; one trie holds accounts and storage).
 pub(super) fn proof(
     source: &dyn NodeSource,
     root: B256,
@@ -94,7 +94,7 @@ pub(super) fn proof(
     let code_hash = match lookup_node(source, root, &code_key(address))?.map(|node| node.value) {
         Some(Lookup::Found(code)) => keccak256(code),
         Some(Lookup::FoundLong { hash, .. }) => hash,
-        // The reference tells absent accounts from those without code.
+        // The reference node returns a zero hash for absent accounts.
         _ if account.is_none() => B256::ZERO,
         _ => EMPTY_CODE_HASH,
     };
@@ -123,7 +123,7 @@ fn storage_proof(
 ) -> Result<Value, NoAnswer> {
     let key = slot_key(address, slot);
     let value = lookup_value(source, root, &key)?.unwrap_or_default();
-    // A value that is no word (the Bridge has such) is given as its bytes.
+    // A value longer than a word (the Bridge has some) is returned as its bytes.
     let value = U256::try_from_be_slice(&value)
         .map_or_else(|| hex::encode_prefixed(&value), |word| format!("{word:#x}"));
     Ok(json!({
@@ -133,12 +133,12 @@ fn storage_proof(
     }))
 }
 
-/// Each node as an RLP string, in hex.
+/// Encodes each node as an RLP string in hex.
 fn wrapped(nodes: Vec<Bytes>) -> Vec<String> {
     nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect()
 }
 
-/// The state root of the block a parameter names: number, tag, hash, or an EIP-1898 object.
+/// Returns the state root of the block that a parameter names: number, tag, hash, or EIP-1898 object.
 fn state_root(index: &Index, block: &Value) -> Result<B256, NoAnswer> {
     let chain = index.chain();
     let by_hash = |text: &str| text.parse().ok().and_then(|hash| chain.by_hash(&hash));
@@ -155,7 +155,7 @@ fn state_root(index: &Index, block: &Value) -> Result<B256, NoAnswer> {
             (None, Some(Value::String(number))) => by_number(number),
             _ => return Err(invalid("block object names no block")),
         },
-        _ => return Err(invalid("block is neither text nor object")),
+        _ => return Err(invalid("block is neither a string nor an object")),
     };
     found.map(|block| block.state_root).ok_or(NoAnswer::NotRecorded)
 }
@@ -164,7 +164,7 @@ fn address(value: &Value) -> Result<Address, NoAnswer> {
     value.as_str().and_then(|text| text.parse().ok()).ok_or_else(|| invalid("not an address"))
 }
 
-/// A slot: hex of up to 32 bytes, with or without leading zeros.
+/// Parses a slot: hex of up to 32 bytes, with or without leading zeros.
 fn slot(value: &Value) -> Result<U256, NoAnswer> {
     let digits = value.as_str().and_then(|text| text.strip_prefix("0x"));
     digits
