@@ -5,8 +5,11 @@ import { serveChain } from './lib/chain-server.mjs';
 import { inPage } from './lib/in-page.mjs';
 import { pause } from './lib/wait.mjs';
 
-/** Blocks of the chain: 18 pages of 64, and a bit; a client writes when it has 512 new ones. */
+/** Blocks of the chain. A client writes when it has 512 new headers, and when it reaches the head. */
 const BLOCKS = 1_200;
+
+/** Pages of 64 headers that the chain fills; the last one is not full. */
+const PAGES = 19;
 
 let served;
 /** What exchanges over these paths wait for. */
@@ -57,6 +60,20 @@ const head = async (wanted) => {
   return undefined;
 };
 
+/** In a tab: waits until the only database of the site holds so many pages of headers; returns how many it holds. */
+const written = async (wanted) => {
+  const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
+  for (let left = 400, count; ; left -= 1) {
+    for (const { name } of await indexedDB.databases()) {
+      const db = await done(indexedDB.open(name));
+      count = await done(db.transaction('pages').objectStore('pages').count());
+      db.close();
+    }
+    if (count >= wanted || left === 0) return count;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+};
+
 /** Once what is new is written. */
 const close = async () => {
   await new Promise((resolve) => setTimeout(resolve, 500));
@@ -77,7 +94,7 @@ test('a slow tab does not cut off what a fast one wrote, and writes on when that
     await pause(500);
     openFast();
     assert.equal(await fast(head, BLOCKS), BLOCKS);
-    await pause(500);
+    assert.ok((await fast(written, PAGES)) >= PAGES, 'the fast tab has written its pages');
     // The slow one gets as far as its first pages.
     openSlow(22);
     await pause(1_000);
