@@ -1,4 +1,4 @@
-// The light client as an EIP-1193 provider, over any module that contains it.
+// The light client as an EIP-1193 provider. The caller passes the module that contains it.
 import { withEvents } from './events.js';
 import { exchangeOver } from './exchange.js';
 import { instance } from './instance.js';
@@ -8,10 +8,10 @@ import { pagesIn } from './store.js';
 import { httpTransport } from './transport.js';
 import { webSocketTransport } from './websocket.js';
 
-/** Milliseconds between two looks for what could not be told when the chain changed. */
+/** Milliseconds between two polls of subscriptions, for events that could not be emitted when the chain changed. */
 const LOOK_AGAIN = 10_000;
 
-/** The address of an upstream. The engine's own error would hold all of it, with its password and key. */
+/** The address of an upstream. The engine's own error would contain the whole address, with its password and key. */
 function address(upstream, index) {
   try {
     return new URL(upstream, globalThis.location?.href);
@@ -20,20 +20,20 @@ function address(upstream, index) {
   }
 }
 
-/** A way to an upstream, a name by which a quorum tells owners apart, and whether its connections are ours to close. */
+/** The transport of an upstream, a name by which a quorum distinguishes owners, and whether this package closes its connections. */
 function reach(upstream, index) {
   if (typeof upstream === 'function') return { transport: upstream, name: `upstream ${index}`, own: false };
   const url = address(upstream, index);
   const transport = /^wss?:$/.test(url.protocol) ? webSocketTransport(url) : httpTransport(url);
-  // Paths may hold API keys.
+  // Paths may contain API keys.
   return { transport, name: url.origin, own: true };
 }
 
-/** What the module is told in its own units. */
+/** The options of the module as JSON, in its own units. */
 const settings = ({ pollSeconds, onProgress, ...rest }, names) =>
   JSON.stringify({ ...rest, names, pollMillis: pollSeconds && Math.round(pollSeconds * 1000) });
 
-/** {@link import('./index.js').SyncProgress} out of the module's figures. */
+/** Converts the module's figures to {@link import('./index.js').SyncProgress}. */
 const told = (onProgress) => (startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft) =>
   onProgress({ startingBlock, currentBlock, highestBlock, headersPerSecond, secondsLeft: secondsLeft ?? undefined });
 
@@ -48,7 +48,7 @@ export async function connectWith(load, instantiate, { signal, timeout, ...optio
   try {
     return await life.run(() => begin(life, load, instantiate, options));
   } catch (error) {
-    // All that was begun ends with it.
+    // Everything that was started ends too.
     life.end(error);
     throw error;
   } finally {
@@ -60,11 +60,11 @@ async function begin(life, load, instantiate, { upstream, upstreams = upstream ?
   const reached = [upstreams].flat().map(reach);
   for (const { own, transport } of reached) if (own) life.onEnd(() => transport.close?.());
   const { Client } = await instance(instantiate, await load(module), life);
-  /** The module's client; nothing holds it, and so its memory, once this life is over. */
+  /** The module's client. No reference to it is left after the end, so that its memory can be freed. */
   let client;
   const ask = (call, quiet) => life.run(async () => answered(await client.request(message(call))), quiet);
   const events = withEvents(ask, LOOK_AGAIN, () => client?.takeChanged());
-  // A start by work neither reads nor writes headers: whoever writes to the store would choose the start.
+  // A start by work neither reads nor writes headers: otherwise whoever writes to the store would choose the start.
   const kept = config.checkpoint === 'work' ? null : store;
   const pages = pagesIn(kept, config, { onError: onStoreError, onTurn: (first) => client?.keepAgain(first) });
   life.onEnd((reason) => {
@@ -73,8 +73,8 @@ async function begin(life, load, instantiate, { upstream, upstreams = upstream ?
     pages?.close();
     events.close(reason);
   });
-  // The module hands out verified headers as they come, which is when there is something to tell. A start by work has
-  // none to keep and hands out empty lists.
+  // The module passes verified headers as they arrive, which is when there may be events. A start by work stores none and
+  // passes empty lists.
   const keep = (first, list) => {
     pages?.save(first, list);
     void events.changed();
@@ -97,7 +97,7 @@ async function begin(life, load, instantiate, { upstream, upstreams = upstream ?
   });
 }
 
-/** Hands the newest kept pages to the module; where one does not hold, it is given up with those after it. */
+/** Passes the newest stored pages to the module. An invalid page is dropped with those after it. */
 async function restore(life, client, pages) {
   let count = await life.run(pages.count);
   for (let failures = 0; ; failures += 1) {
@@ -107,12 +107,12 @@ async function restore(life, client, pages) {
       if (failures > 0) void pages.save(count, []);
       return client().restored();
     }
-    // One is damage. With more there is no telling how many there are, and only so many are looked at.
+    // One invalid page is damage. If there are more, their number is not known, so half of the pages are dropped each time.
     count = failures > 0 ? Math.min(wrong, count >> 1) : wrong;
   }
 }
 
-/** Gives pages as long as they are wanted and hold; the number of one that does not. */
+/** Passes pages while the module wants them and they are valid. Returns the number of an invalid one. */
 async function given(life, client, pages) {
   for (let index; (index = client().wantedPage()) !== undefined; ) {
     const page = await life.run(() => pages.read(index));
@@ -121,10 +121,10 @@ async function given(life, client, pages) {
   return undefined;
 }
 
-/** Milliseconds between two steps of proving what was kept: each takes some, and the page has other things to do. */
+/** Milliseconds between two steps of proving stored headers: each step takes some time, and the page has other work. */
 const PROVING_PAUSE = 20;
 
-/** Has the rest of what was kept proven, beside everything else. */
+/** Proves the remaining stored headers in the background. */
 async function prove(life, client, pages) {
   for (let more = true; more; ) {
     await life.run(() => pause(PROVING_PAUSE), true);

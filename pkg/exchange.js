@@ -1,32 +1,33 @@
-// One exchange with an upstream as the module wants it: a few at a time, with an end, and without secrets in its words.
+// Exchanges with an upstream for the module: a limited number at a time, with a time limit, and with secrets removed from
+// errors.
 
 /**
- * Exchanges with one upstream under way at once, for questions of callers; synchronization has as many of its own, so
- * that it never waits for them. An exchange counts until the module has taken its answer: answers of up to 32 MiB that
- * wait there are what takes memory outside the module.
+ * Most exchanges with one upstream in progress for requests of callers. Synchronization has as many of its own, so that it
+ * never waits for callers. An exchange counts until the module has taken its response: responses of up to 32 MiB that wait
+ * here take memory outside the module.
  */
 const PARALLEL = 4;
 
-/** Longest exchange in milliseconds, for transports without a limit of their own: those of this package end after 20 s. */
+/** Longest exchange in milliseconds, for transports without a limit of their own. Those of this package end after 20 s. */
 const LONGEST = 60_000;
 
-/** Longest text taken over from a failed exchange, in characters. */
+/** Longest error text kept from a failed exchange, in characters. */
 const MAX_REASON = 200;
 
-/** An address in a text: what comes after its host may hold a password or a key. */
+/** An address in a text. The part after its host may contain a password or a key. */
 const ADDRESS = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#"'<>]*@)?([^\s/?#"'<>@]*)[^\s"'<>]*/gi;
 
-/** Longest text that is looked through for addresses. */
+/** Longest text that is searched for addresses, in characters. */
 const MAX_TEXT = 2_000;
 
-/** A text without the secrets of addresses in it: `https://user:password@host/key` becomes `https://host`. */
+/** Removes the secrets of addresses from a text: `https://user:password@host/key` becomes `https://host`. */
 export function withoutSecrets(text) {
-  // Cut between words: half an address could end within a password.
+  // The text is cut between words, because half an address could end within a password.
   const short = text.length > MAX_TEXT ? text.slice(0, MAX_TEXT).replace(/\S*$/, '') : text;
   return short.replaceAll(ADDRESS, '$1$2');
 }
 
-/** The module's words for a transport's failure: a number of seconds where the upstream asks for a pause, else a text. */
+/** A transport's failure in the form that the module expects: a number of seconds if the upstream asks for a pause, otherwise a text. */
 function reasonOf(error) {
   const pause = error?.retryAfter;
   if (pause !== undefined) return pause ?? NaN;
@@ -38,7 +39,7 @@ function reasonOf(error) {
 /**
  * @param {(body: string) => Promise<Uint8Array>} transport
  * @param {ReturnType<typeof import('./life.js').newLife>} life
- * @param {() => Promise<void> | undefined} [room] what synchronization waits for before it asks for more
+ * @param {() => Promise<void> | undefined} [room] a promise that synchronization awaits before its next request, if the store is full
  * @returns {(body: string, following: boolean) => Promise<string | number | (() => Uint8Array)>}
  */
 export function exchangeOver(transport, life, room = () => undefined) {
@@ -51,7 +52,7 @@ export function exchangeOver(transport, life, room = () => undefined) {
       const full = following ? room() : undefined;
       if (full) await life.run(() => full, true);
       bytes = await life.run(() => inTime(() => transport(body)), true);
-      if (!(bytes instanceof Uint8Array)) throw new Error('the transport gave no Uint8Array');
+      if (!(bytes instanceof Uint8Array)) throw new Error('the transport did not return a Uint8Array');
     } catch (error) {
       leave();
       return reasonOf(error);
@@ -63,7 +64,7 @@ export function exchangeOver(transport, life, room = () => undefined) {
   };
 }
 
-/** A line before so many places; who comes first enters first. */
+/** A semaphore with this many places; waiting entries are served in order. */
 function line(places) {
   const waiting = [];
   return {
@@ -80,16 +81,16 @@ function line(places) {
   };
 }
 
-/** Some work, given up after a while. */
+/** Runs some work with a time limit. */
 function inTime(work) {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`no answer in ${LONGEST / 1000} s`)), LONGEST);
+    const timer = setTimeout(() => reject(new Error(`no response in ${LONGEST / 1000} s`)), LONGEST);
     timer.unref?.();
     const over = (how) => (value) => {
       clearTimeout(timer);
       how(value);
     };
-    // What is thrown at once is a rejection too.
+    // An exception that is thrown at once becomes a rejection too.
     new Promise((done) => done(work())).then(over(resolve), over(reject));
   });
 }

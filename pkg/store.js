@@ -1,47 +1,47 @@
-// Where a light client keeps verified headers between two visits. They come and go as numbered pages of bytes; what
-// they are worth is decided by the WebAssembly module, which ignores pages that are damaged or about something else.
+// Stores verified headers of a light client between two visits, as numbered pages of bytes. The WebAssembly module decides
+// what they are worth, and ignores pages that are damaged or belong to another chain.
 //
-// One client writes at a time: two that write the same chain at different speeds would cut off each other's pages. The
+// One client writes at a time: two that write the same chain at different speeds would truncate each other's pages. The
 // others read, and the next one takes over when the writer is closed.
 import { localLocks } from './locks.js';
 
-/** Version of the pages. Others have other names. */
+/** Version of the page format. It is part of the store's name. */
 const VERSION = 1;
 
-/** Pages that are read at once, some 70 kB each: a million headers are 15,000 pages. */
+/** Most pages that are read at once, about 70 kB each: a million headers are 15,000 pages. */
 const STEP = 16;
 
-/** Longest wait for the database in milliseconds: another page may hold it for as long as it likes. */
+/** Longest wait for the database in milliseconds: another page may hold it open for any time. */
 const OPENING = 5_000;
 
 /**
- * Bytes of pages that may wait to be written before synchronization waits for the store: a few of its rounds. Headers come
- * faster than slow stores take them, and 440,000 headers with their uncles are a gigabyte.
+ * Bytes of pages that may wait to be written before synchronization waits for the store: a few of its rounds. Headers
+ * arrive faster than slow stores write them, and 440,000 headers with their uncles take a gigabyte.
  */
 const MOST_WAITING = 16 * 2 ** 20;
 
-/** Longest wait for a store that takes nothing, in milliseconds; it is given up then, and the client goes on without. */
+/** Longest wait for a store that writes nothing, in milliseconds. The client then continues without the store. */
 const PATIENCE = 30_000;
 
-/** One name for each chain that a client may follow. Modules for tests take a network as an object too, with its own name. */
+/** A name for each chain that a client may follow. Modules for tests also accept a network as an object, which has a name. */
 const nameOf = ({ network, checkpoint }) =>
   `rootlight-v${VERSION}-${network?.name ?? network}-${checkpoint?.hash ?? 'newest'}`;
 
 /**
  * @typedef {object} Pages
- * @property {() => Promise<number>} count how many there are: the number of the last one and one more
- * @property {(index: number) => Promise<Uint8Array | undefined>} read the page of a number, nothing where it cannot be read
- * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save pages from this number on, in place of all there
- * were from there; never rejected
- * @property {() => Promise<void> | undefined} room where much waits to be written: resolves when more may come
- * @property {() => void} close lets another client write
+ * @property {() => Promise<number>} count the number of stored pages
+ * @property {(index: number) => Promise<Uint8Array | undefined>} read the page of a number, undefined if it cannot be read
+ * @property {(first: number, pages: Uint8Array[]) => Promise<void>} save replaces all stored pages from this number
+ * on; never rejected
+ * @property {() => Promise<void> | undefined} room undefined, or a promise that resolves when fewer bytes wait to be written
+ * @property {() => void} close ends this client's turn at writing
  */
 
 /**
- * @param {undefined | null | {get: Function, put: Function}} store what the caller chose
+ * @param {undefined | null | {get: Function, put: Function}} store the caller's option
  * @param {{network: string, checkpoint?: {hash: string}}} config
- * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void}} [told] of the first failure, and of the
- * page from which on nothing was written while another client wrote
+ * @param {{onError?: (error: Error) => void, onTurn?: (first: number) => void}} [told] is called for the first failure, and with the
+ * first page that was not written because another client was the writer
  * @returns {undefined | Pages}
  */
 export function pagesIn(store, config, told = {}) {
@@ -52,12 +52,12 @@ export function pagesIn(store, config, told = {}) {
   return kept(database(name, shared !== undefined), shared ?? pageLocks, name, told);
 }
 
-/** For pages without Web Locks: only clients of the same page know of each other. */
+/** Locks for browsers without Web Locks: only clients of the same page exclude each other. */
 const pageLocks = localLocks();
 
 const locksByStore = new WeakMap();
 
-/** Locks for clients with the same store of the caller's. */
+/** Locks among clients to which the caller passed the same store. */
 function locksOf(store) {
   if (!locksByStore.has(store)) locksByStore.set(store, localLocks());
   return locksByStore.get(store);
@@ -68,10 +68,10 @@ function locksOf(store) {
  * @param {{read: (index: number, count: number) => Promise<unknown[]>, write: (first: number, pages: Uint8Array[]) => Promise<void>, close: () => void}} place
  */
 function kept(place, locks, name, { onError = warn, onTurn }) {
-  /** The lowest page that was not written while another client wrote. */
+  /** The lowest page that was not written because another client was the writer. */
   let missed;
   let failed = false;
-  /** Bytes that wait to be written, and who waits until they are fewer. */
+  /** Bytes that wait to be written, and the functions to call when that number falls. */
   let waiting = 0;
   const waiters = new Set();
   const turn = turnOf(locks, name, () => {
@@ -94,7 +94,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     for (const resume of waiters) resume();
   }
 
-  /** Ends when less than {@link MOST_WAITING} waits to be written, or the store is given up. */
+  /** Resolves when at most {@link MOST_WAITING} bytes wait to be written, or the store has failed. */
   async function emptied() {
     while (isFull()) {
       const before = waiting;
@@ -120,7 +120,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     else missed = Math.min(missed ?? first, first);
   }
 
-  /** The pages read last, the first of them and whatever came with it. */
+  /** The pages that were read last, with the number of the first one. */
   let ahead = NONE;
 
   return {
@@ -128,7 +128,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
     async read(index) {
       try {
         if (!(index - ahead.first in ahead.pages)) {
-          // More at a time as long as they are wanted one after the other.
+          // Reads more pages at a time while they are requested in order.
           const step = index === ahead.first + ahead.step ? Math.min(2 * ahead.step, STEP) || 1 : 1;
           ahead = { first: index, step, pages: await place.read(index, step) };
         }
@@ -138,7 +138,7 @@ function kept(place, locks, name, { onError = warn, onTurn }) {
       const page = ahead.pages[index - ahead.first];
       return isPage(page) ? page : undefined;
     },
-    // One write after the other; after one that failed nothing more is written, since pages build on each other.
+    // Writes run one after the other. After a failed write nothing more is written, since pages build on each other.
     save(first, pages) {
       ahead = NONE;
       if (failed) return last;
@@ -162,7 +162,7 @@ function warn(error) {
   console.warn(`rootlight: ${error.message}`);
 }
 
-/** The turn at writing: asked for at once, and waited for where another client has it. */
+/** The turn at writing: requested at once, and awaited if another client has it. */
 function turnOf(locks, name, onTurn) {
   const end = new AbortController();
   let ours = false;
@@ -186,27 +186,27 @@ function turnOf(locks, name, onTurn) {
     first.catch(reject);
   });
   return {
-    /** Once it is known whether the turn is ours from the start. */
+    /** Resolves when it is known whether this client is the writer from the start. */
     asked,
     isOurs: () => ours && !end.signal.aborted,
     end: () => end.abort(),
   };
 }
 
-/** Nothing was read ahead. */
+/** The initial value: no pages were read. */
 const NONE = { first: 0, step: 0, pages: [] };
 
 const isPage = (page) => page instanceof Uint8Array && page.length > 0;
 
-/** Most pages that are looked for: 67 million headers. */
+/** Most pages that are searched for: 67 million headers. */
 const MOST = 2 ** 20;
 
-/** Pages in a store of the caller's: a value of no bytes ends them. */
+/** Pages in the caller's store. An empty value marks the end. */
 function keyed(store, name) {
   const key = (index) => `${name}/${index}`;
   const has = async (index) => isPage(await store.get(key(index)));
   return {
-    // Such a store does not tell its keys: looked for in ever larger steps, then in ever smaller ones.
+    // Such a store does not list its keys. The end is searched in steps that double, then by bisection.
     async count() {
       let [low, high] = [0, 1];
       while (high < MOST && (await has(high - 1))) [low, high] = [high, high * 2];
@@ -228,7 +228,7 @@ function keyed(store, name) {
   };
 }
 
-/** Pages in IndexedDB; each change is one transaction. `alone`: no other page writes meanwhile. */
+/** Pages in IndexedDB. Each change is one transaction. `alone` means that no other page writes at the same time. */
 function database(name, alone) {
   let opening;
   const open = () => (opening ??= opened(name));
@@ -256,7 +256,7 @@ function database(name, alone) {
       const committed = done(transaction, 'complete');
       const end = first + pages.length;
       const links = first === 0 || (await got(store, first - 1)) !== undefined;
-      // Where pages do not know of each other, one that is ahead goes on; nobody cuts off what it wrote.
+      // Without locks a page writes only if no other page has stored more, so that none truncates what another wrote.
       const leads = alone || pages.length === 0 || (await got(store, end)) === undefined;
       if (links && leads) {
         store.delete(IDBKeyRange.lowerBound(end));
@@ -274,12 +274,12 @@ async function opened(name) {
   const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => request.result.createObjectStore(PAGES);
   const db = await inTime(request);
-  // Another page may delete or upgrade it.
+  // Another page may delete or upgrade the database.
   db.onversionchange = () => db.close();
   return db;
 }
 
-/** The database that a request opens, unless other pages keep it from opening. */
+/** Waits for the database that a request opens; fails if other pages prevent it from opening. */
 async function inTime(request) {
   let timer;
   const refused = new Promise((_, reject) => {
@@ -291,7 +291,7 @@ async function inTime(request) {
   try {
     return await Promise.race([opening, refused]);
   } catch (error) {
-    // What opens after all is not left open: it would be in the way of others.
+    // If the database opens later, it is closed again, so that it does not block other pages.
     opening.then((db) => db.close(), () => {});
     throw error;
   } finally {

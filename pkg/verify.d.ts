@@ -4,16 +4,16 @@ export interface Check {
   readonly shown: string;
 }
 
-/** What a document proves. */
+/** The facts that a document proves. */
 export interface Report {
   readonly checks: readonly Check[];
   /** Proven values by name. Numbers are decimal, data is `0x` hexadecimal. */
   readonly facts: Readonly<Record<string, string>>;
-  /** What the document states or relies on and that was not checked, in words. */
+  /** Statements of the document, and assumptions, that were not checked, in words. */
   readonly notProven: readonly string[];
 }
 
-/** A document that does not prove what it says. */
+/** The error for a document that does not prove its claims. */
 export class VerificationError extends Error {
   /** The rule that is broken. */
   readonly rule: string;
@@ -23,34 +23,35 @@ export class VerificationError extends Error {
   readonly passed: readonly Check[];
 }
 
-/** A value, or the JSON-RPC answer that holds it. */
+/** A value, or the JSON-RPC response that contains it. */
 export type Answer<T> = T | { readonly jsonrpc: string; readonly result: T };
 
 export interface ReceiptDocument {
-  /** From a block header that you trust. */
+  /** The root in a block header that you trust. */
   readonly receiptsRoot: string;
-  /** What `rsk_getRawTransactionReceiptByHash` or `eth_getTransactionReceipt` answers. */
+  /** The result of `rsk_getRawTransactionReceiptByHash` or `eth_getTransactionReceipt`. */
   readonly receipt: Answer<string | object>;
-  /** What `rsk_getTransactionReceiptNodesByHash` answers. */
+  /** The result of `rsk_getTransactionReceiptNodesByHash`. */
   readonly nodes: Answer<readonly string[]>;
-  /** The receipt's place in its block, if you want it checked too. */
+  /** Index of the receipt in its block, if it is to be checked too. */
   readonly index?: number;
 }
 
 export interface AccountDocument {
-  /** From a block header that you trust. */
+  /** The root in a block header that you trust. */
   readonly stateRoot: string;
-  /** What `eth_getProof` answers. */
+  /** The result of `eth_getProof`. */
   readonly proof: Answer<object>;
 }
 
 /** Loads the WebAssembly module ahead of time. */
 export function load(module?: URL | Request | Response | BufferSource | WebAssembly.Module): Promise<WebAssembly.Module>;
 
-/** Rejects with a {@link VerificationError} that names the rule. */
+/** Verifies a receipt under a receipts root. Rejects with a {@link VerificationError} that names the broken rule. */
 export function verifyReceipt(document: ReceiptDocument): Promise<Report>;
 
-/** Rejects with a {@link VerificationError} that names the rule. */
+/** Verifies an account and its storage under a state root. Rejects with a {@link VerificationError} that names the broken rule. */
 export function verifyAccount(document: AccountDocument): Promise<Report>;
 
+/** Keccak-256 of bytes. */
 export function keccak256(bytes: Uint8Array): Promise<Uint8Array>;

@@ -7,7 +7,7 @@ import { load as bring, once } from './load.js';
 /** Loads the WebAssembly module. The checks call it if needed. */
 export const load = once((source) => bring(new URL('./dist/rootlight_verify_bg.wasm', import.meta.url), source));
 
-/** The error for a document that does not hold: `rule` is the broken rule, `what` the part of the document, `passed` the checks before it. */
+/** The error for a document that does not prove its claims: `rule` is the broken rule, `what` the part of the document, `passed` the checks before it. */
 export class VerificationError extends Error {
   constructor({ rule, what, reason }, passed) {
     super(`${rule}: ${what}: ${reason}`);

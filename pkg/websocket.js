@@ -97,7 +97,7 @@ export function webSocketTransport(url, options = {}) {
       if (calls.some(({ id }) => owner(id))) throw new Error('a call with this id is pending: each client needs its own transport');
       const socket = connection();
       const first = calls[0].id;
-      const timer = setTimeout(() => lost(new Error(`no answer in ${timeout} ms`)), timeout);
+      const timer = setTimeout(() => lost(new Error(`no response in ${timeout} ms`)), timeout);
       timer.unref?.();
       const end = (error, bytes) => {
         clearTimeout(timer);

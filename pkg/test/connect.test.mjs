@@ -21,7 +21,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
   };
   class Client {
     constructor(text, exchanges, keep, progress) {
-      assert.ok('source' in seen, 'loaded before it is used');
+      assert.ok('source' in seen, 'loaded before use');
       Object.assign(seen, { settings: JSON.parse(text), exchanges, keep, progress });
     }
     restoring(pages) {
@@ -69,7 +69,7 @@ async function start({ behind = [], ...options } = {}, work = async () => {}) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('the module is told what concerns it, in its own units', async () => {
+test('the module gets its options in its own units', async () => {
   const given = { minDepth: 2, unproven: 'trust', checkpoint: { number: 1, hash: '0x1' } };
   const { seen } = await start({ ...given, pollSeconds: 1.5, module: 'bytes', store: null, onProgress: () => {} });
   assert.equal(seen.source, 'bytes');
@@ -77,7 +77,7 @@ test('the module is told what concerns it, in its own units', async () => {
   assert.deepEqual((await start()).seen.settings, { network: 'regtest', names: ['upstream 0'] });
 });
 
-test('upstreams are named by their origin, which holds no key, and reached by their scheme', async (t) => {
+test('upstreams are named by their origin without keys, and reached by the transport of their scheme', async (t) => {
   globalThis.location = { href: 'https://site.example/page' };
   t.after(() => delete globalThis.location);
   const fetched = t.mock.method(globalThis, 'fetch', async () => new Response('{}'));
@@ -98,7 +98,7 @@ test('`upstream` is the former name of `upstreams`; without either the module is
   assert.deepEqual((await start({ upstreams: undefined })).seen.settings.names, []);
 });
 
-test('connections that were made here end with the provider, those of the caller do not', async () => {
+test('connections of the package end with the provider, those of the caller do not', async () => {
   let ended = 0;
   const mine = Object.assign(async () => new Uint8Array(0), { close: () => (ended += 1) });
   const upstreams = [mine, 'wss://node.example', 'https://node.example'];
@@ -126,7 +126,7 @@ test('connections that were made here end with the provider, those of the caller
   assert.ok(Object.isFrozen(provider));
 });
 
-test('an announced block is a hint about the upstream that announced it', async () => {
+test('an announced block is a hint to poll the upstream that announced it', async () => {
   const listeners = [];
   const announcing = Object.assign(async () => new Uint8Array(0), { heads: (listener) => listeners.push(listener) });
   const { seen } = await start({ upstreams: [OPTIONS.upstreams, announcing, 'http://node.example', announcing] });
@@ -134,7 +134,7 @@ test('an announced block is a hint about the upstream that announced it', async 
   assert.deepEqual(seen.hints, [1, 3]);
 });
 
-test('what the module hands out is kept, and told of; what could not be told is looked for every ten seconds', async (t) => {
+test('pages of the module are stored and events emitted; missing events are polled every ten seconds', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const values = new Map();
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
@@ -157,7 +157,7 @@ test('what the module hands out is kept, and told of; what could not be told is 
   provider.close();
 });
 
-test('a start by work leaves a store alone; events are told, and carry the start', async () => {
+test('a start by work does not use a store; events are emitted with the start', async () => {
   const touched = [];
   const store = { get: (key) => void touched.push(key), put: (key) => void touched.push(key) };
   const { seen, provider } = await start({ store, checkpoint: 'work' });
@@ -174,7 +174,7 @@ test('a start by work leaves a store alone; events are told, and carry the start
   provider.close();
 });
 
-test('headers of a network that is an object are kept under its name', async () => {
+test('headers of a network given as an object are stored under its name', async () => {
   const keys = new Set();
   const store = { get: (key) => void keys.add(key), put: (key) => void keys.add(key) };
   const network = { name: 'mine', base: 'regtest' };
@@ -184,7 +184,7 @@ test('headers of a network that is an object are kept under its name', async () 
   assert.deepEqual([...keys], ['rootlight-v1-mine-0x1/0']);
 });
 
-test('without a store nothing is kept, events are told nevertheless', async () => {
+test('events are emitted without a store', async () => {
   const { seen, provider } = await start({ store: null });
   await provider.request({ method: 'eth_subscribe', params: ['newHeads'] });
   seen.asked.length = 0;
@@ -193,7 +193,7 @@ test('without a store nothing is kept, events are told nevertheless', async () =
   provider.close();
 });
 
-test('progress is told where somebody asks for it', async () => {
+test('progress is reported to a listener', async () => {
   assert.equal((await start()).seen.progress, undefined);
   const told = [];
   const { seen } = await start({ onProgress: (progress) => told.push(progress) });
@@ -206,7 +206,7 @@ test('progress is told where somebody asks for it', async () => {
   ]);
 });
 
-test('a result comes with its level where it is less than proven', async () => {
+test('a result that is less than proven has a level', async () => {
   const { seen, provider } = await start();
   assert.deepEqual(await provider.requestWithLevel({ method: 'eth_blockNumber' }), { result: '0x5' });
   seen.level = 'unproven-absence';
@@ -222,10 +222,10 @@ test('a result comes with its level where it is less than proven', async () => {
   provider.close();
 });
 
-test('the rest of what was kept is proven behind, with the pages that are wanted for it', async () => {
+test('the remaining stored headers are proven in the background, with the pages that the module wants', async () => {
   const values = new Map([1, 2, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
-  // The last page is not there, which ends it.
+  // The last page is missing, which ends this.
   const { seen, provider } = await start({ store, behind: [2, 0, 9, 1] });
   await until(() => seen.proven.length >= 3, 'three pages');
   await pause(100);
@@ -233,7 +233,7 @@ test('the rest of what was kept is proven behind, with the pages that are wanted
   provider.close();
 });
 
-test('kept pages are taken back until one does not hold, which ends what is kept', async () => {
+test('stored pages are used up to the first invalid one', async () => {
   const values = new Map([1, 2, 0, 3].map((byte, index) => [`rootlight-v1-regtest-newest/${index}`, Uint8Array.of(byte)]));
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const { seen, provider } = await start({ store });
@@ -243,7 +243,7 @@ test('kept pages are taken back until one does not hold, which ends what is kept
   provider.close();
 });
 
-test('a client that comes to write after another one is given again what it could not write', async () => {
+test('a client that becomes the writer gets the pages again that it could not write', async () => {
   const values = new Map();
   const store = { get: (key) => values.get(key), put: (key, value) => void values.set(key, value) };
   const first = await start({ store });
@@ -262,7 +262,7 @@ test('a client that comes to write after another one is given again what it coul
   second.provider.close();
 });
 
-test('a store that fails is told of once, and nothing else comes of it', async () => {
+test('a failing store is reported once and has no other effect', async () => {
   const failing = async () => Promise.reject(new Error('no space'));
   const told = [];
   const { seen, provider } = await start({ store: { get: failing, put: failing }, onStoreError: ({ message }) => told.push(message) });

@@ -11,13 +11,13 @@ const { bytecode } = JSON.parse(readFileSync(process.env.ROOTLIGHT_TOKEN, 'utf8'
 /** Number of checks in the scenario. */
 const CHECKS = 16;
 
-test('a module that is none is told of, and is in nobody\'s way', async () => {
+test('an invalid module is reported and does not affect later loads', async () => {
   const { createDevChain } = await import('../dev.js');
   await assert.rejects(createDevChain({ module: new Uint8Array(8) }), WebAssembly.CompileError);
   (await createDevChain()).close();
 });
 
-test('a genesis of null is as good as none', async () => {
+test('a genesis of null counts as missing', async () => {
   const { createDevChain } = await import('../dev.js');
   (await createDevChain({ genesis: null })).close();
 });
@@ -26,7 +26,7 @@ test('deploy, call, logs, snapshot and revert in Node.js', async () => {
   assert.equal(await scenario(await import('../dev.js'), { bytecode }), CHECKS);
 });
 
-test('options do what they say, and wrong ones are named', async () => {
+test('options take effect, and errors name wrong ones', async () => {
   assert.equal(await options(await import('../dev.js')), true);
 });
 

@@ -13,11 +13,11 @@ const CHECKS = 25;
 /** Number of checks in the scenario with faults. */
 const FAULT_CHECKS = 14;
 
-test('blocks, logs and a reorganisation are told in Node.js', async () => {
+test('blocks, logs and a reorganisation are emitted in Node.js', async () => {
   assert.equal(await scenario(await import('../index.js'), await import('../dev.js')), CHECKS);
 });
 
-test('they are told in a page', async () => {
+test('blocks, logs and a reorganisation are emitted in a page', async () => {
   const work = async () => {
     const { scenario } = await import('/test/lib/events-scenario.mjs');
     return scenario(await import('/index.js'), await import('/dev.js'));
@@ -25,11 +25,11 @@ test('they are told in a page', async () => {
   assert.equal(await inPage((run) => run(work)), CHECKS);
 });
 
-test('what hangs, is closed or cannot be copied stops no other subscription in Node.js', async () => {
+test('a subscription that hangs, is closed or cannot be copied stops no other in Node.js', async () => {
   assert.equal(await faults(await import('../index.js'), await import('../dev.js')), FAULT_CHECKS);
 });
 
-test('nor in a page', async () => {
+test('a subscription that hangs, is closed or cannot be copied stops no other in a page', async () => {
   const work = async () => {
     const { faults } = await import('/test/lib/events-scenario.mjs');
     return faults(await import('/index.js'), await import('/dev.js'));
@@ -40,7 +40,7 @@ test('nor in a page', async () => {
 /** Methods after which the module reports a change. */
 const SENDS = ['eth_sendTransaction', 'evm_mine'];
 
-/** A module of which the test decides what it says; `news` holds what is new of each subscription. */
+/** A module whose answers the test determines; `news` holds the new events of each subscription. */
 function module(interval = 1e6) {
   const state = { next: 1, news: new Map(), asked: [], calls: [], head: 5 };
   const ask = async ({ method, params }) => {
@@ -75,10 +75,10 @@ function module(interval = 1e6) {
   return { state, events, told, subscribe };
 }
 
-/** Once all that is due has been done. */
+/** Resolves when all pending work has run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a subscription that the module has lost is made again under the same id', async () => {
+test('a subscription that the module has dropped is renewed under the same id', async () => {
   const { state, events, subscribe } = module();
   const told = [];
   events.provider.on('message', ({ data }) => told.push(data));
@@ -93,7 +93,7 @@ test('a subscription that the module has lost is made again under the same id', 
   events.close();
 });
 
-test('of a subscription that was made again the blocks are told that it missed', async () => {
+test('the gap of a renewed subscription is reported', async () => {
   const { state, events, subscribe } = module();
   const gaps = [];
   events.provider.on('message', ({ type, data }) => type === 'rootlight_gap' && gaps.push(data));
@@ -104,7 +104,7 @@ test('of a subscription that was made again the blocks are told that it missed',
     await events.changed();
   };
   await lose(5);
-  assert.deepEqual(gaps, [], 'no block came meanwhile');
+  assert.deepEqual(gaps, [], 'there was no new block');
   state.head = 6;
   await events.changed();
   state.refusal = new Error('no proof');
@@ -118,7 +118,7 @@ test('of a subscription that was made again the blocks are told that it missed',
   events.close();
 });
 
-test('a look that hangs keeps nothing from other subscriptions, and what it brings is told in the end', async () => {
+test('a poll that hangs does not delay other subscriptions, and its events are emitted later', async () => {
   const { state, events, told, subscribe } = module();
   const [stuck, other] = [await subscribe('logs', {}), await subscribe('newHeads')];
   let go;
@@ -140,7 +140,7 @@ test('a look that hangs keeps nothing from other subscriptions, and what it brin
   events.close();
 });
 
-test('parameters that cannot be copied are refused before anything is asked', async () => {
+test('parameters that cannot be copied are refused before any request', async () => {
   const { state, events, subscribe } = module();
   await assert.rejects(subscribe('logs', { address: () => {} }), { code: -32602, message: /cannot be copied/ });
   assert.deepEqual(state.asked, []);
@@ -156,7 +156,7 @@ test('a provider that is closed while it subscribes has no subscription', async 
   assert.equal(timers.mock.callCount(), 0);
 });
 
-test('what fails is told later, and a listener that throws keeps nothing from others', async (t) => {
+test('events of a failed poll are emitted later, and a listener that throws does not affect others', async (t) => {
   t.mock.method(console, 'error', () => {});
   const { state, events, subscribe } = module();
   const told = [];
@@ -176,7 +176,7 @@ test('what fails is told later, and a listener that throws keeps nothing from ot
   events.close();
 });
 
-test('a subscription that cannot be made again now is made again later', async () => {
+test('a subscription that cannot be renewed now is renewed later', async () => {
   const { state, events, told, subscribe } = module();
   await subscribe('newHeads');
   state.news.clear();
@@ -190,7 +190,7 @@ test('a subscription that cannot be made again now is made again later', async (
   events.close();
 });
 
-test('it is made again as it was made, whatever became of the parameters', async () => {
+test('a subscription is renewed with its first parameters even if the caller changed them', async () => {
   const { state, events, subscribe } = module();
   const filter = { address: '0x1' };
   await subscribe('logs', filter);
@@ -201,7 +201,7 @@ test('it is made again as it was made, whatever became of the parameters', async
   events.close();
 });
 
-test('nothing is told of a subscription after its end, and it is not made again', async () => {
+test('an ended subscription emits nothing and is not renewed', async () => {
   const { state, events, told, subscribe } = module();
   const [first, second] = [await subscribe('newHeads'), await subscribe('newHeads')];
   const end = (id) => events.provider.request({ method: 'eth_unsubscribe', params: [id] });
@@ -217,7 +217,7 @@ test('nothing is told of a subscription after its end, and it is not made again'
   events.close();
 });
 
-test('looks come one after the other, and a change during one is looked at', async () => {
+test('polls run one after the other, and a change during a poll causes another', async () => {
   const { state, events, told, subscribe } = module();
   const id = await subscribe('newHeads');
   state.asked.length = 0;
@@ -230,7 +230,7 @@ test('looks come one after the other, and a change during one is looked at', asy
   events.close();
 });
 
-test('after what may change the chain events are looked for at once', async () => {
+test('a request that may change the chain is followed by a poll at once', async () => {
   const { state, events, subscribe } = module();
   await subscribe('newHeads');
   for (const method of SENDS) {
@@ -240,14 +240,14 @@ test('after what may change the chain events are looked for at once', async () =
     assert.deepEqual(state.asked, [method, 'eth_getFilterChanges']);
   }
   state.asked.length = 0;
-  // A filter may have a subscription's name.
+  // A filter may have the id of a subscription.
   await events.provider.request({ method: 'eth_getFilterChanges', params: ['0x1'] });
   await settled();
   assert.deepEqual(state.asked, ['eth_getFilterChanges']);
   events.close();
 });
 
-test('looks at intervals begin with the first subscription and end with the last', async (t) => {
+test('polls at intervals start with the first subscription and end with the last', async (t) => {
   const timers = new Set();
   t.mock.method(globalThis, 'setInterval', (...timer) => {
     timers.add(timer);
@@ -276,7 +276,7 @@ test('looks at intervals begin with the first subscription and end with the last
   assert.equal(timers.size, 0);
 });
 
-test('a listener is removed once for each time, and one that was never there not at all', async () => {
+test('each call removes a listener once, and an unknown listener is ignored', async () => {
   const { state, events, told, subscribe } = module();
   const { provider } = events;
   const id = await subscribe('newHeads');
@@ -292,14 +292,14 @@ test('a listener is removed once for each time, and one that was never there not
   events.close();
 });
 
-test('a call that is none is the module\'s to refuse', async () => {
+test('an invalid call is passed to the module, which refuses it', async () => {
   for (const call of [undefined, null, {}, { method: 'eth_unsubscribe' }]) {
     const events = withEvents(async (given) => Promise.reject(new Error(`refused ${given}`)), 1e6, () => false);
     await assert.rejects(events.provider.request(call), /refused/);
   }
 });
 
-test('providers and transports that nobody closes do not keep Node.js running', () => {
+test('providers and transports that are not closed do not keep Node.js running', () => {
   const run = async () => {
     const { createProvider, createDevChain, webSocketTransport } = await import('./dev.js');
     const { transportTo } = await import('./test/lib/chain-transport.mjs');

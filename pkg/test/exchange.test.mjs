@@ -11,7 +11,7 @@ import { listen } from './lib/upstream.mjs';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('four exchanges of callers are under way at once, and four of synchronization, until their answers are taken', async () => {
+test('four exchanges of callers and four of synchronization run at once, until their responses are taken', async () => {
   const asked = [];
   const exchange = exchangeOver(async (body) => {
     asked.push(body);
@@ -32,7 +32,7 @@ test('four exchanges of callers are under way at once, and four of synchronizati
   assert.equal(asked.join(''), 'abcdghijekf');
 });
 
-test('synchronization waits for room in the store, questions of callers do not', async () => {
+test('synchronization waits for room in the store, requests of callers do not', async () => {
   const asked = [];
   let makeRoom;
   const room = () => new Promise((resolve) => (makeRoom = resolve));
@@ -46,11 +46,11 @@ test('synchronization waits for room in the store, questions of callers do not',
   assert.deepEqual(asked, ['question', 'synchronization']);
 });
 
-test('an exchange that fails makes room at once, and says why', async () => {
+test('a failed exchange makes room at once and gives the reason', async () => {
   const outcomes = [
     [async () => Promise.reject(new Error('down')), 'down'],
     [() => { throw new Error('at once'); }, 'at once'],
-    [async () => 'text', 'the transport gave no Uint8Array'],
+    [async () => 'text', 'the transport did not return a Uint8Array'],
     [async () => Promise.reject(undefined), 'unknown failure'],
     [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: 3 })), 3],
     [async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: null })), NaN],
@@ -61,28 +61,28 @@ test('an exchange that fails makes room at once, and says why', async () => {
   }
 });
 
-test('an exchange has a minute, and ends with its client', async (t) => {
+test('an exchange ends after a minute, or with its client', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const life = newLife();
   const exchange = exchangeOver(() => new Promise(() => {}), life);
   const late = exchange('', false);
   await settled();
   t.mock.timers.tick(60_000);
-  assert.equal(await late, 'no answer in 60 s');
+  assert.equal(await late, 'no response in 60 s');
   const under = [exchange('', false), exchange('', true)];
   life.end(new Error('closed'));
   assert.deepEqual(await Promise.all(under), ['closed', 'closed']);
   assert.equal(await exchange('', false), 'closed');
 });
 
-test('of an address only its host is said', () => {
+test('errors contain only the scheme and the host of an address', () => {
   for (const [text, said] of [
     ['no https://user:pass@node.example:4444/key?key=1#key here', 'no https://node.example:4444 here'],
     ["Failed to parse 'wss://user@node.example/key'.", "Failed to parse 'wss://node.example'."],
     ['http://a@b@c.example/x', 'http://c.example'],
     ['https://[::1]:80/key', 'https://[::1]:80'],
     ['nothing to hide: at 10:30', 'nothing to hide: at 10:30'],
-    // Cut before half a password is left.
+    // The text is cut before the password.
     [`${'x '.repeat(990)}https://user:${'p'.repeat(100)}@node.example/`, 'x '.repeat(990)],
   ]) {
     assert.equal(withoutSecrets(text), said);
@@ -92,10 +92,10 @@ test('of an address only its host is said', () => {
   assert.ok(performance.now() - began < 1_000);
 });
 
-/** Whatever an error shows of itself. */
+/** Everything that an error shows. */
 const shown = (error) => `${inspect(error, { showHidden: true, depth: 9 })} ${JSON.stringify(error)} ${error.stack}`;
 
-test('no error of a client quotes the user, the password or the key in an upstream\'s address', async () => {
+test('no error of a client contains the user, the password or the key in an upstream\'s address', async () => {
   const down = await listen(createServer());
   await down.close();
   const port = new URL(down.url).port;
@@ -108,7 +108,7 @@ test('no error of a client quotes the user, the password or the key in an upstre
   }
 });
 
-test('an upstream behind a user and a password is reached, and named without them', async () => {
+test('an upstream with a user and a password is reached, and named without them', async () => {
   const given = [];
   const served = await serveChain(3, async ({ headers }) => {
     given.push(headers.authorization);

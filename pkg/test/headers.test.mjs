@@ -12,12 +12,12 @@ const shared = process.env.ROOTLIGHT_SHARED ?? fileURLToPath(new URL('../../../s
 const file = `${shared}/realdata/headers/mainnet_4479841_iris_run1200.json`;
 const skip = existsSync(file) ? false : `no recorded headers: ${file}`;
 
-/** The lowest ancestor that a header's fork detection data commit to: seven, 64 apart. */
+/** The lowest ancestor to which a header's fork detection data commit: the seventh, 64 blocks apart. */
 const lowestCommitted = (number) => Math.floor((number - 1) / 64) * 64 - 6 * 64;
 
 const start = ([{ number, hash }]) => ({ network: 'mainnet', checkpoint: { number, hash }, maxAge: 0 });
 
-/** Follows from the first header, which is the checkpoint, in each form; all that is said of them must be right. */
+/** Follows the headers from the first one, the checkpoint, in each form, and checks all answers about them. */
 async function followAll(headers, run) {
   const numbers = headers.map(({ number }) => number);
   for (const form of ['binary', 'json', 'raw']) {
@@ -50,7 +50,7 @@ function check({ head, proofs, header, block }, headers) {
     const complete = lowestCommitted(headers[place].number) >= headers[0].number;
     if (place > 0) assert.equal(proof.forkDetectionComplete, complete, name);
   }
-  // The header is there to be given; its transactions are not, and are not made up.
+  // The header can be returned. Its transactions are not recorded, and must not be made up.
   assert.equal(header, rawHeader(last.rlp));
   assert.match(block.refused, /no proof of transactions/);
 }
@@ -60,11 +60,11 @@ test('from a checkpoint to the head in Node.js, headers in every form', { skip }
   await followAll(readHeaders(file), (options, numbers) => follow(rootlight, options, numbers));
 });
 
-test('a header that was changed leads nowhere', { skip }, async () => {
+test('a changed header is refused', { skip }, async () => {
   const rootlight = await import('../index.js');
   const headers = readHeaders(file);
   const changed = Buffer.from(headers[700].rlp);
-  // In the bloom filter.
+  // A byte of the bloom filter.
   changed[300] ^= 1;
   headers[700] = { ...headers[700], rlp: changed };
   for (const form of ['binary', 'json', 'raw']) {
@@ -75,7 +75,7 @@ test('a header that was changed leads nowhere', { skip }, async () => {
   }
 });
 
-test('a chain that shows less work than is asked for answers nothing', { skip }, async () => {
+test('no request is answered from a chain with less work than required', { skip }, async () => {
   const { createProvider } = await import('../index.js');
   const headers = readHeaders(file);
   const upstream = await serveNode(new HeaderNode(headers, 'binary'));

@@ -7,7 +7,7 @@ import { localLocks } from '../locks.js';
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('what is under way is settled by its work or by the end, whichever comes first', async () => {
+test('a pending call is settled by its work or by the end, whichever comes first', async () => {
   const life = newLife();
   assert.equal(await life.run(() => 1), 1);
   assert.equal(await life.run(async () => 2, true), 2);
@@ -25,7 +25,7 @@ test('what is under way is settled by its work or by the end, whichever comes fi
   assert.deepEqual([life.isOver, life.reason], [true, 'over']);
 });
 
-test('a program is kept running while something of its own is under way, and no longer', async (t) => {
+test('Node.js is kept running exactly while a call is pending', async (t) => {
   const running = new Set();
   t.mock.method(globalThis, 'setInterval', () => {
     const timer = {};
@@ -52,7 +52,7 @@ test('a program is kept running while something of its own is under way, and no 
   assert.equal(running.size, 0);
 });
 
-test('a signal and a time limit end a life until they are taken off', async (t) => {
+test('a signal and a time limit end a life unless they are cancelled', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const ended = (make) => {
     const life = newLife();
@@ -74,7 +74,7 @@ test('a signal and a time limit end a life until they are taken off', async (t) 
   assert.equal(slow.reason.code, 4900);
 });
 
-/** An instance whose exports are the test's. */
+/** An instance with the exports that the test gives. */
 async function made(exports, life = newLife()) {
   let guarded;
   const instantiate = ({ guard, rootlightSleep }) => ({
@@ -87,19 +87,19 @@ async function made(exports, life = newLife()) {
   return { guarded, life, sleep };
 }
 
-test('what comes out of an instance as an error ends it, after the outermost call', async () => {
+test('an exception of an instance ends it after the outermost call', async () => {
   const order = [];
   let again;
   const { guarded, life } = await made({
     works: (a, b) => a + b,
     outer: () => {
-      // As a caller in between that catches.
+      // Like a caller in between that catches the exception.
       try {
         again.inner();
       } catch {
         order.push('caught');
       }
-      assert.throws(() => again.works(1, 2), /unreachable/, 'nothing more is done below it');
+      assert.throws(() => again.works(1, 2), /unreachable/, 'no inner call runs any more');
       order.push('outer');
     },
     inner: () => {
@@ -114,11 +114,11 @@ test('what comes out of an instance as an error ends it, after the outermost cal
   assert.deepEqual(order, ['inner', 'caught', 'outer', 'end']);
   assert.match(life.reason.message, /ended with 1 MiB of memory in use: RuntimeError: unreachable/);
   assert.equal(life.reason.code, 4900);
-  assert.deepEqual(guarded.works(1, 2), [], 'nothing comes of later calls');
+  assert.deepEqual(guarded.works(1, 2), [], 'later calls return an empty list');
   assert.equal(order.length, 4);
 });
 
-test('pauses end in time, or with the life', async (t) => {
+test('pauses end after their time, or with the life', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const { life, sleep } = await made({});
   let woken = 0;
@@ -132,7 +132,7 @@ test('pauses end in time, or with the life', async (t) => {
   await sleep(1_000);
 });
 
-test('locks of a process go from one to the next', async () => {
+test('a lock of a process passes from one holder to the next', async () => {
   const locks = localLocks();
   const order = [];
   const hold = (name, options = {}) => {

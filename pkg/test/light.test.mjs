@@ -8,14 +8,14 @@ import { recordingForTests } from './lib/recording.mjs';
 
 const { node, options } = await recordingForTests();
 
-test('every recorded block, transaction, receipt and state comes out right in Node.js', async () => {
+test('answers about every recorded block, transaction, receipt and state are right in Node.js', async () => {
   const questions = questionsAbout(node, 0, node.head);
   const { right, wrong } = await askEverything(await import('../index.js'), options, questions);
   assert.deepEqual(wrong, []);
   assert.ok(right > 1000, `${right} answers`);
 });
 
-test('they come out right in a page', async () => {
+test('answers about every recorded block, transaction, receipt and state are right in a page', async () => {
   const questions = questionsAbout(node, 0, node.head);
   const work = async (settings, list) => {
     const { askEverything } = await import('/test/lib/light-scenario.mjs');

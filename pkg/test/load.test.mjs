@@ -1,14 +1,14 @@
-// Loading a module: from beside the package or from where the caller says, once.
+// Loading a module: from the package or from where the caller says, once.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { load, once } from '../load.js';
 
-/** The smallest module there is. */
+/** The smallest valid module. */
 const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
 const isModule = (module) => assert.ok(module instanceof WebAssembly.Module);
 
-test('a module comes from disk in Node.js, by its address on a page, and from the caller first of all', async (t) => {
+test('a module is loaded from disk in Node.js, by its address in a page, or from the caller if given', async (t) => {
   const here = new URL('../dist/rootlight_verify_bg.wasm', import.meta.url);
   const there = new URL('https://site.example/module.wasm');
   const response = (type, status = 200) => new Response(EMPTY, { status, headers: { 'content-type': type } });
@@ -18,7 +18,7 @@ test('a module comes from disk in Node.js, by its address on a page, and from th
   for (const source of [EMPTY, EMPTY.buffer, await WebAssembly.compile(EMPTY)]) {
     for (const url of [here, there]) isModule(await load(url, source));
   }
-  // Servers that do not know the type.
+  // Responses of servers that do not know the type.
   for (const given of [response('application/wasm'), response('text/plain'), Promise.resolve(response('text/plain'))]) isModule(await load(here, given));
   assert.equal(fetched.mock.callCount(), 1);
   isModule(await load(here, 'https://cdn.example/module.wasm'));
@@ -27,7 +27,7 @@ test('a module comes from disk in Node.js, by its address on a page, and from th
   await assert.rejects(load(there, new Uint8Array(8)), WebAssembly.CompileError);
 });
 
-test('it is loaded once, and again only after a failure, which is told; a compiled one is taken as it is', async () => {
+test('a module is loaded once, and again only after a reported failure; a compiled one is used as it is', async () => {
   const outcomes = [Promise.reject(new Error('no network')), Promise.resolve('module'), Promise.resolve('another')];
   const given = [];
   const bring = once((source) => {

@@ -15,12 +15,12 @@ function checkTrap({ told, ...seen }) {
   assert.match(told[0][1], ENDED);
 }
 
-test('a client whose module ends says so to all who wait; others live on, and a new one starts', { timeout: 60_000 }, async () => {
+test('a client whose module ends rejects all pending calls; other clients continue, and a new one starts', { timeout: 60_000 }, async () => {
   const bytes = new Uint8Array(readFileSync(new URL('../dist/rootlight_bg.wasm', import.meta.url)));
   checkTrap(await trapped(await import('../index.js'), await import('../dev.js'), bytes));
 });
 
-test('the same in a page', async () => {
+test('a client whose module ends rejects its calls in a page', async () => {
   const work = async () => {
     const { trapped } = await import('/test/lib/memory-scenario.mjs');
     const bytes = new Uint8Array(await (await fetch('/dist/rootlight_bg.wasm')).arrayBuffer());
@@ -29,7 +29,7 @@ test('the same in a page', async () => {
   checkTrap(await inPage((run) => run(work)));
 });
 
-test('questions whose answers would fill the memory are refused, and take nothing from later ones', { timeout: 120_000 }, async () => {
+test('requests whose responses would fill the memory are refused, and later ones work', { timeout: 120_000 }, async () => {
   const text = `
     import { flooded } from './test/lib/memory-scenario.mjs';
     const seen = await flooded(await import('./index.js'), await import('./dev.js'));
@@ -41,10 +41,10 @@ test('questions whose answers would fill the memory are refused, and take nothin
   assert.deepEqual(codes, Array(20).fill(-32005));
   assert.ok(found > 26, `${found} logs`);
   assert.ok(peak < 1_024, `${peak} MiB`);
-  console.log(`twenty questions with padded answers: ${Math.round(peak)} MiB at most`);
+  console.log(`twenty requests with padded responses: ${Math.round(peak)} MiB at most`);
 });
 
-test('the development chain of a module that ended is gone, and another one can be started', { timeout: 60_000 }, async () => {
+test('a development chain ends with its module, and another one can be started', { timeout: 60_000 }, async () => {
   const { withLimit } = await import('./lib/memory-scenario.mjs');
   const { createDevChain } = await import('../dev.js');
   const bytes = new Uint8Array(readFileSync(new URL('../dist/rootlight_dev_bg.wasm', import.meta.url)));

@@ -1,5 +1,4 @@
-// What the light client's module makes of transports, options and calls that are not as they should be; its upstream is
-// a development chain in the same process.
+// The light client's module with transports, options and calls that are wrong. Its upstream is a development chain in the same process.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import * as index from '../index.js';
@@ -10,13 +9,13 @@ import { pause, until } from './lib/wait.mjs';
 const { createProvider } = index;
 const { createDevChain } = dev;
 
-/** For attempts that must come to an end. */
+/** The time limit of attempts that must end. */
 const LIMIT = { timeout: 30_000 };
 
-/** More questions about these than one batch takes. */
+/** Number of blocks, more than one batch can request. */
 const BLOCKS = 26;
 
-/** A transaction's data that log 42 under topic 7. */
+/** Data of a transaction that logs 42 under topic 7. */
 const LOGS = '0x602a600052600760206000a1';
 
 let chain;
@@ -24,7 +23,7 @@ let running;
 let options;
 
 before(async () => {
-  // No connection does that here.
+  // There is no connection that keeps the process running.
   running = setInterval(() => {}, 1_000);
   chain = await createDevChain({ blockTime: 'manual' });
   const [from] = await chain.request({ method: 'eth_accounts' });
@@ -48,7 +47,7 @@ async function follows(light) {
   await until(async () => (await light.request({ method: 'eth_blockNumber' })) === wanted, `block ${wanted}`);
 }
 
-/** A transport that counts what it is asked, and how many exchanges are under way. */
+/** A transport that counts its requests, and the exchanges in progress. */
 function counting(transport = transportTo(chain)) {
   const seen = { ids: [], sizes: [], asked: 0, now: 0, most: 0 };
   const counted = async (body) => {
@@ -71,7 +70,7 @@ test('the former names of the entry points are the same functions', () => {
   assert.deepEqual([createProvider, dev.createProvider, createDevChain].map((entry) => typeof entry), ['function', 'function', 'function']);
 });
 
-test('questions come in batches of the size asked for, a few at a time, under ids that never come twice', LIMIT, async () => {
+test('requests are sent in batches of the given size, a few at a time, with ids that are never reused', LIMIT, async () => {
   for (const [batch, largest, most] of [[0, 1, 4], [1, 1, 4], [2, 2, 4], [undefined, 50, 2]]) {
     const upstream = counting();
     const light = await createProvider({ ...options, upstream, batch, pollSeconds: 3_600 });
@@ -84,10 +83,10 @@ test('questions come in batches of the size asked for, a few at a time, under id
   }
 });
 
-test('a transport that fails in any way is told of in a few words', LIMIT, async () => {
+test('the failure of a transport is reported in a short text', LIMIT, async () => {
   const long = `a\u0007b${'c'.repeat(300)}`;
   for (const [upstream, reason] of [
-    [async () => '{}', /the transport gave no Uint8Array/],
+    [async () => '{}', /the transport did not return a Uint8Array/],
     [() => { throw new Error('at once'); }, /at once/],
     [async () => Promise.reject('a text'), /a text/],
     [async () => Promise.reject(undefined), /unknown failure/],
@@ -100,7 +99,7 @@ test('a transport that fails in any way is told of in a few words', LIMIT, async
   }
 });
 
-/** Moves the clock: the function that is returned sets it forward, in milliseconds. */
+/** Mocks the clock; the returned function advances it by milliseconds. */
 function clock(t) {
   const { now } = Date;
   let ahead = 0;
@@ -108,7 +107,7 @@ function clock(t) {
   return (milliseconds) => (ahead += milliseconds);
 }
 
-test('a client asks nothing more once it is closed, or never came to be', LIMIT, async (t) => {
+test('a client that is closed, or failed to connect, sends no more requests', LIMIT, async (t) => {
   const forward = clock(t);
   const upstream = counting();
   const light = await createProvider({ ...options, upstream });
@@ -119,7 +118,7 @@ test('a client asks nothing more once it is closed, or never came to be', LIMIT,
   await assert.rejects(createProvider({ ...options, upstream: failing }), /down/);
   await pause(50);
   const asked = [upstream, failing].map(({ seen }) => seen.asked);
-  // All rests are over, and nobody sleeps for longer than a second.
+  // All rests are over, and no loop sleeps for longer than a second.
   forward(3_600_000);
   await pause(1_200);
   assert.deepEqual([upstream, failing].map(({ seen }) => seen.asked), asked);
@@ -141,7 +140,7 @@ test('a transaction that is not mined is sent again', async (t) => {
   await light.request({ method: 'eth_sendRawTransaction', params: [raw] });
   forward(30_000);
   for (const end = performance.now() + 20_000; sent.length < 2; await pause(20)) {
-    assert.ok(performance.now() < end, 'it is never sent again');
+    assert.ok(performance.now() < end, 'the transaction is sent again in time');
   }
   assert.deepEqual(sent, [raw, raw]);
   light.close();
@@ -164,20 +163,20 @@ test('wrong options are named', LIMIT, async () => {
   }
 });
 
-test('without a checkpoint a client starts from the newest that is built in, or from genesis', LIMIT, async () => {
+test('without a checkpoint a client starts from the newest built-in one, or from genesis', LIMIT, async () => {
   const upstream = async () => Promise.reject(new Error('down'));
   for (const [network, first] of [['mainnet', /^block [1-9]\d{6}: no answer/], ['testnet', /^block [1-9]\d{6}: no answer/], ['regtest', /^block 0: no answer/]]) {
     await assert.rejects(createProvider({ network, upstream, store: null }), { message: first });
   }
 });
 
-test('calls that are none are refused', async () => {
+test('invalid calls are refused', async () => {
   const light = await createProvider(options);
   for (const provider of [light, chain]) {
     for (const call of [undefined, null, 'eth_chainId', {}, { method: 'eth_chainId', params: [1n] }, { method: 1 }]) {
       const error = await provider.request(call).catch((reason) => reason);
       assert.equal(error.code, -32600, `${call}: ${error.message}`);
-      assert.ok(!('data' in error), 'data only where there are some');
+      assert.ok(!('data' in error), 'no data member without data');
     }
     const hidden = { get method() { throw new RangeError('mine'); } };
     await assert.rejects(provider.request(hidden), RangeError);
@@ -185,7 +184,7 @@ test('calls that are none are refused', async () => {
   light.close();
 });
 
-test('progress is told until the head is reached, and a listener that throws stops nothing', async () => {
+test('progress is reported until the head is reached, and a listener that throws has no effect', async () => {
   let told = 0;
   const onProgress = () => {
     told += 1;
@@ -199,7 +198,7 @@ test('progress is told until the head is reached, and a listener that throws sto
   light.close();
 });
 
-test('an upstream that asks for a pause is not asked meanwhile', async () => {
+test('an upstream that asks for a pause gets no requests during it', async () => {
   const busy = counting(async () => Promise.reject(Object.assign(new Error('busy'), { retryAfter: 3_600 })));
   const light = await createProvider({ ...options, upstream: [busy, options.upstream] });
   for (let block = 0; block < 3; block += 1) await follows(light);
@@ -219,13 +218,13 @@ test('a step that computes for too long ends', async (t) => {
   light.close();
 });
 
-test('pauses between looks are not shorter than allowed', async () => {
+test('pauses between checks for blocks are not shorter than allowed', async () => {
   const upstream = counting();
   const light = await createProvider({ ...options, upstream, pollSeconds: 0.001 });
   await pause(100);
   const { asked } = upstream.seen;
   await pause(300);
-  // A tenth of a second each, not a thousandth.
+  // The pause is a tenth of a second, not a thousandth.
   assert.ok(upstream.seen.asked > asked && upstream.seen.asked <= asked + 15, `${upstream.seen.asked - asked}`);
   light.close();
 });

@@ -1,10 +1,10 @@
-// Programs as users of Node.js write them, each in a process of its own: nothing but the package keeps it running.
+// Programs as users of Node.js write them, each in its own process, which only the package keeps running.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
 import { runScript } from './lib/run-script.mjs';
 
-/** Runs of one program: whether it ends too early is a matter of chance. */
+/** Runs of one program, because it would end too early only by chance. */
 const RUNS = 10;
 
 const SIMPLEST = `
@@ -17,7 +17,7 @@ const SIMPLEST = `
 const END = { code: 0, signal: null, stderr: '' };
 
 test('the simplest program prints its answer and ends', async () => {
-  // With nothing to fetch but the first header, what is left to do is to wait.
+  // With only the first header to fetch, the client mostly waits.
   for (const [blocks, head] of [[0, '0x0'], [30, '0x1e']]) {
     const served = await serveChain(blocks);
     try {
@@ -28,7 +28,7 @@ test('the simplest program prints its answer and ends', async () => {
   }
 });
 
-test('so does one over a node that is slow, beside one that asks for a pause', async () => {
+test('a program with a slow node, and one that asks for a pause, prints its answer and ends', async () => {
   const slow = await serveChain(5, async () => new Promise((resolve) => setTimeout(resolve, 100)));
   const busy = await serveChain(5, async () => [429, { 'retry-after': '1' }]);
   try {
@@ -40,7 +40,7 @@ test('so does one over a node that is slow, beside one that asks for a pause', a
   }
 });
 
-test('one whose node is down ends with the reason', async () => {
+test('a program whose node is down ends with the reason', async () => {
   const served = await serveChain(0);
   await served.close();
   const { code, stderr } = await runScript(SIMPLEST, [served.options]);
@@ -48,7 +48,7 @@ test('one whose node is down ends with the reason', async () => {
   assert.match(stderr, /block 0: no answer: fetch failed/);
 });
 
-test('one that closes nothing ends when its last answer is there', async () => {
+test('a program that closes nothing ends after its last answer', async () => {
   const served = await serveChain(5);
   const text = `
     import { createProvider } from './index.js';
@@ -63,7 +63,7 @@ test('one that closes nothing ends when its last answer is there', async () => {
   }
 });
 
-test('answers that the program brings itself are waited for, however it waits', async () => {
+test('a program with its own transport runs until its answers arrive', async () => {
   const text = `
     import { createProvider, createDevChain } from './dev.js';
     import { transportTo } from './test/lib/chain-transport.mjs';
@@ -79,7 +79,7 @@ test('answers that the program brings itself are waited for, however it waits', 
   for (let run = 0; run < RUNS; run += 1) assert.deepEqual(await runScript(text), { ...END, stdout: '0x21\n' });
 });
 
-test('what is under way when a provider is closed is rejected', async () => {
+test('pending calls are rejected when a provider is closed', async () => {
   const served = await serveChain(5);
   const text = `
     import { createProvider } from './index.js';
@@ -97,7 +97,7 @@ test('what is under way when a provider is closed is rejected', async () => {
   }
 });
 
-test('sixty clients, one after the other, leave their memory', async () => {
+test('the memory of sixty clients, one after the other, is freed', async () => {
   const served = await serveChain(5);
   const text = `
     import { createProvider } from './index.js';

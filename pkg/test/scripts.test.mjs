@@ -1,4 +1,4 @@
-// The scripts that finish a module.
+// The scripts that process a built module.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const run = (script, bytes) => {
 
 const EMPTY = Uint8Array.of(0, 0x61, 0x73, 0x6d, 1, 0, 0, 0);
 
-/** A module whose two functions give 1; one of them has a name. */
+/** A module with two functions that return 1; one of them has a name. */
 function named(name) {
   binaryen.setDebugInfo(true);
   const module = new binaryen.Module();
@@ -31,14 +31,14 @@ function named(name) {
   return module.emitBinary();
 }
 
-test('a module is weighed where the engine accepts it', () => {
+test('the size of a module is printed if the engine accepts it', () => {
   assert.match(run('weigh.mjs', EMPTY).stdout, /^8 \d+\n$/);
   const { status, stderr, stdout } = run('weigh.mjs', EMPTY.slice(1));
   assert.deepEqual([status, stdout], [1, '']);
   assert.match(stderr, /the engine rejects this module/);
 });
 
-test('functions that panic become traps, others stay', async () => {
+test('functions that panic become traps, others are kept', async () => {
   for (const name of ['core::panicking::panic_fmt::h1', 'core[a1]::option::unwrap_failed', 'std::panicking::panic_with_hook']) {
     assert.equal(run('trap.mjs', named(name)).stderr, '');
     const { instance } = await WebAssembly.instantiate(readFileSync(file));
@@ -50,7 +50,7 @@ test('functions that panic become traps, others stay', async () => {
   assert.match(stderr, /no function that panics/);
 });
 
-test('the JavaScript side of a module becomes a function that makes as many as are wanted', async () => {
+test('the JavaScript side of a module becomes a function that makes any number of instances', async () => {
   const glue = `
     let wasm;
     export class Client { get() { return wasm.get(); } }

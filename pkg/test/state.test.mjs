@@ -1,4 +1,4 @@
-// The recorded node that other tests ask: its proofs against what the reference node has recorded.
+// The recorded node that other tests use: its proofs compared with recordings of the reference node.
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const shared = process.env.ROOTLIGHT_SHARED ?? fileURLToPath(new URL('../../../s
 const folder = `${shared}/vectors/chain`;
 const skip = existsSync(folder) ? false : `no recordings in ${folder}`;
 
-test('accounts and slots read as the reference read them', { skip }, async () => {
+test('accounts and slots have the values of the reference node', { skip }, async () => {
   const nodes = new Map();
   for await (const { hash, value } of jsonLines(`${folder}/state_nodes.jsonl`)) nodes.set(hash, value);
   const state = new State(nodes);

@@ -1,5 +1,4 @@
-// What the light client keeps between two runs, in Node.js and in a real page: taken back where it holds, ignored and
-// replaced where it does not.
+// Headers that the light client stores between two runs, in Node.js and in a real page: valid pages are used, invalid ones are ignored and replaced.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { pagesIn } from '../store.js';
@@ -10,7 +9,7 @@ import { pause } from './lib/wait.mjs';
 
 const { node, upstream, options } = await recordingForTests();
 
-/** How many questions the upstream got during some work; the head must be the true one. */
+/** The number of requests that the upstream got during some work, which must find the true head. */
 async function asked(work) {
   const before = upstream.asked.count;
   assert.equal(await work(), node.head);
@@ -19,15 +18,15 @@ async function asked(work) {
 
 const mapStore = (values = new Map()) => ({ values, get: (key) => values.get(key), put: (key, value) => void values.set(key, value) });
 
-test('a store with get and put makes the next start short', async () => {
+test('with a store of get and put the next start takes few requests', async () => {
   const rootlight = await import('../index.js');
   const store = mapStore();
   const cold = await asked(() => visit(rootlight, { ...options, store }));
   const warm = await asked(() => visit(rootlight, { ...options, store }));
-  assert.ok(cold > node.head && warm <= 8, `${cold} questions cold, ${warm} warm`);
+  assert.ok(cold > node.head && warm <= 8, `${cold} requests cold, ${warm} warm`);
 });
 
-test('damage and foreign contents are ignored and replaced', async () => {
+test('damaged pages and pages of other chains are ignored and replaced', async () => {
   const rootlight = await import('../index.js');
   const store = mapStore();
   await visit(rootlight, { ...options, store });
@@ -41,19 +40,19 @@ test('damage and foreign contents are ignored and replaced', async () => {
   for (const harm of harms) {
     for (const [key, value] of good) store.values.set(key, value.length ? harm(value) : value);
     const again = await asked(() => visit(rootlight, { ...options, store }));
-    assert.ok(again > node.head, `${again} questions after ${harm}`);
+    assert.ok(again > node.head, `${again} requests after ${harm}`);
     assert.deepEqual(store.values, good, `replaced after ${harm}`);
   }
 });
 
-test('a store that fails is like none', async (t) => {
+test('a client with a failing store works as without a store', async (t) => {
   t.mock.method(console, 'warn', () => {});
   const rootlight = await import('../index.js');
   const failing = async () => Promise.reject(new Error('no space'));
   await asked(() => visit(rootlight, { ...options, store: { get: failing, put: failing } }));
 });
 
-/** Whether a promise is settled once everything that is due has run. */
+/** Whether a promise is settled after all pending work has run. */
 async function isSettled(promise) {
   let done = false;
   Promise.resolve(promise).then(() => (done = true));
@@ -63,7 +62,7 @@ async function isSettled(promise) {
 
 const MIB = 2 ** 20;
 
-test('a slow store is waited for, so that what waits to be written stays below a limit', async () => {
+test('synchronization waits for a slow store, which limits the bytes that wait to be written', async () => {
   const puts = [];
   const store = { get: () => Uint8Array.of(1), put: () => new Promise((resolve) => puts.push(resolve)) };
   const pages = pagesIn(store, { network: 'regtest' });
@@ -72,7 +71,7 @@ test('a slow store is waited for, so that what waits to be written stays below a
   void pages.save(1, [new Uint8Array(12 * MIB)]);
   const more = pages.room();
   assert.ok(!(await isSettled(more)));
-  // The first page, and the mark behind it.
+  // The first page, and the end mark after it.
   for (let count = 0; count < 2; count += 1) {
     puts.shift()();
     await isSettled(more);
@@ -81,7 +80,7 @@ test('a slow store is waited for, so that what waits to be written stays below a
   pages.close();
 });
 
-test('a store that takes nothing for half a minute is given up', async (t) => {
+test('a store that writes nothing for half a minute is given up', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const told = [];
   const store = { get: () => Uint8Array.of(1), put: () => new Promise(() => {}) };
@@ -93,11 +92,11 @@ test('a store that takes nothing for half a minute is given up', async (t) => {
   assert.ok(await isSettled(more));
   assert.deepEqual(told, ['verified headers are not kept: nothing was written for 30 s']);
   void pages.save(1, [new Uint8Array(17 * MIB)]);
-  assert.ok(await isSettled(pages.room()), 'nothing waits for it any more');
+  assert.ok(await isSettled(pages.room()), 'synchronization no longer waits for the store');
   pages.close();
 });
 
-test('a page keeps headers in IndexedDB', async () => {
+test('a page stores headers in IndexedDB', async () => {
   const work = async (settings, change) => {
     const { harmDatabases, visit } = await import('/test/lib/store-scenario.mjs');
     await harmDatabases(change);
@@ -121,7 +120,7 @@ test('a page keeps headers in IndexedDB', async () => {
 
 const page = (byte) => Uint8Array.of(byte);
 
-test('each chain has its pages, and pages from one on take the place of all there were', async () => {
+test('each chain has its own pages, and saved pages replace all stored pages from their number on', async () => {
   const store = mapStore();
   const hash = `0x${'1'.repeat(64)}`;
   const chains = [{ network: 'mainnet' }, { network: 'testnet' }, { network: 'mainnet', checkpoint: { hash } }];
@@ -132,14 +131,14 @@ test('each chain has its pages, and pages from one on take the place of all ther
   }
   for (const [place, config] of chains.entries()) assert.deepEqual(await loaded(pagesIn(store, config)), [page(place), page(7)]);
   assert.equal(pagesIn(null, chains[0]), undefined);
-  // There is no IndexedDB here.
+  // Node.js has no IndexedDB.
   assert.equal(pagesIn(undefined, chains[0]), undefined);
-  // The last write of an earlier visit did not happen.
+  // The last write of an earlier visit is missing.
   const torn = mapStore(new Map([['rootlight-v1-regtest-newest/0', page(1)]]));
   assert.deepEqual(await loaded(pagesIn(torn, { network: 'regtest' })), [page(1)]);
 });
 
-test('pages are written one after the other, and none after one that was not', async () => {
+test('pages are written one after the other, and none after a failed write', async () => {
   const store = mapStore();
   const put = async (key, value) => {
     if (value[0] === 0) throw new Error('no space');
@@ -156,7 +155,7 @@ test('pages are written one after the other, and none after one that was not', a
   assert.deepEqual(told, ['verified headers are not kept: no space']);
 });
 
-test('pages that cannot be read are none, and pages that would follow none are not written', async (t) => {
+test('pages that cannot be read are skipped, and no page is written without the one before it', async (t) => {
   const warned = t.mock.method(console, 'warn', () => {});
   const get = async () => Promise.reject(new Error('no permission'));
   assert.deepEqual(await loaded(pagesIn({ get }, { network: 'regtest' })), []);
@@ -166,7 +165,7 @@ test('pages that cannot be read are none, and pages that would follow none are n
   assert.equal(store.values.size, 0);
 });
 
-test('databases of a page are changed as a whole, given up to another page, and left alone where nobody wants them', async () => {
+test('a database changes in whole transactions, yields to another page, and is not opened without need', async () => {
   const work = async () => {
     const { databases } = await import('/test/lib/store-scenario.mjs');
     return databases(await import('/store.js'));

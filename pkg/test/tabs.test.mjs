@@ -1,4 +1,4 @@
-// Kept headers where several clients share them: tabs of one site in a real browser, and clients of one process.
+// Stored headers that several clients share: tabs of one site in a real browser, and clients of one process.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { serveChain } from './lib/chain-server.mjs';
@@ -12,7 +12,7 @@ const BLOCKS = 1_200;
 const PAGES = 19;
 
 let served;
-/** What exchanges over these paths wait for. */
+/** The gates for which exchanges over these paths wait. */
 const gates = new Map();
 
 before(async () => {
@@ -21,7 +21,7 @@ before(async () => {
 
 after(() => served.close());
 
-/** Exchanges over a path wait: `open(count)` lets so many through, or all from then on. */
+/** Makes exchanges over a path wait: `open(count)` lets this many through, or all from then on. */
 function gate(path) {
   const waiting = [];
   let left = 0;
@@ -35,7 +35,7 @@ function gate(path) {
   };
 }
 
-/** How many questions some work took. */
+/** The number of requests during some work. */
 async function asked(work) {
   const before = served.asked.count;
   await work();
@@ -49,7 +49,7 @@ const begin = async (options) => {
   globalThis.connecting.catch(() => {});
 };
 
-/** The head that the tab's client has, once that is `wanted`. */
+/** The head of the tab's client, once it is `wanted`. */
 const head = async (wanted) => {
   const provider = await globalThis.connecting;
   for (let left = 200; left > 0; left -= 1) {
@@ -60,7 +60,7 @@ const head = async (wanted) => {
   return undefined;
 };
 
-/** In a tab: waits until the only database of the site holds so many pages of headers; returns how many it holds. */
+/** In a tab: waits until the only database of the site holds at least `wanted` pages of headers; returns their number. */
 const written = async (wanted) => {
   const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
   for (let left = 400, count; ; left -= 1) {
@@ -74,14 +74,14 @@ const written = async (wanted) => {
   }
 };
 
-/** Once what is new is written. */
+/** Closes after the new pages are written. */
 const close = async () => {
   await new Promise((resolve) => setTimeout(resolve, 500));
   (await globalThis.connecting).close();
   await new Promise((resolve) => setTimeout(resolve, 200));
 };
 
-test('a slow tab does not cut off what a fast one wrote, and writes on when that one is closed', { timeout: 120_000 }, async () => {
+test('a slow tab does not truncate the pages of a fast one, and continues writing when that one is closed', { timeout: 120_000 }, async () => {
   const openSlow = gate('/slow');
   const openFast = gate('/fast');
   const options = (path) => ({ ...served.options, upstream: `${served.url}${path}`, pollSeconds: 0.2 });
@@ -89,13 +89,13 @@ test('a slow tab does not cut off what a fast one wrote, and writes on when that
     const slow = await tab();
     const third = await tab();
     await fast(begin, options('/fast'));
-    // Both have found nothing kept before the first of them writes.
+    // Both find an empty store before the first of them writes.
     await slow(begin, options('/slow'));
     await pause(500);
     openFast();
     assert.equal(await fast(head, BLOCKS), BLOCKS);
     assert.ok((await fast(written, PAGES)) >= PAGES, 'the fast tab has written its pages');
-    // The slow one gets as far as its first pages.
+    // The slow tab synchronizes up to its first pages.
     openSlow(22);
     await pause(1_000);
     const visit = async (blocks) => {
@@ -107,22 +107,22 @@ test('a slow tab does not cut off what a fast one wrote, and writes on when that
       return count;
     };
     const beside = await visit(BLOCKS);
-    assert.ok(beside < 40, `${beside} questions beside two others`);
+    assert.ok(beside < 40, `${beside} requests beside two others`);
 
     openSlow();
     assert.equal(await slow(head, BLOCKS), BLOCKS);
 
-    // The writer goes; the other one, which wrote nothing so far, keeps what comes.
+    // The writer closes; the other tab, which has written nothing so far, stores the next pages.
     await fast(close);
     await served.ask('hardhat_mine', '0x64');
     assert.equal(await slow(head, BLOCKS + 100), BLOCKS + 100);
     await slow(close);
     const later = await visit(BLOCKS + 100);
-    assert.ok(later < 40, `${later} questions after the writer was closed`);
+    assert.ok(later < 40, `${later} requests after the writer was closed`);
   });
 });
 
-test('a page that is missing ends what is taken back, and those before it stay', { timeout: 120_000 }, async () => {
+test('stored pages are used up to a missing one', { timeout: 120_000 }, async () => {
   const blocks = Number(await served.ask('eth_blockNumber'));
   const visit = async (options, missing) => {
     const done = (request) => new Promise((resolve, reject) => Object.assign(request, { onsuccess: () => resolve(request.result), onerror: reject }));
@@ -148,12 +148,12 @@ test('a page that is missing ends what is taken back, and those before it stay',
     const holed = await visited(4);
     const mended = await visited();
     const counts = JSON.stringify({ cold, warm, holed, mended });
-    // Five pages of 64 blocks are left of all.
+    // Five pages of 64 blocks remain.
     assert.ok(cold > blocks && warm < 40 && holed < cold - 4 * 64 + 40 && holed > 64 && mended < 40, counts);
   });
 });
 
-test('pages are read a few at a time, and not beyond one that does not hold', { timeout: 120_000 }, async () => {
+test('pages are read a few at a time, and not beyond an invalid one', { timeout: 120_000 }, async () => {
   const work = async (options) => {
     const { createProvider } = await import('/index.js');
     (await createProvider(options)).close();
@@ -187,7 +187,7 @@ test('pages are read a few at a time, and not beyond one that does not hold', { 
   assert.ok(bytes > 0 && bytes < 4 * 2 ** 20, `${bytes} bytes read`);
 });
 
-test('a database that another page keeps from opening is told of in words, and the client does without', { timeout: 120_000 }, async () => {
+test('a database that another page keeps from opening is reported, and the client works without it', { timeout: 120_000 }, async () => {
   const work = async (options) => {
     const { createProvider } = await import('/index.js');
     const name = `rootlight-v1-${options.network}-${options.checkpoint.hash}`;
@@ -208,10 +208,10 @@ test('a database that another page keeps from opening is told of in words, and t
   assert.deepEqual(told, ['verified headers are not kept: the database did not open within 5 s: close other pages of this site']);
 });
 
-/** A store of the caller's. */
+/** A store that the caller passes. */
 const mapStore = (values = new Map()) => ({ values, get: (key) => values.get(key), put: (key, value) => void values.set(key, value) });
 
-test('two clients with one store of the caller\'s do not write over each other', { timeout: 60_000 }, async () => {
+test('two clients with the same store of the caller do not overwrite each other', { timeout: 60_000 }, async () => {
   const { createProvider } = await import('../index.js');
   const store = mapStore();
   const openFirst = gate('/first');
@@ -231,13 +231,13 @@ test('two clients with one store of the caller\'s do not write over each other',
   for (const each of [first, await connecting[1]]) each.close();
 });
 
-test('of a store of the caller\'s little is asked for beyond what does not hold', { timeout: 60_000 }, async () => {
+test('few pages of a caller\'s store are read beyond an invalid one', { timeout: 60_000 }, async () => {
   const { createProvider } = await import('../index.js');
   const store = mapStore();
   (await createProvider({ ...served.options, store })).close();
   await pause(300);
   let read = 0;
-  // It goes on for ever.
+  // A store without end.
   const endless = {
     get: async (key) => {
       read += 1;
@@ -249,8 +249,8 @@ test('of a store of the caller\'s little is asked for beyond what does not hold'
   const cold = await asked(async () => (await createProvider({ ...served.options, store: null })).close());
   const failures = [];
   const warm = await asked(async () => (await createProvider({ ...served.options, store: endless, onStoreError: (error) => failures.push(error) })).close());
-  // Its end is looked for in steps that double, and what holds in steps that halve.
+  // The end is searched in steps that double, and the valid pages in steps that halve.
   assert.ok(read < 80, `${read} pages read`);
   assert.deepEqual(failures, []);
-  assert.ok(warm < cold - 32, `${warm} questions, ${cold} without a store`);
+  assert.ok(warm < cold - 32, `${warm} requests, ${cold} without a store`);
 });

@@ -1,4 +1,4 @@
-// The transport over HTTP: what it asks, and what it takes.
+// The transport over HTTP: its requests, and the responses that it accepts.
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
@@ -8,10 +8,10 @@ import { listen } from './lib/upstream.mjs';
 
 const URL_ = 'https://node.example/key';
 
-/** A transport that is answered by `respond(url, options)`. */
+/** A transport to which `respond(url, options)` responds. */
 const answered = (respond, options) => httpTransport(URL_, { ...options, fetch: async (...asked) => respond(...asked) });
 
-/** A body in pieces; `seen.cancelled` tells whether the rest was refused. */
+/** A body in pieces; `seen.cancelled` is set if the rest was refused. */
 function body(pieces, seen = {}) {
   const rest = [...pieces];
   return new ReadableStream({
@@ -22,7 +22,7 @@ function body(pieces, seen = {}) {
   }, { highWaterMark: 0 });
 }
 
-test('a question carries no cookies, no referrer, follows nobody elsewhere and is never cached', async () => {
+test('a request has no cookies and no referrer, follows no redirect and is never cached', async () => {
   let asked;
   const respond = (...given) => {
     asked = given;
@@ -44,7 +44,7 @@ test('a question carries no cookies, no referrer, follows nobody elsewhere and i
   });
 });
 
-test('an answer is taken with the statuses of nodes that speak, and put together from its pieces', async () => {
+test('a response is accepted with the statuses that nodes use, and joined from its pieces', async () => {
   for (const status of [200, 400]) {
     const pieces = [[1, 2], [], [3], [4, 5, 6]].map((piece) => Uint8Array.from(piece));
     assert.deepEqual([...(await answered(() => new Response(body(pieces), { status }))('{}'))], [1, 2, 3, 4, 5, 6]);
@@ -59,7 +59,7 @@ test('an answer is taken with the statuses of nodes that speak, and put together
   }
 });
 
-test('an answer may be as large as it may be, and not a byte larger', async () => {
+test('a response may have exactly the largest size', async () => {
   const piece = new Uint8Array(1024 * 1024);
   for (const [maxBytes, pieces, most] of [[3, [piece.subarray(0, 2), piece.subarray(0, 1)], 3], [undefined, Array(32).fill(piece), 32 * piece.length]]) {
     const taken = await answered(() => new Response(body(pieces)), { maxBytes })('{}');
@@ -71,7 +71,7 @@ test('an answer may be as large as it may be, and not a byte larger', async () =
   }
 });
 
-test('an exchange has its time, 20 seconds by default', async (t) => {
+test('an exchange has a time limit, 20 seconds by default', async (t) => {
   const server = await listen(createServer((_, response) => setTimeout(() => response.end('{}'), 3_000).unref()));
   const given = t.mock.method(AbortSignal, 'timeout');
   try {
@@ -83,7 +83,7 @@ test('an exchange has its time, 20 seconds by default', async (t) => {
   }
 });
 
-test('an upstream that asks for a pause is left alone for as long', async () => {
+test('the error of a busy upstream contains the pause that it asks for', async () => {
   const after = async (status, headers) =>
     answered(() => new Response('', { status, headers }))('{}').catch((error) => error.retryAfter);
   assert.equal(await after(429, { 'retry-after': '7' }), 7);
@@ -98,7 +98,7 @@ test('an upstream that asks for a pause is left alone for as long', async () => 
   assert.ok(seconds > 25 && seconds <= 30, `${seconds}`);
 });
 
-test('a user and a password in the address become a header, and no error quotes them', async () => {
+test('a user and a password in the address become a header, and no error contains them', async () => {
   const asked = [];
   const fetch = async (url, { headers }) => {
     asked.push([url, headers.authorization]);

@@ -15,7 +15,7 @@ test('several upstreams, sending and answers without proof in Node.js', async ()
   assert.equal(await scenario(await import('../index.js'), await import('../dev.js')), CHECKS);
 });
 
-test('the same in a page', async () => {
+test('several upstreams, sending and answers without proof in a page', async () => {
   const work = async () => {
     const { scenario } = await import('/test/lib/upstreams-scenario.mjs');
     return scenario(await import('/index.js'), await import('/dev.js'));
@@ -23,7 +23,7 @@ test('the same in a page', async () => {
   assert.equal(await inPage((run) => run(work)), CHECKS);
 });
 
-/** Serves a chain over WebSocket on loopback; `announce` tells every subscriber of a block. */
+/** Serves a chain over WebSocket on loopback; `announce` notifies every subscriber of a block. */
 async function serve(chain) {
   const server = new WebSocketServer({ host: '127.0.0.1', port: 0 });
   const ask = transportTo(chain, ['eth_subscribe']);
@@ -50,7 +50,7 @@ async function serve(chain) {
   };
 }
 
-/** Without looking by itself, the client follows what is announced; a connection that breaks is made again. */
+/** The client follows announced blocks without polling, and opens a lost connection again. */
 async function follow({ createProvider, webSocketTransport }, { createDevChain }) {
   const chain = await createDevChain();
   const server = await serve(chain);
@@ -73,7 +73,7 @@ async function follow({ createProvider, webSocketTransport }, { createDevChain }
     await mined();
     await mined();
     server.drop();
-    // The first question after the break is what brings the connection back.
+    // The first request after the loss opens the connection again.
     const [account] = await chain.request({ method: 'eth_accounts' });
     const asked = () => light.request({ method: 'eth_getBalance', params: [account, 'latest'] }).catch(() => undefined);
     await until(asked, 'an answer over a new connection', { every: 50 });
@@ -90,7 +90,7 @@ test('blocks that a node announces over WebSocket are followed', async () => {
   await follow(await import('../index.js'), await import('../dev.js'));
 });
 
-test('they are followed in a page', async () => {
+test('blocks that a node announces over WebSocket are followed in a page', async () => {
   const { createDevChain } = await import('../dev.js');
   const chain = await createDevChain();
   const server = await serve(chain);

@@ -9,7 +9,7 @@ import { scenario, tableScenario } from './lib/verify-scenario.mjs';
 
 const vectors = JSON.parse(readFileSync(new URL('../../tests/vectors/offline.json', import.meta.url), 'utf8'));
 const table = JSON.parse(readFileSync(new URL('../../tests/vectors/verify.json', import.meta.url), 'utf8'));
-/** Cases of the table that the package has checks for. */
+/** Cases of the table that the package can check. */
 const CASES = table.cases.filter(({ subject }) => subject !== 'header').length;
 
 test('documents are checked in Node.js', async () => {
@@ -24,11 +24,11 @@ test('documents are checked in a page', async () => {
   assert.equal(await inPage((run) => run(work, vectors)), 8);
 });
 
-test('the package says of the table of documents what the command line says', async () => {
+test('the package and the command line agree about the table of documents', async () => {
   assert.equal(await tableScenario(await import('../verify.js'), table), CASES);
 });
 
-test('a page says it too', async () => {
+test('a page and the command line agree about the table of documents', async () => {
   const work = async (input) => {
     const { tableScenario } = await import('/test/lib/verify-scenario.mjs');
     return tableScenario(await import('/verify.js'), input);
@@ -36,7 +36,7 @@ test('a page says it too', async () => {
   assert.equal(await inPage((run) => run(work, table)), CASES);
 });
 
-test('a program may ask for a hash and for nothing else', () => {
+test('a program can compute just a hash', () => {
   const run = async () => {
     const { keccak256 } = await import('./verify.js');
     console.log(Buffer.from(await keccak256(new TextEncoder().encode('cow'))).toString('hex'));

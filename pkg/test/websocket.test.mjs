@@ -11,7 +11,7 @@ const call = (id) => ({ jsonrpc: '2.0', id, method: 'm' });
 const ask = (transport, ...ids) => transport(JSON.stringify(ids.length > 1 ? ids.map(call) : call(ids[0])));
 const text = async (answer) => new TextDecoder().decode(await answer);
 
-/** Whether an exchange is still under way, once all that is due has been done. */
+/** Whether an exchange is still pending after all pending work has run. */
 async function waits(answer) {
   const open = Symbol('open');
   const settled = answer.then(() => undefined, () => undefined);
@@ -20,7 +20,7 @@ async function waits(answer) {
 
 beforeEach(() => FakeSocket.made.splice(0));
 
-test('one connection carries all exchanges: what waits for it is sent in order', async () => {
+test('one connection carries all exchanges, and waiting requests are sent in order', async () => {
   const transport = start();
   const early = [ask(transport, 1), ask(transport, 2, 3)];
   FakeSocket.last.open();
@@ -31,7 +31,7 @@ test('one connection carries all exchanges: what waits for it is sent in order',
   assert.deepEqual(await Promise.all([...early, late].map(text)), ['{"id":1}', '[{"id":3},{"id":2}]', '{"id":4}']);
 });
 
-test('answers that nobody can place are the oldest exchange\'s, those to no question nobody\'s', async () => {
+test('a response without an id goes to the oldest exchange, one with an unknown id is ignored', async () => {
   const transport = start();
   const [first, second, third] = [ask(transport, 1), ask(transport, 2), ask(transport, 3)];
   FakeSocket.last.open();
@@ -47,7 +47,7 @@ test('answers that nobody can place are the oldest exchange\'s, those to no ques
   FakeSocket.last.say('null');
 });
 
-test('a call under the id of one that is under way is refused, and takes nothing from it', async () => {
+test('a call with the id of a pending one is refused and does not affect it', async () => {
   const transport = start();
   const first = ask(transport, 1, 2);
   FakeSocket.last.open();
@@ -59,7 +59,7 @@ test('a call under the id of one that is under way is refused, and takes nothing
   assert.equal(FakeSocket.last.sent.length, 2);
 });
 
-test('new blocks are asked for where somebody listens, on every connection', async (t) => {
+test('every connection subscribes to new blocks if there is a listener', async (t) => {
   t.mock.timers.enable({ apis: ['Date'] });
   const transport = start();
   const answer = ask(transport, 1);
@@ -75,7 +75,7 @@ test('new blocks are asked for where somebody listens, on every connection', asy
     before.say(HEADS);
     assert.equal(heads, block);
   }
-  assert.ok(await waits(answer), 'an announcement is no answer');
+  assert.ok(await waits(answer), 'an announcement is not a response');
   before.onclose();
   await assert.rejects(answer, /connection lost/);
   t.mock.timers.tick(1_000);
@@ -84,14 +84,14 @@ test('new blocks are asked for where somebody listens, on every connection', asy
   assert.deepEqual(FakeSocket.last.sent.map(({ method }) => method), ['eth_subscribe', 'm']);
 });
 
-test('a listener before the first connection opens none, nor does the end', () => {
+test('neither a listener nor closing opens a connection', () => {
   const transport = start();
   transport.heads(() => {});
   transport.close();
   assert.equal(FakeSocket.made.length, 0);
 });
 
-test('pauses between connections that fail grow to a minute, and an answer makes them short again', async (t) => {
+test('pauses between failing connections grow to a minute, and a response makes them short again', async (t) => {
   t.mock.timers.enable({ apis: ['Date'] });
   const transport = start();
   const fails = async (pause) => {
@@ -115,7 +115,7 @@ test('pauses between connections that fail grow to a minute, and an answer makes
   await fails(2_000);
 });
 
-test('a connection that was given up cannot harm the one after it', async (t) => {
+test('an abandoned connection does not affect the next one', async (t) => {
   t.mock.timers.enable({ apis: ['Date'] });
   const transport = start({ maxLength: 20 });
   const answer = ask(transport, 1);
@@ -142,7 +142,7 @@ test('bytes instead of text end the connection', async () => {
   await assert.rejects(answer, /not a text/);
 });
 
-test('an exchange has its time, one that was answered takes none from others', async (t) => {
+test('an exchange has a time limit of its own', async (t) => {
   t.mock.timers.enable({ apis: ['Date', 'setTimeout'] });
   const transport = start({ timeout: 100 });
   const answer = ask(transport, 1);
@@ -151,14 +151,14 @@ test('an exchange has its time, one that was answered takes none from others', a
   FakeSocket.last.say({ id: 1 });
   await answer;
   const [second, third] = [ask(transport, 2), ask(transport, 3)];
-  const ended = [second, third].map((exchange) => assert.rejects(exchange, /no answer in 100 ms/));
+  const ended = [second, third].map((exchange) => assert.rejects(exchange, /no response in 100 ms/));
   t.mock.timers.tick(99);
   assert.ok(await waits(second));
   t.mock.timers.tick(1);
   await Promise.all(ended);
 });
 
-test('without options an exchange has 20 seconds, an answer 32 Mi characters', async (t) => {
+test('by default an exchange has 20 seconds and a response 32 Mi characters', async (t) => {
   t.mock.timers.enable({ apis: ['Date', 'setTimeout'] });
   const transport = start();
   const answer = ask(transport, 1);
@@ -172,12 +172,12 @@ test('without options an exchange has 20 seconds, an answer 32 Mi characters', a
   FakeSocket.last.say(`${longest} `);
   await tooLong;
   t.mock.timers.tick(2_000);
-  const silent = assert.rejects(ask(transport, 3), /no answer in 20000 ms/);
+  const silent = assert.rejects(ask(transport, 3), /no response in 20000 ms/);
   t.mock.timers.tick(20_000);
   await silent;
 });
 
-test('a closed transport ends what waits and connects no more', async () => {
+test('a closed transport ends pending exchanges and opens no connection', async () => {
   const transport = start();
   const answer = ask(transport, 1);
   transport.close();
@@ -187,6 +187,6 @@ test('a closed transport ends what waits and connects no more', async () => {
   assert.equal(FakeSocket.made.length, 1);
 });
 
-test('a runtime without WebSocket is told so at once', () => {
+test('a runtime without WebSocket is refused at once', () => {
   assert.throws(() => start({ WebSocket: null }), /this runtime has no WebSocket/);
 });

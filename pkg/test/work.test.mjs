@@ -18,18 +18,18 @@ const onPage = (run, name) =>
 
 function checkStart({ progress, height, chainId, status, proofs, event }) {
   assert.deepEqual(height, { result: hexadecimal(BLOCKS), start: 'work' });
-  assert.deepEqual(chainId, { result: '0x21' }, 'what no block is needed for says nothing of the start');
+  assert.deepEqual(chainId, { result: '0x21' }, 'an answer that needs no block does not contain the start');
   assert.equal(status.result.start, 'work');
   assert.equal(status.result.synced, true);
   assert.equal(Number(status.result.attackCost), HEADERS);
-  // The block itself adds no work: nothing but its own word speaks for its difficulty.
+  // The block itself adds no work: nothing proves its difficulty.
   assert.deepEqual(proofs.map(({ result }) => Number(result.attackCost)), [1, 10, HEADERS]);
   assert.deepEqual(proofs.map(({ result }) => result.origin), ['mined', 'mined', 'work']);
   for (const { result, start } of proofs) assert.deepEqual([result.start, start], ['work', 'work']);
   const last = progress.at(-1);
   assert.deepEqual([last.startingBlock, last.currentBlock, last.highestBlock], [BLOCKS - HEADERS, BLOCKS, BLOCKS]);
   assert.deepEqual([event.start, event.number], ['work', hexadecimal(BLOCKS + 1)]);
-  // Without the module's hint it would be told of by the look that comes every ten seconds.
+  // Without the module's hint the event would come with the poll every ten seconds.
   assert.ok(event.milliseconds < 5_000, `${event.milliseconds} ms`);
 }
 
@@ -51,25 +51,25 @@ function checkRefusals(said) {
   assert.match(said.beyondACheckpoint, /update needed/);
 }
 
-test('a client that trusts no block starts by work and says so with every answer', { timeout: 60_000 }, async () => {
+test('a client that trusts no block starts by work and marks every answer', { timeout: 60_000 }, async () => {
   checkStart(await inNode(byWork));
 });
 
-test('the same in a page', { timeout: 60_000 }, async () => {
+test('a client starts by work in a page', { timeout: 60_000 }, async () => {
   await inPage(async (run) => {
     checkStart(await onPage(run, 'byWork'));
     assert.deepEqual(await onPage(run, 'withStore'), { touched: [], databases: [] });
   });
 });
 
-test('a start by work neither reads headers from a store nor keeps them', { timeout: 60_000 }, async () => {
+test('a start by work neither reads nor writes stored headers', { timeout: 60_000 }, async () => {
   assert.deepEqual(await inNode(withStore), { touched: [], databases: [] });
 });
 
-test('starts that prove nothing, and chains that do not prove enough, are refused in words', { timeout: 60_000 }, async () => {
+test('starts that prove nothing, and chains that do not prove enough, are refused with the reason', { timeout: 60_000 }, async () => {
   checkRefusals(await inNode(refusals));
 });
 
-test('they are refused in a page', { timeout: 60_000 }, async () => {
+test('starts that prove nothing, and chains that do not prove enough, are refused in a page', { timeout: 60_000 }, async () => {
   checkRefusals(await inPage((run) => onPage(run, 'refusals')));
 });

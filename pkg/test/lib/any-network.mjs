@@ -1,4 +1,4 @@
-// The light client of a module that takes networks as objects too. It is built for tests and measurements and not published.
+// The light client of a module that also accepts networks as objects. It is built for tests and measurements, and is not published.
 import { connectWith } from '../../connect.js';
 import { instantiate } from '../../dist/rootlight_networks.js';
 import { load as bring, once } from '../../load.js';

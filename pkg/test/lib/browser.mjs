@@ -1,4 +1,4 @@
-// Headless Chromium through its driver, by the WebDriver protocol and nothing else.
+// Headless Chromium, controlled through its driver by the WebDriver protocol only.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
 /** The same browser arguments as for the tests in `pkg/wasm`. */
 const OPTIONS = JSON.parse(readFileSync(new URL('../../wasm/webdriver.json', import.meta.url), 'utf8'));
 
-/** How long a script in the page may run, in milliseconds. */
+/** Most milliseconds that a script in the page may run. */
 const PATIENCE = 120_000;
 
 async function ask(url, method, body) {
@@ -59,7 +59,7 @@ export async function startBrowser() {
       capabilities: { alwaysMatch: { 'goog:chromeOptions': options, timeouts: { script: PATIENCE } } },
     });
     const session = `${url}/session/${created.sessionId}`;
-    /** What is done in one tab; different tabs take turns. */
+    /** Runs work in one tab; tabs take turns. */
     const inTab = (handle) => {
       const here = () => ask(`${session}/window`, 'POST', { handle });
       return {
@@ -82,7 +82,7 @@ export async function startBrowser() {
   }
 }
 
-/** Runs an async function in the page; what it throws is thrown here. */
+/** Runs an async function in the page, and throws its error here. */
 async function runInPage(session, work, args) {
   const script = `const done = arguments[arguments.length - 1];
     (${work})(...[].slice.call(arguments, 0, -1)).then(

@@ -5,8 +5,8 @@ import { transportTo } from './chain-transport.mjs';
 import { listen } from './upstream.mjs';
 
 /**
- * Starts a chain with so many blocks and serves it with open CORS; headers are asked for one by one. `asked.count` counts questions; `before(request)` is
- * awaited before each exchange and may answer it itself by returning a [status, headers].
+ * Starts a chain with `blocks` blocks and serves it with open CORS; headers are requested one by one. `asked.count` counts requests; `before(request)` is
+ * awaited before each exchange and may respond itself by returning [status, headers].
  */
 export async function serveChain(blocks, before = async () => undefined) {
   const chain = await createDevChain({ blockTime: 'manual' });
@@ -17,7 +17,7 @@ export async function serveChain(blocks, before = async () => undefined) {
   const asked = { count: 0 };
   const server = createServer(async (request, response) => {
     response.setHeader('access-control-allow-origin', '*');
-    // Between two exchanges there is no connection that would keep a program running.
+    // No connection stays open between two exchanges that would keep a program running.
     response.setHeader('connection', 'close');
     response.setHeader('access-control-allow-headers', 'content-type, authorization');
     if (request.method === 'OPTIONS') return response.writeHead(204).end();

@@ -1,4 +1,4 @@
-// A way from a light client to a chain in the same process.
+// A transport from a light client to a chain in the same process.
 
 /**
  * @param {{request: Function}} chain

@@ -5,7 +5,7 @@ export function must(condition, what) {
   if (!condition) throw new Error(`not as it must be: ${what}`);
 }
 
-/** A `check(condition, what)` like `must` that counts the checks in `check.passed`, so that a test sees that all ran. */
+/** Returns a `check(condition, what)` that works like `must` and counts the checks in `check.passed`, so that a test sees that all ran. */
 export function countedChecks() {
   const check = (condition, what) => {
     must(condition, what);

@@ -1,5 +1,4 @@
-// What a program does with the development chain inside its own process, the same in Node.js and in a page: throws where
-// something is not as it must be.
+// Uses the development chain as a program does inside its own process, in Node.js and in a page. Throws if a check fails.
 import { countedChecks, must } from './checks.mjs';
 import { until } from './wait.mjs';
 
@@ -49,13 +48,13 @@ export async function scenario({ createDevChain }, { bytecode, module }) {
   check((await balance()) === supply && (await ask('eth_blockNumber')) === '0x1', 'the chain of the snapshot');
   check((await ask('eth_getLogs', filter)).length === 1, 'the logs of the snapshot');
 
-  // Revert: a call, with what the contract says.
+  // A call that reverts, with the contract's data.
   const tooMuch = `${transfer.slice(0, 74)}${word(supply + 1n)}`;
   const error = await ask('eth_call', { from, to: token, data: tooMuch }).catch((reason) => reason);
   check(error instanceof Error && error.code === 3, 'a revert is an error');
   check(error.data === `${await selector('NotEnough(address,uint256,uint256)')}${word(from)}${word(supply)}${word(supply + 1n)}`, 'its data');
 
-  // Proofs and traces come from the same chain.
+  // Proofs and traces of the same chain.
   const proof = await ask('eth_getProof', token, ['0x1'], 'latest');
   check(BigInt(proof.storageProof[0].value) === supply && proof.accountProof.length > 0, 'a proof');
   check((await ask('trace_transaction', deployed))[0].type === 'create', 'a trace');
@@ -67,7 +66,7 @@ export async function scenario({ createDevChain }, { bytecode, module }) {
   return check.passed;
 }
 
-/** A chain that mines by the clock, and options that cannot be followed. */
+/** A chain that mines by the clock, and invalid options. */
 export async function options({ createDevChain }) {
   const chain = await createDevChain({ blockTime: 1, accounts: 2, balance: 0.5, hardfork: 'iris300', genesis: undefined });
   const ask = (method, ...params) => chain.request({ method, params });

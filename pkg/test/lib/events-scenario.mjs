@@ -1,18 +1,18 @@
-// Events of providers, the same in Node.js and in a page: of a development chain, and of a light client whose upstream
-// is that chain without any service of its own.
+// Events of providers, in Node.js and in a page: of a development chain, and of a light client whose upstream is that chain without subscriptions and
+// filters.
 
 import { transportTo } from './chain-transport.mjs';
 import { countedChecks, must } from './checks.mjs';
 import { keepRunning } from './running.mjs';
 import { until } from './wait.mjs';
 
-/** What the upstream does not have. */
+/** Methods that the upstream does not have. */
 const WITHOUT = ['eth_subscribe', 'eth_newFilter', 'eth_newBlockFilter', 'eth_getFilterChanges', 'eth_getLogs', 'eth_gasPrice'];
 
 /** Deploys a contract that logs 42 under topic 7 whenever it is called. */
 const LOGS_42 = '0x600d80600b6000396000f3602a600052600760206000a100';
 
-/** What a provider tells of a subscription. */
+/** Subscribes and collects the events of the subscription. */
 async function listen(provider, ...params) {
   const told = [];
   const subscription = await provider.request({ method: 'eth_subscribe', params });
@@ -68,7 +68,7 @@ async function work({ createProvider }, { createDevChain }) {
     check(seen === `${first}- ${first + 2n}- ${first + 1n}+ ${first + 3n}+`, `a reorganisation of the ${name}: ${seen}`);
     check(numbers(await heads.next(4)) === at(0, 1, 2, 3), `heads of the new branch of the ${name}`);
 
-    // No longer.
+    // Unsubscribe.
     const { request } = provider;
     check((await request({ method: 'eth_unsubscribe', params: [logs.subscription] })) === true, 'the end');
     check((await request({ method: 'eth_unsubscribe', params: [logs.subscription] })) === false, 'no second end');
@@ -79,7 +79,7 @@ async function work({ createProvider }, { createDevChain }) {
     await listen(provider, 'newHeads').then(({ next }) => send({ to }).then(() => next(1)));
     check(heads.told.length === 0, `a removed listener of the ${name}`);
 
-    // The module forgets a subscription; it is made again.
+    // The module drops a subscription, and it is renewed.
     const lost = await listen(provider, 'newHeads');
     const known = BigInt(await provider.request({ method: 'eth_blockNumber' }));
     check((await request({ method: 'eth_uninstallFilter', params: [lost.subscription] })) === true, 'a lost subscription');
@@ -88,7 +88,7 @@ async function work({ createProvider }, { createDevChain }) {
       return lost.told.length > 0;
     };
     check(await until(told, 'a notification', { every: 50 }), `a subscription of the ${name} that was made again`);
-    // Each block since then was told, or told to be missing.
+    // Each block since then was emitted, or reported as missing.
     const [{ fromBlock, toBlock }] = lost.gaps;
     const whole = BigInt(fromBlock) === known + 1n && BigInt(lost.told[0].number) <= BigInt(toBlock) + 1n;
     check(lost.gaps.length === 1 && whole, `the gap of the ${name}: ${fromBlock} to ${toBlock}, then ${lost.told[0].number}`);
@@ -109,7 +109,7 @@ async function work({ createProvider }, { createDevChain }) {
   return check.passed;
 }
 
-/** Subscriptions beside something that goes wrong; returns how many checks passed. */
+/** Subscriptions while something else fails. Returns how many checks passed. */
 export const faults = (light, dev) => keepRunning(() => faultWork(light, dev));
 
 const failureOf = (promise) => promise.then(() => ({}), (error) => error);
@@ -127,7 +127,7 @@ async function faultWork({ createProvider }, { createDevChain }) {
   const options = { network: 'regtest', upstream, checkpoint: { number: 0, hash }, pollSeconds: 0.1, store: null };
   const light = await createProvider(options);
 
-  // Receipts that never come hang the logs, and with them questions; heads go on.
+  // Receipts that never arrive block the logs, and requests that need them; heads continue.
   const logs = await listen(light, 'logs', {});
   const heads = await listen(light, 'newHeads');
   stuck = true;
@@ -138,7 +138,7 @@ async function faultWork({ createProvider }, { createDevChain }) {
   check((await heads.next(1)).length === 1, 'another one');
   check(logs.told.length === 0, 'logs without proof');
 
-  // All who wait are told of the end.
+  // All pending calls are rejected at the end.
   const subscribing = failureOf(light.request({ method: 'eth_subscribe', params: ['newHeads'] }));
   const intervals = counted();
   light.close();
@@ -158,7 +158,7 @@ async function faultWork({ createProvider }, { createDevChain }) {
     check(closing.stop() === (name === 'chain' ? 1 : 0), `timers of the ${name}`);
   }
 
-  // Nobody waits for ever for the head.
+  // No call waits forever for the head.
   const never = { ...options, upstream: () => new Promise(() => {}) };
   const abort = new AbortController();
   const aborted = failureOf(createProvider({ ...never, signal: abort.signal }));
@@ -170,13 +170,13 @@ async function faultWork({ createProvider }, { createDevChain }) {
   return check.passed;
 }
 
-/** Counts intervals that are begun and not ended; `stop` gives their number. */
+/** Counts running intervals; `stop` returns their number. */
 function counted() {
   const { clearInterval, setInterval } = globalThis;
   const running = new Set();
   globalThis.setInterval = (work, time, ...rest) => {
     const timer = setInterval(work, time, ...rest);
-    // Those that only keep a program running for what it waits for.
+    // Ignores the intervals that only keep a program running.
     if (time < 1e6) running.add(timer);
     return timer;
   };

@@ -1,9 +1,9 @@
-// A WebSocket whose other side is the test.
+// A WebSocket whose other side is played by the test.
 export class FakeSocket {
   static CONNECTING = 0;
   static OPEN = 1;
   static CLOSED = 3;
-  /** All that were made, oldest first. */
+  /** All sockets, oldest first. */
   static made = [];
 
   readyState = FakeSocket.CONNECTING;
@@ -18,13 +18,13 @@ export class FakeSocket {
     return FakeSocket.made.at(-1);
   }
 
-  /** The connection stands. */
+  /** Opens the connection. */
   open() {
     this.readyState = FakeSocket.OPEN;
     this.onopen();
   }
 
-  /** The other side says something: text and bytes as they are, anything else as JSON. */
+  /** Sends a message from the other side: text and bytes as they are, anything else as JSON. */
   say(what) {
     this.onmessage({ data: typeof what === 'string' || ArrayBuffer.isView(what) ? what : JSON.stringify(what) });
   }

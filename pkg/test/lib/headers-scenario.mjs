@@ -1,4 +1,4 @@
-// From a checkpoint to a proven head, the same in Node.js and in a page.
+// From a checkpoint to a proven head, in Node.js and in a page.
 
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 

@@ -1,11 +1,11 @@
-// A node that has a run of recorded headers and nothing else, in the forms in which nodes give headers.
+// A node with consecutive recorded headers and nothing else, in the forms in which nodes return headers.
 import { readFileSync } from 'node:fs';
 import { hex, unhex } from './state.mjs';
 
 const NOT_RECORDED = { error: { code: -32000, message: 'not recorded' } };
 const UNKNOWN = { error: { code: -32601, message: 'method not found' } };
 
-/** Strings in front of the proof of work: version 0, from the UMM root on. */
+/** Number of strings before the proof of work, in version 0 with the UMM root. */
 const BASE_ITEMS = 17;
 
 /** Length prefixes of RLP: `short` is 0x80 for strings, 0xc0 for lists. */
@@ -19,17 +19,17 @@ function prefixed(short, bytes) {
 
 const list = (items) => prefixed(0xc0, Buffer.concat(items));
 
-/** The form of `rootlight_getHeaders`: an LZ4 block follows. */
+/** Format byte of `rootlight_getHeaders`: an LZ4 block follows. */
 const LZ4 = 1;
 
-/** An LZ4 block in which nothing is repeated. */
+/** An LZ4 block without matches. */
 function literals(bytes) {
   const beyond = bytes.length - 15;
   if (beyond < 0) return Buffer.concat([Buffer.of(bytes.length << 4), bytes]);
   return Buffer.concat([Buffer.of(0xf0), Buffer.alloc(Math.floor(beyond / 255), 255), Buffer.of(beyond % 255), bytes]);
 }
 
-/** Where the content of the item at `at` begins and ends. */
+/** Start and end of the content of the item at `at`. */
 function span(bytes, at) {
   const first = bytes[at];
   if (first < 0x80) return [at, at + 1];
@@ -77,10 +77,10 @@ export function readHeaders(file) {
   });
 }
 
-/** A header without the proof and the coinbase, as nodes give raw ones. */
+/** A header without the proof and the coinbase, as nodes return raw headers. */
 export const rawHeader = (rlp) => hex(list(strings(rlp).slice(0, BASE_ITEMS + 1).map((item) => prefixed(0x80, item))));
 
-/** Gives headers as `form` says: 'binary' (many in one answer), 'json' (block objects) or 'raw' (with what it lacks from a block object). */
+/** Returns headers in a `form`: 'binary' (many in one response), 'json' (block objects) or 'raw' (whose missing fields come from a block object). */
 export class HeaderNode {
   #headers;
   #form;
@@ -94,7 +94,7 @@ export class HeaderNode {
     return this.#headers[Number(number) - this.#headers[0].number];
   }
 
-  /** {result} or {error}. */
+  /** Returns {result} or {error}. */
   ask(method, [first, second] = []) {
     if (method === 'eth_blockNumber') return { result: `0x${this.#headers.at(-1).number.toString(16)}` };
     if (method === 'rootlight_getHeaders') return this.#form === 'binary' ? { result: this.#batch(Number(first), Number(second)) } : UNKNOWN;

@@ -3,8 +3,8 @@ import { startBrowser } from './browser.mjs';
 import { servePackage } from './pages.mjs';
 
 /**
- * Opens a page beside this package's files and does some work with it: `run(asyncFunction, ...args)` in the page,
- * `reload()`, and `tab()` for another page beside it, which gives that one's `run`.
+ * Opens a page that can load this package's files and calls `work` with: `run(asyncFunction, ...args)`, which runs in the page,
+ * `reload()`, and `tab()`, which opens another tab and returns its `run`.
  */
 export async function inPage(work) {
   const site = await servePackage();

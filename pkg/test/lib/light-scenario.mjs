@@ -1,19 +1,19 @@
-// What a program does with the light client, the same in Node.js and in a page.
+// Uses the light client as a program does, in Node.js and in a page.
 
-/** JSON with the members of objects in a fixed order: a page gets the questions with theirs sorted. */
+/** JSON with sorted members, because a page gets the expected answers with sorted members. */
 const canonical = (value) =>
   JSON.stringify(value, (_, v) =>
     v !== null && typeof v === 'object' && !Array.isArray(v) ? Object.fromEntries(Object.entries(v).sort()) : v);
 
 const same = (a, b) => canonical(a) === canonical(b);
 
-/** The members of an answer that the expected one has too; arrays and plain values as they are. */
+/** The members of an answer that the expected answer has too; arrays and plain values unchanged. */
 const known = (answer, expected) =>
   isObject(answer) && isObject(expected) ? Object.fromEntries(Object.keys(expected).map((key) => [key, answer[key]])) : answer;
 
 const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 
-/** Asks every question; returns the number of right answers and the first wrong ones, in words. */
+/** Sends every request; returns the number of right answers and a text about the first wrong ones. */
 export async function askAll(provider, questions) {
   const wrong = [];
   for (const { method, params, result } of questions) {
@@ -23,7 +23,7 @@ export async function askAll(provider, questions) {
   return { right: questions.length - wrong.length, wrong: wrong.slice(0, 5) };
 }
 
-/** Connects, asks everything, closes. */
+/** Connects, sends all requests, closes. */
 export async function askEverything({ createProvider }, options, questions) {
   const provider = await createProvider(options);
   try {

@@ -1,18 +1,19 @@
-// What becomes of clients whose module runs out of memory, the same in Node.js and in a page.
+// Clients whose module runs out of memory, in Node.js and in a page.
 import { transportTo } from './chain-transport.mjs';
 
-/** WebAssembly's pages. */
+/** Size of a WebAssembly page in bytes. */
 const PAGE = 65_536;
 
 const MIB = 2 ** 20;
 
-/** A number as WebAssembly writes it (LEB128), and how one is read: the number, and where it ends. */
+/** Encodes a number in LEB128, as WebAssembly does. */
 function written(number) {
   const bytes = [];
   for (; number >= 0x80; number = Math.floor(number / 0x80)) bytes.push((number % 0x80) + 0x80);
   return [...bytes, number];
 }
 
+/** Reads a number in LEB128; returns it and the position after it. */
 function read(bytes, at) {
   let number = 0;
   for (let shift = 1; ; shift *= 0x80) {
@@ -23,10 +24,10 @@ function read(bytes, at) {
   }
 }
 
-/** The memory section. */
+/** Id of the memory section. */
 const MEMORY = 5;
 
-/** A module that may have no more than so many bytes beyond what it starts with. */
+/** Limits a module's memory to `more` bytes above its initial size. */
 export function withLimit(bytes, more) {
   for (let at = 8; at < bytes.length; ) {
     const [size, from] = read(bytes, at + 1);
@@ -45,7 +46,7 @@ export function withLimit(bytes, more) {
   throw new Error('a module without memory');
 }
 
-/** A member of that many bytes in each answer that is an object. */
+/** Adds a member of this many bytes to each response that is an object. */
 function padded(transport, bytes) {
   const padding = JSON.stringify('x'.repeat(bytes));
   return async (body) => {
@@ -59,7 +60,7 @@ async function chainWithLogs({ createDevChain }, blocks) {
   const chain = await createDevChain({ blockTime: 'manual' });
   const [from] = await chain.request({ method: 'eth_accounts' });
   for (let block = 0; block < blocks; block += 1) {
-    // Logs 42.
+    // The code logs 42.
     await chain.request({ method: 'eth_sendTransaction', params: [{ from, data: '0x602a60005260206000a0', gas: '0x30d40' }] });
     await chain.request({ method: 'evm_mine' });
   }
@@ -69,7 +70,7 @@ async function chainWithLogs({ createDevChain }, blocks) {
 
 const codeOf = (promise) => promise.then(() => 'an answer', ({ code }) => code);
 
-/** Ends a client's module by an answer that does not fit into its memory; returns what its caller and others see of it. */
+/** Ends a client's module by a response that does not fit into its memory. Returns what its caller and other clients observe. */
 export async function trapped(light, dev, bytes) {
   const { chain, options } = await chainWithLogs(dev, 1);
   const plain = transportTo(chain);
@@ -98,12 +99,12 @@ export async function trapped(light, dev, bytes) {
   return { codes, after, told, beside, anew };
 }
 
-/** Twenty questions at once to an upstream that pads its answers; returns their outcomes and what works after them. */
+/** Sends twenty requests at once with an upstream that pads its responses. Returns their outcomes and the state after them. */
 export async function flooded(light, dev) {
   const blocks = 26;
   const { chain, options } = await chainWithLogs(dev, blocks);
   const plain = transportTo(chain);
-  // Receipts are under a block's hash; headers and bodies are asked for as they are.
+  // Only receipts are padded; headers and bodies are not.
   const large = padded(plain, 12 * MIB);
   let grown = false;
   const upstream = (body) => (grown && body.includes('eth_getTransactionReceipt') ? large : plain)(body);

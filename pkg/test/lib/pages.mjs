@@ -8,10 +8,10 @@ import { listen } from './upstream.mjs';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.mjs': 'text/javascript', '.wasm': 'application/wasm' };
 
-/** What a careful site allows: no eval, WebAssembly, its own scripts, connections to loopback. */
+/** The policy of a careful site: no eval; WebAssembly, its own scripts and connections to loopback are allowed. */
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self' http://127.0.0.1:* ws://127.0.0.1:*";
 
-/** Returns {url, close}. A test that fails before it closes this ends nevertheless. */
+/** Returns {url, close}. The server does not keep a test running that fails before it closes it. */
 export async function servePackage() {
   const server = createServer(async (request, response) => {
     const path = normalize(new URL(request.url, 'http://localhost').pathname);

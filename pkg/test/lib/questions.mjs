@@ -1,5 +1,5 @@
-// Questions about a recorded chain with the answers that must come out: blocks, transactions and receipts as the
-// reference node recorded them, state as read by this folder's own trie walker.
+// Requests about a recorded chain with the expected answers: blocks, transactions and receipts as the reference node recorded them, and state as read
+// by this folder's own trie walker.
 
 const TOKEN = '0x83c5541a6c8d2dbad642f385d8d06ca9b6c731ee';
 const TOTAL_SUPPLY = '0x18160ddd';
@@ -9,7 +9,7 @@ const ABSENT = `0x${'99'.repeat(20)}`;
 const hex = (number) => `0x${number.toString(16)}`;
 const word = (quantity) => `0x${quantity.slice(2).padStart(64, '0')}`;
 
-/** `v` is written as a QUANTITY: the reference pads it to two digits. */
+/** Rootlight writes `v` as a QUANTITY; the reference node pads it to two digits. */
 function transaction(recorded) {
   return { ...recorded, v: hex(BigInt(recorded.v)) };
 }
@@ -18,12 +18,12 @@ function block(recorded) {
   return { ...recorded, transactions: recorded.transactions.map((t) => (typeof t === 'string' ? t : transaction(t))) };
 }
 
-/** An uncle's size is that of its header here; the reference counts the body where it happens to have it. */
+/** Rootlight's size of an uncle is that of its header; the reference node includes the body if it has it. */
 function uncle({ size, ...recorded }) {
   return { ...recorded, transactions: [] };
 }
 
-/** All questions about blocks `from` to `to` of a recorded node. */
+/** All requests about blocks `from` to `to` of a recorded node. */
 export function questionsAbout(node, from, to) {
   const questions = [];
   const put = (method, params, result) => questions.push({ method, params, result });

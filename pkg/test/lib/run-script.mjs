@@ -1,11 +1,11 @@
-// Programs as users run them: in a process of their own, which nothing else keeps running.
+// Runs programs as users do: in their own process, which nothing else keeps running.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const PACKAGE = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * Runs an ES module's text beside this package's files, with `args` as its arguments; returns what it printed and how it
+ * Runs the text of an ES module that can import this package's files, with `args` as its arguments. Returns its output and how it
  * ended. `flags` are Node.js's own.
  */
 export async function runScript(text, args = [], { flags = [], limit = 60_000 } = {}) {

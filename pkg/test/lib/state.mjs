@@ -1,5 +1,5 @@
-// Answers eth_getProof and eth_getCode out of a set of trie nodes, as a node with that state would.
-// An implementation of its own, so that it shares no mistake with the code under test.
+// Computes eth_getProof and eth_getCode from a set of trie nodes, as a node with that state does. It is a separate implementation, so that it does
+// not share a mistake with the code under test.
 import { keccak256 } from './keccak.mjs';
 
 const EMPTY_TRIE = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421';
@@ -26,7 +26,7 @@ function sharedPath(bytes, at) {
   return { path: bitsOf(bytes.subarray(at + used, at + used + length)).slice(0, bits), next: at + used + length };
 }
 
-/** A node message taken apart: {bytes, path, children: [hash | embedded bytes | undefined], value | long}. */
+/** Parses a trie node: {bytes, path, children: [hash | embedded bytes | undefined], value | long}. */
 function parse(bytes) {
   const flags = bytes[0];
   let at = 1;
@@ -76,7 +76,7 @@ function accountFields(bytes) {
   return fields;
 }
 
-/** State by its nodes: a map from hash to hex bytes, long values among them. */
+/** A state, given by its nodes: a map from hash to hex bytes, which includes long values. */
 export class State {
   #nodes;
 
@@ -84,7 +84,7 @@ export class State {
     this.#nodes = nodes;
   }
 
-  /** Nodes from the root as far as the key goes, and the node at the key, if there is one. */
+  /** The nodes on the path of a key, from the root on, and the node at the key if there is one. */
   #walk(root, key) {
     const nodes = [];
     let rest = bitsOf(key);

@@ -1,12 +1,12 @@
-// One visit with what earlier ones have kept, the same in Node.js and in a page.
+// One visit with the headers that earlier visits stored, in Node.js and in a page.
 import { pause } from './wait.mjs';
 
-/** Connects, asks for the head, closes once what is new is kept. */
+/** Connects, requests the head, and closes after new headers are stored. */
 export async function visit({ createProvider }, options) {
   const provider = await createProvider(options);
   try {
     const head = Number(await provider.request({ method: 'eth_blockNumber', params: [] }));
-    // Uncles come after the head; then there is nothing more to keep.
+    // Uncles arrive after the head; after them there is nothing more to store.
     await pause(300);
     return head;
   } finally {
@@ -14,7 +14,7 @@ export async function visit({ createProvider }, options) {
   }
 }
 
-/** All pages there are. */
+/** All stored pages. */
 export async function loaded(pages) {
   const all = [];
   for (let index = 0; index < (await pages.count()); index += 1) {
@@ -31,7 +31,7 @@ const settled = (request) =>
     request.onblocked = () => reject(new Error('blocked'));
   });
 
-/** Damages what is kept in IndexedDB. */
+/** Damages the pages in IndexedDB. */
 export async function harmDatabases(change) {
   if (!change) return;
   for (const { name } of await indexedDB.databases()) {
@@ -46,7 +46,7 @@ export async function harmDatabases(change) {
   }
 }
 
-/** What becomes of pages in IndexedDB, in the worst cases too. */
+/** Pages in IndexedDB, including failures of the database. */
 export async function databases({ pagesIn }) {
   const config = { network: 'regtest', checkpoint: { hash: '0x1' } };
   const pages = pagesIn(undefined, config, { onError: () => {} });
@@ -65,7 +65,7 @@ export async function databases({ pagesIn }) {
   IDBFactory.prototype.open = open;
   const replaced = await read();
 
-  // The disk is full once everything is written.
+  // The disk is full when everything is written.
   const { put } = IDBObjectStore.prototype;
   IDBObjectStore.prototype.put = function (...given) {
     const request = put.apply(this, given);
@@ -83,7 +83,7 @@ export async function databases({ pagesIn }) {
   await remove();
   const gone = await read();
 
-  // Of a version to come.
+  // A database of a later version.
   await remove();
   const upgraded = indexedDB.open(name, 2);
   upgraded.onupgradeneeded = () => upgraded.result.createObjectStore('other');

@@ -1,4 +1,4 @@
-// An upstream node out of recordings, served on loopback.
+// An upstream node made from recordings, served on loopback.
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ export async function* jsonLines(file) {
   for await (const line of createInterface({ input })) if (line.trim()) yield JSON.parse(line);
 }
 
-/** A node that knows what a recording holds: exchanges, and where there are trie nodes, the states they make up. */
+/** A node with the contents of recordings: exchanges, and the states whose trie nodes are recorded. */
 export class RecordedNode {
   #answers = new Map();
   #blocks = new Map();
@@ -58,7 +58,7 @@ export class RecordedNode {
     return { ...block, transactions: block.transactions.map(({ hash }) => hash) };
   }
 
-  /** {result} or {error}. */
+  /** Returns {result} or {error}. */
   ask(method, params = []) {
     const [first, second, third] = params;
     if (method === 'eth_blockNumber') return { result: `0x${this.#head.toString(16)}` };
@@ -84,8 +84,8 @@ function question(method, params) {
 }
 
 /**
- * Serves a node on loopback with open CORS. `tamper(text, request)` may change the text of an answer.
- * Returns {url, asked, close}; `asked.count` counts questions.
+ * Serves a node on loopback with open CORS. `tamper(text, request)` may change the text of a response.
+ * Returns {url, asked, close}; `asked.count` counts requests.
  */
 export async function serveNode(node, { tamper = (text) => text } = {}) {
   const asked = { count: 0 };

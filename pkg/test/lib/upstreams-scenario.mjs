@@ -1,11 +1,10 @@
-// Several upstreams, transactions sent through the light client, and answers that nobody proves; the same in Node.js and
-// in a page.
+// Several upstreams, transactions sent through the light client, and answers that no upstream proves; in Node.js and in a page.
 import { transportTo } from './chain-transport.mjs';
 import { countedChecks } from './checks.mjs';
 import { keepRunning } from './running.mjs';
 import { until } from './wait.mjs';
 
-/** What state is proven with. */
+/** Methods that prove state. */
 const PROOFS = ['eth_getProof', 'rootlight_getWitness', 'rsk_getProof'];
 
 async function failureOf(promise) {
@@ -30,7 +29,7 @@ async function work({ createProvider }, { createDevChain }) {
   const checkpoint = { number: 0, hash: genesis.hash, totalDifficulty: genesis.totalDifficulty };
   const common = { network: 'regtest', checkpoint, pollSeconds: 0.1, store: null };
 
-  // A node that is down does not matter beside one that answers.
+  // A node that is down does not matter if another one responds.
   const down = async () => {
     throw new Error('connection refused');
   };
@@ -41,7 +40,7 @@ async function work({ createProvider }, { createDevChain }) {
   check((await request('eth_blockNumber')) === '0x5', 'the head beside a node that is down');
   check(progress.length > 0 && progress.every((at) => at.startingBlock === 0 && at.currentBlock <= 5), 'progress');
 
-  // Sent from here, it waits for a block; then it is proven.
+  // A sent transaction is pending until a block includes it; then it is proven.
   const signed = await ask('eth_signTransaction', { from, to, value: '0x1', gas: '0x5208' });
   const raw = signed.raw ?? signed;
   const hash = await request('eth_sendRawTransaction', raw);
@@ -55,7 +54,7 @@ async function work({ createProvider }, { createDevChain }) {
   check((await failureOf(request('eth_sendRawTransaction', '0xc0'))).code === -32602, 'bytes that are no transaction');
   check((await failureOf(request('eth_sendRawTransaction', raw))).message.length > 0, 'a nonce that is used');
 
-  // What nobody proves.
+  // Answers that no upstream proves.
   const mute = transportTo(chain, PROOFS);
   const liar = async (body) => {
     const lie = new TextDecoder().decode(await mute(body)).replaceAll(/"result":"0x21e[0-9a-f]+"/g, '"result":"0x7"');
@@ -73,11 +72,11 @@ async function work({ createProvider }, { createDevChain }) {
   check(typeof (await answers('quorum:2', mute, liar)) === 'number', 'not agreed upon');
   check((await answers('quorum:2', mute, liar, mute)) === balance, 'agreed upon by two of three');
   const few = await failureOf(createProvider({ ...common, upstream: mute, unproven: 'quorum:2' }));
-  check(/takes 2 upstreams, 1 given/.test(few.message), 'too few for a quorum');
+  check(/needs 2 upstreams, 1 given/.test(few.message), 'too few for a quorum');
   const odd = await failureOf(createProvider({ ...common, upstream: mute, unproven: 'maybe' }));
   check(/neither refuse, quorum:N nor trust/.test(odd.message), 'no such policy');
 
-  // Blocks that are too new.
+  // Blocks with too few blocks on top.
   const deep = await createProvider({ ...common, upstream: mute, minDepth: 2 });
   const head = deep.request({ method: 'eth_getBlockByNumber', params: ['0x5', false] });
   check((await failureOf(head)).code < 0, 'too new');

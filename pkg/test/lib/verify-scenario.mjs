@@ -1,4 +1,4 @@
-// What a program does with `verify.js`, the same in Node.js and in a page: throws where something is not as it must be.
+// Uses `verify.js` as a program does, in Node.js and in a page. Throws if a check fails.
 
 import { must } from './checks.mjs';
 
@@ -32,14 +32,14 @@ export async function scenario({ keccak256, verifyAccount, verifyReceipt }, { ac
   return 8;
 }
 
-/** The place that a JSON pointer names: the object or list, and the name in it. */
+/** Resolves a JSON pointer to the object or list that contains the member, and the member's name. */
 function place(document, pointer) {
   const names = pointer.split('/').slice(1);
   const last = names.pop();
   return [names.reduce((value, name) => value[name], document), last];
 }
 
-/** A document of the table with the changes of a case; the table says what they are. */
+/** A document of the table with the changes of a case, in the format that the table describes. */
 function changed({ documents }, { document, changes = [] }) {
   const root = { document: structuredClone(documents[document]) };
   for (const change of changes) {
@@ -56,7 +56,7 @@ function changed({ documents }, { document, changes = [] }) {
   return root.document;
 }
 
-/** Runs the table that the command line is held to as well. Returns how many cases of accounts and receipts it has. */
+/** Runs the table of cases that the command line's tests use too. Returns the number of its cases of accounts and receipts. */
 export async function tableScenario({ verifyAccount, verifyReceipt }, table) {
   const verify = { account: verifyAccount, receipt: verifyReceipt };
   const cases = table.cases.filter(({ subject }) => subject in verify);
@@ -64,7 +64,7 @@ export async function tableScenario({ verifyAccount, verifyReceipt }, table) {
     const document = changed(table, rest);
     const outcome = await verify[subject](document).catch((error) => error);
     if (document.header) {
-      // The command line checks the header; the package has no code for it.
+      // The command line checks the header; the package has no code for headers.
       must(outcome.rule === 'document' && outcome.message.includes('headers are not checked'), `${name}: ${outcome}`);
       continue;
     }

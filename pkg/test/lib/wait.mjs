@@ -1,10 +1,10 @@
-// Waiting in tests, the same in Node.js and in a page.
+// Waiting in tests, in Node.js and in a page.
 
 /** Resolves after a time in milliseconds. */
 export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /**
- * Asks for a value until it is one that counts as true, and resolves to it. `what` names it in the error after
+ * Calls `attempt` until it returns a truthy value, and resolves to that value. `what` names it in the error after
  * `within` milliseconds; `every` is the pause between two attempts.
  */
 export async function until(attempt, what, { within = 20_000, every = 20 } = {}) {

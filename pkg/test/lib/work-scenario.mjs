@@ -1,17 +1,17 @@
-// What a client does that trusts no block, the same in Node.js and in a page.
+// A client that trusts no block, in Node.js and in a page.
 import { transportTo } from './chain-transport.mjs';
 import { keepRunning } from './running.mjs';
 
-/** Seconds between blocks: 58 headers of a day, without a gap of more than half an hour. */
+/** Seconds between blocks: 58 headers span a day, without a gap of more than half an hour. */
 const SPACING = 1_500;
 
-/** Headers above the block that is started at. */
+/** Number of headers above the block at which the chain starts. */
 export const HEADERS = 58;
 
-/** Blocks of the chain. */
+/** Number of blocks of the chain. */
 export const BLOCKS = 70;
 
-/** Development chains mine at difficulty 1, and their blocks may have any time; work on such a network proves nothing. */
+/** A network for these tests. Development chains mine at difficulty 1 and their blocks may have any time, so their work proves nothing elsewhere. */
 export const NETWORK = {
   name: 'by-work',
   base: 'regtest',
@@ -23,7 +23,7 @@ export const NETWORK = {
 
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
-/** Does some work at a time that is so many seconds ahead. */
+/** Runs some work with the clock this many seconds ahead. */
 export async function later(seconds, work) {
   const { now } = Date;
   Date.now = () => now.call(Date) + seconds * 1_000;
@@ -34,7 +34,7 @@ export async function later(seconds, work) {
   }
 }
 
-/** A chain of a day and some hours, and the work that is done with it at the time of its newest block. */
+/** Makes a chain of a day and some hours, and runs work with it at the time of its newest block. */
 async function withChain({ createDevChain }, work) {
   const chain = await createDevChain({ blockTime: 'manual' });
   try {
@@ -56,7 +56,7 @@ const optionsFor = (chain, more) => ({
   ...more,
 });
 
-/** A start by work, a block that comes later, and what is said of all this. */
+/** A start by work and a later block, with the answers and events about them. */
 export async function byWork({ createProvider }, dev) {
   return withChain(dev, async (chain) => {
     const progress = [];
@@ -76,7 +76,7 @@ export async function byWork({ createProvider }, dev) {
           resolve(message);
         });
       });
-      // The chain's own clock is ahead of this one by as much again.
+      // The chain's own clock is ahead of this one by the same amount again.
       const { timestamp } = await chain.request({ method: 'eth_getBlockByNumber', params: ['latest', false] });
       await chain.request({ method: 'evm_setNextBlockTimestamp', params: [hexadecimal(Number(timestamp) + 1)] });
       await chain.request({ method: 'evm_mine' });
@@ -89,7 +89,7 @@ export async function byWork({ createProvider }, dev) {
   });
 }
 
-/** Nothing is read from a store or written to it. */
+/** A store must be neither read nor written. */
 export async function withStore({ createProvider }, dev) {
   return withChain(dev, async (chain) => {
     const touched = [];
@@ -106,7 +106,7 @@ export async function withStore({ createProvider }, dev) {
 
 const reasonOf = (promise) => promise.then((provider) => (provider.close(), 'connected'), ({ message }) => message);
 
-/** Why clients do not start, in words. */
+/** The reasons for which clients do not start. */
 export async function refusals({ createProvider }, dev, published) {
   const upstream = async () => new Uint8Array(0);
   const simple = (options, from = published) => reasonOf(from.createProvider({ upstream, store: null, ...options }));

@@ -1,4 +1,4 @@
-//! The one object that JavaScript holds.
+//! The light client as an object for JavaScript.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,8 +11,8 @@ use crate::config::Config;
 use crate::driver::Driver;
 use crate::host::Upstream;
 
-/// A light client that answers JSON-RPC from verified data. What it throws are texts; `pkg/connect.js` makes errors of
-/// them.
+/// A light client that answers JSON-RPC from verified data. Its errors are strings, which `pkg/connect.js` turns into
+/// errors.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Client {
@@ -22,15 +22,15 @@ pub struct Client {
 
 #[wasm_bindgen]
 impl Client {
-    /// A client that has not asked anything yet.
+    /// Makes a client that has not sent any request yet.
     ///
-    /// `options` is JSON: `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`.
-    /// Each of `exchanges` is as `pkg/exchange.js` makes them. `keep(first, pages)` is called with what to keep: pages
-    /// from this number on, in place of all there were. `progress(start, head, target, rate, left)` is told how far the
-    /// way to the head is.
+    /// `options` is JSON: `network`, `checkpoint`, `pollMillis`, `batch`, `minDepth`, `minWork`, `unproven`, `names`. Each
+    /// of `exchanges` is a function that `pkg/exchange.js` makes. `keep(first, pages)` is called with pages to store: they
+    /// replace all stored pages from number `first` on. `progress(start, head, target, rate, left)` is called with the
+    /// progress of the first synchronization.
     ///
     /// # Errors
-    /// Which option is wrong, and why.
+    /// The option that is wrong, and why.
     #[wasm_bindgen(constructor)]
     pub fn new(
         options: &str,
@@ -45,36 +45,39 @@ impl Client {
         Ok(Self { driver: Rc::new(driver), closed: Rc::default() })
     }
 
-    /// Begins taking back what `keep` was given in an earlier run, so many pages, before [`Self::start`]: each page that
-    /// [`Self::wanted_page`] names goes to [`Self::restore`], until it names none; then comes [`Self::restored`]. May be begun
-    /// again with fewer pages.
+    /// Begins to take back `pages` pages that an earlier run passed to `keep`, before [`Self::start`]. Each page that
+    /// [`Self::wanted_page`] names is passed to [`Self::restore`], until it names none; then [`Self::restored`] is called.
+    /// May be called again with fewer pages.
     pub fn restoring(&self, pages: u32) {
         self.driver.restoring(pages);
     }
 
-    /// The page that is wanted next, by [`Self::restore`] or afterwards by [`Self::prove`].
+    /// The number of the page that [`Self::restore`], or later [`Self::prove`], needs next.
     #[wasm_bindgen(js_name = wantedPage)]
     pub fn wanted_page(&self) -> Option<u32> {
         self.driver.wanted_page()
     }
 
-    /// Takes back the wanted page. `false`: it does not hold; those before it may.
+    /// Takes back the page that [`Self::wanted_page`] names. Returns `false` if the page is invalid; the pages before it
+    /// may be valid.
     pub fn restore(&self, page: &[u8]) -> bool {
         self.driver.restore(page)
     }
 
-    /// All pages were given. Where they do not hold, the client starts from the checkpoint.
+    /// Ends taking back. If the pages are invalid, the client starts from the checkpoint.
     pub fn restored(&self) {
         self.driver.restored();
     }
 
-    /// Proves some more of what was taken back, for a few milliseconds: of the wanted page, where one is wanted. `false`:
-    /// there is no more to do, or it did not hold and was forgotten.
+    /// Proves some more of the headers that were taken back, for a few milliseconds. `page` is the page that
+    /// [`Self::wanted_page`] names, if it names one. Returns `false` if nothing is left to prove, or if the headers were
+    /// invalid and are forgotten.
     pub fn prove(&self, page: Option<Vec<u8>>) -> bool {
         self.driver.prove(page)
     }
 
-    /// What `keep` was given from this page on was not kept: it is given it again, as far as it is still in memory.
+    /// Passes the pages from this number on to `keep` again, as far as they are still in memory, because they were not
+    /// stored.
     #[wasm_bindgen(js_name = keepAgain)]
     pub fn keep_again(&self, page: u32) {
         self.driver.keep_again(page);
@@ -83,9 +86,9 @@ impl Client {
     /// Verifies the chain up to the upstreams' head, then follows it.
     ///
     /// # Errors
-    /// Which header does not verify, and why.
+    /// The header that does not verify, and why.
     pub async fn start(&self) -> Result<(), String> {
-        // What is needed is held by the future itself, so that JavaScript may drop the object meanwhile.
+        // The future owns everything that it needs, so that JavaScript may drop the object meanwhile.
         let driver = self.driver.clone();
         for index in 0..driver.upstreams() {
             spawn_local(follow(driver.clone(), index, self.closed.clone()));
@@ -93,7 +96,7 @@ impl Client {
         driver.reach_head().await
     }
 
-    /// Answers a JSON-RPC message with a JSON-RPC answer.
+    /// Answers a JSON-RPC message. Returns `None` if the message needs no answer.
     pub async fn request(&self, message: String) -> Option<String> {
         self.driver.answer(message.as_bytes()).await
     }
@@ -104,7 +107,7 @@ impl Client {
         self.driver.take_changed()
     }
 
-    /// The upstream at this place says that there is something new.
+    /// Called when the upstream at this index announces a new block.
     pub fn hint(&self, upstream: usize) {
         self.driver.hint(upstream);
     }

@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 
 use crate::host::moment;
 
-/// Milliseconds between two looks for new blocks: a block comes every 25 to 30 seconds.
+/// Milliseconds between two checks for new blocks; a block comes every 25 to 30 seconds.
 const POLL: u64 = 10_000;
 
-/// Least pause between two looks, in milliseconds.
+/// Least pause between two checks, in milliseconds.
 const LEAST_POLL: u64 = 100;
 
-/// Questions in one exchange: the reference node's own limit.
+/// Most requests in one exchange: the batch limit of the reference node.
 const BATCH: usize = 50;
 
 #[derive(Deserialize)]
@@ -56,16 +56,16 @@ impl CheckpointOption<'_> {
     }
 }
 
-/// Where a client starts.
+/// The block at which a client starts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Start {
-    /// At a block that is trusted.
+    /// A trusted block.
     At(Checkpoint),
-    /// At a block that the work above it speaks for; none is trusted.
+    /// A block that is accepted for the work above it. No block is trusted.
     Work(WorkStart),
 }
 
-/// What a client needs to know.
+/// The settings of a client.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) network: Arc<Network>,
@@ -80,7 +80,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Reads the options; the reason in words where they are wrong.
+    /// Reads the options. The error names the wrong option and the reason.
     pub(crate) fn read(json: &str) -> Result<Self, String> {
         let options: Options<'_> = serde_json::from_str(json).map_err(|e| format!("options: {e}"))?;
         let network = network(options.network.get())?;
@@ -100,25 +100,25 @@ impl Config {
         })
     }
 
-    /// Whether so many upstreams are enough for what is asked of them; the reason in words where they are not.
+    /// Checks that there are enough upstreams for the options. The error is the reason, in words.
     pub(crate) fn check(&self, upstreams: usize) -> Result<(), String> {
         match self.unproven {
             _ if upstreams == 0 => Err("upstream: at least one is needed".into()),
             Unproven::Quorum(count) if upstreams < count => {
-                Err(format!("unproven: quorum:{count} takes {count} upstreams, {upstreams} given"))
+                Err(format!("unproven: quorum:{count} needs {count} upstreams, {upstreams} given"))
             }
             _ => Ok(()),
         }
     }
 
-    /// A name for each upstream: the host's, by which a quorum tells owners apart, else a number.
+    /// A name for each upstream: the host's name, by which a quorum distinguishes owners, or a number.
     pub(crate) fn names(&self, count: usize) -> Vec<String> {
         let name = |index| self.names.get(index).cloned().unwrap_or_else(|| format!("upstream {index}"));
         (0..count).map(name).collect()
     }
 }
 
-/// The network of a name, or the one that an object describes as a network file does.
+/// The network with this name, or the one that a JSON object describes in the format of network files.
 fn network(option: &str) -> Result<Network, String> {
     match option.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         Some(name) => Network::by_name(name).ok_or_else(|| format!("network: '{name}' is not known")),
@@ -127,7 +127,7 @@ fn network(option: &str) -> Result<Network, String> {
     }
 }
 
-/// Where to start: what upstreams prove for `"work"`, a block that is given, or the newest built-in checkpoint.
+/// The start: the chain that upstreams prove for `"work"`, the given block, or the newest built-in checkpoint.
 fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start, String> {
     Ok(match option {
         None => Start::At(newest(network)?),
@@ -148,7 +148,7 @@ fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start
     })
 }
 
-/// The newest built-in checkpoint, or genesis; the reason in words where it is too old.
+/// The newest built-in checkpoint, or genesis if there is none. An error if the checkpoint is too old.
 fn newest(network: &Network) -> Result<Checkpoint, String> {
     let newest = checkpoint::newest(&network.name, moment().unix).map_err(|e| format!("checkpoint: {e}"))?;
     let genesis = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };

@@ -1,4 +1,4 @@
-//! The development chain inside the page: no upstream, nothing leaves the machine.
+//! The development chain in a page. It has no upstream and sends nothing over the network.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use crate::host::{Deadline, moment, sleep};
 
-/// Milliseconds between two looks at the clock; blocks come in whole seconds.
+/// Milliseconds between two checks of the clock; block times are whole seconds.
 const TICK: f64 = 200.0;
 
 /// The options of `start`, as JSON.
@@ -38,7 +38,7 @@ struct Options<'a> {
     history: Option<u64>,
 }
 
-/// Randomness for messages: one secret of the host's, stretched.
+/// Randomness for messages, derived from one secret of the host.
 struct Entropy {
     secret: [u8; 32],
     used: u64,
@@ -51,7 +51,7 @@ impl Entropy {
         Ok(Self { secret, used: 0 })
     }
 
-    /// 32 bytes that no other call gives.
+    /// 32 bytes that are different in every call.
     fn next(&mut self) -> B256 {
         self.used += 1;
         keccak256([&self.secret[..], &self.used.to_be_bytes()].concat())
@@ -65,7 +65,7 @@ impl Entropy {
 struct Running {
     client: LocalClient,
     dispatcher: Arc<Dispatcher>,
-    /// The page's, whose events are notifications.
+    /// The connection of the page.
     connection: Arc<Connection>,
     entropy: Entropy,
     /// Whether a request since the last `take_changed` may have caused events for subscribers.
@@ -108,7 +108,7 @@ impl DevChain {
         Ok(chain)
     }
 
-    /// Answers a JSON-RPC message with a JSON-RPC answer; none once the chain is closed.
+    /// Answers a JSON-RPC message. Returns `None` if the message needs no answer, or if the chain is closed.
     pub fn request(&self, message: &str) -> Option<String> {
         let mut running = self.running.borrow_mut();
         let Running { client, dispatcher, connection, entropy, changed } = running.as_mut()?;
@@ -127,7 +127,7 @@ impl DevChain {
         self.running.borrow_mut().as_mut().is_some_and(|running| core::mem::take(&mut running.changed))
     }
 
-    /// Ends the chain and frees what it holds; there are no answers from then on.
+    /// Closes the chain and frees its memory. Later requests get no answer.
     pub fn close(&self) {
         self.running.take();
     }
@@ -168,7 +168,7 @@ fn option_of(error: &DevOptionError) -> &'static str {
     }
 }
 
-/// Mines by the clock until the chain is closed. A block that cannot be mined is tried again at the next tick.
+/// Mines by the clock until the chain is closed. If a block cannot be mined, the next tick tries again.
 async fn tick(running: Rc<RefCell<Option<Running>>>) {
     loop {
         sleep(TICK).await;

@@ -1,4 +1,4 @@
-//! The promise loops: following the chain at each upstream, and answering one request.
+//! The asynchronous loops: one follows the chain at each upstream, one answers each request.
 
 use std::cell::{Cell, RefCell};
 
@@ -12,41 +12,42 @@ use wasm_bindgen::JsValue;
 use crate::config::{Config, Start};
 use crate::host::{Budget, Deadline, Share, Upstream, moment, sleep};
 
-/// Longest sleep of a loop in milliseconds, so that what other upstreams made possible is noticed.
+/// Longest sleep of a loop in milliseconds, so that it notices what other upstreams made possible.
 const LONGEST_SLEEP: f64 = 1_000.0;
 
-/// Pause between two looks at whether the head is reached, in milliseconds.
+/// Pause between two checks whether the head is reached, in milliseconds.
 const LOOK: f64 = 10.0;
 
-/// Bytes of answers that all questions under way hold together: receipts of 2,000 full blocks are some 100 MB, and a
-/// page on a telephone has a few hundred.
+/// Most bytes of upstream responses that all requests in progress hold together. The receipts of 2,000 full blocks take
+/// about 100 MB, and a page on a telephone has a few hundred.
 const ANSWER_BYTES: usize = 128 << 20;
 
-/// Bytes of answers that one round of synchronization with one upstream holds: as many as its four exchanges may bring
-/// under the transports' own limit. 200 headers as block objects are some 5 MB.
+/// Most bytes of responses that one round of synchronization with one upstream holds: four exchanges at the limit of the
+/// package's transports. 200 headers as block objects take about 5 MB.
 const FOLLOWING_BYTES: usize = 128 << 20;
 
-/// What a question gets that takes more than is left of [`ANSWER_BYTES`]; the code is the reference node's for limits.
+/// The answer to a request that needs more than is left of [`ANSWER_BYTES`]. The code is the reference node's code for
+/// limits.
 const TOO_MUCH: &str = r#"{"error":{"code":-32005,"message":"the questions under way take answers of more than 128 MiB: ask for less, or for less at a time"}}"#;
 
-/// A light client and its upstreams. No part of the client is held while waiting.
+/// A light client and its upstreams. No part of the client is borrowed while a loop waits.
 #[derive(Debug)]
 pub(crate) struct Driver {
     client: Client,
     restoring: RefCell<Option<Restoring>>,
     upstreams: Vec<Upstream>,
-    /// What answers to questions of callers may take.
+    /// Memory for upstream responses that callers' requests may take.
     budget: Budget,
     /// Whether a request since the last `take_changed` may have caused events for subscribers.
     changed: Cell<bool>,
-    /// Takes what is to be kept.
+    /// Called with the pages to store.
     keep: Function,
-    /// Is told how far the first synchronization is.
+    /// Called with the progress of the first synchronization.
     progress: Option<Function>,
 }
 
 impl Driver {
-    /// A client that has not asked anything yet.
+    /// Makes a client that has not sent any request yet.
     pub(crate) fn new(
         config: &Config,
         upstreams: Vec<Upstream>,
@@ -85,12 +86,12 @@ impl Driver {
         }
     }
 
-    /// Begins taking back so many kept pages.
+    /// Begins to take back `pages` stored pages.
     pub(crate) fn restoring(&self, pages: u32) {
         *self.restoring.borrow_mut() = Some(self.client.sync().restoring(pages.into()));
     }
 
-    /// The kept page that is wanted next.
+    /// The number of the stored page that is needed next.
     pub(crate) fn wanted_page(&self) -> Option<u32> {
         let page = match &*self.restoring.borrow() {
             Some(restoring) => restoring.page(),
@@ -99,33 +100,33 @@ impl Driver {
         page.and_then(|page| page.try_into().ok())
     }
 
-    /// Takes back the wanted page; whether it holds.
+    /// Takes back the needed page; returns whether it is valid.
     pub(crate) fn restore(&self, page: &[u8]) -> bool {
         let mut restoring = self.restoring.borrow_mut();
         let Some(restoring) = restoring.as_mut() else { return false };
         self.client.restore_page(restoring, page).is_ok()
     }
 
-    /// No more pages come. Where those that came do not hold, the client starts from the checkpoint.
+    /// Ends taking back. If the pages are invalid, the client starts from the checkpoint.
     pub(crate) fn restored(&self) {
         if let Some(restoring) = self.restoring.take() {
             let _ = self.client.restored(restoring);
         }
     }
 
-    /// Proves some more of what was taken back; whether there is more. What does not hold is forgotten.
+    /// Proves some more of the headers that were taken back; returns whether more are left. Invalid headers are forgotten.
     pub(crate) fn prove(&self, page: Option<Vec<u8>>) -> bool {
         let mut page = page;
         self.client.prove_kept(&mut |_| Ok(page.take())).unwrap_or(false)
     }
 
-    /// Hands out pages from this one on again.
+    /// Passes the pages from this number on to `keep` again.
     pub(crate) fn keep_again(&self, page: u32) {
         self.client.keep_again(page.into());
     }
 
-    /// Hands out what is new and verified. A start by work keeps nothing: it hands out an empty list where the chain has
-    /// `changed`.
+    /// Passes new pages of verified headers to `keep`. A start by work stores nothing: it passes an empty list if the chain
+    /// has `changed`.
     fn save(&self, changed: bool) {
         let pages = self.client.export();
         let first = pages.first().map_or(0, |page| page.index);
@@ -134,11 +135,11 @@ impl Driver {
             return;
         }
         let list: Array = pages.iter().map(|page| Uint8Array::from(&page.bytes[..])).collect();
-        // A store that fails is no reason to stop.
+        // A failing store does not stop the client.
         let _ = self.keep.call2(&JsValue::NULL, &(first as f64).into(), &list);
     }
 
-    /// Tells how far the first synchronization is: start, head, target, headers per second, seconds left if known.
+    /// Reports the progress of the first synchronization: start, head, target, headers per second, seconds left if known.
     fn report(&self) {
         let Some(told) = &self.progress else { return };
         let sync = self.client.sync();
@@ -152,11 +153,11 @@ impl Driver {
             .map(|figure| figure.map_or(JsValue::NULL, |figure| (figure as f64).into()))
             .collect();
         drop(sync);
-        // Whoever throws here has not been asked anything.
+        // An exception of the listener does not stop the client.
         let _ = told.apply(&JsValue::NULL, &figures);
     }
 
-    /// An upstream says that there is something new.
+    /// Called when an upstream announces a new block.
     pub(crate) fn hint(&self, index: usize) {
         self.client.sync_hint(index);
     }
@@ -166,12 +167,12 @@ impl Driver {
         self.changed.take()
     }
 
-    /// How many upstreams there are.
+    /// Number of upstreams.
     pub(crate) fn upstreams(&self) -> usize {
         self.upstreams.len()
     }
 
-    /// Follows one upstream until `closed` says so.
+    /// Follows one upstream until `closed` returns `true`.
     pub(crate) async fn follow(&self, index: usize, closed: impl Fn() -> bool) {
         let Some(upstream) = self.upstreams.get(index) else { return };
         let mut outbox = Outbox::default();
@@ -194,7 +195,7 @@ impl Driver {
         }
     }
 
-    /// Waits until the head is verified; the reason when no upstream leads there.
+    /// Waits until the head is verified. The error is the reason why no upstream leads there.
     pub(crate) async fn reach_head(&self) -> Result<(), String> {
         loop {
             if self.client.sync().is_synced() {
@@ -207,16 +208,16 @@ impl Driver {
         }
     }
 
-    /// Asks each question the upstream it names; answers in the questions' order.
+    /// Sends each request to the upstream that it names; returns the responses in the order of the requests.
     async fn ask(&self, questions: Vec<Question>, share: &Share<'_>) -> Vec<Answer> {
-        let nobody = || Err(CallFailure::Transport("no such upstream".into()));
-        let mut answers: Vec<Answer> = questions.iter().map(|_| nobody()).collect();
+        let missing = || Err(CallFailure::Transport("no such upstream".into()));
+        let mut answers: Vec<Answer> = questions.iter().map(|_| missing()).collect();
         let mine =
             |index| questions.iter().enumerate().filter(move |(_, question)| question.upstream == index);
         let parts: Vec<(Vec<usize>, Vec<UpstreamCall>)> = (0..self.upstreams.len())
             .map(|index| mine(index).map(|(place, question)| (place, question.call.clone())).unzip())
             .collect();
-        // All are asked before the first answer is awaited.
+        // All requests are sent before the first response is awaited.
         let all = self.upstreams.iter().zip(&parts);
         let asked: Vec<_> = all.map(|(upstream, (_, calls))| upstream.ask(calls, false, share)).collect();
         for (asked, (places, _)) in asked.into_iter().zip(&parts) {
@@ -237,7 +238,7 @@ impl Driver {
             match step {
                 Step::Fetch(questions) => {
                     let answers = self.ask(questions, &share).await;
-                    // Nobody is to blame: the session ends without a word about its upstreams.
+                    // No upstream is to blame: the session ends without an observation about its upstreams.
                     if share.is_exceeded() {
                         return Some(TOO_MUCH.into());
                     }

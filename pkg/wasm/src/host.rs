@@ -1,4 +1,4 @@
-//! What the core asks of its host: an exchange with an upstream, waiting, the time.
+//! The services of the host: exchanges with upstreams, pauses, the time.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -9,24 +9,24 @@ use rootlight::light::{Answer, CallFailure, Now, UpstreamCall, decode_batch, enc
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-/// Exchanges under way at the same time for one question, as many as `pkg/exchange.js` lets through.
+/// Exchanges in progress at the same time for one request: as many as `pkg/exchange.js` permits.
 const PARALLEL: usize = 4;
 
 #[wasm_bindgen]
 extern "C" {
-    /// A promise that resolves after so many milliseconds, or at once when the client is closed. `pkg/instance.js` gives
-    /// it to the module.
+    /// A promise that resolves after this many milliseconds, or at once when the client is closed. `pkg/instance.js`
+    /// provides it.
     #[wasm_bindgen(js_name = rootlightSleep)]
     fn host_sleep(milliseconds: f64) -> Promise;
 }
 
-/// The browser's only clock that workers and Node.js know too. It may be set back; a pause is then longer.
+/// The time of the only clock that pages, workers and Node.js share. It may be set back; a pause is then longer.
 pub(crate) fn moment() -> Now {
     let millis = Date::now();
     Now { unix: (millis / 1000.0) as u64, millis: millis as u64 }
 }
 
-/// How long one step of a request may compute, in milliseconds: a page does nothing else meanwhile.
+/// Most milliseconds that one step of a request may compute, because the page does nothing else meanwhile.
 const STEP_TIME: f64 = 5_000.0;
 
 /// The end of a step's time.
@@ -34,7 +34,7 @@ const STEP_TIME: f64 = 5_000.0;
 pub(crate) struct Deadline(f64);
 
 impl Deadline {
-    /// A step begins.
+    /// The deadline of a step that starts now.
     pub(crate) fn start() -> Self {
         Self(Date::now() + STEP_TIME)
     }
@@ -50,10 +50,10 @@ pub(crate) async fn sleep(milliseconds: f64) {
     let _ = JsFuture::from(host_sleep(milliseconds)).await;
 }
 
-/// The memory that answers of upstreams may take in one module, counted in bytes as they came.
+/// The memory that upstream responses may take in one module, counted in the bytes received.
 ///
-/// A question of the caller's keeps all its answers until it is done, and many questions run at once: without a limit a
-/// hostile upstream that pads its answers fills the module's 4 GiB, which ends the module.
+/// A caller's request keeps all of its responses until it is done, and many requests run at once. Without a limit, a
+/// hostile upstream that pads its responses could fill the module's 4 GiB, which ends the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: Cell<usize>,
@@ -61,18 +61,18 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { left: Cell::new(limit), limit }
     }
 
-    /// A share of it for one question or for one round of synchronization.
+    /// A share of the budget, for one request or one round of synchronization.
     pub(crate) fn share(&self) -> Share<'_> {
         Share { budget: self, held: Cell::new(0), refused: Cell::new(false) }
     }
 }
 
-/// What one question holds of the [`Budget`]; it is given back when this is dropped.
+/// The part of a [`Budget`] that one request holds. It is returned when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Share<'a> {
     budget: &'a Budget,
@@ -81,7 +81,7 @@ pub(crate) struct Share<'a> {
 }
 
 impl Share<'_> {
-    /// Takes so many bytes, or remembers that they were more than were left.
+    /// Takes this many bytes. Returns `false` if fewer are left, and remembers that.
     fn take(&self, bytes: usize) -> bool {
         let left = self.budget.left.get().checked_sub(bytes);
         match left {
@@ -94,7 +94,7 @@ impl Share<'_> {
         left.is_some()
     }
 
-    /// Whether an answer was left unread because it was too large for what was left.
+    /// Whether a response was not read because it exceeded what was left.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.refused.get()
     }
@@ -106,30 +106,30 @@ impl Drop for Share<'_> {
     }
 }
 
-/// An upstream behind a function of `pkg/exchange.js`. It takes a request body and whether synchronization asks, and
-/// returns a promise that is never rejected. The promise resolves to a function that hands over the answer's bytes, or
-/// to a text that says why there are none, or to a number: the upstream asks for a pause of so many seconds, NaN where it
-/// does not say how many.
+/// An upstream, reached through a function of `pkg/exchange.js`. The function takes a request body and whether it is for
+/// synchronization, and returns a promise that is never rejected. The promise resolves to a function that returns the bytes
+/// of the response; or to a text, the reason why there are none; or to a number, the seconds of a pause that the upstream
+/// asks for (NaN if it gives no time).
 #[derive(Debug)]
 pub(crate) struct Upstream {
     exchange: Function,
     batch: usize,
-    /// Ids never come twice, so that a transport may have several exchanges on one connection.
+    /// Ids are never reused, so that a transport may have several exchanges on one connection.
     next_id: Cell<u64>,
 }
 
-/// A batch that was sent: its first id, its size, the answer to come.
+/// A batch that was sent: its first id, its size, and the promise of its response.
 type Exchange = (u64, usize, Result<JsValue, JsValue>);
 
 impl Upstream {
-    /// Asks at most `batch` questions in one exchange, at least one.
+    /// An upstream that gets at most `batch` requests in one exchange.
     pub(crate) fn new(exchange: Function, batch: usize) -> Self {
         Self { exchange, batch, next_id: Cell::new(1) }
     }
 
-    /// Asks the questions, the first of them at once, even before the future is polled; the answers come in the same
-    /// order, one each. `following` says that synchronization asks, which never waits for questions of callers. Once the
-    /// share is exceeded nothing more is asked.
+    /// Sends requests, the first batches at once, even before the future is polled. Returns one response for each, in the
+    /// same order. `following` marks requests of synchronization, which never wait for requests of callers. Once the share
+    /// is exceeded, no more requests are sent.
     pub(crate) fn ask<'a>(
         &'a self,
         calls: &'a [UpstreamCall],
@@ -164,12 +164,12 @@ impl Upstream {
     }
 }
 
-/// Nothing was read, or not even asked: see [`Budget`].
+/// The failure of a request whose response was not read, or that was not sent: see [`Budget`].
 fn too_large() -> CallFailure {
     CallFailure::Transport("larger than what is left of the memory for answers".into())
 }
 
-/// The answers in what an exchange came to.
+/// Decodes the outcome of an exchange into responses.
 fn receive(outcome: JsValue, id: u64, count: usize, share: &Share<'_>) -> Vec<Answer> {
     let failure = match outcome.dyn_ref::<Function>() {
         Some(hand_over) => {

@@ -1,5 +1,5 @@
-//! Rootlight for browsers and Node.js: a thin face over the core. It turns JavaScript values into bytes and back, and
-//! waits; everything that decides what is true is in the core.
+//! Rootlight for browsers and Node.js: a thin layer over the core. It converts JavaScript values to bytes and back, and
+//! waits; all decisions about validity are in the core.
 
 #[cfg(feature = "light")]
 mod client;

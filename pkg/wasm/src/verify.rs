@@ -1,5 +1,5 @@
-//! Verification of documents. A document goes in as JSON text, a report comes out as JSON text; `pkg/verify.js` makes
-//! objects of it. `rootlight verify --json` prints the same reports.
+//! Verification of documents. Documents and reports are JSON texts; `pkg/verify.js` converts them to and from objects.
+//! `rootlight verify --json` prints the same reports.
 
 use rootlight::verify::{self, Report};
 use wasm_bindgen::prelude::wasm_bindgen;

@@ -9,6 +9,6 @@ wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);
 shared_tests!();
 
 #[wasm_bindgen_test::wasm_bindgen_test]
-fn this_is_the_place() {
+fn the_tests_run_in_a_window() {
     assert_eq!(common::place(), "Window");
 }

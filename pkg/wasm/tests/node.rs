@@ -7,6 +7,6 @@ mod common;
 shared_tests!();
 
 #[wasm_bindgen_test::wasm_bindgen_test]
-fn this_is_the_place() {
+fn the_tests_run_in_node_js() {
     assert_eq!(common::place(), "Object");
 }

@@ -9,6 +9,6 @@ wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_dedicated_worker);
 shared_tests!();
 
 #[wasm_bindgen_test::wasm_bindgen_test]
-fn this_is_the_place() {
+fn the_tests_run_in_a_dedicated_worker() {
     assert_eq!(common::place(), "DedicatedWorkerGlobalScope");
 }

@@ -1,11 +1,12 @@
-//! The tests of all three places. Each place is a crate of its own, since a test runner serves one place at a time.
+//! The tests that run in all three environments. Each environment is a crate of its own, because a test runner serves one
+//! environment at a time.
 
 use js_sys::Reflect;
 use wasm_bindgen::JsValue;
 
 pub mod verify;
 
-/// The name of the global object's class, which tells where this runs.
+/// The class name of the global object, which identifies the environment.
 pub fn place() -> String {
     let constructor = Reflect::get(&js_sys::global(), &"constructor".into()).expect("a global object");
     Reflect::get(&constructor, &"name".into())
@@ -14,7 +15,7 @@ pub fn place() -> String {
         .expect("a name")
 }
 
-/// Lists every shared test as one of the including crate.
+/// Declares every shared test as a test of the including crate.
 macro_rules! everywhere {
     ($($module:ident :: $name:ident),* $(,)?) => {
         $(
@@ -26,7 +27,7 @@ macro_rules! everywhere {
     };
 }
 
-/// The tests that run in every place.
+/// The tests that run in every environment.
 macro_rules! shared_tests {
     () => {
         everywhere! {
