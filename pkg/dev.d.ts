@@ -3,23 +3,23 @@ import type { ProviderOptions, Provider } from './index.js';
 export { connect, createProvider, httpTransport, webSocketTransport } from './index.js';
 export type { Answer, GapMessage, Provider, ProviderMessage, ProviderRpcError, RequestArguments, SubscriptionMessage } from './index.js';
 
-/** As the flags of `rootlight dev`. */
+/** Options with the meaning of the flags of `rootlight dev`. */
 export interface DevChainOptions {
-  /** Funded accounts; 10 by default. */
+  /** Number of funded accounts; 10 by default. */
   readonly accounts?: number;
-  /** Balance of each in RBTC, decimal; 10000 by default. */
+  /** Balance of each account in RBTC, decimal; 10000 by default. */
   readonly balance?: number | string;
-  /** Words that the accounts are derived from; by default the ones anvil and hardhat use. */
+  /** Mnemonic from which the accounts are derived; by default that of anvil and hardhat. */
   readonly mnemonic?: string;
-  /** `0`, the default, mines one block for each transaction; a number of seconds mines by the clock; `manual` when asked. */
+  /** `0`, the default, mines a block for each transaction; a number of seconds mines by the clock; `manual` mines on request. */
   readonly blockTime?: number | 'manual';
-  /** Rules up to and including this network upgrade, `wasabi100` or later; all by default. */
+  /** The newest active network upgrade, `wasabi100` or later; all upgrades by default. */
   readonly hardfork?: string;
-  /** `regtest` for the reference's own genesis, or an allocation in its format. */
+  /** `regtest` for the regtest genesis of the reference node, or an allocation in its format. */
   readonly genesis?: 'regtest' | object;
-  /** Blocks below the head whose states are kept; 10,000 by default. */
+  /** Number of blocks below the head whose states are kept; 10,000 by default. */
   readonly history?: number;
-  /** Where to get the WebAssembly module from, if not from beside this file. */
+  /** The WebAssembly module, or where to load it from; by default the file of this package. */
   readonly module?: ProviderOptions['module'];
 }
 

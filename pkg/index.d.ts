@@ -1,12 +1,12 @@
-/** What `request` takes (EIP-1193). */
+/** The argument of `request` (EIP-1193). */
 export interface RequestArguments {
   readonly method: string;
   readonly params?: readonly unknown[];
 }
 
 /**
- * How a request fails: JSON-RPC codes, `3` for a revert (`data` holds what was returned), `-32005` where answers would take
- * too much memory, `4900` when the provider was closed or its module has ended.
+ * The error of a failed request. `code` is a JSON-RPC error code; `3` for a revert (`data` is the revert data); `-32005` if
+ * the upstreams' responses would take too much memory; `4900` if the provider was closed or its module has ended.
  */
 export interface ProviderRpcError extends Error {
   readonly code: number;
@@ -14,10 +14,10 @@ export interface ProviderRpcError extends Error {
 }
 
 /**
- * A result, and its level where it is less than proven: `unproven-absence` rests on "there is none" of all upstreams, of
- * which no proof can exist, `unproven` on what the option `unproven` allows. `start` is there where no block is trusted
- * (`checkpoint: 'work'`) and the result rests on the chain; `rootlight_verification` and `rootlight_syncStatus` say in
- * `attackCost` what it takes to make that chain up.
+ * A result, and its level if it is less than proven: `unproven-absence` means that all upstreams say that there is no such
+ * object, which cannot be proven; `unproven` is an answer that the option `unproven` allows. `start` is set if no block is
+ * trusted (`checkpoint: 'work'`) and the result depends on the chain; `rootlight_verification` and `rootlight_syncStatus`
+ * then report in `attackCost` the least work of making up that chain.
  */
 export interface Answer {
   readonly result: unknown;
@@ -25,20 +25,20 @@ export interface Answer {
   readonly start?: 'work';
 }
 
-/** What a subscription has found (EIP-1193, EIP-758). */
+/** An event of a subscription (EIP-1193, EIP-758). */
 export interface SubscriptionMessage {
   readonly type: 'eth_subscription';
   readonly data: { readonly subscription: string } & Answer;
 }
 
 /**
- * Blocks that a subscription may not have told of. A subscription that is not looked at for an hour, as on a computer
- * that sleeps, expires; the provider makes it again under the same id. Ask `eth_getLogs` or `eth_getBlockByNumber` for
- * these blocks. Logs that a reorganisation removed meanwhile are not told of.
+ * Blocks for which a subscription may have emitted no events. A subscription that is not polled for an hour, as on a
+ * computer that sleeps, expires; the provider renews it under the same id. Request these blocks with `eth_getLogs` or
+ * `eth_getBlockByNumber`. Logs that a reorganisation removed meanwhile are not reported.
  */
 export interface GapMessage {
   readonly type: 'rootlight_gap';
-  /** Both blocks are part of the gap; `0x` hexadecimal. */
+  /** The first and the last block of the gap, `0x` hexadecimal. */
   readonly data: { readonly subscription: string; readonly fromBlock: string; readonly toBlock: string };
 }
 
@@ -48,42 +48,43 @@ export type ProviderMessage = SubscriptionMessage | GapMessage;
 export interface Provider {
   /** Answers a JSON-RPC call; rejects with a {@link ProviderRpcError}. */
   request(call: RequestArguments): Promise<unknown>;
-  /** The same, and what the result is worth: `request` cannot say that a `null` is unproven. */
+  /** As `request`, but also returns the level of the result: `request` cannot show that a `null` is unproven. */
   requestWithLevel(call: RequestArguments): Promise<Answer>;
-  /** What comes of `eth_subscribe`: headers, logs (`removed` where a reorganisation took them back), hashes. */
+  /** Events of `eth_subscribe`: headers, logs (with `removed` if a reorganisation removed them), hashes. */
   on(event: 'message', listener: (message: ProviderMessage) => void): this;
   /**
-   * After `close`, or when the provider's WebAssembly module has ended, as it does when its memory is full. All requests
-   * under way are rejected with the same error; call {@link createProvider} for a new module. Other providers are not affected.
+   * Emitted after `close`, or when the provider's WebAssembly module has ended, for example because its memory is full. All
+   * pending requests are rejected with the same error; call {@link createProvider} for a new module. Other providers are not
+   * affected.
    */
   on(event: 'disconnect', listener: (error: ProviderRpcError) => void): this;
-  /** Other events of EIP-1193 never come: the chain and the accounts stay the same. */
+  /** Other events of EIP-1193 are never emitted: the chain and the accounts do not change. */
   on(event: string, listener: (value: never) => void): this;
   removeListener(event: string, listener: (value: never) => void): this;
-  /** Stops following the chain, rejects what is under way and frees the module's memory. Requests fail from then on. */
+  /** Stops following the chain, rejects pending requests and frees the module's memory. Later requests fail. */
   close(): void;
 }
 
 /**
- * Sends one JSON-RPC body (a request or a batch) to a node and returns the answer's bytes. An error with a `retryAfter`
- * (seconds, or null) says that the node asks for a pause. An exchange that takes more than 60 seconds has failed.
+ * Sends one JSON-RPC body (a request or a batch) to a node and returns the bytes of the response. An error with a
+ * `retryAfter` (seconds, or null) means that the node asks for a pause. An exchange of more than 60 seconds fails.
  */
 export interface Transport {
   (body: string): Promise<Uint8Array>;
-  /** Calls back whenever the node announces a block: a hint to look, nothing more. */
+  /** Calls `listener` whenever the node announces a block. This is only a hint to check for new blocks. */
   heads?(listener: () => void): void;
 }
 
-/** How far the way to the head is. */
+/** The progress of the first synchronization. */
 export interface SyncProgress {
-  /** Block where this run started. */
+  /** Number of the block at which this run started. */
   readonly startingBlock: number;
-  /** Newest verified block. */
+  /** Number of the newest verified block. */
   readonly currentBlock: number;
-  /** Newest block that an upstream announces. */
+  /** Number of the newest block that an upstream announces. */
   readonly highestBlock: number;
   readonly headersPerSecond: number;
-  /** At this rate; absent while it is not known. */
+  /** Seconds left at this rate; absent while it is not known. */
   readonly secondsLeft?: number;
 }
 
@@ -92,14 +93,13 @@ export interface Checkpoint {
   readonly number: number;
   /** `0x` and 64 hexadecimal digits. */
   readonly hash: string;
-  /** Total difficulty up to and including it, `0x` hexadecimal; without it blocks have `totalDifficulty: null`. */
+  /** Total difficulty up to and including the block, `0x` hexadecimal; without it blocks have `totalDifficulty: null`. */
   readonly totalDifficulty?: string;
 }
 
 /**
- * Keeps values of some 70 kB under short names; there is one for every 64 blocks since the checkpoint. Among the clients
- * that are given the same object one writes at a time. Where several processes share what is behind it, let only one of
- * them write.
+ * Stores values of about 70 kB under short keys, one for every 64 blocks since the checkpoint. Of the clients that get the
+ * same object, one writes at a time. If several processes share the underlying storage, let only one of them write.
  */
 export interface HeaderStore {
   get(key: string): Promise<Uint8Array | undefined> | Uint8Array | undefined;
@@ -124,33 +124,34 @@ export interface ProviderOptions {
    * has no room for it.
    */
   readonly checkpoint?: Checkpoint | 'work';
-  /** Seconds between two looks for new blocks; 10 by default, 0.1 at least. */
+  /** Seconds between two checks for new blocks; 10 by default, 0.1 at least. */
   readonly pollSeconds?: number;
-  /** Questions in one batch; 50 by default. */
+  /** Most requests in one batch; 50 by default. */
   readonly batch?: number;
   /** Refuse answers about blocks with fewer blocks on top; 0 by default. */
   readonly minDepth?: number;
-  /** Refuse answers while the newest verified block is older than so many seconds; 3600 by default, 0 takes any age. */
+  /** Refuse answers if the newest verified block is older than this many seconds; 3600 by default, 0 accepts any age. */
   readonly maxAge?: number;
   /**
-   * Least share, in percent, of the work the checkpoint promises that every 2, 6 and 24 hours of the chain must show; 50
-   * by default, 0 asks for none and is refused with `checkpoint: 'work'`.
+   * Least share, in percent, of the work promised by the checkpoint's difficulty that every 2, 6 and 24 hours of the chain
+   * must show; 50 by default, 0 requires none and is refused with `checkpoint: 'work'`.
    */
   readonly minWork?: number;
   /**
-   * Answers that no upstream proves: `refuse` them, which is the default, take what N upstreams under different domains
-   * say alike, or `trust` the best one. `requestWithLevel` shows which answers those are.
+   * What to answer if no upstream gives a proof: `refuse` is an error, and the default; `quorum:N` accepts an answer that N
+   * upstreams under different domains give; `trust` accepts that of the best one. `requestWithLevel` marks such answers.
    */
   readonly unproven?: 'refuse' | `quorum:${number}` | 'trust';
-  /** Is told of progress until the head is reached. */
+  /** Called with the progress until the head is reached. */
   readonly onProgress?: (progress: SyncProgress) => void;
   /**
-   * Where verified headers are kept between two runs: IndexedDB by default where there is one, `null` for nowhere, or
-   * your own; nowhere with `checkpoint: 'work'`. Nothing that comes back is believed: headers up to the first damaged or foreign page are used, the others
-   * are replaced. Of several pages of a site one writes; another one takes over when that one is closed.
+   * Where verified headers are stored between two runs: IndexedDB by default if the runtime has it, `null` for nowhere, or
+   * a store of your own; nowhere with `checkpoint: 'work'`. Stored headers are verified again: those before the first
+   * damaged or foreign page are used, the others are replaced. Of several pages of a site one writes; another one takes
+   * over when that one is closed.
    */
   readonly store?: HeaderStore | null;
-  /** Is told once, in words, if headers cannot be read or kept; `console.warn` by default. The client works without. */
+  /** Called once if headers cannot be read or stored; `console.warn` by default. The client continues without a store. */
   readonly onStoreError?: (error: Error) => void;
   /** Makes `createProvider` reject with the signal's reason. It has no effect once the provider exists. */
   readonly signal?: AbortSignal;
@@ -159,13 +160,13 @@ export interface ProviderOptions {
    * There is no limit by default.
    */
   readonly timeout?: number;
-  /** Where to get the WebAssembly module from, if not from beside this file. */
+  /** The WebAssembly module, or where to load it from; by default the file of this package. */
   readonly module?: URL | Request | Response | BufferSource | WebAssembly.Module;
 }
 
 /**
- * Verifies the chain up to the upstream's head, then resolves; rejects where that fails. In Node.js a process is kept
- * running while `createProvider` or a request is under way, and not by a provider that waits for blocks.
+ * Verifies the chain up to the upstreams' head, then resolves; rejects if that fails. In Node.js a pending `createProvider`
+ * or request keeps the process running; a provider that waits for blocks does not.
  */
 export function createProvider(options: ProviderOptions): Promise<Provider>;
 
@@ -175,20 +176,20 @@ export { createProvider as connect };
 /** @deprecated The former name of {@link ProviderOptions}. */
 export type ConnectOptions = ProviderOptions;
 
-/** Loads and compiles the WebAssembly module ahead of time; each provider has an instance of its own. */
+/** Loads and compiles the WebAssembly module ahead of time. Each provider has its own instance of it. */
 export function load(module?: ProviderOptions['module']): Promise<WebAssembly.Module>;
 
 export interface HttpOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Milliseconds one exchange may take; 20,000 by default. */
   readonly timeout?: number;
-  /** Most bytes taken from one answer; 32 MiB by default. */
+  /** Most bytes read from one response; 32 MiB by default. */
   readonly maxBytes?: number;
   readonly fetch?: typeof fetch;
 }
 
 /**
- * The transport behind `upstream: URL`, for options of its own. A user and a password in the address are sent as an
+ * Makes the transport of an http or https address, with options. A user and a password in the address are sent as an
  * `authorization` header.
  */
 export function httpTransport(url: string | URL, options?: HttpOptions): Transport;
@@ -196,14 +197,14 @@ export function httpTransport(url: string | URL, options?: HttpOptions): Transpo
 export interface WebSocketOptions {
   /** Milliseconds one exchange may take; 20,000 by default. */
   readonly timeout?: number;
-  /** Most characters taken from one answer; 32 Mi by default. */
+  /** Most characters read from one response; 32 Mi by default. */
   readonly maxLength?: number;
-  /** For runtimes without one of their own. */
+  /** The `WebSocket` class, for runtimes that have none. */
   readonly WebSocket?: unknown;
 }
 
 /**
- * The transport behind `upstream: 'wss:...'`, for options of its own and for one client. It looks for new blocks as they
- * are announced.
+ * Makes the transport of a ws or wss address, with options, for one client. The client then checks for new blocks when the
+ * node announces them.
  */
 export function webSocketTransport(url: string | URL, options?: WebSocketOptions): Transport & { close(): void };
