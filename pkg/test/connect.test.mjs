@@ -93,7 +93,7 @@ test('upstreams are named by their origin without keys, and reached by the trans
   await assert.rejects(start({ upstreams: 'https://' }), TypeError);
 });
 
-test('`upstream` is the former name of `upstreams`; without either the module is told of no upstream', async () => {
+test('`upstream` is the former name of `upstreams`; without either the module gets no upstream', async () => {
   assert.deepEqual((await start({ upstreams: undefined, upstream: 'https://a.example' })).seen.settings.names, ['https://a.example']);
   assert.deepEqual((await start({ upstreams: undefined })).seen.settings.names, []);
 });
