@@ -1,4 +1,4 @@
-//! Records what an upstream answered while a question was asked, and asks the same question again of the recording: a run
+//! Records what an upstream answered while a request was asked, and asks the same request again of the recording: a run
 //! is a function of the upstream's responses, so a recorded bug happens again, with no network.
 //!
 //!     cargo run --example record_and_replay
@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use rootlight::light::{Answer, CallFailure, UpstreamCall};
+use rootlight::light::{RequestFailure, UpstreamRequest, UpstreamResponse};
 use serde_json::json;
 
 mod common;
@@ -16,11 +16,11 @@ use common::Transport;
 /// Passes calls on and keeps what came.
 struct Recorder<'a> {
     upstream: &'a mut dyn Transport,
-    answers: HashMap<(String, String), Answer>,
+    answers: HashMap<(String, String), UpstreamResponse>,
 }
 
 impl Transport for Recorder<'_> {
-    fn ask(&mut self, call: &UpstreamCall) -> Answer {
+    fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         let answer = self.upstream.ask(call);
         self.answers.insert((call.method.into(), call.params.to_string()), answer.clone());
         answer
@@ -28,12 +28,12 @@ impl Transport for Recorder<'_> {
 }
 
 /// Answers from what was kept.
-struct Replay(HashMap<(String, String), Answer>);
+struct Replay(HashMap<(String, String), UpstreamResponse>);
 
 impl Transport for Replay {
-    fn ask(&mut self, call: &UpstreamCall) -> Answer {
+    fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         let recorded = self.0.get(&(call.method.into(), call.params.to_string()));
-        recorded.cloned().unwrap_or_else(|| Err(CallFailure::Transport("not recorded".into())))
+        recorded.cloned().unwrap_or_else(|| Err(RequestFailure::Transport("not recorded".into())))
     }
 }
 

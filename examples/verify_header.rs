@@ -3,7 +3,7 @@
 //!     cargo run --example verify_header
 //!     cargo run --example verify_header -- mainnet 0xf9...   (header RLP with its three merged-mining fields)
 
-use rootlight::consensus::{Candidate, Network, VerifiedHeader};
+use rootlight::consensus::{HeaderCandidate, Network, VerifiedHeader};
 use rootlight::types::HeaderForm;
 use serde_json::json;
 
@@ -16,14 +16,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => (Network::clone(&common::Node::network()), mined()?),
     };
 
-    let header = VerifiedHeader::alone(Candidate::decode(&rlp, &network)?, &network)?;
+    let header = VerifiedHeader::alone(HeaderCandidate::decode(&rlp, &network)?, &network)?;
     println!("block {} has the hash {} and its proof of work", header.number, header.hash());
 
     // The same header with another state root: the work was done for another hash.
-    let mut forged = Candidate::decode(&rlp, &network)?.into_header().into_header();
+    let mut forged = HeaderCandidate::decode(&rlp, &network)?.into_header().into_header();
     forged.state_root.0[0] ^= 1;
     let refused =
-        VerifiedHeader::alone(Candidate::decode(&forged.encode(HeaderForm::Full), &network)?, &network);
+        VerifiedHeader::alone(HeaderCandidate::decode(&forged.encode(HeaderForm::Full), &network)?, &network);
     println!("with another state root: {}", refused.expect_err("a forged header is refused"));
     Ok(())
 }

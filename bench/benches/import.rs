@@ -6,8 +6,8 @@ use rootlight::consensus::Network;
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockInput, Built, Candidate, NoObserver, build_block, check_block,
-    execute_block,
+    Ancestry, BlockEnvironment, BlockInput, Built, NoObserver, TransactionCandidate, build_block,
+    check_block, execute_block,
 };
 use rootlight::state::World;
 use rootlight::trie::Trie;
@@ -35,11 +35,11 @@ struct Sample {
     network: Network,
     state: Trie,
     header: Header,
-    candidates: Vec<Candidate>,
+    candidates: Vec<TransactionCandidate>,
     built: Built,
 }
 
-fn transfer(key: &PrivateKey, nonce: u64, to: Address) -> Candidate {
+fn transfer(key: &PrivateKey, nonce: u64, to: Address) -> TransactionCandidate {
     let mut data = vec![0xa9, 0x05, 0x9c, 0xbb];
     data.extend_from_slice(to.into_word().as_slice());
     data.extend_from_slice(&U256::from(1).to_be_bytes::<32>());
@@ -55,7 +55,7 @@ fn transfer(key: &PrivateKey, nonce: u64, to: Address) -> Candidate {
         s: U256::ZERO,
     };
     let transaction = key.sign_transaction(transaction, 33).expect("it signs");
-    Candidate { transaction, sender: key.address() }
+    TransactionCandidate { transaction, sender: key.address() }
 }
 
 impl Sample {
@@ -65,7 +65,7 @@ impl Sample {
         let key = PrivateKey::from_seed("cow").expect("a key");
         let first = World::new(state.clone()).account(&key.address()).expect("it is funded").nonce;
         let to = |index: u64| Address::from_word(keccak256((index + ACCOUNTS).to_be_bytes()));
-        let candidates: Vec<Candidate> =
+        let candidates: Vec<TransactionCandidate> =
             (0..TRANSFERS).map(|index| transfer(&key, first + index, to(index))).collect();
         let template = BlockEnvironment {
             number: 1,

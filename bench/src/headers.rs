@@ -1,7 +1,7 @@
 //! Full verification of consecutive main network headers against a bare loop over exactly the same hashes.
 
 use alloy_primitives::keccak256;
-use rootlight::consensus::Candidate;
+use rootlight::consensus::HeaderCandidate;
 use rootlight::consensus::bitcoin::{BitcoinHeader, hash_pair};
 use rootlight::consensus::coinbase::Coinbase;
 use rootlight::consensus::{Network, verify_child};
@@ -63,10 +63,10 @@ impl Run {
     /// Does what [`Self::verify`] does for one part. Like a chain, it keeps each header until its child is
     /// checked.
     pub fn verify_part(&self, part: usize) {
-        let mut before: Option<Candidate> = None;
+        let mut before: Option<HeaderCandidate> = None;
         for rlp in of_part(&self.headers, part) {
-            let candidate = Candidate::decode(rlp, &self.network).expect("a recorded header");
-            let parent = before.as_ref().map_or(&self.parents[part], Candidate::header);
+            let candidate = HeaderCandidate::decode(rlp, &self.network).expect("a recorded header");
+            let parent = before.as_ref().map_or(&self.parents[part], HeaderCandidate::header);
             verify_child(&candidate, parent, &self.network, None).expect("a real header");
             before = Some(candidate);
         }

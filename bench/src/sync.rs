@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::light::{
-    Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall, encode_headers,
+    ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+    encode_headers,
 };
 use rootlight::rpc::Client;
 use rootlight::types::Header;
@@ -41,9 +42,9 @@ impl Replay {
     pub fn sync(&self) -> Client {
         let (first, last) = (&self.headers[0], &self.headers[self.headers.len() - 1]);
         let checkpoint = Checkpoint { number: first.number, hash: first.hash(), total_difficulty: None };
-        let identity = Identity { upstreams: vec!["replay".into()], ..Identity::default() };
-        let options = SyncOptions { below: 0, ..SyncOptions::default() };
-        let client = Client::with_upstreams(self.network.clone(), checkpoint, identity, options);
+        let config = ClientConfig { upstreams: vec!["replay".into()], ..ClientConfig::default() };
+        let options = SyncOptions { backfill: 0, ..SyncOptions::default() };
+        let client = Client::with_upstreams(self.network.clone(), checkpoint, config, options);
         let mut millis = 0;
         while !client.sync().is_synced() {
             let now = Now { unix: last.timestamp, millis };
@@ -62,7 +63,7 @@ impl Replay {
     }
 
     /// Responses are built once, so only the first round spends time on them.
-    fn answer(&self, call: &UpstreamCall) -> Answer {
+    fn answer(&self, call: &UpstreamRequest) -> UpstreamResponse {
         let question = format!("{} {}", call.method, call.params);
         if let Some(answer) = self.answers.borrow().get(&question) {
             return Ok(answer.clone());
@@ -70,7 +71,7 @@ impl Replay {
         let text = match call.method {
             "eth_blockNumber" => format!("\"{:#x}\"", self.headers[self.headers.len() - 1].number),
             "rootlight_getHeaders" => self.batch(&call.params),
-            _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
+            _ => return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() }),
         };
         let answer = RawValue::from_string(text).expect("JSON");
         self.answers.borrow_mut().insert(question, answer.clone());

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::dev::{DevAccounts, DevConfig};
 use rootlight::engine::{DevNode, Moment};
-use rootlight::light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall};
-use rootlight::rpc::{Client, LocalClient, Step};
+use rootlight::light::{
+    ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+};
+use rootlight::rpc::{Client, LocalClient, SessionStep};
 use serde_json::{Value, json, value::RawValue};
 
 /// Seconds since 1970 in these examples: the core never reads a clock.
@@ -39,9 +41,9 @@ impl Node {
         self.messages += 1;
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = self.client.open(message.as_bytes());
-        let reply =
+        let answer =
             self.client.answer(message, moment(self.messages), &|| false).expect("a request gets a response");
-        let mut response: Value = serde_json::from_str(&reply.body).expect("JSON");
+        let mut response: Value = serde_json::from_str(&answer.body).expect("JSON");
         match response.get_mut("error") {
             Some(error) => Err(error.take()),
             None => Ok(response["result"].take()),
@@ -57,15 +59,15 @@ fn moment(message: u64) -> Moment {
 /// How a light client reaches its upstream. A real host sends the call over HTTP or WebSocket.
 pub trait Transport {
     /// Asks the upstream.
-    fn ask(&mut self, call: &UpstreamCall) -> Answer;
+    fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse;
 }
 
 impl Transport for Node {
-    fn ask(&mut self, call: &UpstreamCall) -> Answer {
+    fn ask(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         let params: Value = serde_json::from_str(&call.params).expect("JSON");
         match self.request(call.method, &params) {
             Ok(result) => Ok(RawValue::from_string(result.to_string()).expect("JSON")),
-            Err(error) => Err(CallFailure::Rpc {
+            Err(error) => Err(RequestFailure::Rpc {
                 code: error["code"].as_i64().unwrap_or_default(),
                 message: error["message"].as_str().unwrap_or_default().into(),
             }),
@@ -77,8 +79,8 @@ impl Transport for Node {
 pub fn synchronized(transport: &mut dyn Transport) -> Client {
     let network = Node::network();
     let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-    let identity = Identity { upstreams: vec!["node".into()], ..Identity::default() };
-    let client = Client::with_upstreams(network, checkpoint, identity, SyncOptions::default());
+    let config = ClientConfig { upstreams: vec!["node".into()], ..ClientConfig::default() };
+    let client = Client::with_upstreams(network, checkpoint, config, SyncOptions::default());
     let mut millis = 0;
     while !client.sync().is_synced() {
         // The client says what to fetch, or how long to wait. This host does both at once.
@@ -98,15 +100,15 @@ pub fn synchronized(transport: &mut dyn Transport) -> Client {
 pub fn ask(client: &Client, transport: &mut dyn Transport, method: &str, params: &Value) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes(), Now { unix: NOW, millis: 60_000 });
-    let reply = loop {
+    let answer = loop {
         match client.step(&mut session, &|| false) {
-            Step::Fetch(questions) => {
-                let answers = questions.iter().map(|question| transport.ask(&question.call)).collect();
+            SessionStep::Fetch(requests) => {
+                let answers = requests.iter().map(|request| transport.ask(&request.request)).collect();
                 client.feed(&mut session, answers);
             }
-            Step::Done(reply) => break reply.expect("a request gets a response"),
+            SessionStep::Done(answer) => break answer.expect("a request gets a response"),
         }
     };
     client.close(session);
-    serde_json::from_str(&reply.body).expect("JSON")
+    serde_json::from_str(&answer.body).expect("JSON")
 }

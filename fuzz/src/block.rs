@@ -5,7 +5,7 @@ use alloy_primitives::{Address, U256};
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockInput, Candidate, ExecutedBlock, GenesisBlock, NoObserver, build_block,
+    Ancestry, BlockEnvironment, BlockInput, TransactionCandidate, ExecutedBlock, GenesisBlock, NoObserver, build_block,
     execute_block,
 };
 use rootlight::state::Account;
@@ -130,7 +130,7 @@ pub(crate) fn sender(index: u8) -> Address {
     Genesis::regtest().alloc[1 + usize::from(index % 3)].address
 }
 
-fn candidates(input: &mut Input<'_>, price: U256) -> Vec<Candidate> {
+fn candidates(input: &mut Input<'_>, price: U256) -> Vec<TransactionCandidate> {
     let mut nonces = [0u64; 3];
     let count = 1 + input.below(MAX_TRANSACTIONS);
     let mut out = Vec::new();
@@ -151,7 +151,7 @@ fn candidates(input: &mut Input<'_>, price: U256) -> Vec<Candidate> {
             s: U256::from(1),
         };
         nonces[usize::from(from % 3)] += 1;
-        out.push(Candidate { transaction, sender: sender(from) });
+        out.push(TransactionCandidate { transaction, sender: sender(from) });
     }
     out
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use alloy_primitives::Bytes;
-use rootlight::trie::{Bits, Child, EMPTY_ROOT, Step, Trie, parse_node};
+use rootlight::trie::{Bits, Child, EMPTY_ROOT, NodeStep, Trie, parse_node};
 
 use crate::input::Input;
 
@@ -108,8 +108,8 @@ pub fn proof(trie: &Trie, key: &[u8], whole: bool) -> Vec<Vec<u8>> {
     let mut embedded = None;
     for node in &nodes {
         match parse_node(node).expect("our own node").step(bits) {
-            Step::Goes(Child::Embedded(inside), _) => embedded = Some(inside.to_vec()),
-            Step::Goes(_, rest) => bits = rest,
+            NodeStep::Goes(Child::Embedded(inside), _) => embedded = Some(inside.to_vec()),
+            NodeStep::Goes(_, rest) => bits = rest,
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use alloy_primitives::{B256, keccak256};
 use flate2::{Compression, write::GzEncoder};
 use rootlight_native::replay::Replay;
-use rootlight_native::upstream::CallResult;
+use rootlight_native::upstream::UpstreamResult;
 use serde_json::Value;
 
 use crate::limit::with_at_most;
@@ -64,7 +64,7 @@ fn collect(line: &Value, recorded: &mut Vec<(Call, Option<Value>)>) {
 }
 
 /// What was recorded under another spelling counts too: hexadecimal letters of both cases, `ext_` for `rsk_`.
-fn check_answer(replay: &Replay, call: &Call, answer: &CallResult, recorded: &[(Call, Option<Value>)]) {
+fn check_answer(replay: &Replay, call: &Call, answer: &UpstreamResult, recorded: &[(Call, Option<Value>)]) {
     let Ok(answer) = answer else { return };
     let answer: Value = serde_json::from_str(answer.get()).expect("JSON");
     if replay.head().is_some() || call.0.starts_with("eth_getProof") {

@@ -1,7 +1,7 @@
 //! Trie nodes: the parser takes exactly what the serializer writes.
 
 use alloy_primitives::{B256, keccak256};
-use rootlight::trie::{Bits, Child, Node, Step, Value, parse_node, unwrap_node};
+use rootlight::trie::{Bits, Child, Node, NodeStep, Value, parse_node, unwrap_node};
 
 use crate::input::{Input, change};
 use crate::limit::with_limit;
@@ -44,16 +44,16 @@ fn check_step(node: &Node<'_>, bytes: &[u8]) {
     path.push(0x80);
     let along = |bits: usize| node.step(Bits::first(&path, bits));
     let len = node.path.len();
-    assert!(matches!(along(len), Step::Ends(value) if value == node.value));
+    assert!(matches!(along(len), NodeStep::Ends(value) if value == node.value));
     if len > 0 {
-        assert!(matches!(along(len - 1), Step::Leaves));
+        assert!(matches!(along(len - 1), NodeStep::Leaves));
     }
     let at_end = Bits::first(&path, len + 1).get(len).expect("one bit more was packed");
     let expected = if at_end { node.right } else { node.left };
     match along(len + 1) {
-        Step::Goes(child, rest) => assert!(Some(child) == expected && rest.is_empty()),
-        Step::Leaves => assert!(expected.is_none()),
-        Step::Ends(_) => panic!("a longer key cannot end here"),
+        NodeStep::Goes(child, rest) => assert!(Some(child) == expected && rest.is_empty()),
+        NodeStep::Leaves => assert!(expected.is_none()),
+        NodeStep::Ends(_) => panic!("a longer key cannot end here"),
     }
 }
 

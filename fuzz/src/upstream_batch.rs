@@ -1,6 +1,6 @@
 //! What an upstream answers to a message of a light client.
 
-use rootlight::light::{CallFailure, MAX_ERROR_TEXT, UpstreamCall, decode_batch, encode_batch};
+use rootlight::light::{RequestFailure, MAX_ERROR_TEXT, UpstreamRequest, decode_batch, encode_batch};
 use serde_json::Value;
 
 use crate::input::Input;
@@ -30,7 +30,7 @@ pub fn check(data: &[u8]) {
                 let result: Value = serde_json::from_str(raw.get()).expect("a part of JSON");
                 assert!(named(general, id, count).any(|member| member["result"] == result), "id {id}");
             }
-            Err(CallFailure::Rpc { message, .. }) => {
+            Err(RequestFailure::Rpc { message, .. }) => {
                 assert!(message.chars().count() <= MAX_ERROR_TEXT && !message.chars().any(char::is_control));
             }
             Err(failure) => assert!(!failure.to_string().is_empty()),
@@ -50,7 +50,7 @@ fn named(general: &Value, id: u64, count: usize) -> impl Iterator<Item = &Value>
 
 /// An honest answer to a message is read whole, in any order.
 fn check_own(first: u64, count: usize, bytes: &[u8]) {
-    let calls: Vec<UpstreamCall> = (0..count).map(|_| UpstreamCall::new("m", "[1]".into())).collect();
+    let calls: Vec<UpstreamRequest> = (0..count).map(|_| UpstreamRequest::new("m", "[1]".into())).collect();
     let message = encode_batch(&calls, first);
     let sent: Value = serde_json::from_str(&message).expect("our own JSON");
     assert_eq!(sent.is_array(), count != 1);

@@ -1,6 +1,6 @@
 //! One response of an upstream as the core reads it, against a general JSON parser.
 
-use rootlight::light::{CallFailure, MAX_ERROR_TEXT, Response};
+use rootlight::light::{RequestFailure, MAX_ERROR_TEXT, RawResponse};
 use serde_json::Value;
 
 use crate::limit::with_at_most;
@@ -12,16 +12,16 @@ pub fn check(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
     let general = serde_json::from_str::<Value>(text).ok();
     let allowed = text.len() * PER_BYTE;
-    let (id, data, answer) = match with_at_most(allowed, || Response::read(text)) {
+    let (id, data, answer) = match with_at_most(allowed, || RawResponse::read(text)) {
         Ok(response) => {
             let (id, data) = (response.id(), response.error_data());
-            (id, data, with_at_most(allowed, || response.into_answer()))
+            (id, data, with_at_most(allowed, || response.into_result()))
         }
         Err(failure) => return assert!(!failure.to_string().is_empty()),
     };
     match &answer {
         Ok(result) => assert!(result.get() == "null" || text.contains(result.get())),
-        Err(CallFailure::Rpc { message, .. }) => assert!(message.chars().count() <= MAX_ERROR_TEXT),
+        Err(RequestFailure::Rpc { message, .. }) => assert!(message.chars().count() <= MAX_ERROR_TEXT),
         Err(failure) => assert!(!failure.to_string().is_empty()),
     }
     // The general parser takes of several members with one name the last; ours refuses them.
@@ -35,7 +35,7 @@ pub fn check(data: &[u8]) {
             assert_eq!(general.get("result"), Some(&result));
         }
         (Ok(_), Some(_)) => panic!("an error is read as a result"),
-        (Err(CallFailure::Rpc { code, .. }), error) => {
+        (Err(RequestFailure::Rpc { code, .. }), error) => {
             let error = error.expect("there is an error");
             assert_eq!(error["code"].as_i64(), Some(*code));
             let data = data.map(|data| serde_json::from_str::<Value>(data.get()).expect("a part of JSON"));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use rootlight::rpc::envelope::write_error;
-use rootlight::rpc::{Connection, Reply};
+use rootlight::rpc::{Answer, Connection};
 use tokio::sync::watch;
 
 use crate::budget::Held;
@@ -25,28 +25,28 @@ pub(crate) const TIMED_OUT: i32 = -32011;
 
 /// The answer to one message.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct HeldAnswer {
     /// The reply to send, or `None` if the message consisted of notifications, which have no response. Over
     /// HTTP the status is 400 if the message is not JSON-RPC, and otherwise 200, because client libraries
     /// hide the JSON-RPC error of a response with any other status.
-    pub reply: Option<Reply>,
+    pub answer: Option<Answer>,
     /// The bytes of the answer budget that this answer holds until it is sent.
     pub held: Held,
 }
 
-impl Answer {
+impl HeldAnswer {
     /// The answer to a valid JSON-RPC message; `None` if it consisted of notifications.
     #[must_use]
     pub fn served(body: Option<String>) -> Self {
-        let reply = body.map(|body| Reply { body, ..Reply::default() });
-        Self { reply, held: Held::default() }
+        let answer = body.map(|body| Answer { body, ..Answer::default() });
+        Self { answer, held: Held::default() }
     }
 
     /// The error response to a message that is not valid JSON-RPC.
     #[must_use]
     pub fn unusable(body: String) -> Self {
-        let reply = Reply { body, unusable: true, ..Reply::default() };
-        Self { reply: Some(reply), held: Held::default() }
+        let answer = Answer { body, unusable: true, ..Answer::default() };
+        Self { answer: Some(answer), held: Held::default() }
     }
 
     /// The response of a host that cannot answer a message.
@@ -58,7 +58,7 @@ impl Answer {
     /// The text that is sent.
     #[must_use]
     pub fn body(self) -> Option<String> {
-        self.reply.map(|reply| reply.body)
+        self.answer.map(|answer| answer.body)
     }
 }
 
@@ -137,10 +137,10 @@ impl Caller {
 /// Implementations must not panic on any input, and must not block the thread for long.
 pub trait Service: Send + Sync + 'static {
     /// Answers one message (a single request or a batch), given as received.
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer>;
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer>;
 
     /// As [`Self::answer_to`], for messages of this program itself.
-    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, Answer> {
+    fn answer(&self, message: Vec<u8>) -> BoxFuture<'_, HeldAnswer> {
         Box::pin(async move {
             let caller = Caller::new(Peer::new(IpAddr::V4(Ipv4Addr::LOCALHOST)), None);
             self.answer_to(&caller, message).await

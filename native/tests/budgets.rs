@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{client, config, start};
 use reqwest::header::CONTENT_TYPE;
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use rootlight_native::budget;
 use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 
@@ -15,7 +15,7 @@ use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamErr
 async fn upstream_responses_count_against_the_budget_until_they_are_dropped() {
     let server = start(config()).await;
     let upstream = HttpUpstream::new(&server.url("/"), HttpConfig::default()).unwrap();
-    let call = || vec![UpstreamCall::new("slow", "[]".into())];
+    let call = || vec![UpstreamRequest::new("slow", "[]".into())];
     let all = budget::upstreams().all();
     let (answers, held) = upstream.request_held(call()).await;
     assert!(answers[0].is_ok());

@@ -2,7 +2,7 @@
 //! that commits to such receipts was mined over an invalid state transition.
 
 use super::body::{BodyError, VerifiedReceipts, receipts_root};
-use super::candidate::Candidate;
+use super::candidate::HeaderCandidate;
 use super::network::Network;
 use super::testing::{chain, child, easy_network, mine};
 use super::{Rule, VerifiedHeader};
@@ -31,7 +31,7 @@ fn header(receipts: &[Receipt], change: impl Fn(&mut Header)) -> VerifiedHeader 
     header.gas_used = receipts.iter().map(|receipt| receipt.gas_used).sum();
     header.logs_bloom = receipts.iter().fold(Bloom::ZERO, |all, receipt| all | receipt.logs_bloom);
     change(&mut header);
-    chain.insert(Candidate::from(mine(header)), None).unwrap().header
+    chain.insert(HeaderCandidate::from(mine(header)), None).unwrap().header
 }
 
 fn check(receipts: &[Receipt], change: impl Fn(&mut Header)) -> Result<VerifiedReceipts, BodyError> {

@@ -8,12 +8,12 @@ use crate::types::{B256, Header, HeaderError, SealedHeader};
 /// A decoded header that is not checked yet, with its hash and its hash for merged mining, both computed from it. The
 /// header is behind an `Arc`, because it takes a kilobyte and passes through several owners.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct HeaderCandidate {
     header: Arc<SealedHeader>,
     mining_hash: Result<B256, HeaderError>,
 }
 
-impl Candidate {
+impl HeaderCandidate {
     /// Decodes a header of a network. Both hashes are taken over the given bytes where possible.
     pub fn decode(rlp: &[u8], network: &Network) -> Result<Self, HeaderError> {
         let (header, mining_base) = Header::decode_sealed(rlp, &|number| network.header_shape(number))?;
@@ -46,14 +46,14 @@ impl Candidate {
     }
 }
 
-impl From<Header> for Candidate {
+impl From<Header> for HeaderCandidate {
     fn from(header: Header) -> Self {
         let (header, mining_base) = header.seal_with_mining_base();
         Self::new(header, mining_base)
     }
 }
 
-impl From<SealedHeader> for Candidate {
+impl From<SealedHeader> for HeaderCandidate {
     fn from(header: SealedHeader) -> Self {
         let mining_base = header.mining_base_hash();
         Self::new(header, mining_base)

@@ -1,6 +1,6 @@
 //! Tests of the uncle rules on a mined chain, each broken alone, and of reorganisations.
 
-use super::candidate::Candidate;
+use super::candidate::HeaderCandidate;
 use super::chain::{ChainError, Change, HeaderChain};
 use super::network::Network;
 use super::rule::Rule;
@@ -25,7 +25,7 @@ fn grown(blocks: u64) -> (Network, HeaderChain) {
 }
 
 fn insert(chain: &mut HeaderChain, header: SealedHeader) -> Change {
-    chain.insert(Candidate::from(header), None).unwrap().change
+    chain.insert(HeaderCandidate::from(header), None).unwrap().change
 }
 
 /// A sibling of the block at a height.
@@ -199,7 +199,7 @@ fn the_total_difficulty_of_genesis_is_its_own() {
 fn a_header_without_known_parent_is_not_misbehaviour() {
     let (network, mut chain) = grown(1);
     let stranger = mine(child(&network, &mine(Header { gas_used: 9, ..child(&network, chain.head()) })));
-    let error = chain.insert(Candidate::from(stranger), None).unwrap_err();
+    let error = chain.insert(HeaderCandidate::from(stranger), None).unwrap_err();
     assert!(matches!(error, ChainError::UnknownParent { .. }) && !error.is_misbehaviour(), "{error}");
 }
 
@@ -212,7 +212,7 @@ fn a_branch_from_below_the_checkpoint_is_refused() {
     let mut chain = HeaderChain::from_checkpoint(network.clone().into(), &checkpoint, first).unwrap();
     chain.prepend(below.clone()).unwrap();
     let branch = mine(Header { gas_used: 1, ..child(&network, &below) });
-    let error = chain.insert(Candidate::from(branch), None).unwrap_err();
+    let error = chain.insert(HeaderCandidate::from(branch), None).unwrap_err();
     assert!(matches!(error, ChainError::BelowBase { number, .. } if number == START + 1), "{error}");
 }
 

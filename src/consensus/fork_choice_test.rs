@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::candidate::Candidate;
+use super::candidate::HeaderCandidate;
 use super::chain::{ChainError, Change, HeaderChain};
 use super::network::Network;
 use super::rule::Rule;
@@ -90,7 +90,7 @@ impl Watcher {
     }
 
     fn header(&mut self, block: &Block) -> Change {
-        self.chain.insert(Candidate::from(block.header.clone()), None).unwrap().change
+        self.chain.insert(HeaderCandidate::from(block.header.clone()), None).unwrap().change
     }
 
     fn uncles(&mut self, block: &Block) {

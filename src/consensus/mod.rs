@@ -47,7 +47,7 @@ pub mod uncles;
 pub mod verified;
 
 pub use body::{BodyError, VerifiedBody, VerifiedReceipts};
-pub use candidate::Candidate;
+pub use candidate::HeaderCandidate;
 pub use chain::{Base, ChainError, ChainView, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
 pub use checkpoint::Checkpoint;
 pub use custom::NetworkFileError;

@@ -6,7 +6,7 @@
 use thiserror::Error;
 
 use super::bitcoin::BitcoinHeader;
-use super::candidate::Candidate;
+use super::candidate::HeaderCandidate;
 use super::difficulty;
 use super::fork_detection::{ForkContext, ForkDetection, ForkDetectionError, compared_data};
 use super::network::{
@@ -147,7 +147,7 @@ pub enum RuleError {
 
 /// The input of a rule.
 pub(super) struct Check<'a> {
-    pub(super) candidate: &'a Candidate,
+    pub(super) candidate: &'a HeaderCandidate,
     /// The verified parent; `None` if the header is checked by itself.
     pub(super) parent: Option<(&'a Header, B256)>,
     pub(super) network: &'a Network,
@@ -198,7 +198,7 @@ const UNCLE_RULES: &[RuleFn] = &[
 ];
 
 impl<'a> Check<'a> {
-    pub(super) fn new(candidate: &'a Candidate, network: &'a Network, now: Option<u64>) -> Self {
+    pub(super) fn new(candidate: &'a HeaderCandidate, network: &'a Network, now: Option<u64>) -> Self {
         let rules = network.rules(candidate.header().number);
         Self { candidate, parent: None, network, rules, fork: None, now }
     }
@@ -416,7 +416,7 @@ fn work(check: &Check<'_>) -> Result<(), RuleError> {
 /// Checks a header by itself: proof of work and all rules that need no ancestor. Its difficulty is not
 /// checked, so this proves nothing about the chain of the header.
 pub fn verify_standalone(
-    candidate: &Candidate,
+    candidate: &HeaderCandidate,
     network: &Network,
     now: Option<u64>,
 ) -> Result<Seal, RuleError> {
@@ -426,7 +426,7 @@ pub fn verify_standalone(
 /// Checks a header as a child of `parent`. Without further ancestors, its fork detection data are checked in
 /// part.
 pub fn verify_child(
-    candidate: &Candidate,
+    candidate: &HeaderCandidate,
     parent: &crate::types::SealedHeader,
     network: &Network,
     now: Option<u64>,

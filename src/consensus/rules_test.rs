@@ -3,7 +3,7 @@
 
 use std::mem::discriminant;
 
-use super::candidate::Candidate;
+use super::candidate::HeaderCandidate;
 use super::network::Network;
 use super::pow::PowError;
 use super::rule::Rule;
@@ -23,7 +23,7 @@ fn parent(network: &Network) -> SealedHeader {
 }
 
 fn broken(network: &Network, parent: &SealedHeader, header: SealedHeader, uncle: bool) -> Vec<RuleError> {
-    let candidate = Candidate::from(header);
+    let candidate = HeaderCandidate::from(header);
     let mut check = Check::new(&candidate, network, None);
     check.parent = Some((parent, parent.hash()));
     if uncle { check.broken_uncle_rules() } else { check.broken_block_rules() }
@@ -57,7 +57,9 @@ fn a_valid_child_breaks_no_rule() {
     good(|_| {});
     let network = network();
     let parent = parent(&network);
-    assert!(verify_child(&Candidate::from(mine(child(&network, &parent))), &parent, &network, None).is_ok());
+    assert!(
+        verify_child(&HeaderCandidate::from(mine(child(&network, &parent))), &parent, &network, None).is_ok()
+    );
 }
 
 #[test]
@@ -181,7 +183,7 @@ fn a_header_too_far_ahead_of_the_clock_is_refused() {
     let parent = parent(&network);
     let header = mine(child(&network, &parent));
     let bound = network.params.future_bound;
-    let at = |now: u64| verify_child(&Candidate::from(header.clone()), &parent, &network, Some(now));
+    let at = |now: u64| verify_child(&HeaderCandidate::from(header.clone()), &parent, &network, Some(now));
     assert!(at(header.timestamp - bound).is_ok());
     let early = at(header.timestamp - bound - 1).unwrap_err();
     assert_eq!(early, RuleError::Future { time: header.timestamp, now: header.timestamp - bound - 1, bound });

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::ops::Deref;
 
-use super::candidate::Candidate;
+use super::candidate::HeaderCandidate;
 use super::fork_detection::ForkDetection;
 use super::network::Network;
 use super::pow::Seal;
@@ -56,7 +56,7 @@ impl VerifiedHeader {
     ///
     /// # Errors
     /// The first rule it breaks.
-    pub fn alone(candidate: Candidate, network: &Network) -> Result<Self, RuleError> {
+    pub fn alone(candidate: HeaderCandidate, network: &Network) -> Result<Self, RuleError> {
         let seal = verify_standalone(&candidate, network, None)?;
         Ok(Self::shared(candidate.into_shared(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
@@ -94,7 +94,7 @@ impl VerifiedHeader {
             Origin::Trusted | Origin::HashLinked if shape.hash_covers_proof => true,
             Origin::Trusted | Origin::HashLinked => {
                 let empty = |field: &[u8]| matches!(field, [] | [0]);
-                let candidate = Candidate::from(self.sealed().clone());
+                let candidate = HeaderCandidate::from(self.sealed().clone());
                 (*number == 0 && empty(merkle_proof) && empty(coinbase_tx))
                     || Check::new(&candidate, network, None).mined().is_ok()
             }

@@ -12,7 +12,9 @@ use crate::consensus::Network;
 use crate::consensus::body::{receipts_root, root_format, transactions_root};
 use crate::consensus::difficulty;
 use crate::consensus::network::{GAS_LIMIT_DIVISOR, MIN_GAS_LIMIT, MIN_GAS_PRICE_DIVISOR};
-use crate::exec::{BlockContext, BlockEnvironment, Built, Candidate, ExecutedBlock, TxError, build_in};
+use crate::exec::{
+    BlockContext, BlockEnvironment, Built, ExecutedBlock, TransactionCandidate, TxError, build_in,
+};
 use crate::local::ChainSnapshot;
 use crate::types::{Bloom, Header, RawUint, SealedHeader, Transaction, uncles_hash};
 
@@ -71,7 +73,7 @@ impl Recipe {
         let ancestry = chain.ancestry(parent.hash());
         let mut context = BlockContext::new(network, BlockEnvironment::from(&header), &ancestry);
         context.interrupt = interrupt;
-        let candidates: Vec<Candidate> = pool.ordered().iter().map(candidate).collect();
+        let candidates: Vec<TransactionCandidate> = pool.ordered().iter().map(candidate).collect();
         let built = build_in(&context, &chain.head_state(), &candidates)?;
         fill(&mut header, &built, network);
         let Built { transactions, executed, dropped, .. } = built;
@@ -136,8 +138,8 @@ impl Recipe {
     }
 }
 
-fn candidate(pooled: &Arc<Pooled>) -> Candidate {
-    Candidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
+fn candidate(pooled: &Arc<Pooled>) -> TransactionCandidate {
+    TransactionCandidate { transaction: pooled.transaction.clone(), sender: pooled.sender }
 }
 
 /// Sets the header fields that follow from execution.

@@ -9,8 +9,8 @@ use alloy_primitives::{B256, keccak256};
 
 use super::{
     Refusal,
+    block_id::settled_height,
     logs::{FoundLog, LogFilter, RangeStop, logs_by_hash, range_logs},
-    selector::settled_height,
     view::{Need, Stop, SyncProgress, View},
 };
 use crate::{consensus::VerifiedHeader, light::BlockRef};

@@ -7,7 +7,7 @@
 use super::{Need, Refusal, Stop};
 use crate::{
     consensus::{ChainView, VerifiedHeader},
-    light::Pin,
+    light::PinnedHead,
 };
 
 /// The pinned chain, if answers may rest on it.
@@ -15,23 +15,23 @@ use crate::{
 /// # Errors
 /// [`Refusal::Syncing`] or [`Refusal::SyncFailed`] before the head is reached, [`Refusal::LowWork`] if the chain
 /// shows too little work, [`Refusal::Stale`] if its head is older than the host accepts.
-pub fn chain(pin: &Pin) -> Result<&ChainView, Refusal> {
-    let Some(chain) = pin.chain().filter(|_| pin.is_synced()) else {
-        return Err(pin.fault().cloned().map_or_else(|| syncing(pin), Refusal::SyncFailed));
+pub fn chain(pinned: &PinnedHead) -> Result<&ChainView, Refusal> {
+    let Some(chain) = pinned.chain().filter(|_| pinned.is_synced()) else {
+        return Err(pinned.fault().cloned().map_or_else(|| syncing(pinned), Refusal::SyncFailed));
     };
-    if let Some(low) = pin.low_work() {
+    if let Some(low) = pinned.low_work() {
         return Err(Refusal::LowWork(*low));
     }
-    match pin.too_old() {
-        Some(age) => Err(Refusal::Stale { number: chain.head().number, age, most: pin.identity.max_age }),
+    match pinned.too_old() {
+        Some(age) => Err(Refusal::Stale { number: chain.head().number, age, most: pinned.config.max_age }),
         None => Ok(chain),
     }
 }
 
 /// The refusal of a chain that is still synchronizing.
-pub(super) fn syncing(pin: &Pin) -> Refusal {
-    let head = pin.chain().map_or(0, |chain| chain.head().number);
-    Refusal::Syncing { verified: head.saturating_sub(pin.start) }
+pub(super) fn syncing(pinned: &PinnedHead) -> Refusal {
+    let head = pinned.chain().map_or(0, |chain| chain.head().number);
+    Refusal::Syncing { verified: head.saturating_sub(pinned.start) }
 }
 
 /// A header of the pinned chain, if it is as deep as the host requires. Off the heaviest chain the depth is 0,
@@ -39,8 +39,8 @@ pub(super) fn syncing(pin: &Pin) -> Refusal {
 ///
 /// # Errors
 /// [`Refusal::TooYoung`].
-pub(super) fn admit(pin: &Pin, chain: &ChainView, header: &VerifiedHeader) -> Need<VerifiedHeader> {
-    let (number, wanted) = (header.number, pin.identity.min_depth);
+pub(super) fn admit(pinned: &PinnedHead, chain: &ChainView, header: &VerifiedHeader) -> Need<VerifiedHeader> {
+    let (number, wanted) = (header.number, pinned.config.min_depth);
     let depth = chain.depth(number, &header.hash()).unwrap_or(0);
     if depth < wanted {
         return Err(Stop::Refused(Refusal::TooYoung { number, depth, wanted }));

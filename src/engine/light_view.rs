@@ -15,7 +15,7 @@ use crate::exec::BlockObserver;
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     exec::CallPolicy,
-    light::{BlockRef, Fact, Known, Location, Pin, UpstreamState, facts},
+    light::{BlockRef, Fact, Known, Location, PinnedHead, UpstreamState, facts},
     state::{StateError, StateReader, TrieState},
     trie::{self, WalkError},
     types::{EMPTY_UNCLES_HASH, Transaction},
@@ -29,7 +29,7 @@ const MAX_LIGHT_TRACED_BLOCKS: u64 = 128;
 
 /// A light client's chain as of a pinned head.
 pub struct LightView<'a> {
-    pin: &'a Pin,
+    pinned: &'a PinnedHead,
     known: Known<'a>,
     interrupt: &'a dyn Fn() -> bool,
     /// Whether an answer rests on an absence that cannot be proven.
@@ -38,8 +38,8 @@ pub struct LightView<'a> {
 
 impl<'a> LightView<'a> {
     /// A view of the pinned head with the known facts; `interrupt` tells when a run has used up its time.
-    pub fn new(pin: &'a Pin, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
-        Self { pin, known, interrupt, unproven: Cell::new(false) }
+    pub fn new(pinned: &'a PinnedHead, known: Known<'a>, interrupt: &'a dyn Fn() -> bool) -> Self {
+        Self { pinned, known, interrupt, unproven: Cell::new(false) }
     }
 
     /// Whether data that was read since the last call rests on an absence that cannot be proven.
@@ -49,7 +49,7 @@ impl<'a> LightView<'a> {
 
     /// The chain. Every header that this view returns is read from here.
     fn chain(&self) -> Need<&'a ChainView> {
-        gate::chain(self.pin).map_err(Stop::Refused)
+        gate::chain(self.pinned).map_err(Stop::Refused)
     }
 
     /// Total difficulty of a side block that was requested by hash: its parent's total, its own difficulty, and the
@@ -58,7 +58,7 @@ impl<'a> LightView<'a> {
         let chain = self.chain()?;
         let Some(header) = chain.by_hash(hash) else { return Ok(None) };
         let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
-        let uncles = chain.uncle_work(hash, &*self.uncles(header)?, self.pin.now);
+        let uncles = chain.uncle_work(hash, &*self.uncles(header)?, self.pinned.now);
         Ok(uncles.map(|uncles| below.saturating_add(header.difficulty.value()).saturating_add(uncles)))
     }
 
@@ -66,10 +66,10 @@ impl<'a> LightView<'a> {
     /// `None` if the sender's nonce cannot be proven.
     fn is_unused(&self, head: &VerifiedHeader, transaction: &Transaction) -> Need<Option<bool>> {
         let proves = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
-        let sender = transaction.recover_sender(self.pin.network().chain_id);
+        let sender = transaction.recover_sender(self.pinned.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
         // With a required depth, the host does not accept the state at the head.
-        if self.min_depth() > 0 || !self.pin.states().iter().any(proves) {
+        if self.min_depth() > 0 || !self.pinned.states().iter().any(proves) {
             return Ok(None);
         }
         match state.account(&sender) {
@@ -117,11 +117,11 @@ fn block_ref(header: &VerifiedHeader) -> BlockRef {
 
 impl View for LightView<'_> {
     fn network(&self) -> &Network {
-        &self.pin.network
+        &self.pinned.network
     }
 
     fn client_version(&self) -> String {
-        self.pin.identity.version.clone()
+        self.pinned.config.version.clone()
     }
 
     fn depths(&self) -> Depths {
@@ -129,28 +129,32 @@ impl View for LightView<'_> {
     }
 
     fn syncing(&self) -> Option<SyncProgress> {
-        let current = self.pin.chain.as_ref().map_or(self.pin.start, |c| c.head().number);
-        if self.pin.synced && current >= self.pin.announced && self.pin.stale().is_none() {
+        let current = self.pinned.chain.as_ref().map_or(self.pinned.start, |c| c.head().number);
+        if self.pinned.synced && current >= self.pinned.announced && self.pinned.stale().is_none() {
             return None;
         }
-        Some(SyncProgress { starting: self.pin.start, current, highest: self.pin.announced.max(current) })
+        Some(SyncProgress {
+            starting: self.pinned.start,
+            current,
+            highest: self.pinned.announced.max(current),
+        })
     }
 
     fn upstreams(&self) -> Vec<String> {
-        self.pin.identity.upstreams.clone()
+        self.pinned.config.upstreams.clone()
     }
 
-    fn light(&self) -> Option<&Pin> {
-        Some(self.pin)
+    fn light(&self) -> Option<&PinnedHead> {
+        Some(self.pinned)
     }
 
     fn min_depth(&self) -> u64 {
-        self.pin.identity.min_depth
+        self.pinned.config.min_depth
     }
 
     fn head(&self) -> Need<VerifiedHeader> {
         let chain = self.chain()?;
-        gate::admit(self.pin, chain, chain.head())
+        gate::admit(self.pinned, chain, chain.head())
     }
 
     fn height(&self) -> Need<u64> {
@@ -160,7 +164,7 @@ impl View for LightView<'_> {
     fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_number(number) {
-            return gate::admit(self.pin, chain, header).map(Some);
+            return gate::admit(self.pinned, chain, header).map(Some);
         }
         if number < chain.lowest() {
             return Err(Stop::Refused(Refusal::TooOld { number, lowest: chain.lowest() }));
@@ -171,7 +175,7 @@ impl View for LightView<'_> {
     fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_hash(&hash) {
-            return gate::admit(self.pin, chain, header).map(Some);
+            return gate::admit(self.pinned, chain, header).map(Some);
         }
         match self.known.header(&hash) {
             Some(None) => {
@@ -197,13 +201,13 @@ impl View for LightView<'_> {
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
-        self.pin.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+        self.pinned.chain.as_ref().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
     }
 
     fn total_difficulty(&self, hash: B256) -> Need<Option<U256>> {
         match self.chain()?.total_difficulty(&hash) {
             // The total is final only when no more uncles are being fetched.
-            None if !self.pin.settled => Err(Stop::Refused(gate::syncing(self.pin))),
+            None if !self.pinned.settled => Err(Stop::Refused(gate::syncing(self.pinned))),
             None => self.total_off_chain(&hash),
             total => Ok(total),
         }
@@ -223,7 +227,7 @@ impl View for LightView<'_> {
         if header.uncles_hash == EMPTY_UNCLES_HASH {
             return Ok(Arc::new(VerifiedUncles::none(header)));
         }
-        if let Some(uncles) = self.pin.chain.as_ref().and_then(|c| c.uncles(&header.hash())) {
+        if let Some(uncles) = self.pinned.chain.as_ref().and_then(|c| c.uncles(&header.hash())) {
             return Ok(uncles.clone());
         }
         match self.known.uncles(&header.hash()) {
@@ -272,7 +276,7 @@ impl View for LightView<'_> {
         };
         // A location may be false, which only the block's body shows. The depth of the block is checked after that,
         // unless the body cannot be fetched.
-        let admitted = || gate::admit(self.pin, chain, header);
+        let admitted = || gate::admit(self.pinned, chain, header);
         if self.known.is_refused(&Fact::Body(block)) {
             admitted()?;
         }
@@ -283,7 +287,7 @@ impl View for LightView<'_> {
     }
 
     fn state<'b>(&'b self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'b>> {
-        if !self.pin.network.rules(header.number).has(Rule::Rskip126) {
+        if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
         Ok(Box::new(TrieState::new(self.known, header.state_root)))
@@ -300,7 +304,7 @@ impl View for LightView<'_> {
 
     /// The canonical block only: a list of all blocks at a height cannot be proven.
     fn blocks_at(&self, number: u64) -> Vec<B256> {
-        self.pin
+        self.pinned
             .chain
             .as_ref()
             .and_then(|chain| chain.by_number(number))
@@ -314,7 +318,7 @@ impl View for LightView<'_> {
     }
 
     fn policy(&self) -> CallPolicy {
-        self.pin.identity.policy
+        self.pinned.config.policy
     }
 
     fn max_log_blocks(&self) -> u64 {

@@ -3,6 +3,7 @@
 //! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Lacking`]; the host fetches them,
 //! the light client proves them, and the handler runs again.
 
+mod block_id;
 mod dev_node;
 mod filters;
 mod follow_node;
@@ -14,9 +15,9 @@ mod local_view;
 mod logs;
 mod node;
 mod refusal;
-mod selector;
 mod view;
 
+pub use block_id::{BlockId, Resolved, resolve, settled_height};
 pub use dev_node::DevNode;
 pub use filters::{
     Changes, FILTER_IDLE, Filters, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner, SUBSCRIPTION_IDLE, TRAIL,
@@ -31,6 +32,5 @@ pub use logs::{
 };
 pub use node::{Draw, Moment, Node, Snapshot};
 pub use refusal::Refusal;
-pub use selector::{BlockId, Resolved, resolve, settled_height};
 pub(crate) use view::both;
 pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

@@ -9,7 +9,7 @@ use crate::{
     consensus::{Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
     dev::pool::Pool,
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
-    light::{BlockRef, Facts, Pin},
+    light::{BlockRef, Facts, PinnedHead},
     state::StateReader,
     trie::WalkError,
     types::{SenderError, Transaction},
@@ -121,7 +121,7 @@ pub trait View {
     fn upstreams(&self) -> Vec<String>;
 
     /// What a light client knows about its proofs and upstreams; `None` on a chain that is executed locally.
-    fn light(&self) -> Option<&Pin> {
+    fn light(&self) -> Option<&PinnedHead> {
         None
     }
 

@@ -5,7 +5,7 @@ use revm::interpreter::instructions::{host, system};
 use revm::interpreter::interpreter_types::{InputsTr as _, RuntimeFlag as _};
 use revm::interpreter::{Host as _, InstructionContext, InstructionResult};
 
-use super::context::{Abort, EvmContext, EvmDatabase, Step, StepResult, abort, charge, pop, push};
+use super::context::{Abort, EvmContext, EvmDatabase, OpcodeContext, OpcodeResult, abort, charge, pop, push};
 use super::gas::{NEW_ACCOUNT, SELFDESTRUCT};
 use super::precompiles::Precompile;
 use super::touches::Touch;
@@ -21,7 +21,7 @@ pub(super) fn to_address(word: U256) -> Address {
 pub(super) fn balance_of<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
-) -> StepResult<U256> {
+) -> OpcodeResult<U256> {
     if context.chain.overdrawn == Some(address) {
         return Err(abort(context, Abort::OverdrawnBalance(address)));
     }
@@ -31,7 +31,7 @@ pub(super) fn balance_of<DB: EvmDatabase>(
 
 /// The result of BALANCE. For a negative balance, the reference node pads its shortest two's-complement form
 /// with zeros.
-fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<U256> {
+fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<U256> {
     let spendable = balance_of(context, address)?;
     let debt = context.journaled_state.database.debt(address);
     if debt.is_zero() || !spendable.is_zero() {
@@ -46,41 +46,41 @@ fn shown_balance<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Add
 pub(super) fn exists<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     address: Address,
-) -> StepResult<bool> {
+) -> OpcodeResult<bool> {
     Ok(!context.load_account_info_skip_cold_load(address, false, false)?.is_empty)
 }
 
 /// BALANCE.
-pub(super) fn balance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let [address] = pop(step.interpreter)?;
+pub(super) fn balance<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let [address] = pop(context.interpreter)?;
     let address = to_address(address);
-    step.host.journaled_state.database.touch(Touch::Inspected(address));
-    let balance = shown_balance(step.host, address)?;
-    push(step.interpreter, balance)
+    context.host.journaled_state.database.touch(Touch::Inspected(address));
+    let balance = shown_balance(context.host, address)?;
+    push(context.interpreter, balance)
 }
 
 /// SELFBALANCE (RSKIP-151).
-pub(super) fn selfbalance<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let own = step.interpreter.input.target_address();
-    let balance = shown_balance(step.host, own)?;
-    push(step.interpreter, balance)
+pub(super) fn selfbalance<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let own = context.interpreter.input.target_address();
+    let balance = shown_balance(context.host, own)?;
+    push(context.interpreter, balance)
 }
 
 /// EXTCODESIZE. The size comes from the length in the trie; native contracts return 2^256 - 1 (RSKIP-90).
-pub(super) fn extcodesize<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let [address] = pop(step.interpreter)?;
+pub(super) fn extcodesize<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let [address] = pop(context.interpreter)?;
     let address = to_address(address);
-    let rules = step.host.chain.rules;
-    step.host.journaled_state.database.touch(Touch::Inspected(address));
+    let rules = context.host.chain.rules;
+    context.host.journaled_state.database.touch(Touch::Inspected(address));
     let size = if rules.has(Rule::Rskip90) && Precompile::at(&address, rules).is_some() {
         U256::MAX
     } else {
-        U256::from(code_size(step.host, address)?)
+        U256::from(code_size(context.host, address)?)
     };
-    push(step.interpreter, size)
+    push(context.interpreter, size)
 }
 
-fn code_size<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<usize> {
+fn code_size<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<usize> {
     let loaded = context.load_account_info_skip_cold_load(address, false, false)?;
     if let Some(code) = &loaded.account.code {
         return Ok(code.len());
@@ -91,20 +91,20 @@ fn code_size<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
 
 /// EXTCODEHASH (RSKIP-140). The result is 0 only for a missing account, and before RSKIP-169 for a contract
 /// without code.
-pub(super) fn extcodehash<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let [address] = pop(step.interpreter)?;
+pub(super) fn extcodehash<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let [address] = pop(context.interpreter)?;
     let address = to_address(address);
-    let rules = step.host.chain.rules;
+    let rules = context.host.chain.rules;
     let hash = if Precompile::at(&address, rules).is_some() {
         KECCAK256_EMPTY
     } else {
-        step.host.journaled_state.database.touch(Touch::Inspected(address));
-        code_hash(step.host, address)?
+        context.host.journaled_state.database.touch(Touch::Inspected(address));
+        code_hash(context.host, address)?
     };
-    push(step.interpreter, hash.into())
+    push(context.interpreter, hash.into())
 }
 
-fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> StepResult<B256> {
+fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address) -> OpcodeResult<B256> {
     let ancient = !context.chain.rules.has(Rule::Rskip169);
     let loaded = context.load_account_info_skip_cold_load(address, false, false)?;
     if loaded.is_empty {
@@ -125,58 +125,63 @@ fn code_hash<DB: EvmDatabase>(context: &mut EvmContext<'_, DB>, address: Address
 }
 
 /// EXTCODECOPY. Native contracts have no code, so the instruction of `revm` copies zeros.
-pub(super) fn extcodecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let address = step.interpreter.stack.data().last().copied().map(to_address);
-    host::extcodecopy(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
+pub(super) fn extcodecopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let address = context.interpreter.stack.data().last().copied().map(to_address);
+    host::extcodecopy(InstructionContext {
+        interpreter: &mut *context.interpreter,
+        host: &mut *context.host,
+    })?;
     if let Some(address) = address {
-        step.host.journaled_state.database.touch(Touch::Inspected(address));
+        context.host.journaled_state.database.touch(Touch::Inspected(address));
     }
     Ok(())
 }
 
 /// CODECOPY of the whole code, header included.
-pub(super) fn codecopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let depth = step.interpreter.input.depth();
-    let Some(code) = step.host.chain.headed_codes.get(depth).cloned().flatten() else {
-        return system::codecopy(step);
+pub(super) fn codecopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let depth = context.interpreter.input.depth();
+    let Some(code) = context.host.chain.headed_codes.get(depth).cloned().flatten() else {
+        return system::codecopy(context);
     };
-    let [memory_offset, code_offset, len] = pop(step.interpreter)?;
+    let [memory_offset, code_offset, len] = pop(context.interpreter)?;
     let len = usize::try_from(len).map_err(|_| InstructionResult::InvalidOperandOOG)?;
-    let params = &step.host.cfg.gas_params;
-    if let Some(offset) = system::copy_cost_and_memory_resize(step.interpreter, params, memory_offset, len)? {
+    let params = &context.host.cfg.gas_params;
+    if let Some(offset) =
+        system::copy_cost_and_memory_resize(context.interpreter, params, memory_offset, len)?
+    {
         let code_offset = usize::try_from(code_offset).unwrap_or(usize::MAX);
-        step.interpreter.memory.set_data(offset, code_offset, len, &code);
+        context.interpreter.memory.set_data(offset, code_offset, len, &code);
     }
     Ok(())
 }
 
 /// SELFDESTRUCT. The account is deleted at the end of the transaction, whichever transaction created it. A
 /// beneficiary that does not exist costs 25,000 gas, and is not created if the balance is zero.
-pub(super) fn selfdestruct<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    if step.interpreter.runtime_flag.is_static() {
+pub(super) fn selfdestruct<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    if context.interpreter.runtime_flag.is_static() {
         return Err(InstructionResult::StateChangeDuringStaticCall);
     }
-    let [beneficiary] = pop(step.interpreter)?;
+    let [beneficiary] = pop(context.interpreter)?;
     let beneficiary = to_address(beneficiary);
-    let own = step.interpreter.input.target_address();
-    step.host.journaled_state.database.touch(Touch::SelfdestructPrice(beneficiary));
-    charge(step.interpreter, SELFDESTRUCT)?;
-    if !exists(step.host, beneficiary)? {
-        charge(step.interpreter, NEW_ACCOUNT)?;
+    let own = context.interpreter.input.target_address();
+    context.host.journaled_state.database.touch(Touch::SelfdestructPrice(beneficiary));
+    charge(context.interpreter, SELFDESTRUCT)?;
+    if !exists(context.host, beneficiary)? {
+        charge(context.interpreter, NEW_ACCOUNT)?;
     }
-    let balance = balance_of(step.host, own)?;
+    let balance = balance_of(context.host, own)?;
     let target = if balance.is_zero() { own } else { beneficiary };
     if !balance.is_zero() {
-        step.host.journaled_state.database.touch(Touch::SelfdestructTransfer { own, beneficiary });
+        context.host.journaled_state.database.touch(Touch::SelfdestructTransfer { own, beneficiary });
     }
     if target != own {
-        let theirs = step.host.load_account_info_skip_cold_load(target, false, false)?.account.balance;
+        let theirs = context.host.load_account_info_skip_cold_load(target, false, false)?.account.balance;
         if theirs.checked_add(balance).is_none() {
-            return Err(abort(step.host, Abort::BalanceOverflow));
+            return Err(abort(context.host, Abort::BalanceOverflow));
         }
     }
-    step.host.selfdestruct(own, target, false)?;
-    if let Some(inspector) = step.host.chain.inspector.as_deref_mut() {
+    context.host.selfdestruct(own, target, false)?;
+    if let Some(inspector) = context.host.chain.inspector.as_deref_mut() {
         inspector.self_destruct(own, beneficiary, balance);
     }
     Err(InstructionResult::SelfDestruct)

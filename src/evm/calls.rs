@@ -20,7 +20,7 @@ use revm::interpreter::{
 };
 
 use super::accounts::{balance_of, to_address};
-use super::context::{EvmContext, EvmDatabase, NativeCalled, Step, StepResult, charge, pop, push};
+use super::context::{EvmContext, EvmDatabase, NativeCalled, OpcodeContext, OpcodeResult, charge, pop, push};
 use super::gas::{CALL, MAX_MEMORY, NEW_ACCOUNT, STIPEND, VALUE_TRANSFER};
 use super::precompiles::Precompile;
 use super::touches::Touch;
@@ -34,7 +34,7 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn new(offset: U256, len: U256) -> StepResult<Self> {
+    fn new(offset: U256, len: U256) -> OpcodeResult<Self> {
         if len.is_zero() {
             // Before RSKIP-150 the offset of an empty output matters.
             return Ok(Self { offset: usize::try_from(offset).unwrap_or(usize::MAX), len: 0 });
@@ -83,40 +83,40 @@ struct Callee {
 }
 
 /// CALL, CALLCODE, DELEGATECALL and STATICCALL; `KIND` is the opcode.
-pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
-    let mut request = pop_request::<KIND, DB>(&mut step)?;
-    let precompile = Precompile::at(&request.to, step.host.chain.rules);
-    if let Some(limit) = precompile.and_then(|p| p.max_input(step.host.chain.rules)) {
-        charge_memory(&mut step, &request)?;
+pub(super) fn call<const KIND: u8, DB: EvmDatabase>(mut context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let mut request = pop_request::<KIND, DB>(&mut context)?;
+    let precompile = Precompile::at(&request.to, context.host.chain.rules);
+    if let Some(limit) = precompile.and_then(|p| p.max_input(context.host.chain.rules)) {
+        charge_memory(&mut context, &request)?;
         request.input.len = request.input.len.min(limit);
     } else {
-        charge_memory(&mut step, &request)?;
+        charge_memory(&mut context, &request)?;
     }
     if !request.value.is_zero() {
-        charge(step.interpreter, VALUE_TRANSFER)?;
+        charge(context.interpreter, VALUE_TRANSFER)?;
     }
-    let callee = load_callee(step.host, request.to, precompile)?;
+    let callee = load_callee(context.host, request.to, precompile)?;
     if KIND == op::CALL && !callee.exists {
-        charge(step.interpreter, NEW_ACCOUNT)?;
+        charge(context.interpreter, NEW_ACCOUNT)?;
     }
-    let gas_limit = forwarded_gas(&step, &request)?;
+    let gas_limit = forwarded_gas(&context, &request)?;
     if let Some(native) = precompile {
-        note_native(step.host, native);
+        note_native(context.host, native);
     }
 
-    let too_deep = step.interpreter.input.depth() >= step.host.chain.max_depth();
-    let own = step.interpreter.input.target_address();
-    let short = !request.value.is_zero() && balance_of(step.host, own)? < request.value;
+    let too_deep = context.interpreter.input.depth() >= context.host.chain.max_depth();
+    let own = context.interpreter.input.target_address();
+    let short = !request.value.is_zero() && balance_of(context.host, own)? < request.value;
     let runs = !too_deep && !short;
-    grow_memory(&mut step, &request, runs || (!too_deep && precompile.is_none()));
+    grow_memory(&mut context, &request, runs || (!too_deep && precompile.is_none()));
     if !runs {
-        return no_frame(step, too_deep);
+        return no_frame(context, too_deep);
     }
-    charge(step.interpreter, gas_limit)?;
-    touch_run::<KIND, DB>(step.host, own, &request, precompile.is_none(), callee.exists);
-    let inputs = call_inputs::<KIND, DB>(&step, request, callee, gas_limit);
+    charge(context.interpreter, gas_limit)?;
+    touch_run::<KIND, DB>(context.host, own, &request, precompile.is_none(), callee.exists);
+    let inputs = call_inputs::<KIND, DB>(&context, request, callee, gas_limit);
     let action = InterpreterAction::NewFrame(FrameInput::Call(Box::new(inputs)));
-    step.interpreter.bytecode.set_action(action);
+    context.interpreter.bytecode.set_action(action);
     Err(InstructionResult::Suspend)
 }
 
@@ -147,23 +147,25 @@ fn touch_run<const KIND: u8, DB: EvmDatabase>(
 }
 
 /// Pops the arguments and charges the base price of the call.
-fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> StepResult<Request> {
-    let [gas, to] = pop(step.interpreter)?;
+fn pop_request<const KIND: u8, DB: EvmDatabase>(
+    context: &mut OpcodeContext<'_, '_, DB>,
+) -> OpcodeResult<Request> {
+    let [gas, to] = pop(context.interpreter)?;
     let value = if KIND == op::CALL || KIND == op::CALLCODE {
-        let [value] = pop(step.interpreter)?;
+        let [value] = pop(context.interpreter)?;
         value
     } else {
         U256::ZERO
     };
-    let [in_offset, in_len, out_offset, out_len] = pop(step.interpreter)?;
-    if KIND == op::CALL && step.interpreter.runtime_flag.is_static() && !value.is_zero() {
+    let [in_offset, in_len, out_offset, out_len] = pop(context.interpreter)?;
+    if KIND == op::CALL && context.interpreter.runtime_flag.is_static() && !value.is_zero() {
         return Err(InstructionResult::CallNotAllowedInsideStatic);
     }
     let to = to_address(to);
     if KIND == op::CALL {
-        step.host.journaled_state.database.touch(Touch::CallPrice(to));
+        context.host.journaled_state.database.touch(Touch::CallPrice(to));
     }
-    charge(step.interpreter, CALL)?;
+    charge(context.interpreter, CALL)?;
     Ok(Request {
         gas,
         to,
@@ -174,29 +176,36 @@ fn pop_request<const KIND: u8, DB: EvmDatabase>(step: &mut Step<'_, '_, DB>) -> 
 }
 
 /// Charges memory for the longer of input and output, even if memory will not grow that far.
-fn charge_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request) -> StepResult {
-    let held = step.interpreter.gas.memory().words_num;
+fn charge_memory<DB: EvmDatabase>(
+    context: &mut OpcodeContext<'_, '_, DB>,
+    request: &Request,
+) -> OpcodeResult {
+    let held = context.interpreter.gas.memory().words_num;
     let wanted = request.input.end().max(request.output.end()).div_ceil(32);
     if wanted <= held {
         return Ok(());
     }
-    let params = &step.host.cfg.gas_params;
+    let params = &context.host.cfg.gas_params;
     let cost = params.memory_cost(wanted).saturating_sub(params.memory_cost(held));
-    charge(step.interpreter, cost)
+    charge(context.interpreter, cost)
 }
 
 /// Grows memory for the output, and for the input if the reference node reads it. If memory stays smaller
 /// than charged, the next instruction that needs it is charged again, as in the reference node.
-fn grow_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, request: &Request, reads_input: bool) {
+fn grow_memory<DB: EvmDatabase>(
+    context: &mut OpcodeContext<'_, '_, DB>,
+    request: &Request,
+    reads_input: bool,
+) {
     let input_end = if reads_input { request.input.end() } else { 0 };
     let words = request.output.end().max(input_end).div_ceil(32);
-    if words <= step.interpreter.gas.memory().words_num {
+    if words <= context.interpreter.gas.memory().words_num {
         return;
     }
-    let cost = step.host.cfg.gas_params.memory_cost(words);
+    let cost = context.host.cfg.gas_params.memory_cost(words);
     // The cost was charged above. This call only records the new size.
-    let _ = step.interpreter.gas.memory_mut().set_words_num(words, cost);
-    step.interpreter.memory.resize(words.saturating_mul(32));
+    let _ = context.interpreter.gas.memory_mut().set_words_num(words, cost);
+    context.interpreter.memory.resize(words.saturating_mul(32));
 }
 
 /// Loads existence and code of the callee. Native contracts exist since RSKIP-126 and have no code, so no
@@ -205,7 +214,7 @@ fn load_callee<DB: EvmDatabase>(
     context: &mut EvmContext<'_, DB>,
     to: Address,
     precompile: Option<Precompile>,
-) -> StepResult<Callee> {
+) -> OpcodeResult<Callee> {
     if precompile.is_some() && context.chain.rules.has(Rule::Rskip126) {
         return Ok(Callee { exists: true, code: Bytecode::default(), code_hash: B256::ZERO });
     }
@@ -218,14 +227,17 @@ fn load_callee<DB: EvmDatabase>(
 }
 
 /// Gas of the callee: the gas requested plus the stipend, at most all remaining gas.
-fn forwarded_gas<DB: EvmDatabase>(step: &Step<'_, '_, DB>, request: &Request) -> StepResult<u64> {
+fn forwarded_gas<DB: EvmDatabase>(
+    context: &OpcodeContext<'_, '_, DB>,
+    request: &Request,
+) -> OpcodeResult<u64> {
     let stipend = if request.value.is_zero() { 0 } else { STIPEND };
-    let left = step.interpreter.gas.remaining();
+    let left = context.interpreter.gas.remaining();
     if left < stipend {
         return Err(InstructionResult::OutOfGas);
     }
     let asked = u64::try_from(request.gas).unwrap_or(u64::MAX).min(i64::MAX as u64);
-    if !step.host.chain.rules.has(Rule::Rskip150) && asked.saturating_add(stipend) > i64::MAX as u64 {
+    if !context.host.chain.rules.has(Rule::Rskip150) && asked.saturating_add(stipend) > i64::MAX as u64 {
         // At that time the reference node added the stipend in 63 bits, and the overflow made the call fail.
         return Err(InstructionResult::OutOfGas);
     }
@@ -233,20 +245,20 @@ fn forwarded_gas<DB: EvmDatabase>(step: &Step<'_, '_, DB>, request: &Request) ->
 }
 
 /// Ends a call that opens no frame, because it is too deep or the caller lacks the value.
-fn no_frame<DB: EvmDatabase>(step: Step<'_, '_, DB>, too_deep: bool) -> StepResult {
-    if !too_deep && step.host.chain.rules.has(Rule::Rskip171) {
-        step.interpreter.return_data.clear();
+fn no_frame<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>, too_deep: bool) -> OpcodeResult {
+    if !too_deep && context.host.chain.rules.has(Rule::Rskip171) {
+        context.interpreter.return_data.clear();
     }
-    push(step.interpreter, U256::ZERO)
+    push(context.interpreter, U256::ZERO)
 }
 
 fn call_inputs<const KIND: u8, DB: EvmDatabase>(
-    step: &Step<'_, '_, DB>,
+    context: &OpcodeContext<'_, '_, DB>,
     request: Request,
     callee: Callee,
     gas_limit: u64,
 ) -> CallInputs {
-    let interpreter = &step.interpreter;
+    let interpreter = &context.interpreter;
     let own = interpreter.input.target_address();
     let delegate = KIND == op::DELEGATECALL;
     CallInputs {

@@ -157,22 +157,22 @@ pub(super) trait EvmDatabase: Database<Error = Infallible> {
 pub(super) type EvmContext<'a, DB> = Context<BlockEnv, TxEnv, CfgEnv<Spec>, DB, Journal<DB>, RunContext<'a>>;
 
 /// Argument of the instructions implemented in this layer.
-pub(super) type Step<'i, 'a, DB> = InstructionContext<'i, EvmContext<'a, DB>, EthInterpreter>;
+pub(super) type OpcodeContext<'i, 'a, DB> = InstructionContext<'i, EvmContext<'a, DB>, EthInterpreter>;
 
-pub(super) type StepResult<T = ()> = Result<T, InstructionResult>;
+pub(super) type OpcodeResult<T = ()> = Result<T, InstructionResult>;
 
 /// Charges gas or ends the frame.
-pub(super) fn charge(interpreter: &mut Interpreter, cost: u64) -> StepResult {
+pub(super) fn charge(interpreter: &mut Interpreter, cost: u64) -> OpcodeResult {
     if interpreter.gas.record_regular_cost(cost) { Ok(()) } else { Err(InstructionResult::OutOfGas) }
 }
 
 /// Pushes a word or ends the frame.
-pub(super) fn push(interpreter: &mut Interpreter, word: U256) -> StepResult {
+pub(super) fn push(interpreter: &mut Interpreter, word: U256) -> OpcodeResult {
     if interpreter.stack.push(word) { Ok(()) } else { Err(InstructionResult::StackOverflow) }
 }
 
 /// Pops `N` words, the top one first, or ends the frame.
-pub(super) fn pop<const N: usize>(interpreter: &mut Interpreter) -> StepResult<[U256; N]> {
+pub(super) fn pop<const N: usize>(interpreter: &mut Interpreter) -> OpcodeResult<[U256; N]> {
     interpreter.stack.popn().ok_or(InstructionResult::StackUnderflow)
 }
 

@@ -9,55 +9,61 @@ use revm::interpreter::interpreter_types::{InputsTr as _, LoopControl as _, Runt
 use revm::interpreter::{CreateInputs, InstructionResult, InterpreterAction};
 
 use super::accounts::balance_of;
-use super::context::{EvmDatabase, Step, StepResult, charge, pop, push};
+use super::context::{EvmDatabase, OpcodeContext, OpcodeResult, charge, pop, push};
 use super::gas::MAX_INIT_CODE;
 use super::touches::Touch;
 use crate::consensus::Rule;
 
 /// CREATE, or CREATE2 (RSKIP-125). The constructor gets all remaining gas.
-pub(super) fn create<const TWO: bool, DB: EvmDatabase>(mut step: Step<'_, '_, DB>) -> StepResult {
-    if step.interpreter.runtime_flag.is_static() {
+pub(super) fn create<const TWO: bool, DB: EvmDatabase>(
+    mut context: OpcodeContext<'_, '_, DB>,
+) -> OpcodeResult {
+    if context.interpreter.runtime_flag.is_static() {
         return Err(InstructionResult::StateChangeDuringStaticCall);
     }
-    let [value, offset, len] = pop(step.interpreter)?;
+    let [value, offset, len] = pop(context.interpreter)?;
     let scheme = if TWO {
-        let [salt] = pop(step.interpreter)?;
+        let [salt] = pop(context.interpreter)?;
         CreateScheme::Create2 { salt }
     } else {
         CreateScheme::Create
     };
     let len = usize::try_from(len).map_err(|_| InstructionResult::InvalidOperandOOG)?;
-    let rules = step.host.chain.rules;
+    let rules = context.host.chain.rules;
     if rules.has(Rule::Rskip438) && len > MAX_INIT_CODE {
         return Err(InstructionResult::CreateInitCodeSizeLimit);
     }
-    let params = &step.host.cfg.gas_params;
+    let params = &context.host.cfg.gas_params;
     let price = if TWO { params.create2_cost(len) } else { params.create_cost() };
-    charge(step.interpreter, price.saturating_add(params.initcode_cost(len)))?;
-    let init_code = read_memory(&mut step, offset, len)?;
+    charge(context.interpreter, price.saturating_add(params.initcode_cost(len)))?;
+    let init_code = read_memory(&mut context, offset, len)?;
 
-    let own = step.interpreter.input.target_address();
-    let too_deep = step.interpreter.input.depth() >= step.host.chain.max_depth();
-    if too_deep || (!value.is_zero() && balance_of(step.host, own)? < value) {
+    let own = context.interpreter.input.target_address();
+    let too_deep = context.interpreter.input.depth() >= context.host.chain.max_depth();
+    if too_deep || (!value.is_zero() && balance_of(context.host, own)? < value) {
         // No frame is opened. Gas, nonce and return buffer stay unchanged.
-        return push(step.interpreter, U256::ZERO);
+        return push(context.interpreter, U256::ZERO);
     }
-    step.host.journaled_state.database.touch(Touch::Creator(own));
-    let gas = step.interpreter.gas.remaining();
-    charge(step.interpreter, gas)?;
-    let reservoir = step.interpreter.gas.reservoir();
+    context.host.journaled_state.database.touch(Touch::Creator(own));
+    let gas = context.interpreter.gas.remaining();
+    charge(context.interpreter, gas)?;
+    let reservoir = context.interpreter.gas.reservoir();
     let inputs = CreateInputs::new(own, scheme, value, init_code, gas, reservoir);
     let action = InterpreterAction::NewFrame(FrameInput::Create(Box::new(inputs)));
-    step.interpreter.bytecode.set_action(action);
+    context.interpreter.bytecode.set_action(action);
     Err(InstructionResult::Suspend)
 }
 
-fn read_memory<DB: EvmDatabase>(step: &mut Step<'_, '_, DB>, offset: U256, len: usize) -> StepResult<Bytes> {
+fn read_memory<DB: EvmDatabase>(
+    context: &mut OpcodeContext<'_, '_, DB>,
+    offset: U256,
+    len: usize,
+) -> OpcodeResult<Bytes> {
     if len == 0 {
         return Ok(Bytes::new());
     }
     let offset = usize::try_from(offset).map_err(|_| InstructionResult::InvalidOperandOOG)?;
-    step.interpreter.resize_memory(&step.host.cfg.gas_params, offset, len)?;
-    let code = step.interpreter.memory.slice_len(offset, len).to_vec();
+    context.interpreter.resize_memory(&context.host.cfg.gas_params, offset, len)?;
+    let code = context.interpreter.memory.slice_len(offset, len).to_vec();
     Ok(code.into())
 }

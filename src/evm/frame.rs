@@ -26,7 +26,7 @@ use crate::consensus::Rule;
 const PIECE: usize = 4_096;
 
 /// The result of a call or creation that did not open a frame.
-pub(super) struct Answer {
+pub(super) struct ImmediateResult {
     /// The result.
     pub(super) result: FrameResult,
     /// Whether a native contract returned it.
@@ -52,7 +52,7 @@ impl<S: EvmState> Machine<'_, S> {
 
     /// Opens a frame, or returns a result at once for native contracts, accounts without code and collisions.
     /// `None` means that a frame was opened.
-    pub(super) fn open(&mut self, init: FrameInit) -> Result<Option<Answer>, Abort> {
+    pub(super) fn open(&mut self, init: FrameInit) -> Result<Option<ImmediateResult>, Abort> {
         let depth = init.depth;
         let rules = self.evm.ctx.chain.rules;
         if let FrameInput::Call(inputs) = &init.frame_input
@@ -60,11 +60,11 @@ impl<S: EvmState> Machine<'_, S> {
         {
             self.report_frame(&init, true);
             let result = self.call_native(precompile, init)?;
-            return Ok(Some(Answer { result, native: true }));
+            return Ok(Some(ImmediateResult { result, native: true }));
         }
         self.report_frame(&init, false);
         if let Some(result) = self.refuse_destroyed(&init) {
-            return Ok(Some(Answer { result, native: false }));
+            return Ok(Some(ImmediateResult { result, native: false }));
         }
         let opened = match self.evm.frame_init(init).map_err(unexpected)? {
             ItemOrResult::Result(result)
@@ -72,7 +72,7 @@ impl<S: EvmState> Machine<'_, S> {
             {
                 return Err(Abort::BalanceOverflow);
             }
-            ItemOrResult::Result(result) => return Ok(Some(Answer { result, native: false })),
+            ItemOrResult::Result(result) => return Ok(Some(ImmediateResult { result, native: false })),
             ItemOrResult::Item(frame) => frame,
         };
         let created = match &opened.data {

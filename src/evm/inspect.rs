@@ -78,7 +78,7 @@ pub struct FrameClose {
 
 /// An instruction that is about to run.
 #[derive(Debug)]
-pub struct Step<'a> {
+pub struct StepStart<'a> {
     /// Depth of its frame, 0 for the outermost one.
     pub depth: usize,
     /// Position in the code.
@@ -130,7 +130,7 @@ pub trait Inspector {
     fn payment(&mut self, _from: Address, _to: Address, _value: U256) {}
 
     /// An instruction is about to run.
-    fn step(&mut self, _: Step<'_>) {}
+    fn step(&mut self, _: StepStart<'_>) {}
 
     /// The instruction reported last has run.
     fn step_end(&mut self, _: StepEnd<'_>) {}

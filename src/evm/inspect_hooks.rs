@@ -16,7 +16,7 @@ use revm::interpreter::{
 use super::context::{EvmContext, EvmDatabase};
 use super::database::EvmState;
 use super::halt::HaltReason;
-use super::inspect::{FrameClose, FrameKind, FrameStart, Step, StepEnd};
+use super::inspect::{FrameClose, FrameKind, FrameStart, StepEnd, StepStart};
 use super::machine::Machine;
 
 impl<S: EvmState> Machine<'_, S> {
@@ -139,7 +139,7 @@ pub(super) fn watched_steps<'a, DB: EvmDatabase>(
         // The interpreter has a STOP after the last byte, which is not part of the code.
         let in_code = pc < interpreter.bytecode.bytecode_len();
         if let (true, Some(inspector)) = (in_code, context.chain.inspector.as_deref_mut()) {
-            inspector.step(Step {
+            inspector.step(StepStart {
                 depth: interpreter.input.depth(),
                 pc,
                 opcode: interpreter.bytecode.opcode(),

@@ -30,7 +30,7 @@ pub use context::{Abort, NativeCalled, RunContext};
 pub use database::{EvmAccount, EvmState, ReadyCode};
 pub use gas::{MAX_INIT_CODE, intrinsic_gas};
 pub use halt::HaltReason;
-pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, Step, StepEnd};
+pub use inspect::{FrameClose, FrameKind, FrameStart, Inspector, StepEnd, StepStart};
 pub use machine::{Machine, Setting};
 pub use native::{Direct, DirectEnd};
 pub use run::{FirstFrame, FrameEnd};

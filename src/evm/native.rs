@@ -13,7 +13,7 @@ use revm::interpreter::{
 
 use super::context::{Abort, EvmContext, EvmDatabase};
 use super::database::EvmState;
-use super::frame::Answer;
+use super::frame::ImmediateResult;
 use super::machine::Machine;
 use super::precompiles::{CallType, NativeBlock, NativeCall, NativeHost, Precompile, Refusal, Unsimulated};
 use super::run::FirstFrame;
@@ -208,7 +208,7 @@ impl<S: EvmState> Machine<'_, S> {
     /// contract replaced the return buffer.
     pub(super) fn hand_back_answer(
         &mut self,
-        Answer { result, native }: Answer,
+        ImmediateResult { result, native }: ImmediateResult,
     ) -> Result<Option<FrameResult>, Abort> {
         let rules = self.evm.ctx.chain.rules;
         let answered = native && result.instruction_result().is_ok();

@@ -11,7 +11,7 @@ use revm::interpreter::interpreter_types::{
 use revm::interpreter::{Host as _, Instruction, InstructionContext, InstructionResult, Interpreter};
 use revm::primitives::hardfork::SpecId;
 
-use super::context::{EvmContext, EvmDatabase, Step, StepResult, charge, pop, push};
+use super::context::{EvmContext, EvmDatabase, OpcodeContext, OpcodeResult, charge, pop, push};
 use super::touches::Touch;
 use super::{accounts, calls, creates};
 use crate::consensus::{Rule, RuleSet};
@@ -105,90 +105,90 @@ fn by_rule<DB: EvmDatabase>(table: &mut Instructions<'_, DB>, rules: RuleSet) {
 }
 
 /// SSTORE of Petersburg. Its price depends on the cell, which is read before the price is paid.
-fn sstore<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let own = step.interpreter.input.target_address();
-    let words = step.interpreter.stack.data();
+fn sstore<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let own = context.interpreter.input.target_address();
+    let words = context.interpreter.stack.data();
     let slot = words.len().checked_sub(2).and(words.last()).copied().unwrap_or_default();
-    if words.len() >= 2 && !step.interpreter.runtime_flag.is_static() {
-        step.host.journaled_state.database.touch(Touch::CellRead(own, slot));
+    if words.len() >= 2 && !context.interpreter.runtime_flag.is_static() {
+        context.host.journaled_state.database.touch(Touch::CellRead(own, slot));
     }
-    host::sstore(InstructionContext { interpreter: &mut *step.interpreter, host: &mut *step.host })?;
-    step.host.journaled_state.database.touch(Touch::CellWritten(own, slot));
+    host::sstore(InstructionContext { interpreter: &mut *context.interpreter, host: &mut *context.host })?;
+    context.host.journaled_state.database.touch(Touch::CellWritten(own, slot));
     Ok(())
 }
 
-fn gasprice<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    push(step.interpreter, step.host.chain.gas_price)
+fn gasprice<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    push(context.interpreter, context.host.chain.gas_price)
 }
 
-fn gaslimit<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    push(step.interpreter, step.host.chain.gas_limit)
+fn gaslimit<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    push(context.interpreter, context.host.chain.gas_limit)
 }
 
 /// BASEFEE is the block's minimum gas price (RSKIP-412).
-fn basefee<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    push(step.interpreter, step.host.chain.minimum_gas_price)
+fn basefee<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    push(context.interpreter, context.host.chain.minimum_gas_price)
 }
 
-fn chainid<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    push(step.interpreter, U256::from(step.host.cfg.chain_id))
+fn chainid<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    push(context.interpreter, U256::from(context.host.cfg.chain_id))
 }
 
-fn push0<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    push(step.interpreter, U256::ZERO)
+fn push0<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    push(context.interpreter, U256::ZERO)
 }
 
-fn tload<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let [key] = pop(step.interpreter)?;
-    let value = step.host.tload(step.interpreter.input.target_address(), key);
-    push(step.interpreter, value)
+fn tload<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let [key] = pop(context.interpreter)?;
+    let value = context.host.tload(context.interpreter.input.target_address(), key);
+    push(context.interpreter, value)
 }
 
-fn tstore<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    if step.interpreter.runtime_flag.is_static() {
+fn tstore<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    if context.interpreter.runtime_flag.is_static() {
         return Err(InstructionResult::StateChangeDuringStaticCall);
     }
-    let [key, value] = pop(step.interpreter)?;
-    step.host.tstore(step.interpreter.input.target_address(), key, value);
+    let [key, value] = pop(context.interpreter)?;
+    context.host.tstore(context.interpreter.input.target_address(), key, value);
     Ok(())
 }
 
 /// MCOPY (RSKIP-445, EIP-5656).
-fn mcopy<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
+fn mcopy<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
     let size = |word: U256| usize::try_from(word).map_err(|_| InstructionResult::InvalidOperandOOG);
-    let [to, from, len] = pop(step.interpreter)?;
+    let [to, from, len] = pop(context.interpreter)?;
     let len = size(len)?;
-    charge(step.interpreter, step.host.cfg.gas_params.mcopy_cost(len))?;
+    charge(context.interpreter, context.host.cfg.gas_params.mcopy_cost(len))?;
     if len == 0 {
         return Ok(());
     }
     let (to, from) = (size(to)?, size(from)?);
-    step.interpreter.resize_memory(&step.host.cfg.gas_params, to.max(from), len)?;
-    step.interpreter.memory.copy(to, from, len);
+    context.interpreter.resize_memory(&context.host.cfg.gas_params, to.max(from), len)?;
+    context.interpreter.memory.copy(to, from, len);
     Ok(())
 }
 
 /// DUPN: pops a count n and copies the word n below the new top. The next code byte is skipped.
-fn dupn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let count = stack_count(step.interpreter)?;
-    let stack = &step.interpreter.stack;
+fn dupn<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let count = stack_count(context.interpreter)?;
+    let stack = &context.interpreter.stack;
     let index = stack.len().checked_sub(count).ok_or(InstructionResult::StackUnderflow)?;
     let word = *stack.data().get(index).ok_or(InstructionResult::StackUnderflow)?;
-    push(step.interpreter, word)?;
-    skip_byte(step.interpreter)
+    push(context.interpreter, word)?;
+    skip_byte(context.interpreter)
 }
 
 /// SWAPN: pops a count n and swaps the new top with the word n + 1 below it. The next code byte is skipped.
-fn swapn<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let count = stack_count(step.interpreter)?;
-    if !step.interpreter.stack.exchange(0, count) {
+fn swapn<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let count = stack_count(context.interpreter)?;
+    if !context.interpreter.stack.exchange(0, count) {
         return Err(InstructionResult::StackUnderflow);
     }
-    skip_byte(step.interpreter)
+    skip_byte(context.interpreter)
 }
 
 /// Skips one code byte. At the end of the code the frame stops.
-fn skip_byte(interpreter: &mut Interpreter) -> StepResult {
+fn skip_byte(interpreter: &mut Interpreter) -> OpcodeResult {
     if interpreter.bytecode.pc().saturating_add(1) >= interpreter.bytecode.bytecode_len() {
         return Err(InstructionResult::Stop);
     }
@@ -197,14 +197,14 @@ fn skip_byte(interpreter: &mut Interpreter) -> StepResult {
 }
 
 /// Pops the count of DUPN and SWAPN and adds one.
-fn stack_count(interpreter: &mut Interpreter) -> StepResult<usize> {
+fn stack_count(interpreter: &mut Interpreter) -> OpcodeResult<usize> {
     let [count] = pop(interpreter)?;
     let count = usize::try_from(count).map_err(|_| InstructionResult::StackUnderflow)?;
     count.checked_add(1).ok_or(InstructionResult::StackUnderflow)
 }
 
 /// TXINDEX: index of the transaction in its block; 0 in a local call.
-fn txindex<DB: EvmDatabase>(step: Step<'_, '_, DB>) -> StepResult {
-    let index = step.host.chain.transaction.map_or(0, |transaction| transaction.index);
-    push(step.interpreter, U256::from(index))
+fn txindex<DB: EvmDatabase>(context: OpcodeContext<'_, '_, DB>) -> OpcodeResult {
+    let index = context.host.chain.transaction.map_or(0, |transaction| transaction.index);
+    push(context.interpreter, U256::from(index))
 }

@@ -13,7 +13,7 @@ use revm::interpreter::{
 
 use super::context::Abort;
 use super::database::EvmState;
-use super::frame::Answer;
+use super::frame::ImmediateResult;
 use super::gas::{MAX_MEMORY, SELFDESTRUCT_REFUND};
 use super::halt::HaltReason;
 use super::machine::Machine;
@@ -83,7 +83,7 @@ impl<S: EvmState> Machine<'_, S> {
         // runs out long before either limit.
         memory.set_memory_limit(MAX_MEMORY);
         let result = match self.open(FrameInit { depth: 0, memory, frame_input })? {
-            Some(Answer { result, .. }) => {
+            Some(ImmediateResult { result, .. }) => {
                 self.report_frame_end(&result);
                 result
             }

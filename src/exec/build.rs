@@ -22,7 +22,7 @@ use crate::types::{REMASC_ADDRESS, Receipt, Transaction};
 
 /// A candidate for a block, with the sender recovered from its signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct TransactionCandidate {
     /// The transaction.
     pub transaction: Transaction,
     /// Sender of the transaction.
@@ -50,7 +50,7 @@ pub fn build_block(
     network: &Network,
     parent_state: &Trie,
     template: &BlockEnvironment,
-    candidates: &[Candidate],
+    candidates: &[TransactionCandidate],
     ancestry: &dyn Ancestry,
 ) -> Result<Built, BlockError> {
     build_in(&BlockContext::new(network, template.clone(), ancestry), parent_state, candidates)
@@ -64,7 +64,7 @@ pub fn build_block(
 pub fn build_in(
     context: &BlockContext<'_>,
     parent_state: &Trie,
-    candidates: &[Candidate],
+    candidates: &[TransactionCandidate],
 ) -> Result<Built, BlockError> {
     let mut world = World::new(parent_state.clone());
     activate(&mut world, context.network, context.environment.number);
@@ -92,7 +92,7 @@ pub fn build_in(
 
 /// A transaction that was placed in a list.
 struct Taken<'a> {
-    candidate: &'a Candidate,
+    candidate: &'a TransactionCandidate,
     end: TransactionEnd,
 }
 
@@ -106,7 +106,7 @@ struct Builder<'a, 'b> {
 }
 
 impl<'a> Builder<'a, '_> {
-    fn add(&mut self, candidate: &'a Candidate) -> Result<(), TxError> {
+    fn add(&mut self, candidate: &'a TransactionCandidate) -> Result<(), TxError> {
         let transaction = &candidate.transaction;
         if transaction.is_remasc() {
             return Err(TxError::Remasc);

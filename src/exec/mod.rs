@@ -40,14 +40,14 @@ mod transaction_error;
 mod transaction_state;
 
 pub use crate::evm::{
-    FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, Step, StepEnd,
+    FrameClose, FrameKind, FrameStart, HaltReason, Inspector, MAX_INIT_CODE, StepEnd, StepStart,
 };
 pub use basic_cost::basic_cost;
 pub use block::{BlockInput, ExecutedBlock, check_block, execute_block, execute_in};
 pub use block_context::{Ancestry, BlockContext};
 pub use block_error::{BlockError, Mismatch};
 pub use block_hashes::BlockHashes;
-pub use build::{Built, Candidate, build_block, build_in};
+pub use build::{Built, TransactionCandidate, build_block, build_in};
 pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
 pub use estimate::{Estimate, estimate};
 pub use genesis::GenesisBlock;

@@ -8,7 +8,7 @@ use thiserror::Error;
 use super::basic_cost::BRIDGE;
 use super::block_context::{Ancestry, BlockContext};
 use super::observer::BlockObserver;
-use super::remasc_share::{Candidate, Ledger, Share, Sibling, shares};
+use super::remasc_share::{Ledger, RewardedBlock, Share, Sibling, shares};
 use crate::consensus::network::UNCLE_GENERATIONS;
 use crate::evm::precompiles::bridge::federation_payees;
 use crate::state::World;
@@ -38,16 +38,16 @@ pub(super) fn distribute(
     let mut logs = Vec::new();
     let mature = context.environment.number.saturating_sub(context.network.params.remasc_maturity);
     if mature >= 1 {
-        let candidate = candidate(context.ancestry, mature)?;
+        let rewarded = rewarded(context.ancestry, mature)?;
         let mut ledger = read_ledger(world);
         let federation = {
             let mut cell = |slot| world.cell(&BRIDGE, &slot);
             federation_payees(context.network.chain_id, context.rules, mature, &mut cell)
         };
-        for Share { to, amount } in shares(context, &candidate, &federation, &mut ledger) {
+        for Share { to, amount } in shares(context, &rewarded, &federation, &mut ledger) {
             world.charge(&REMASC_ADDRESS, amount);
             world.credit(&to, amount);
-            logs.push(payment_log(candidate.hash, to, amount));
+            logs.push(payment_log(rewarded.hash, to, amount));
             observer.remasc_payment(to, amount);
         }
         write_ledger(world, &ledger);
@@ -57,7 +57,7 @@ pub(super) fn distribute(
 }
 
 /// The block whose fees are distributed, with the uncles of the same height that its descendants include.
-fn candidate(ancestry: &dyn Ancestry, number: u64) -> Result<Candidate, UnknownAncestor> {
+fn rewarded(ancestry: &dyn Ancestry, number: u64) -> Result<RewardedBlock, UnknownAncestor> {
     let header = ancestry.header(number).ok_or(UnknownAncestor(number))?;
     let mut siblings = Vec::new();
     for later in number.saturating_add(1)..=number.saturating_add(UNCLE_GENERATIONS) {
@@ -77,7 +77,7 @@ fn candidate(ancestry: &dyn Ancestry, number: u64) -> Result<Candidate, UnknownA
             });
         }
     }
-    Ok(Candidate {
+    Ok(RewardedBlock {
         number,
         hash: header.hash(),
         fees: header.paid_fees,

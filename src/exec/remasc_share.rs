@@ -23,7 +23,7 @@ const MINIMUM_PAYABLE_GAS: u64 = 200_000;
 const MEMBER_MINIMUM_PAYABLE_GAS: u64 = 50_000;
 
 /// The block whose fees are distributed.
-pub(super) struct Candidate {
+pub(super) struct RewardedBlock {
     pub(super) number: u64,
     pub(super) hash: B256,
     pub(super) fees: U256,
@@ -75,17 +75,17 @@ pub(super) struct Share {
 /// Computes the payments of one block, in order.
 pub(super) fn shares(
     context: &BlockContext<'_>,
-    candidate: &Candidate,
+    rewarded: &RewardedBlock,
     federation: &[Address],
     ledger: &mut Ledger,
 ) -> Vec<Share> {
     let params = &context.network.params;
     let mut out = Vec::new();
-    ledger.reward = ledger.reward.saturating_add(candidate.fees);
-    if candidate.number < params.remasc_span {
+    ledger.reward = ledger.reward.saturating_add(rewarded.fees);
+    if rewarded.number < params.remasc_span {
         return out;
     }
-    let punished = core::mem::replace(&mut ledger.broken, candidate.breaks_selection());
+    let punished = core::mem::replace(&mut ledger.broken, rewarded.breaks_selection());
     ledger.broken_written = true;
     let mut reward = part(ledger.reward, params.remasc_span);
     let minimum = context.environment.minimum_gas_price;
@@ -106,10 +106,10 @@ pub(super) fn shares(
     pay_federation(cut, federation, least, ledger, &mut out);
     reward = reward.saturating_sub(cut);
 
-    if candidate.siblings.is_empty() {
-        pay_alone(reward, candidate, punished, ledger, &mut out);
+    if rewarded.siblings.is_empty() {
+        pay_alone(reward, rewarded, punished, ledger, &mut out);
     } else {
-        pay_with_siblings(reward, candidate, punished, ledger, &mut out);
+        pay_with_siblings(reward, rewarded, punished, ledger, &mut out);
     }
     out
 }
@@ -143,7 +143,7 @@ fn pay_federation(
 
 fn pay_alone(
     mut reward: U256,
-    candidate: &Candidate,
+    rewarded: &RewardedBlock,
     punished: bool,
     ledger: &mut Ledger,
     out: &mut Vec<Share>,
@@ -153,17 +153,17 @@ fn pay_alone(
         reward = reward.saturating_sub(punishment);
         ledger.burn(punishment);
     }
-    out.push(Share { to: candidate.coinbase, amount: reward });
+    out.push(Share { to: rewarded.coinbase, amount: reward });
 }
 
 fn pay_with_siblings(
     reward: U256,
-    candidate: &Candidate,
+    rewarded: &RewardedBlock,
     punished: bool,
     ledger: &mut Ledger,
     out: &mut Vec<Share>,
 ) {
-    let siblings = candidate.siblings.len() as u64;
+    let siblings = rewarded.siblings.len() as u64;
     let miners = siblings.saturating_add(1);
     let publishing = part(reward, PUBLISHERS_DIVISOR);
     let mining = reward.saturating_sub(publishing);
@@ -174,10 +174,10 @@ fn pay_with_siblings(
     let punishment = if punished { part(per_miner, PUNISHMENT_DIVISOR) } else { U256::ZERO };
     per_miner = per_miner.saturating_sub(punishment);
 
-    out.extend(candidate.siblings.iter().map(|s| Share { to: s.publisher, amount: per_publisher }));
+    out.extend(rewarded.siblings.iter().map(|s| Share { to: s.publisher, amount: per_publisher }));
     ledger.burn(lost);
     ledger.burn(lost_too);
-    for sibling in &candidate.siblings {
+    for sibling in &rewarded.siblings {
         let late = part(times(per_miner, sibling.late), LATE_DIVISOR);
         out.push(Share { to: sibling.coinbase, amount: per_miner.saturating_sub(late) });
         ledger.burn(late);
@@ -185,10 +185,10 @@ fn pay_with_siblings(
     if punished {
         ledger.burn(times(punishment, miners));
     }
-    out.push(Share { to: candidate.coinbase, amount: per_miner });
+    out.push(Share { to: rewarded.coinbase, amount: per_miner });
 }
 
-impl Candidate {
+impl RewardedBlock {
     /// Whether the selection rule was violated: a sibling should have been the main block, because it has
     /// more than twice the fees, or more than half the fees and a smaller hash, or more uncles.
     fn breaks_selection(&self) -> bool {

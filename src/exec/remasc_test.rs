@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::block_context::{Ancestry, BlockContext};
 use super::call::BlockEnvironment;
-use super::remasc_share::{Candidate, Ledger, Share, Sibling, shares};
+use super::remasc_share::{Ledger, RewardedBlock, Share, Sibling, shares};
 use crate::consensus::{Network, Rule};
 use crate::types::{Header, SealedHeader};
 
@@ -53,7 +53,7 @@ fn ledger(value: &Value, written: &[&str]) -> Ledger {
     }
 }
 
-fn candidate(case: &Value) -> Candidate {
+fn rewarded(case: &Value) -> RewardedBlock {
     let sibling = |value: &Value| Sibling {
         hash: hash(&value["hash"]),
         fees: wei(&value["fees"]),
@@ -62,7 +62,7 @@ fn candidate(case: &Value) -> Candidate {
         publisher: account(&value["publisher"]),
         late: small(&value["late"]),
     };
-    Candidate {
+    RewardedBlock {
         number: small(&case["number"]),
         hash: hash(&case["hash"]),
         fees: wei(&case["fees"]),
@@ -94,7 +94,7 @@ fn check(case: &Value) {
     let members: Vec<Address> =
         (0..small(&case["members"])).map(|index| Address::repeat_byte((200 + index) as u8)).collect();
     let mut found = ledger(&case["before"], &[]);
-    let payments = shares(&context, &candidate(case), &members, &mut found);
+    let payments = shares(&context, &rewarded(case), &members, &mut found);
     let expected: Vec<Share> = case["payments"]
         .as_array()
         .unwrap()

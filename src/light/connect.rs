@@ -5,7 +5,7 @@
 
 use alloc::{format, vec::Vec};
 
-use super::{pin::Pin, store::Known, task::Cause};
+use super::{pinned_head::PinnedHead, store::Known, upstream_fetch::Cause};
 use crate::types::{B256, SealedHeader};
 
 /// Most headers from the held chain to a block requested by hash, including the block. Each costs a request; real forks
@@ -23,7 +23,7 @@ pub(crate) enum Branch {
     Refused(Cause),
 }
 
-impl Pin {
+impl PinnedHead {
     /// Adds a header that was fetched by its hash to the pinned chain, with the headers between it and the chain. The
     /// head does not change.
     pub(crate) fn connect(&mut self, wanted: B256, known: &Known<'_>) -> Branch {

@@ -5,7 +5,7 @@ use core::fmt;
 
 use thiserror::Error;
 
-use super::upstream::CallFailure;
+use super::upstream::RequestFailure;
 use crate::consensus::ChainError;
 
 /// The block at which synchronization with an upstream stopped, and why.
@@ -31,7 +31,7 @@ impl fmt::Display for SyncFault {
 pub enum SyncCause {
     /// The request failed.
     #[error(transparent)]
-    Call(#[from] CallFailure),
+    Call(#[from] RequestFailure),
     /// The upstream announced this block but does not have it.
     #[error("the upstream announced this block but does not return it")]
     Missing,

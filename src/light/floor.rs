@@ -168,7 +168,7 @@ fn has_floor(network: &Network, head: &VerifiedHeader) -> bool {
 mod tests {
     use super::*;
     use crate::consensus::{
-        Candidate, HeaderChain,
+        HeaderCandidate, HeaderChain,
         testing::{chain, child, easy_network, mine},
     };
 
@@ -179,7 +179,7 @@ mod tests {
             let parent = chain.head().sealed().clone();
             let mut header = child(&network, &parent);
             header.timestamp = parent.timestamp + seconds;
-            chain.insert(Candidate::from(mine(header)), None).unwrap();
+            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
         }
     }
 
@@ -217,7 +217,7 @@ mod tests {
             let mut header = child(&network, &parent);
             // Two hours ahead, and back again.
             header.timestamp = 1_600_009_300 + if step % 2 == 0 { 7_200 } else { 0 };
-            chain.insert(Candidate::from(mine(header)), None).unwrap();
+            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
         }
         assert!(judged(&chain).is_some());
     }
@@ -261,7 +261,7 @@ mod tests {
             let mut header = child(&network, &parent);
             header.timestamp = parent.timestamp + 30;
             parent = mine(header);
-            chain.insert(Candidate::from(parent.clone()), None).unwrap();
+            chain.insert(HeaderCandidate::from(parent.clone()), None).unwrap();
         }
         assert_eq!(chain.head().hash(), parent.hash());
         floor.follow(chain.view(), &network);

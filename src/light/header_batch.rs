@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use super::{base64, lz4};
 use crate::{
-    consensus::{Candidate, Network},
+    consensus::{HeaderCandidate, Network},
     types::{
         FieldError, Header, HeaderError, SealedHeader,
         header::HeaderForm,
@@ -56,7 +56,7 @@ pub enum BatchError {
 }
 
 /// Decoded headers, each with the uncles that came with it. Nothing in it is verified.
-pub type Batch = Vec<(Candidate, Vec<Header>)>;
+pub type Batch = Vec<(HeaderCandidate, Vec<Header>)>;
 
 /// Encodes headers, each with its uncles.
 pub fn encode_headers<'a>(headers: impl Iterator<Item = (&'a Header, &'a [SealedHeader])>) -> String {
@@ -104,7 +104,7 @@ pub(super) fn decode_list(bytes: &[u8], most: usize, network: &Network) -> Resul
             return Err(BatchError::TooMany { asked: most });
         }
         let mut entry = list.next_list("entry")?;
-        let header = Candidate::decode(entry.next_raw("header")?, network)?;
+        let header = HeaderCandidate::decode(entry.next_raw("header")?, network)?;
         let (mut family, mut uncles) = (entry.next_list("uncles")?, Vec::new());
         while !family.is_empty() {
             uncles.push(Header::decode(family.next_raw("uncle")?, &shape)?);

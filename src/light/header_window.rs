@@ -7,11 +7,11 @@ use super::{
     fault::SyncCause,
     header_batch::decode_headers,
     prove,
-    task::Cause,
-    upstream::{Answer, CallFailure, UpstreamCall},
+    upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
+    upstream_fetch::Cause,
 };
 use crate::{
-    consensus::{Candidate, Network},
+    consensus::{HeaderCandidate, Network},
     types::{Header, SealedHeader, json::JsonError},
 };
 
@@ -29,7 +29,7 @@ pub(super) enum WindowError {
 /// A header, with its uncles if they came with it. Neither is verified.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) header: Candidate,
+    pub(super) header: HeaderCandidate,
     pub(super) uncles: Option<Vec<Header>>,
 }
 
@@ -95,25 +95,29 @@ impl HeaderWindow {
     }
 
     /// The requests for the headers that are still needed.
-    pub(super) fn questions(&self) -> Vec<UpstreamCall> {
+    pub(super) fn requests(&self) -> Vec<UpstreamRequest> {
         if self.binary {
             let params = format!(r#"["{:#x}","{:#x}"]"#, self.first, self.len());
-            return alloc::vec![UpstreamCall::new("rootlight_getHeaders", params)];
+            return alloc::vec![UpstreamRequest::new("rootlight_getHeaders", params)];
         }
-        self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::questions).collect()
+        self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::requests).collect()
     }
 
-    /// Takes the responses to [`Self::questions`], in order.
-    pub(super) fn take(&mut self, answers: Vec<Answer>, network: &Network) -> Result<(), WindowError> {
+    /// Takes the responses to [`Self::requests`], in order.
+    pub(super) fn take(
+        &mut self,
+        responses: Vec<UpstreamResponse>,
+        network: &Network,
+    ) -> Result<(), WindowError> {
         if core::mem::take(&mut self.binary) {
-            self.take_binary(answers.first(), network);
+            self.take_binary(responses.first(), network);
             return if self.slots.iter().any(Slot::is_wanted) { Err(WindowError::AskAgain) } else { Ok(()) };
         }
-        let mut answers = answers.into_iter();
+        let mut responses = responses.into_iter();
         let announced = self.announced;
         for slot in self.slots.iter_mut().filter(|slot| slot.is_wanted()) {
-            let count = slot.questions().len();
-            let mine: Vec<Answer> = answers.by_ref().take(count).collect();
+            let count = slot.requests().len();
+            let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
             slot.take(&mine, announced, network);
         }
         if self.slots.iter().any(Slot::is_wanted) {
@@ -124,8 +128,8 @@ impl HeaderWindow {
 
     /// Takes a binary response. Headers that it lacks below the end of the chain are requested again in the other
     /// forms.
-    fn take_binary(&mut self, answer: Option<&Answer>, network: &Network) {
-        let Some(Ok(raw)) = answer else { return };
+    fn take_binary(&mut self, response: Option<&UpstreamResponse>, network: &Network) {
+        let Some(Ok(raw)) = response else { return };
         let Some(text) = string(raw.get()) else { return };
         let Ok(headers) = decode_headers(&text, self.slots.len(), network) else { return };
         self.was_binary = true;
@@ -179,7 +183,10 @@ fn says_more(cause: &SyncCause, first: &SyncCause) -> bool {
 
 /// Whether an upstream fails so for blocks above its head.
 fn is_end(cause: &SyncCause) -> bool {
-    matches!(cause, SyncCause::Missing | SyncCause::Call(CallFailure::NotRecorded | CallFailure::Rpc { .. }))
+    matches!(
+        cause,
+        SyncCause::Missing | SyncCause::Call(RequestFailure::NotRecorded | RequestFailure::Rpc { .. })
+    )
 }
 
 impl Slot {
@@ -187,24 +194,24 @@ impl Slot {
         matches!(self.state, SlotState::Wanted(_))
     }
 
-    fn questions(&self) -> Vec<UpstreamCall> {
+    fn requests(&self) -> Vec<UpstreamRequest> {
         let number = self.number;
         let block =
-            |full: bool| UpstreamCall::new("eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
+            |full: bool| UpstreamRequest::new("eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
         match self.form {
             0 => alloc::vec![block(false)],
             1 => alloc::vec![block(true)],
             _ => alloc::vec![
-                UpstreamCall::new("rsk_getRawBlockHeaderByNumber", format!(r#"["{number:#x}"]"#)),
+                UpstreamRequest::new("rsk_getRawBlockHeaderByNumber", format!(r#"["{number:#x}"]"#)),
                 block(true),
             ],
         }
     }
 
-    fn take(&mut self, answers: &[Answer], announced: u64, network: &Network) {
-        match self.parse(answers, network) {
+    fn take(&mut self, responses: &[UpstreamResponse], announced: u64, network: &Network) {
+        match self.parse(responses, network) {
             Ok(header) => {
-                let header = Candidate::from(header);
+                let header = HeaderCandidate::from(header);
                 self.state = SlotState::Have(Found { header, uncles: None });
             }
             Err(cause) => {
@@ -228,8 +235,8 @@ impl Slot {
         }
     }
 
-    fn parse(&self, answers: &[Answer], network: &Network) -> Result<SealedHeader, SyncCause> {
-        let text = |index: usize| match answers.get(index) {
+    fn parse(&self, responses: &[UpstreamResponse], network: &Network) -> Result<SealedHeader, SyncCause> {
+        let text = |index: usize| match responses.get(index) {
             Some(Ok(raw)) if raw.get() == "null" => Err(SyncCause::Missing),
             Some(Ok(raw)) => Ok(raw.get()),
             Some(Err(failure)) => Err(SyncCause::Call(failure.clone())),

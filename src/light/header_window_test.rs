@@ -8,7 +8,7 @@ use super::{
     fault::SyncCause,
     header_batch::encode_headers,
     header_window::{HeaderWindow, WindowError},
-    upstream::{Answer, CallFailure},
+    upstream::{RequestFailure, UpstreamResponse},
 };
 use crate::consensus::{
     Network,
@@ -17,22 +17,22 @@ use crate::consensus::{
 
 const NUMBER: u64 = 77;
 
-fn rpc() -> Answer {
-    Err(CallFailure::Rpc { code: -32601, message: "method not found".into() })
+fn rpc() -> UpstreamResponse {
+    Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })
 }
 
-fn says(json: &str) -> Answer {
+fn says(json: &str) -> UpstreamResponse {
     Ok(RawValue::from_string(json.to_string()).unwrap())
 }
 
 /// The cause for which a header counts as unavailable, given the responses in all three forms.
-fn cause(announced: u64, forms: [Answer; 3]) -> Option<SyncCause> {
+fn cause(announced: u64, forms: [UpstreamResponse; 3]) -> Option<SyncCause> {
     let (mut window, network) = (HeaderWindow::new(NUMBER, NUMBER, announced), Network::regtest());
     let last = forms.len() - 1;
-    for (form, answer) in forms.into_iter().enumerate() {
-        let asked = window.questions().len();
+    for (form, response) in forms.into_iter().enumerate() {
+        let asked = window.requests().len();
         assert_eq!(asked, if form == last { 2 } else { 1 });
-        let taken = window.take(vec![answer; asked], &network);
+        let taken = window.take(vec![response; asked], &network);
         assert_eq!(taken, if form == last { Ok(()) } else { Err(WindowError::AskAgain) });
     }
     let (headers, missing) = window.into_headers();
@@ -77,9 +77,9 @@ fn a_complete_binary_response_leaves_no_requests() {
     {
         let (first, last) = (headers[0].number, headers[2].number);
         let mut window = HeaderWindow::new(first, last, last).in_binary(true);
-        assert_eq!(window.questions().len(), 1);
+        assert_eq!(window.requests().len(), 1);
         assert_eq!(window.take(vec![says(&text)], &network), Ok(()));
-        assert!(window.was_binary() && !window.is_binary() && window.questions().is_empty());
+        assert!(window.was_binary() && !window.is_binary() && window.requests().is_empty());
         let (found, missing) = window.into_headers();
         let numbers: Vec<u64> = found.iter().map(|found| found.header.header().number).collect();
         assert_eq!((numbers, missing), (vec![first, first + 1, last], None));

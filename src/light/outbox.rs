@@ -4,7 +4,7 @@ use alloc::{format, sync::Arc, vec::Vec};
 
 use alloy_primitives::{B256, hex};
 
-use super::{Answer, UpstreamCall, clock::Now, store::FactCache};
+use super::{UpstreamRequest, UpstreamResponse, clock::Now, store::FactCache};
 use crate::types::Transaction;
 
 /// Milliseconds between two checks of the sent transactions. An upstream whose pool dropped a transaction gets it
@@ -32,7 +32,7 @@ struct Reminder {
 
 impl Outbox {
     /// Requests for the receipts of the transactions that were sent; none before the interval is over.
-    pub fn questions(&mut self, cache: &FactCache, now: Now) -> Vec<UpstreamCall> {
+    pub fn requests(&mut self, cache: &FactCache, now: Now) -> Vec<UpstreamRequest> {
         let last = *self.last.get_or_insert(now.millis);
         // If the clock was set back, the interval starts again.
         if now.millis < last {
@@ -51,29 +51,29 @@ impl Outbox {
         self.reminders = cache.sent_by_hash().map(reminder).collect();
         let due = self.reminders.iter().filter(|reminder| reminder.count < MOST);
         due.map(|reminder| {
-            UpstreamCall::new("eth_getTransactionReceipt", format!(r#"["{}"]"#, reminder.hash))
+            UpstreamRequest::new("eth_getTransactionReceipt", format!(r#"["{}"]"#, reminder.hash))
         })
         .collect()
     }
 
-    /// Requests that send transactions again, given the responses to [`Self::questions`]. Errors of the upstream about
+    /// Requests that send transactions again, given the responses to [`Self::requests`]. Errors of the upstream about
     /// them are not evaluated here.
     ///
     /// An upstream that claims that a transaction is mined only ends the repeated sends to itself. It could drop those
     /// as well.
-    pub fn reminders(&mut self, answers: Vec<Answer>) -> Vec<UpstreamCall> {
-        let mut calls = Vec::new();
+    pub fn reminders(&mut self, responses: Vec<UpstreamResponse>) -> Vec<UpstreamRequest> {
+        let mut requests = Vec::new();
         let due = self.reminders.iter_mut().filter(|reminder| reminder.count < MOST);
-        for (reminder, answer) in due.zip(answers) {
-            if matches!(&answer, Ok(raw) if raw.get() != "null") {
+        for (reminder, response) in due.zip(responses) {
+            if matches!(&response, Ok(raw) if raw.get() != "null") {
                 reminder.count = MOST;
                 continue;
             }
             reminder.count = reminder.count.saturating_add(1);
             let raw = format!(r#"["{}"]"#, hex::encode_prefixed(reminder.transaction.encode()));
-            calls.push(UpstreamCall::new("eth_sendRawTransaction", raw));
+            requests.push(UpstreamRequest::new("eth_sendRawTransaction", raw));
         }
-        calls
+        requests
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::light::{CallFailure, FactStore, store::Sent};
+    use crate::light::{FactStore, RequestFailure, store::Sent};
 
     fn cache(nonces: &[u64]) -> FactCache {
         let mut learned = FactStore::default();
@@ -104,7 +104,7 @@ mod tests {
         Now { unix: 0, millis }
     }
 
-    fn says(json: &str) -> Answer {
+    fn says(json: &str) -> UpstreamResponse {
         let raw: &RawValue = serde_json::from_str(json).unwrap();
         let raw: Box<RawValue> = raw.to_owned();
         Ok(raw)
@@ -113,18 +113,18 @@ mod tests {
     #[test]
     fn transactions_that_are_not_mined_are_sent_again_once_an_interval() {
         let (cache, mut outbox) = (cache(&[1, 2]), Outbox::default());
-        assert!(outbox.questions(&cache, at(5)).is_empty(), "it was only just sent");
-        assert!(outbox.questions(&cache, at(5 + INTERVAL - 1)).is_empty());
-        let asked = outbox.questions(&cache, at(5 + INTERVAL));
+        assert!(outbox.requests(&cache, at(5)).is_empty(), "it was only just sent");
+        assert!(outbox.requests(&cache, at(5 + INTERVAL - 1)).is_empty());
+        let asked = outbox.requests(&cache, at(5 + INTERVAL));
         assert_eq!(asked.len(), 2);
-        assert!(asked.iter().all(|call| call.method == "eth_getTransactionReceipt"));
+        assert!(asked.iter().all(|request| request.method == "eth_getTransactionReceipt"));
         let again = outbox.reminders(vec![says(r#"{"blockNumber":"0x1"}"#), says("null")]);
         let second = cache.sent().nth(1).unwrap().encode();
         assert_eq!(again.len(), 1, "a mined transaction is not sent again");
         assert_eq!(again[0].params, format!(r#"["{}"]"#, hex::encode_prefixed(second)));
-        assert!(outbox.questions(&cache, at(6 + INTERVAL)).is_empty());
+        assert!(outbox.requests(&cache, at(6 + INTERVAL)).is_empty());
         assert_eq!(
-            outbox.questions(&cache, at(5 + 2 * INTERVAL)).len(),
+            outbox.requests(&cache, at(5 + 2 * INTERVAL)).len(),
             1,
             "a mined transaction is not checked again"
         );
@@ -133,11 +133,11 @@ mod tests {
     #[test]
     fn an_upstream_that_never_shows_a_transaction_gets_it_again_for_an_hour() {
         let (cache, mut outbox) = (cache(&[1]), Outbox::default());
-        outbox.questions(&cache, at(0));
+        outbox.requests(&cache, at(0));
         let mut reminded = 0;
         for look in 1..=2 * u64::from(MOST) {
-            outbox.questions(&cache, at(look * INTERVAL));
-            let silent = Err(CallFailure::Transport("timeout".into()));
+            outbox.requests(&cache, at(look * INTERVAL));
+            let silent = Err(RequestFailure::Transport("timeout".into()));
             reminded += outbox.reminders(vec![silent]).len();
         }
         assert_eq!(reminded, MOST as usize);
@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn a_clock_set_back_does_not_stop_repeated_sends() {
         let (cache, mut outbox) = (cache(&[1]), Outbox::default());
-        outbox.questions(&cache, at(1_000_000_000));
-        assert!(outbox.questions(&cache, at(1_000)).is_empty());
-        assert_eq!(outbox.questions(&cache, at(1_000 + INTERVAL)).len(), 1);
+        outbox.requests(&cache, at(1_000_000_000));
+        assert!(outbox.requests(&cache, at(1_000)).is_empty());
+        assert_eq!(outbox.requests(&cache, at(1_000 + INTERVAL)).len(), 1);
     }
 }

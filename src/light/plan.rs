@@ -1,4 +1,4 @@
-//! Turns missing facts into tasks; facts that one request fetches form one task.
+//! Turns missing facts into fetches; facts that one request fetches form one fetch.
 
 use alloc::vec::Vec;
 
@@ -6,20 +6,20 @@ use alloy_primitives::{Address, B256, U256};
 
 use super::{
     fact::{BlockRef, Fact, Facts},
-    pin::Pin,
+    pinned_head::PinnedHead,
     store::Known,
-    task::{Task, Wanted},
+    upstream_fetch::{FetchTarget, UpstreamFetch},
 };
 use crate::state::StateKey;
 
 /// Most storage slots in one proof request. Larger sets are split, since upstreams limit them.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
-/// The tasks that fetch all of `lacking`. Facts about blocks off the pinned chain are requested by block hash first.
-pub fn tasks(lacking: &Facts, known: &Known<'_>, pin: &Pin) -> Vec<Task> {
-    let aside = |block: &BlockRef| pin.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
+/// The fetches that fetch all of `lacking`. Facts about blocks off the pinned chain are requested by block hash first.
+pub fn fetches(lacking: &Facts, known: &Known<'_>, pinned: &PinnedHead) -> Vec<UpstreamFetch> {
+    let aside = |block: &BlockRef| pinned.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
     let mut proofs = Proofs::new();
-    let mut wanted = Vec::new();
+    let mut target = Vec::new();
     for fact in lacking {
         match fact {
             Fact::State(block, StateKey::Account(address)) => {
@@ -28,24 +28,24 @@ pub fn tasks(lacking: &Facts, known: &Known<'_>, pin: &Pin) -> Vec<Task> {
             Fact::State(block, StateKey::Storage(address, slot)) => {
                 wants(&mut proofs, *block, *address, Some(*slot));
             }
-            other => wanted.push(Wanted::One(*other)),
+            other => target.push(FetchTarget::One(*other)),
         }
     }
     for ((block, address), slots) in proofs {
         if slots.is_empty() {
-            wanted.push(Wanted::Proof { block, address, slots });
+            target.push(FetchTarget::Proof { block, address, slots });
             continue;
         }
         for slots in slots.chunks(MAX_SLOTS_PER_PROOF) {
-            wanted.push(Wanted::Proof { block, address, slots: slots.to_vec() });
+            target.push(FetchTarget::Proof { block, address, slots: slots.to_vec() });
         }
     }
-    wanted
+    target
         .into_iter()
-        .map(|wanted| {
-            let transactions = transactions(&wanted, known);
-            let by_hash = wanted.block().is_some_and(aside);
-            Task::ordered(wanted, &transactions, by_hash)
+        .map(|target| {
+            let transactions = transactions(&target, known);
+            let by_hash = target.block().is_some_and(aside);
+            UpstreamFetch::ordered(target, &transactions, by_hash)
         })
         .collect()
 }
@@ -66,24 +66,24 @@ fn wants(proofs: &mut Proofs, block: BlockRef, address: Address, slot: Option<U2
 }
 
 /// The hashes of the transactions whose receipts are wanted; empty for other facts, and if the body is not known.
-pub fn transactions(wanted: &Wanted, known: &Known<'_>) -> Vec<B256> {
-    match wanted {
-        Wanted::One(Fact::Receipts(block)) => {
+pub fn transactions(target: &FetchTarget, known: &Known<'_>) -> Vec<B256> {
+    match target {
+        FetchTarget::One(Fact::Receipts(block)) => {
             known.body(&block.hash).map(|body| body.hashes().to_vec()).unwrap_or_default()
         }
         _ => Vec::new(),
     }
 }
 
-/// The facts that a task fetches.
-pub fn facts_of(wanted: &Wanted) -> Vec<Fact> {
-    match wanted {
-        Wanted::One(fact) => alloc::vec![*fact],
-        Wanted::Proof { block, address, slots } => core::iter::once(StateKey::Account(*address))
+/// The facts that a fetch fetches.
+pub fn facts_of(target: &FetchTarget) -> Vec<Fact> {
+    match target {
+        FetchTarget::One(fact) => alloc::vec![*fact],
+        FetchTarget::Proof { block, address, slots } => core::iter::once(StateKey::Account(*address))
             .chain(slots.iter().map(|slot| StateKey::Storage(*address, *slot)))
             .map(|key| Fact::State(*block, key))
             .collect(),
         // No fact depends on a witness: data that it lacks is requested on its own.
-        Wanted::Witness { .. } => Vec::new(),
+        FetchTarget::Witness { .. } => Vec::new(),
     }
 }

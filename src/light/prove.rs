@@ -11,12 +11,12 @@ use thiserror::Error;
 use super::{
     fact::{BlockRef, Fact},
     store::{FactStore, Known, Location},
-    task::{Cause, MAX_UNCLES, RAW_HEADER, RAW_UNCLES, Task, Wanted},
-    upstream::{Answer, CallFailure, UpstreamCall},
+    upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
+    upstream_fetch::{Cause, FetchTarget, MAX_UNCLES, RAW_HEADER, RAW_UNCLES, UpstreamFetch},
 };
 use crate::{
     consensus::{
-        Candidate, ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+        ChainView, HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
     },
     state::{StateKey, keys},
     trie::{self, limits::MAX_MULTIPROOF_NODES, verify_multiproof},
@@ -25,53 +25,57 @@ use crate::{
 
 /// The verified chain that responses are checked against.
 #[derive(Debug, Clone, Copy)]
-pub struct Against<'a> {
+pub struct ProofContext<'a> {
     /// The network's rules.
     pub network: &'a Network,
     /// The chain; `None` until the checkpoint's header is verified.
     pub chain: Option<&'a ChainView>,
 }
 
-/// Proves the facts that a task's responses claim.
+/// Proves the facts that a fetch's responses claim.
 ///
 /// # Errors
 /// [`Cause`]: the response that is missing, or the rule that it breaks.
-pub fn task(task: &Task, against: Against<'_>, known: &Known<'_>) -> Result<FactStore, Cause> {
+pub fn responses(
+    fetch: &UpstreamFetch,
+    context: ProofContext<'_>,
+    known: &Known<'_>,
+) -> Result<FactStore, Cause> {
     let mut facts = FactStore::default();
-    match &task.wanted {
-        Wanted::One(Fact::Header(hash)) => {
-            let header = unheld_header(task, *hash, against)?;
+    match &fetch.target {
+        FetchTarget::One(Fact::Header(hash)) => {
+            let header = unheld_header(fetch, *hash, context)?;
             facts.headers.insert(*hash, header.map(Arc::new));
         }
-        Wanted::One(Fact::Body(block)) => {
-            let body = body(first(task)?, &held(against, block)?, against.network)?;
+        FetchTarget::One(Fact::Body(block)) => {
+            let body = body(first(fetch)?, &held(context, block)?, context.network)?;
             facts.block_bytes = body.bytes();
             facts.bodies.insert(block.hash, Arc::new(body));
         }
-        Wanted::One(Fact::Uncles(block, _)) => {
-            let header = held(against, block)?;
-            facts.uncles.insert(block.hash, Arc::new(uncles(task, &header, against.network)?));
+        FetchTarget::One(Fact::Uncles(block, _)) => {
+            let header = held(context, block)?;
+            facts.uncles.insert(block.hash, Arc::new(uncles(fetch, &header, context.network)?));
         }
-        Wanted::One(Fact::Receipts(block)) => {
-            let receipts = receipts(task, &held(against, block)?, against.network)?;
+        FetchTarget::One(Fact::Receipts(block)) => {
+            let receipts = receipts(fetch, &held(context, block)?, context.network)?;
             facts.block_bytes = receipts.bytes();
             facts.receipts.insert(block.hash, Arc::new(receipts));
         }
-        Wanted::One(Fact::Location(hash)) => {
-            let head = against.chain.map_or(0, |chain| chain.head().number);
-            let place = location(task, *hash, head, against.network.chain_id)?;
+        FetchTarget::One(Fact::Location(hash)) => {
+            let head = context.chain.map_or(0, |chain| chain.head().number);
+            let place = location(fetch, *hash, head, context.network.chain_id)?;
             facts.locations.insert(*hash, Arc::new(place));
         }
-        Wanted::One(Fact::State(block, key)) => {
-            let root = held(against, block)?.state_root;
-            facts.nodes = long_value(first(task)?, root, key, known)?;
+        FetchTarget::One(Fact::State(block, key)) => {
+            let root = held(context, block)?.state_root;
+            facts.nodes = long_value(first(fetch)?, root, key, known)?;
         }
-        Wanted::Proof { block, address, slots } => {
-            let root = held(against, block)?.state_root;
-            facts.nodes = account_proof(first(task)?, root, address, slots)?;
+        FetchTarget::Proof { block, address, slots } => {
+            let root = held(context, block)?.state_root;
+            facts.nodes = account_proof(first(fetch)?, root, address, slots)?;
         }
-        Wanted::Witness { block, .. } => {
-            facts.nodes = witness(first(task)?, held(against, block)?.state_root)?;
+        FetchTarget::Witness { block, .. } => {
+            facts.nodes = witness(first(fetch)?, held(context, block)?.state_root)?;
         }
     }
     Ok(facts)
@@ -81,21 +85,21 @@ fn refuted(error: impl core::fmt::Display) -> Cause {
     Cause::Refuted(error.to_string())
 }
 
-fn first_answer(task: &Task) -> Result<&Answer, Cause> {
-    task.answers().next().ok_or(Cause::Call(CallFailure::Malformed("no response")))
+fn first_answer(fetch: &UpstreamFetch) -> Result<&UpstreamResponse, Cause> {
+    fetch.responses().next().ok_or(Cause::Call(RequestFailure::Malformed("no response")))
 }
 
 /// The JSON of the only response, `null` included.
-fn first(task: &Task) -> Result<&RawValue, Cause> {
-    match first_answer(task)? {
+fn first(fetch: &UpstreamFetch) -> Result<&RawValue, Cause> {
+    match first_answer(fetch)? {
         Ok(raw) => Ok(raw),
         Err(failure) => Err(Cause::Call(failure.clone())),
     }
 }
 
 /// The verified header that commits to a fact.
-fn held(against: Against<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
-    let header = against.chain.and_then(|chain| chain.by_hash(&block.hash));
+fn held(context: ProofContext<'_>, block: &BlockRef) -> Result<VerifiedHeader, Cause> {
+    let header = context.chain.and_then(|chain| chain.by_hash(&block.hash));
     header.cloned().ok_or(Cause::Needs(Fact::Header(block.hash)))
 }
 
@@ -171,7 +175,9 @@ struct MergedMiningFields {
 /// [`Cause::Hidden`] if the object shows `null` for them, as a light client does that has not checked them (yet), and
 /// [`Cause::Refuted`] if what it shows is wrong.
 pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<(), Cause> {
-    let Err(error) = VerifiedHeader::alone(Candidate::from(header.clone()), network) else { return Ok(()) };
+    let Err(error) = VerifiedHeader::alone(HeaderCandidate::from(header.clone()), network) else {
+        return Ok(());
+    };
     let shown = serde_json::from_str::<MergedMiningFields>(object);
     match shown.is_ok_and(|shown| shown.bitcoin_merged_mining_merkle_proof.is_none()) {
         true => Err(Cause::Hidden(error.to_string())),
@@ -180,23 +186,27 @@ pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<()
 }
 
 /// A header that the chain does not hold, with its proof of work checked. The header states its own difficulty; that is
-/// checked when the header is connected to the chain. Below the chain only its ancestors can be connected. They need no
+/// checked when the header is connected to the chain. Backfill the chain only its ancestors can be connected. They need no
 /// proof of work, because the chain's own hashes lead to them.
-fn unheld_header(task: &Task, hash: B256, against: Against<'_>) -> Result<Option<SealedHeader>, Cause> {
-    let network = against.network;
-    let (found, object) = match (task.attempt(), task.calls(), task.answers().nth(1)) {
-        (RAW_HEADER, [call, ..], Some(object)) => {
-            (raw_of(call, first_answer(task)?, object, network)?, text(object)?)
+fn unheld_header(
+    fetch: &UpstreamFetch,
+    hash: B256,
+    context: ProofContext<'_>,
+) -> Result<Option<SealedHeader>, Cause> {
+    let network = context.network;
+    let (found, object) = match (fetch.attempt(), fetch.requests(), fetch.responses().nth(1)) {
+        (RAW_HEADER, [request, ..], Some(object)) => {
+            (raw_of(request, first_answer(fetch)?, object, network)?, text(object)?)
         }
         _ => {
-            let raw = first(task)?;
+            let raw = first(fetch)?;
             if is_null(raw) {
                 return Ok(None);
             }
             (header(raw.get(), Some(hash), network).map_err(hidden)?, raw.get())
         }
     };
-    if against.chain.is_some_and(|chain| found.number > chain.lowest()) {
+    if context.chain.is_some_and(|chain| found.number > chain.lowest()) {
         work(&found, object, network)?;
     }
     Ok(Some(found))
@@ -235,50 +245,55 @@ const ALL_PLACES: usize = 2;
 /// [`Cause`]; [`Cause::Refuted`] only if no honest upstream would respond so. Asked by number, an honest upstream may
 /// show the list of a block of another branch; it may show a part of the list if the header counts too few; and a
 /// header that JSON shows incompletely may still be right.
-pub fn uncles(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<VerifiedUncles, Cause> {
-    let uncles = uncle_headers(task, network)?;
+pub fn uncles(
+    fetch: &UpstreamFetch,
+    header: &VerifiedHeader,
+    network: &Network,
+) -> Result<VerifiedUncles, Cause> {
+    let uncles = uncle_headers(fetch, network)?;
     let count = uncles.len();
     VerifiedUncles::check(header, uncles).map_err(|error| {
-        let told = |answer: &Answer| matches!(answer, Ok(_) | Err(CallFailure::NotRecorded));
-        let whole = task.answers().all(told) && count < MAX_UNCLES as usize;
-        match task.attempt() == ALL_PLACES && whole {
+        let told = |response: &UpstreamResponse| matches!(response, Ok(_) | Err(RequestFailure::NotRecorded));
+        let whole = fetch.responses().all(told) && count < MAX_UNCLES as usize;
+        match fetch.attempt() == ALL_PLACES && whole {
             true => refuted(error),
             false => Cause::Hidden(error.to_string()),
         }
     })
 }
 
-/// The uncle hashes that a task's responses show, for requesting the uncles in another form.
-pub fn uncle_hashes(task: &Task) -> Vec<B256> {
+/// The uncle hashes that a fetch's responses show, for requesting the uncles in another form.
+pub fn uncle_hashes(fetch: &UpstreamFetch) -> Vec<B256> {
     #[derive(Deserialize)]
     struct Shown {
         hash: B256,
     }
-    if !matches!(task.wanted, Wanted::One(Fact::Uncles(..))) {
+    if !matches!(fetch.target, FetchTarget::One(Fact::Uncles(..))) {
         return Vec::new();
     }
-    let shown = task.answers().flatten().filter_map(|raw| serde_json::from_str::<Shown>(raw.get()).ok());
+    let shown = fetch.responses().flatten().filter_map(|raw| serde_json::from_str::<Shown>(raw.get()).ok());
     shown.take(MAX_UNCLES as usize).map(|shown| shown.hash).collect()
 }
 
-/// The uncle headers in a task's responses, each rebuilt to the hash that it claims.
-fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
+/// The uncle headers in a fetch's responses, each rebuilt to the hash that it claims.
+fn uncle_headers(fetch: &UpstreamFetch, network: &Network) -> Result<Vec<Header>, Cause> {
     let mut uncles = Vec::new();
-    if task.attempt() == RAW_UNCLES {
-        let (raw, objects) = task.calls().split_at(task.calls().len() / 2);
-        for ((call, answer), object) in raw.iter().zip(task.answers()).zip(task.answers().skip(objects.len()))
+    if fetch.attempt() == RAW_UNCLES {
+        let (raw, objects) = fetch.requests().split_at(fetch.requests().len() / 2);
+        for ((request, response), object) in
+            raw.iter().zip(fetch.responses()).zip(fetch.responses().skip(objects.len()))
         {
-            uncles.push(raw_of(call, answer, object, network)?.into_header());
+            uncles.push(raw_of(request, response, object, network)?.into_header());
         }
         return Ok(uncles);
     }
-    for answer in task.answers() {
-        let raw = match answer {
-            Err(_) if task.attempt() == ALL_PLACES => break,
+    for response in fetch.responses() {
+        let raw = match response {
+            Err(_) if fetch.attempt() == ALL_PLACES => break,
             Err(failure) => return Err(Cause::Call(failure.clone())),
             Ok(raw) => raw,
         };
-        if is_null(raw) && task.attempt() == ALL_PLACES {
+        if is_null(raw) && fetch.attempt() == ALL_PLACES {
             break;
         }
         if is_null(raw) {
@@ -295,8 +310,8 @@ fn uncle_headers(task: &Task, network: &Network) -> Result<Vec<Header>, Cause> {
 }
 
 /// The JSON of a response that is not `null`.
-fn text(answer: &Answer) -> Result<&str, Cause> {
-    match answer {
+fn text(response: &UpstreamResponse) -> Result<&str, Cause> {
+    match response {
         Ok(raw) if is_null(raw) => Err(Cause::Withheld),
         Ok(raw) => Ok(raw.get()),
         Err(failure) => Err(Cause::Call(failure.clone())),
@@ -306,26 +321,30 @@ fn text(answer: &Answer) -> Result<&str, Cause> {
 /// Decodes a header from its raw form and its block object. It must have the hash that the request for the raw form
 /// names.
 fn raw_of(
-    call: &UpstreamCall,
-    raw: &Answer,
-    object: &Answer,
+    request: &UpstreamRequest,
+    raw: &UpstreamResponse,
+    object: &UpstreamResponse,
     network: &Network,
 ) -> Result<SealedHeader, Cause> {
     let header = raw_header(text(raw)?, text(object)?, network).map_err(refuted)?;
-    match call.params.contains(&header.hash().to_string()) {
+    match request.params.contains(&header.hash().to_string()) {
         true => Ok(header),
         false => Err(Cause::Refuted("the raw header has another hash than the one asked for".into())),
     }
 }
 
-fn receipts(task: &Task, header: &VerifiedHeader, network: &Network) -> Result<VerifiedReceipts, Cause> {
+fn receipts(
+    fetch: &UpstreamFetch,
+    header: &VerifiedHeader,
+    network: &Network,
+) -> Result<VerifiedReceipts, Cause> {
     let mut receipts = Vec::new();
-    for answer in task.answers() {
-        let raw = answer.as_ref().map_err(|failure| Cause::Call(failure.clone()))?;
+    for response in fetch.responses() {
+        let raw = response.as_ref().map_err(|failure| Cause::Call(failure.clone()))?;
         if is_null(raw) {
             return Err(Cause::Withheld);
         }
-        receipts.push(match task.attempt() {
+        receipts.push(match fetch.attempt() {
             0 => json::receipt_from_json(raw.get()).map_err(refuted)?,
             _ => Receipt::decode(&hex_bytes(raw)?).map_err(refuted)?,
         });
@@ -354,10 +373,15 @@ fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
 ///
 /// An upstream that is ahead of this client may name a block above the head. Up to the head the transaction is not
 /// mined, so it counts as pending. Like every absence, this holds only if all upstreams say so.
-pub(super) fn location(task: &Task, hash: B256, head: u64, chain_id: u64) -> Result<Location, Cause> {
-    let absent_before = matches!(task.last_cause(), Some(Cause::Denied));
-    let raw = match first(task) {
-        Err(Cause::Call(CallFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
+pub(super) fn location(
+    fetch: &UpstreamFetch,
+    hash: B256,
+    head: u64,
+    chain_id: u64,
+) -> Result<Location, Cause> {
+    let absent_before = matches!(fetch.last_cause(), Some(Cause::Denied));
+    let raw = match first(fetch) {
+        Err(Cause::Call(RequestFailure::NotRecorded)) if absent_before => return Ok(Location::Unknown),
         other => other?,
     };
     if is_null(raw) {
@@ -368,7 +392,7 @@ pub(super) fn location(task: &Task, hash: B256, head: u64, chain_id: u64) -> Res
     if let Some(place) = place.filter(|_| !above) {
         return Ok(Location::Mined(BlockRef { number: place.block_number, hash: place.block_hash }));
     }
-    if task.attempt() == 0 {
+    if fetch.attempt() == 0 {
         return Err(if above { Cause::Denied } else { Cause::Refuted("a receipt without block".into()) });
     }
     let transaction = json::transaction_from_json(raw.get(), Some(hash), chain_id).map_err(refuted)?;
@@ -449,7 +473,7 @@ pub(super) fn account_proof(
     if is_null(raw) {
         return Err(Cause::Withheld);
     }
-    let answer: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let response: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
     let mut paths: Vec<Vec<u8>> = alloc::vec![keys::account_key(address).to_vec()];
     paths.extend(slots.iter().map(|slot| keys::slot_key(address, slot)));
     let (mut nodes, mut lacks) = (Vec::new(), false);
@@ -461,8 +485,8 @@ pub(super) fn account_proof(
         })?;
         Ok::<_, Cause>(nodes.len() == before)
     };
-    read(Some(answer.account_proof))?;
-    for_each(answer.storage_proof, &mut |entry| {
+    read(Some(response.account_proof))?;
+    for_each(response.storage_proof, &mut |entry| {
         let entry: StorageProof<'_> = serde_json::from_str(entry.get()).map_err(refuted)?;
         lacks |= read(entry.proof)?;
         Ok(())
@@ -477,7 +501,7 @@ pub(super) fn account_proof(
 }
 
 /// Longest response with a witness that is read, in bytes of JSON, which are twice the bytes of its nodes and codes. A
-/// call of 10 million gas can read some 50,000 cells; calls of real contracts read less than a hundred.
+/// request of 10 million gas can read some 50,000 cells; requests of real contracts read less than a hundred.
 pub const MAX_WITNESS_TEXT: usize = 32 * 1024 * 1024;
 
 /// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete: it is
@@ -489,7 +513,7 @@ fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
     if raw.get().len() > MAX_WITNESS_TEXT {
         return Err(Cause::Refuted(format!("a witness of more than {MAX_WITNESS_TEXT} bytes")));
     }
-    let answer: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
+    let response: AccountProof<'_> = serde_json::from_str(raw.get()).map_err(refuted)?;
     let decoded = |list: Option<&RawValue>| {
         let mut all = Vec::new();
         for_each(list, &mut |text| {
@@ -498,7 +522,7 @@ fn witness(raw: &RawValue, root: B256) -> Result<trie::ProvenNodes, Cause> {
         })?;
         Ok::<_, Cause>(all)
     };
-    let (nodes, values) = (decoded(Some(answer.account_proof))?, decoded(answer.values)?);
+    let (nodes, values) = (decoded(Some(response.account_proof))?, decoded(response.values)?);
     let proven = trie::connected(root, &nodes, &values).map_err(refuted)?;
     if proven.is_empty() {
         return Err(Cause::Refuted("nothing of the witness belongs to the state".into()));

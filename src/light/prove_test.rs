@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::{
     fact::{BlockRef, Fact},
     prove::{account_proof, location},
-    task::{Cause, Task, Wanted},
-    upstream::{Answer, CallFailure},
+    upstream::{RequestFailure, UpstreamResponse},
+    upstream_fetch::{Cause, FetchTarget, UpstreamFetch},
 };
 use crate::{state::StateKey, trie::limits::MAX_MULTIPROOF_NODES};
 
@@ -66,14 +66,14 @@ fn a_proof_of_too_many_nodes_is_refused_while_it_is_read() {
 fn a_wrong_proof_is_a_fault_if_the_request_named_the_block_by_its_hash() {
     let block = BlockRef { number: 7, hash: B256::repeat_byte(9) };
     // A slot whose number looks like the hash does not name the block.
-    let proof = Wanted::Proof {
+    let proof = FetchTarget::Proof {
         block,
         address: Address::ZERO,
         slots: alloc::vec![U256::from_be_bytes(block.hash.0)],
     };
-    let code = Wanted::One(Fact::State(block, StateKey::Code(Address::ZERO)));
-    let body = Wanted::One(Fact::Body(block));
-    for (wanted, by_hash) in [
+    let code = FetchTarget::One(Fact::State(block, StateKey::Code(Address::ZERO)));
+    let body = FetchTarget::One(Fact::Body(block));
+    for (target, by_hash) in [
         (proof.clone(), false),
         (proof, true),
         (code.clone(), false),
@@ -81,27 +81,27 @@ fn a_wrong_proof_is_a_fault_if_the_request_named_the_block_by_its_hash() {
         (body.clone(), false),
         (body, true),
     ] {
-        let mut task = Task::ordered(wanted.clone(), &[], by_hash);
+        let mut fetch = UpstreamFetch::ordered(target.clone(), &[], by_hash);
         let mut ways = alloc::vec![];
         loop {
-            let [call] = task.calls() else { panic!("{:?}", task.calls()) };
-            let fault = task.blame(Cause::Refuted("wrong".into())) == Cause::Refuted("wrong".into());
-            ways.push((call.method, fault));
+            let [request] = fetch.requests() else { panic!("{:?}", fetch.requests()) };
+            let fault = fetch.blame(Cause::Refuted("wrong".into())) == Cause::Refuted("wrong".into());
+            ways.push((request.method, fault));
             let hash = alloc::format!("{}", block.hash);
-            let named = call.params.trim_end_matches(['"', '}', ']']).ends_with(&hash)
-                || call.params.starts_with(&alloc::format!("[\"{hash}"));
-            assert_eq!(fault, named, "{call:?}");
-            if task.next_attempt(Cause::Withheld, &[]).is_err() {
+            let named = request.params.trim_end_matches(['"', '}', ']']).ends_with(&hash)
+                || request.params.starts_with(&alloc::format!("[\"{hash}"));
+            assert_eq!(fault, named, "{request:?}");
+            if fetch.next_attempt(Cause::Withheld, &[]).is_err() {
                 break;
             }
         }
         let faults = ways.iter().filter(|(_, fault)| *fault).count();
         let first = ways.first().is_some_and(|(_, fault)| *fault);
-        assert_eq!((faults, first), (1, by_hash), "{wanted:?} {ways:?}");
-        assert_eq!(ways.len(), if matches!(wanted, Wanted::Proof { .. }) { 3 } else { 2 });
+        assert_eq!((faults, first), (1, by_hash), "{target:?} {ways:?}");
+        assert_eq!(ways.len(), if matches!(target, FetchTarget::Proof { .. }) { 3 } else { 2 });
     }
     // On another branch the transaction may be in another block.
-    let receipts = Task::new(Wanted::One(Fact::Receipts(block)), &[block.hash]);
+    let receipts = UpstreamFetch::new(FetchTarget::One(Fact::Receipts(block)), &[block.hash]);
     assert!(matches!(receipts.blame(Cause::Refuted("wrong".into())), Cause::OtherBranch(_)));
 }
 
@@ -109,18 +109,18 @@ fn a_wrong_proof_is_a_fault_if_the_request_named_the_block_by_its_hash() {
 #[test]
 fn a_transaction_is_nowhere_if_both_forms_of_the_request_say_so() {
     let hash = B256::repeat_byte(5);
-    let null: fn() -> Answer = || Ok(raw("null"));
-    let unrecorded: fn() -> Answer = || Err(CallFailure::NotRecorded);
+    let null: fn() -> UpstreamResponse = || Ok(raw("null"));
+    let unrecorded: fn() -> UpstreamResponse = || Err(RequestFailure::NotRecorded);
     for first in [null, unrecorded] {
         for second in [null, unrecorded] {
-            let mut task = Task::new(Wanted::One(Fact::Location(hash)), &[]);
-            task.answer(0, first());
-            let cause = location(&task, hash, 9, 33).unwrap_err();
+            let mut fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(hash)), &[]);
+            fetch.take_response(0, first());
+            let cause = location(&fetch, hash, 9, 33).unwrap_err();
             let denied = cause == Cause::Denied;
             assert_eq!(denied, first().is_ok(), "one form of the request never decides");
-            task.next_attempt(cause, &[]).unwrap();
-            task.answer(0, second());
-            assert_eq!(location(&task, hash, 9, 33).is_ok(), denied, "{:?}", location(&task, hash, 9, 33));
+            fetch.next_attempt(cause, &[]).unwrap();
+            fetch.take_response(0, second());
+            assert_eq!(location(&fetch, hash, 9, 33).is_ok(), denied, "{:?}", location(&fetch, hash, 9, 33));
         }
     }
 }

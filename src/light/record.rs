@@ -2,7 +2,7 @@
 
 use alloc::{collections::VecDeque, string::String};
 
-use super::{clock::Now, upstream::UpstreamCall};
+use super::{clock::Now, upstream::UpstreamRequest};
 
 /// Most pieces of evidence kept per upstream; the oldest is dropped first.
 const MAX_EVIDENCE: usize = 16;
@@ -28,7 +28,7 @@ pub struct Evidence {
     /// When it was noticed: wall clock, in seconds since 1970.
     pub at: u64,
     /// The request.
-    pub call: UpstreamCall,
+    pub request: UpstreamRequest,
     /// What is wrong with the response: the rule that it breaks.
     pub rule: String,
     /// Whether no honest upstream gives such a response. If not set, the upstream may only be late, pruned or less
@@ -79,7 +79,7 @@ impl Record {
     }
 
     /// Records a response that was missing, late or wrong.
-    pub(super) fn bad(&mut self, now: Now, call: UpstreamCall, rule: String, weight: u32) {
+    pub(super) fn bad(&mut self, now: Now, request: UpstreamRequest, rule: String, weight: u32) {
         let lie = weight >= LIE;
         self.in_row = self.in_row.saturating_add(1);
         self.lies = self.lies.saturating_add(u32::from(lie));
@@ -87,13 +87,13 @@ impl Record {
         if weight >= REFUTED {
             self.wrong = self.wrong.saturating_add(weight).min(MAX_DEMERITS);
         }
-        if self.evidence.back().is_some_and(|last| last.call == call && last.rule == rule) {
+        if self.evidence.back().is_some_and(|last| last.request == request && last.rule == rule) {
             return;
         }
         if self.evidence.len() >= MAX_EVIDENCE {
             self.evidence.pop_front();
         }
-        self.evidence.push_back(Evidence { at: now.unix, call, rule, lie });
+        self.evidence.push_back(Evidence { at: now.unix, request, rule, lie });
     }
 }
 
@@ -102,8 +102,8 @@ mod tests {
     use super::*;
 
     fn bad(record: &mut Record, rule: usize, weight: u32) {
-        let call = UpstreamCall::new("eth_getProof", "[]".into());
-        record.bad(Now { unix: rule as u64, millis: 0 }, call, alloc::format!("rule {rule}"), weight);
+        let request = UpstreamRequest::new("eth_getProof", "[]".into());
+        record.bad(Now { unix: rule as u64, millis: 0 }, request, alloc::format!("rule {rule}"), weight);
     }
 
     #[test]
@@ -130,9 +130,9 @@ mod tests {
         assert!(record.evidence.iter().all(|evidence| !evidence.lie));
         bad(&mut record, 17, LIE);
         assert!(record.evidence.back().is_some_and(|evidence| evidence.lie) && record.lies == 1);
-        let call = UpstreamCall::new("eth_getCode", "[]".into());
-        record.bad(Now::default(), call, "rule 17".into(), SILENT);
-        assert_eq!(record.evidence.back().unwrap().call.method, "eth_getCode");
+        let request = UpstreamRequest::new("eth_getCode", "[]".into());
+        record.bad(Now::default(), request, "rule 17".into(), SILENT);
+        assert_eq!(record.evidence.back().unwrap().request.method, "eth_getCode");
     }
 
     #[test]

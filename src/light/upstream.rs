@@ -13,7 +13,7 @@ use crate::types::json::for_each_member;
 
 /// One request to an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UpstreamCall {
+pub struct UpstreamRequest {
     /// JSON-RPC method.
     pub method: &'static str,
     /// The parameters, a JSON array.
@@ -21,12 +21,12 @@ pub struct UpstreamCall {
 }
 
 /// The outcome of one request: the result, or why there is none.
-pub type Answer = Result<Box<RawValue>, CallFailure>;
+pub type UpstreamResponse = Result<Box<RawValue>, RequestFailure>;
 
 /// Why a request has no result.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum CallFailure {
+pub enum RequestFailure {
     /// The upstream responded with an error object. Its text is cut to [`MAX_ERROR_TEXT`].
     #[error("upstream error {code}: {message}")]
     Rpc {
@@ -55,21 +55,22 @@ pub enum CallFailure {
 /// Longest error text that is kept from an upstream, in characters.
 pub const MAX_ERROR_TEXT: usize = 200;
 
-impl UpstreamCall {
+impl UpstreamRequest {
     /// A request with parameters already in JSON, e.g. `["0x1",true]`.
     pub fn new(method: &'static str, params: String) -> Self {
         Self { method, params }
     }
 
     /// The JSON-RPC request with this id.
-    pub fn to_request(&self, id: u64) -> String {
+    pub fn to_json(&self, id: u64) -> String {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{}","params":{}}}"#, self.method, self.params)
     }
 }
 
 /// Encodes requests as one batch; ids count up from `first_id`. A single request is encoded without brackets.
-pub fn encode_batch(calls: &[UpstreamCall], first_id: u64) -> String {
-    let requests: Vec<String> = calls.iter().zip(first_id..).map(|(call, id)| call.to_request(id)).collect();
+pub fn encode_batch(requests: &[UpstreamRequest], first_id: u64) -> String {
+    let requests: Vec<String> =
+        requests.iter().zip(first_id..).map(|(request, id)| request.to_json(id)).collect();
     match requests.as_slice() {
         [single] => single.clone(),
         many => format!("[{}]", many.join(",")),
@@ -78,7 +79,7 @@ pub fn encode_batch(calls: &[UpstreamCall], first_id: u64) -> String {
 
 /// One response of an upstream, borrowed from the bytes that contain it.
 #[derive(Debug, Deserialize)]
-pub struct Response<'a> {
+pub struct RawResponse<'a> {
     #[serde(default, borrow)]
     id: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -104,17 +105,17 @@ struct ErrorObject {
     message: String,
 }
 
-impl<'a> Response<'a> {
+impl<'a> RawResponse<'a> {
     /// Decodes one response object.
     ///
     /// # Errors
-    /// [`CallFailure::Malformed`]: the text is not a JSON object, or repeats one of the members read here.
-    pub fn read(text: &'a str) -> Result<Self, CallFailure> {
+    /// [`RequestFailure::Malformed`]: the text is not a JSON object, or repeats one of the members read here.
+    pub fn read(text: &'a str) -> Result<Self, RequestFailure> {
         // Serde would also accept an array that lists the members in the order of their declaration.
         if !text.trim_start().starts_with('{') {
-            return Err(NO_RESPONSE);
+            return Err(NOT_A_RESPONSE);
         }
-        serde_json::from_str(text).map_err(|_| NO_RESPONSE)
+        serde_json::from_str(text).map_err(|_| NOT_A_RESPONSE)
     }
 
     /// The id, if it is a number of at most 64 bits, as all ids of our requests are.
@@ -123,14 +124,14 @@ impl<'a> Response<'a> {
     }
 
     /// The result, or why there is none. `"result":null` is a result.
-    pub fn into_answer(self) -> Answer {
+    pub fn into_result(self) -> UpstreamResponse {
         match (self.error, self.result.0) {
             (Some(error), _) => Err(match serde_json::from_str::<ErrorObject>(error.get()) {
-                Ok(error) => CallFailure::Rpc { code: error.code, message: printable(&error.message) },
-                Err(_) => CallFailure::Malformed("the error member is not a JSON-RPC error"),
+                Ok(error) => RequestFailure::Rpc { code: error.code, message: printable(&error.message) },
+                Err(_) => RequestFailure::Malformed("the error member is not a JSON-RPC error"),
             }),
             (None, Some(result)) => Ok(result.to_owned()),
-            (None, None) => Err(CallFailure::Malformed("neither result nor error")),
+            (None, None) => Err(RequestFailure::Malformed("neither result nor error")),
         }
     }
 
@@ -166,7 +167,7 @@ pub fn subject(text: &str) -> Subject {
         method: Option<IgnoredAny>,
     }
     let notifies = |text| serde_json::from_str(text).is_ok_and(|Notification { method }| method.is_some());
-    let of = |text| match Response::read(text) {
+    let of = |text| match RawResponse::read(text) {
         Err(_) => Subject::Nothing,
         Ok(_) if notifies(text) => Subject::Notification,
         Ok(response) => response.id().map_or(Subject::Unknown, Subject::Call),
@@ -176,18 +177,18 @@ pub fn subject(text: &str) -> Subject {
     }
     let mut subject = Subject::Unknown;
     let read = for_each_member(text, &mut |member| {
-        let call = Some(of(member.get())).filter(|of| matches!(of, Subject::Call(_)));
-        subject = call.unwrap_or(subject);
-        call.is_none()
+        let request = Some(of(member.get())).filter(|of| matches!(of, Subject::Call(_)));
+        subject = request.unwrap_or(subject);
+        request.is_none()
     });
     read.map_or(Subject::Unknown, |()| subject)
 }
 
 /// The failure for bytes that are not a response.
-const NO_RESPONSE: CallFailure = CallFailure::Malformed("not a JSON-RPC response");
+const NOT_A_RESPONSE: RequestFailure = RequestFailure::Malformed("not a JSON-RPC response");
 
 /// Takes the response to the request at an index of a batch.
-pub type Put<'p, 'a> = &'p mut dyn FnMut(usize, Response<'a>);
+pub type OnResponse<'p, 'a> = &'p mut dyn FnMut(usize, RawResponse<'a>);
 
 /// Decodes the responses to `count` requests, whose ids count up from `first_id`, and passes each to `put` with the
 /// index of its request. They may come in any order. Members that are not responses to these requests are skipped, and
@@ -195,16 +196,16 @@ pub type Put<'p, 'a> = &'p mut dyn FnMut(usize, Response<'a>);
 /// which refuses the batch.
 ///
 /// # Errors
-/// [`CallFailure::Malformed`]: the bytes are neither a response nor an array.
+/// [`RequestFailure::Malformed`]: the bytes are neither a response nor an array.
 pub fn read_batch<'a>(
     bytes: &'a [u8],
     first_id: u64,
     count: usize,
-    put: Put<'_, 'a>,
-) -> Result<Option<Response<'a>>, CallFailure> {
-    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| CallFailure::Malformed("not JSON"))?;
+    put: OnResponse<'_, 'a>,
+) -> Result<Option<RawResponse<'a>>, RequestFailure> {
+    let raw: &RawValue = serde_json::from_slice(bytes).map_err(|_| RequestFailure::Malformed("not JSON"))?;
     let text = raw.get();
-    let mut place = |response: Response<'a>| {
+    let mut place = |response: RawResponse<'a>| {
         let index = match response.id() {
             Some(id) => id.checked_sub(first_id).and_then(|index| usize::try_from(index).ok()),
             // Some servers respond without the id to a request that they cannot read.
@@ -218,13 +219,13 @@ pub fn read_batch<'a>(
     if text.starts_with('[') {
         let mut left = count;
         let read = for_each_member(text, &mut |member| {
-            let _ = Response::read(member.get()).map(&mut place);
+            let _ = RawResponse::read(member.get()).map(&mut place);
             left = left.saturating_sub(1);
             left > 0
         });
-        return read.map(|()| None).map_err(|_| NO_RESPONSE);
+        return read.map(|()| None).map_err(|_| NOT_A_RESPONSE);
     }
-    let response = Response::read(text)?;
+    let response = RawResponse::read(text)?;
     if count > 1 {
         return Ok(Some(response));
     }
@@ -233,21 +234,21 @@ pub fn read_batch<'a>(
 }
 
 /// As [`read_batch`], but never fails as a whole: the result has `count` entries, and a request without a response gets
-/// [`CallFailure::Malformed`].
-pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<Answer> {
-    let mut answers: Vec<Option<Answer>> = Vec::new();
-    answers.resize_with(count, || None);
+/// [`RequestFailure::Malformed`].
+pub fn decode_batch(bytes: &[u8], first_id: u64, count: usize) -> Vec<UpstreamResponse> {
+    let mut responses: Vec<Option<UpstreamResponse>> = Vec::new();
+    responses.resize_with(count, || None);
     let read = read_batch(bytes, first_id, count, &mut |index, response| {
-        if let Some(slot @ None) = answers.get_mut(index) {
-            *slot = Some(response.into_answer());
+        if let Some(slot @ None) = responses.get_mut(index) {
+            *slot = Some(response.into_result());
         }
     });
-    let missing = read.err().unwrap_or(NO_ANSWER);
-    answers.into_iter().map(|answer| answer.unwrap_or_else(|| Err(missing.clone()))).collect()
+    let missing = read.err().unwrap_or(NO_RESPONSE);
+    responses.into_iter().map(|response| response.unwrap_or_else(|| Err(missing.clone()))).collect()
 }
 
 /// The failure of a request that a batch has no response to.
-pub const NO_ANSWER: CallFailure = CallFailure::Malformed("no response with this id");
+pub const NO_RESPONSE: RequestFailure = RequestFailure::Malformed("no response with this id");
 
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_ERROR_TEXT).collect()
@@ -257,51 +258,51 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn texts(bytes: &[u8], first: u64, count: usize) -> Vec<Result<String, CallFailure>> {
+    fn texts(bytes: &[u8], first: u64, count: usize) -> Vec<Result<String, RequestFailure>> {
         decode_batch(bytes, first, count).into_iter().map(|a| a.map(|raw| raw.get().into())).collect()
     }
 
     #[test]
     fn a_batch_is_written_and_read_in_any_order() {
-        let calls = [UpstreamCall::new("a", "[]".into()), UpstreamCall::new("b", "[1]".into())];
+        let requests = [UpstreamRequest::new("a", "[]".into()), UpstreamRequest::new("b", "[1]".into())];
         assert_eq!(
-            encode_batch(&calls, 7),
+            encode_batch(&requests, 7),
             r#"[{"jsonrpc":"2.0","id":7,"method":"a","params":[]},{"jsonrpc":"2.0","id":8,"method":"b","params":[1]}]"#
         );
-        let answers =
+        let responses =
             texts(br#"[{"id":8,"result":{"x":1}},{"id":7,"result":null},{"id":9,"result":1}]"#, 7, 2);
-        assert_eq!(answers, [Ok("null".into()), Ok(r#"{"x":1}"#.into())]);
+        assert_eq!(responses, [Ok("null".into()), Ok(r#"{"x":1}"#.into())]);
     }
 
     #[test]
     fn different_failures_give_different_errors() {
-        assert_eq!(texts(b"nonsense", 1, 2), [const { Err(CallFailure::Malformed("not JSON")) }; 2]);
-        assert_eq!(texts(b"{}", 1, 1), [Err(CallFailure::Malformed("neither result nor error"))]);
+        assert_eq!(texts(b"nonsense", 1, 2), [const { Err(RequestFailure::Malformed("not JSON")) }; 2]);
+        assert_eq!(texts(b"{}", 1, 1), [Err(RequestFailure::Malformed("neither result nor error"))]);
         assert_eq!(
             texts(br#"{"id":2,"result":1}"#, 1, 1),
-            [Err(CallFailure::Malformed("no response with this id"))]
+            [Err(RequestFailure::Malformed("no response with this id"))]
         );
         assert_eq!(
             texts(br#"{"id":1,"error":{"code":-32601,"message":"method\nnot found"}}"#, 1, 1),
-            [Err(CallFailure::Rpc { code: -32601, message: "methodnot found".into() })]
+            [Err(RequestFailure::Rpc { code: -32601, message: "methodnot found".into() })]
         );
-        assert_eq!(texts(br#"{"id":1,"result":1"#, 1, 1), [Err(CallFailure::Malformed("not JSON"))]);
+        assert_eq!(texts(br#"{"id":1,"result":1"#, 1, 1), [Err(RequestFailure::Malformed("not JSON"))]);
     }
 
     /// An array would be read as the members in the order in which they are declared.
     #[test]
     fn a_response_is_an_object() {
-        assert_eq!(texts(b"[[1,5]]", 1, 1), [Err(NO_ANSWER)]);
+        assert_eq!(texts(b"[[1,5]]", 1, 1), [Err(NO_RESPONSE)]);
         for text in ["5", "\"x\"", "null", "{\"id\":1,\"id\":1}"] {
-            assert_eq!(texts(text.as_bytes(), 1, 1), [Err(NO_RESPONSE)], "{text}");
+            assert_eq!(texts(text.as_bytes(), 1, 1), [Err(NOT_A_RESPONSE)], "{text}");
         }
-        assert!(Response::read("[1,2]").is_err() && Response::read("{}x").is_err());
+        assert!(RawResponse::read("[1,2]").is_err() && RawResponse::read("{}x").is_err());
     }
 
     #[test]
     fn a_response_without_an_id_belongs_to_a_single_request() {
         assert_eq!(texts(br#"[{"result":1}]"#, 1, 1), [Ok("1".into())]);
-        let missing = || Err(CallFailure::Malformed("no response with this id"));
+        let missing = || Err(RequestFailure::Malformed("no response with this id"));
         assert_eq!(texts(br#"[{"result":1}]"#, 1, 2), [missing(), missing()]);
     }
 
@@ -309,10 +310,10 @@ mod tests {
     #[test]
     fn the_first_response_to_a_request_counts() {
         let text = br#"[{"id":3,"result":"c"},{"id":1,"result":"a"},{"id":1,"result":"later"},{"id":9,"result":1},7]"#;
-        let answers = texts(text, 1, 5);
-        assert_eq!(answers[0], Ok(r#""a""#.into()));
-        assert_eq!(answers[2], Ok(r#""c""#.into()));
-        assert_eq!([&answers[1], &answers[3], &answers[4]], [&Err(NO_ANSWER); 3]);
+        let responses = texts(text, 1, 5);
+        assert_eq!(responses[0], Ok(r#""a""#.into()));
+        assert_eq!(responses[2], Ok(r#""c""#.into()));
+        assert_eq!([&responses[1], &responses[3], &responses[4]], [&Err(NO_RESPONSE); 3]);
     }
 
     #[test]
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(texts(text.as_bytes(), 1, 1), [Ok(r#""a""#.into())]);
         assert_eq!(
             texts(&text.as_bytes()[..text.len() - 1], 1, 1),
-            [Err(CallFailure::Malformed("not JSON"))],
+            [Err(RequestFailure::Malformed("not JSON"))],
             "an array without an end"
         );
     }
@@ -331,16 +332,19 @@ mod tests {
         let text = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"too long","data":[1]}}"#;
         let refusal = read_batch(text, 1, 2, &mut |_, _| panic!("no call of the batch")).unwrap().unwrap();
         assert_eq!(refusal.error_data().map(RawValue::get), Some("[1]"));
-        assert!(matches!(refusal.into_answer(), Err(CallFailure::Rpc { code: -32600, .. })));
+        assert!(matches!(refusal.into_result(), Err(RequestFailure::Rpc { code: -32600, .. })));
         assert!(read_batch(text, 1, 1, &mut |_, _| {}).unwrap().is_none(), "the answer to a single call");
-        assert_eq!(texts(text, 1, 2), [const { Err(NO_ANSWER) }; 2]);
+        assert_eq!(texts(text, 1, 2), [const { Err(NO_RESPONSE) }; 2]);
     }
 
     #[test]
     fn errors_without_a_code_are_malformed() {
         for error in [r#""no""#, r#"{"message":"no code"}"#, "[]"] {
             let text = format!(r#"{{"id":1,"result":1,"error":{error}}}"#);
-            assert!(matches!(texts(text.as_bytes(), 1, 1)[..], [Err(CallFailure::Malformed(_))]), "{text}");
+            assert!(
+                matches!(texts(text.as_bytes(), 1, 1)[..], [Err(RequestFailure::Malformed(_))]),
+                "{text}"
+            );
         }
         assert_eq!(texts(br#"{"id":1,"result":1,"error":null}"#, 1, 1), [Ok("1".into())]);
     }
@@ -365,7 +369,7 @@ mod tests {
         let long = format!(r#"{{"id":1,"error":{{"code":1,"message":"{}"}}}}"#, "x".repeat(5_000));
         assert_eq!(
             texts(long.as_bytes(), 1, 1),
-            [Err(CallFailure::Rpc { code: 1, message: "x".repeat(200) })]
+            [Err(RequestFailure::Rpc { code: 1, message: "x".repeat(200) })]
         );
     }
 }

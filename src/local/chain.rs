@@ -10,7 +10,7 @@ use super::impersonated::marked_sender;
 use super::sides::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, Sides};
 use super::snapshot::{ChainSnapshot, StoredBlock};
 use crate::consensus::{
-    BodyError, Candidate, ChainError, Change, CheckedBlock, HeaderChain, Network, Rule, VerifiedBody,
+    BodyError, ChainError, Change, CheckedBlock, HeaderCandidate, HeaderChain, Network, Rule, VerifiedBody,
     VerifiedHeader, VerifiedReceipts,
 };
 use crate::evm::precompiles::Unsimulated;
@@ -124,7 +124,7 @@ impl LocalChain {
         interrupt: &dyn Fn() -> bool,
     ) -> Result<Imported, ImportError> {
         let Block { header, body, uncles } = block;
-        let candidate = Candidate::from(header);
+        let candidate = HeaderCandidate::from(header);
         if let Some(known) = self.known(candidate.header().hash()) {
             return Ok(known);
         }
@@ -161,7 +161,7 @@ impl LocalChain {
         if let Some(known) = self.known(header.hash()) {
             return Ok(known);
         }
-        let checked = self.headers.check_block(Candidate::from(header), uncles, None)?;
+        let checked = self.headers.check_block(HeaderCandidate::from(header), uncles, None)?;
         Ok(self.accept(checked, transactions, executed))
     }
 
@@ -177,7 +177,7 @@ impl LocalChain {
         state: Option<Trie>,
     ) -> Result<Imported, ImportError> {
         let Block { header, body, uncles } = block;
-        let candidate = Candidate::from(header);
+        let candidate = HeaderCandidate::from(header);
         if let Some(known) = self.known(candidate.header().hash()) {
             return Ok(known);
         }

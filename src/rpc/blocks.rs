@@ -9,7 +9,7 @@ use super::{
     error::RpcError,
     lookup::{find, require},
     method::{Done, Failure, Handler, Method, Pages, Param, absent, optional, required, told, verified},
-    params::{BlockSelector, Params},
+    params::{BlockParam, Params},
     render,
 };
 use crate::{
@@ -138,7 +138,7 @@ pub(super) const METHODS: &[Method] = &[
 /// The block whose hash is the first parameter.
 pub(super) fn by_hash(view: &dyn View, params: Params<'_>) -> Result<Option<VerifiedHeader>, Failure> {
     let hash = params.hash(0, "block hash")?;
-    find(view, &BlockSelector::Hash { hash, require_canonical: false, in_map: false })
+    find(view, &BlockParam::Hash { hash, require_canonical: false, in_map: false })
 }
 
 /// The block that the first parameter selects.

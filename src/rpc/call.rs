@@ -9,7 +9,7 @@ use super::{
     lookup::find,
     message::{message, overrides},
     method::{Done, Failure, Handler, Method, Pages, optional, required, told, verified},
-    params::{BlockSelector, Params},
+    params::{BlockParam, Params},
     revert::reason,
 };
 use crate::{
@@ -190,14 +190,14 @@ impl BlockHashes for Ancestors<'_> {
     }
 }
 
-/// Message, block selector and overrides.
-fn arguments(params: Params<'_>) -> Result<(Arc<CallMessage>, BlockSelector, Arc<StateOverride>), Failure> {
+/// Message, block parameter and overrides.
+fn arguments(params: Params<'_>) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
     Ok((message(params)?, params.call_block(1)?, overrides(params)?))
 }
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let (message, selector, overrides) = arguments(params)?;
-    let place = Place::inside(block(view, &selector)?);
+    let (message, param, overrides) = arguments(params)?;
+    let place = Place::inside(block(view, &param)?);
     let result = place.run(view, |context, limits| call(context, &message, &overrides, limits))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
@@ -217,8 +217,8 @@ pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(VerifiedHeader, BTreeSet<StateKey>), Failure> {
-    let (message, selector, overrides) = arguments(params)?;
-    let place = Place::inside(block(view, &selector)?);
+    let (message, param, overrides) = arguments(params)?;
+    let place = Place::inside(block(view, &param)?);
     let state = view.state(&place.header)?;
     let noting = NotingState::new(&*state);
     place.run_on(view, &noting, |context, limits| call(context, &message, &overrides, limits))?;
@@ -231,10 +231,10 @@ pub(super) fn keys_of_call(
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
 /// one it is for that block itself, as in a call.
 fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let (message, selector, overrides) = arguments(params)?;
-    let header = block(view, &selector)?;
-    let place = match selector {
-        BlockSelector::Latest | BlockSelector::Pending if !header.is_pending() => Place::after(view, header)?,
+    let (message, param, overrides) = arguments(params)?;
+    let header = block(view, &param)?;
+    let place = match param {
+        BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header)?,
         _ => Place::inside(header),
     };
     match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
@@ -249,14 +249,14 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
 }
 
 /// The block of a call. The reference node prints unknown numbers in decimal here.
-fn block(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Failure> {
-    if let Some(header) = find(view, selector)? {
+fn block(view: &dyn View, param: &BlockParam) -> Result<VerifiedHeader, Failure> {
+    if let Some(header) = find(view, param)? {
         return Ok(header);
     }
-    Err(Failure::Error(match selector {
-        BlockSelector::Hash { hash, .. } => RpcError::BlockHashNotFound(*hash),
-        BlockSelector::Number(Some(number), _) => RpcError::CallBlockNumber(*number),
-        BlockSelector::Number(None, text) => RpcError::BlockNotFound(text.clone()),
+    Err(Failure::Error(match param {
+        BlockParam::Hash { hash, .. } => RpcError::BlockHashNotFound(*hash),
+        BlockParam::Number(Some(number), _) => RpcError::CallBlockNumber(*number),
+        BlockParam::Number(None, text) => RpcError::BlockNotFound(text.clone()),
         tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_ascii_lowercase()),
     }))
 }

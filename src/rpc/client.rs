@@ -11,15 +11,15 @@ use alloy_primitives::B256;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
-    session::{Session, Step},
+    session::{Session, SessionStep},
     share::{Alone, Lock, Share},
 };
 use crate::{
     consensus::{Checkpoint, Network, WorkStart},
     engine::{Filters, MAX_FILTERS},
     light::{
-        Answer, FactCache, FactStore, Identity, KeptFault, Now, Outbox, Page, Pin, ReadPage, Restoring, Sync,
-        SyncOptions, SyncStep, UpstreamCall,
+        ClientConfig, FactCache, FactStore, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage, Restoring,
+        Sync, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
     },
 };
 
@@ -46,7 +46,7 @@ pub struct SharedClient<S: Share> {
     learned: S::Lock<Vec<FactStore>>,
     filters: S::Lock<Filters>,
     dispatcher: Dispatcher,
-    identity: Arc<Identity>,
+    config: Arc<ClientConfig>,
     /// The connection of messages that come from the host itself.
     connection: Arc<Connection>,
 }
@@ -60,35 +60,40 @@ impl<S: Share> fmt::Debug for SharedClient<S> {
 impl<S: Share> SharedClient<S> {
     /// A client with one upstream that trusts the checkpoint and nothing else. Filter ids can be guessed, which is
     /// harmless while all messages come from the host itself; [`Self::hide_filters`] makes them secret.
-    pub fn new(network: Arc<Network>, checkpoint: Checkpoint, identity: Identity) -> Self {
-        Self::following(Sync::new(network, checkpoint), identity)
+    pub fn new(network: Arc<Network>, checkpoint: Checkpoint, config: ClientConfig) -> Self {
+        Self::following(Sync::new(network, checkpoint), config)
     }
 
     /// A client with several upstreams, numbered from 0.
     pub fn with_upstreams(
         network: Arc<Network>,
         checkpoint: Checkpoint,
-        identity: Identity,
+        config: ClientConfig,
         options: SyncOptions,
     ) -> Self {
-        let upstreams = identity.upstreams.len();
-        Self::following(Sync::with_upstreams(network, checkpoint, upstreams, options), identity)
+        let upstreams = config.upstreams.len();
+        Self::following(Sync::with_upstreams(network, checkpoint, upstreams, options), config)
     }
 
     /// A client that trusts no block; see [`Sync::by_work`].
-    pub fn by_work(network: Arc<Network>, work: WorkStart, identity: Identity, options: SyncOptions) -> Self {
-        let upstreams = identity.upstreams.len();
-        Self::following(Sync::by_work(network, work, upstreams, options), identity)
+    pub fn by_work(
+        network: Arc<Network>,
+        work: WorkStart,
+        config: ClientConfig,
+        options: SyncOptions,
+    ) -> Self {
+        let upstreams = config.upstreams.len();
+        Self::following(Sync::by_work(network, work, upstreams, options), config)
     }
 
-    fn following(sync: Sync, identity: Identity) -> Self {
+    fn following(sync: Sync, config: ClientConfig) -> Self {
         Self {
             sync: S::Lock::new(sync),
             cache: S::Lock::new(FactCache::new()),
             learned: S::Lock::new(Vec::new()),
             filters: S::Lock::new(Filters::new(B256::ZERO)),
             dispatcher: Dispatcher::new(),
-            identity: Arc::new(identity),
+            config: Arc::new(config),
             connection: Arc::new(Connection::default().with_subscriptions(MAX_FILTERS)),
         }
     }
@@ -122,7 +127,7 @@ impl<S: Share> SharedClient<S> {
 
     /// Passes in the responses to an upstream's last [`SyncStep::Fetch`]. Returns whether subscribers may have to be
     /// notified: of another head, or that the head is the newest now.
-    pub fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) -> bool {
+    pub fn sync_feed(&self, upstream: usize, answers: Vec<UpstreamResponse>, now: Now) -> bool {
         let mut sync = self.sync.write();
         let before = standing(&sync);
         sync.feed(upstream, answers, now);
@@ -182,8 +187,8 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// The present state of the chain, as a message that arrives now sees it.
-    pub fn pin(&self, now: Now) -> Pin {
-        Pin::new(&self.sync.read(), self.identity.clone(), now)
+    pub fn pin(&self, now: Now) -> PinnedHead {
+        PinnedHead::new(&self.sync.read(), self.config.clone(), now)
     }
 
     /// Starts answering a message of the host itself that arrives at `now`. It sees the present head until it is
@@ -198,14 +203,14 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// Continues a message; `interrupt` ends long runs.
-    pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> Step {
+    pub fn step(&self, session: &mut Session, interrupt: &dyn Fn() -> bool) -> SessionStep {
         // A message that needs no filters does not wait for one that does.
         let mut filters = session.watches().then(|| self.filters.write());
         session.step(&self.cache.read(), filters.as_deref_mut(), interrupt)
     }
 
-    /// Passes in the responses to the last [`Step::Fetch`].
-    pub fn feed(&self, session: &mut Session, answers: Vec<Answer>) {
+    /// Passes in the responses to the last [`SessionStep::Fetch`].
+    pub fn feed(&self, session: &mut Session, answers: Vec<UpstreamResponse>) {
         session.feed(answers, &self.cache.read());
     }
 
@@ -237,8 +242,8 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// The requests to an upstream about transactions that callers of this host have sent.
-    pub fn sent_questions(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamCall> {
-        outbox.questions(&self.cache.read(), now)
+    pub fn sent_requests(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamRequest> {
+        outbox.requests(&self.cache.read(), now)
     }
 }
 
@@ -260,12 +265,12 @@ mod tests {
     fn client() -> Client {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        Client::new(network, checkpoint, Identity::default())
+        Client::new(network, checkpoint, ClientConfig::default())
     }
 
     fn finish(client: &Client) {
         let mut session = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#, Now::default());
-        assert!(matches!(client.step(&mut session, &|| false), Step::Done(Some(_))));
+        assert!(matches!(client.step(&mut session, &|| false), SessionStep::Done(Some(_))));
         client.close(session);
     }
 
@@ -297,13 +302,15 @@ mod tests {
         connection: &Arc<Connection>,
         method: &str,
         params: &str,
-    ) -> (super::super::Reply, alloc::string::String) {
+    ) -> (super::super::Answer, alloc::string::String) {
         let message = alloc::format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":[{params}]}}"#);
         let mut session = client.open_from(connection.clone(), message.as_bytes(), Now::default());
-        let Step::Done(Some(reply)) = client.step(&mut session, &|| false) else { panic!("no answer") };
+        let SessionStep::Done(Some(answer)) = client.step(&mut session, &|| false) else {
+            panic!("no answer")
+        };
         client.close(session);
-        let body = reply.body.clone();
-        (reply, body)
+        let body = answer.body.clone();
+        (answer, body)
     }
 
     #[test]
@@ -312,21 +319,22 @@ mod tests {
         let connection = |number| Arc::new(Connection::new(7, number).with_subscriptions(2));
         let (one, other) = (connection(1), connection(2));
         let subscribe = |from| ask(&client, from, "eth_subscribe", "\"syncing\"");
-        let (reply, body) = subscribe(&one);
-        let [id] = &reply.subscribed[..] else { panic!("{body}") };
+        let (answer, body) = subscribe(&one);
+        let [id] = &answer.subscribed[..] else { panic!("{body}") };
         let quoted = alloc::format!("\"{id}\"");
         assert!(body.contains(&quoted));
         assert_eq!(subscribe(&one).0.subscribed.len(), 1);
         assert!(subscribe(&one).1.contains("Limit exceeded: 2 subscriptions on this connection"));
         assert_eq!(subscribe(&other).0.subscribed.len(), 1, "each connection has a limit of its own");
-        let (reply, body) = ask(&client, &other, "eth_unsubscribe", &quoted);
+        let (answer, body) = ask(&client, &other, "eth_unsubscribe", &quoted);
         assert!(
-            body.contains("false") && reply.unsubscribed.is_empty(),
+            body.contains("false") && answer.unsubscribed.is_empty(),
             "a connection cannot end the subscription of another"
         );
-        let (reply, body) = ask(&client, &one, "eth_unsubscribe", &quoted.to_uppercase().replace("0X", "0x"));
+        let (answer, body) =
+            ask(&client, &one, "eth_unsubscribe", &quoted.to_uppercase().replace("0X", "0x"));
         assert!(body.contains("true"), "{body}");
-        assert_eq!((&reply.unsubscribed[..], one.unsubscribed()), (&[id.clone()][..], 1));
+        assert_eq!((&answer.unsubscribed[..], one.unsubscribed()), (&[id.clone()][..], 1));
         assert_eq!(subscribe(&one).0.subscribed.len(), 1, "there is room again");
         client.disconnect(&one);
         assert_eq!(client.filters.read().len(), 1, "the subscription of the other connection is left");
@@ -340,7 +348,7 @@ mod tests {
         let connection = Arc::new(Connection::new(0, 1).with_subscriptions(9));
         let message = br#"{"jsonrpc":"2.0","method":"eth_subscribe","params":["newHeads"]}"#;
         let mut session = client.open_from(connection, message, Now::default());
-        assert!(matches!(client.step(&mut session, &|| false), Step::Done(None)));
+        assert!(matches!(client.step(&mut session, &|| false), SessionStep::Done(None)));
         assert!(client.filters.read().is_empty());
     }
 

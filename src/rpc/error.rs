@@ -8,7 +8,7 @@ use thiserror::Error;
 
 #[cfg(feature = "local")]
 use crate::dev::{DevError, UnlockError};
-use crate::light::CallFailure;
+use crate::light::RequestFailure;
 use crate::{engine::Refusal, types::FieldError};
 
 /// Why a whole message could not be used (HTTP 400).
@@ -84,19 +84,19 @@ pub enum ParamError {
     /// An index without digits or above 0x7fffffff.
     #[error("Invalid index param: value must be a valid hex number.")]
     IndexRange,
-    /// A block selector that is not a tag, number or hash.
+    /// A block parameter that is not a tag, number or hash.
     #[error("Invalid block identifier '{0}'")]
     BlockId(String),
-    /// A block selector given as a decimal string.
+    /// A block parameter given as a decimal string.
     #[error("invalid blocknumber {0}")]
     BlockNumber(String),
-    /// A block selector map without `blockHash` and `blockNumber`.
+    /// A block parameter map without `blockHash` and `blockNumber`.
     #[error("Invalid block input")]
     BlockMap,
-    /// A block selector of another JSON type.
+    /// A block parameter of another JSON type.
     #[error("Invalid input")]
     BlockType,
-    /// An empty or missing block selector.
+    /// An empty or missing block parameter.
     #[error("Invalid block identifier: empty or null.")]
     BlockEmpty,
     /// Bytes to hash that lack the `0x` prefix.
@@ -299,7 +299,7 @@ pub enum RpcError {
     Refused(#[from] Refusal),
     /// No upstream accepted a transaction; the field is the most telling failure.
     #[error("{}", not_sent(.0))]
-    NotSent(CallFailure),
+    NotSent(RequestFailure),
     /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
@@ -323,9 +323,9 @@ pub enum RpcError {
     Internal,
 }
 
-fn not_sent(failure: &CallFailure) -> String {
+fn not_sent(failure: &RequestFailure) -> String {
     match failure {
-        CallFailure::Rpc { message, .. } => message.clone(),
+        RequestFailure::Rpc { message, .. } => message.clone(),
         silent => alloc::format!("Resource unavailable: the transaction was not passed on: {silent}"),
     }
 }
@@ -399,7 +399,7 @@ impl RpcError {
             #[cfg(feature = "local")]
             Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),
-            Self::NotSent(CallFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
+            Self::NotSent(RequestFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
             Self::NotSent(_) | Self::NoUpstream => -32002,
         }
     }

@@ -20,7 +20,7 @@ pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 
 /// An answer that is ready to be sent.
 #[derive(Debug, Clone, Default)]
-pub struct Reply {
+pub struct Answer {
     /// JSON text.
     pub body: String,
     /// Whether the whole message was invalid (HTTP 400).
@@ -42,7 +42,7 @@ pub(super) struct Exchange {
     pub(super) held: usize,
     connection: Arc<Connection>,
     /// What the host is told beside the text of the answer.
-    told: Reply,
+    told: Answer,
 }
 
 /// One request of a message.
@@ -84,7 +84,7 @@ impl Exchange {
     /// Reads a message.
     pub(super) fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, message: &[u8]) -> Self {
         let member = |entry| Member::new(entry, dispatcher, &connection);
-        let mut told = Reply::default();
+        let mut told = Answer::default();
         let (members, kind) = match Message::parse(message, MAX_BATCH) {
             Ok(Message::Single(entry)) => (alloc::vec![member(entry)], Kind::Single),
             Ok(Message::Batch(entries)) => (entries.into_iter().map(member).collect(), Kind::Batch),
@@ -166,10 +166,10 @@ impl Exchange {
 
     /// The answer, or `None` when nothing is to be sent. Unfinished requests are left out. To be called once: it
     /// moves the results out.
-    pub(super) fn reply(&mut self) -> Option<Reply> {
-        let mut reply = core::mem::take(&mut self.told);
+    pub(super) fn answer(&mut self) -> Option<Answer> {
+        let mut answer = core::mem::take(&mut self.told);
         let (open, close) = match self.kind {
-            Kind::Fixed => return Some(reply),
+            Kind::Fixed => return Some(answer),
             Kind::Single => ("", ""),
             Kind::Batch => ("[", "]"),
         };
@@ -183,22 +183,22 @@ impl Exchange {
             // The result is copied by now; dropping it frees its memory before the next member is written.
             let error = outcome.err();
             if open.is_empty() {
-                (reply.body, reply.failed) = (answer, member.method.zip(error).map(Box::new));
-                return Some(reply);
+                (answer.body, answer.failed) = (answer, member.method.zip(error).map(Box::new));
+                return Some(answer);
             }
-            reply.body.push_str(if reply.body.is_empty() { open } else { "," });
-            reply.body.push_str(&answer);
+            answer.body.push_str(if answer.body.is_empty() { open } else { "," });
+            answer.body.push_str(&answer);
         }
-        if reply.body.is_empty() {
+        if answer.body.is_empty() {
             return None;
         }
-        reply.body.push_str(close);
-        Some(reply)
+        answer.body.push_str(close);
+        Some(answer)
     }
 }
 
 /// Records what the host needs to know of a finished request.
-fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mut Reply) {
+fn note(request: &Request, outcome: &Outcome, connection: &Connection, told: &mut Answer) {
     let Ok(result) = outcome else { return };
     match request.row.handler {
         Handler::Subscribe(_) => told.subscribed.push(result.get().trim_matches('"').into()),

@@ -9,7 +9,7 @@ use crate::{
         ChainError, Checkpoint, HeaderChain, Rule, difficulty,
         testing::{child, header, mine},
     },
-    light::{Identity, KeptFault, REPROVEN, Sync},
+    light::{ClientConfig, KeptFault, REPROVEN, Sync},
     rpc::Client,
     types::{Header, SealedHeader, U256},
 };
@@ -37,7 +37,7 @@ fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec
 }
 
 fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, KeptFault>) {
-    let client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..Identity::default() });
+    let client = mined.start_as(ClientConfig { upstreams: vec!["miner".into()], ..ClientConfig::default() });
     let outcome = client.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
     (client, outcome)
 }

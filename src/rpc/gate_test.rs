@@ -7,7 +7,7 @@ use alloy_primitives::B256;
 use serde_json::{Value, json};
 
 use super::{
-    Client, Step,
+    Client, SessionStep,
     method::Method,
     mined_chain::{Mined, START, ask, block_json, first_step},
     table::methods,
@@ -17,13 +17,13 @@ use crate::{
         difficulty,
         testing::{child, mine},
     },
-    light::{Identity, MAX_BRANCH, Now},
+    light::{ClientConfig, MAX_BRANCH, Now},
     trie,
     types::{Header, SealedHeader, U256, uncles_hash},
 };
 
-/// Every form of block selector for a chain of twenty blocks.
-fn selectors(mined: &Mined) -> Vec<Value> {
+/// Every form of block parameter for a chain of twenty blocks.
+fn block_params(mined: &Mined) -> Vec<Value> {
     let (header, side) = (&mined.blocks[5].0, &mined.side[0]);
     let mut all = ["latest", "pending", "safe", "finalized"].map(Value::from).to_vec();
     for hash in [header.hash(), side.hash()] {
@@ -39,7 +39,7 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
     let hashes = || vec![json!(mined.blocks[5].0.hash()), json!(mined.side[0].hash())];
     let number = format!("{:#x}", mined.blocks[5].0.number);
     match (name, kind) {
-        (_, "BLOCK") => selectors(mined),
+        (_, "BLOCK") => block_params(mined),
         ("blockHash", "HASH") => hashes(),
         ("transactionHash", "HASH") => vec![json!(B256::repeat_byte(8))],
         (_, "ADDRESS") => vec![json!("0x0000000000000000000000000000000000000001")],
@@ -56,7 +56,7 @@ fn values(mined: &Mined, filters: &[Value], name: &str, kind: &str) -> Vec<Value
         .into_iter()
         .chain(hashes().into_iter().map(|hash| json!({ "blockHash": hash })))
         .collect(),
-        ("filter", _) => selectors(mined)
+        ("filter", _) => block_params(mined)
             .into_iter()
             .map(|from| json!({ "fromBlock": from, "toBlock": "latest" }))
             .collect(),
@@ -89,11 +89,11 @@ fn questions(mined: &Mined, filters: &[Value], method: &Method) -> Vec<Value> {
 }
 
 /// A chain of twenty blocks with a side block, and a client with filters of every kind.
-fn world(identity: Identity) -> (Mined, Client, Vec<Value>) {
+fn world(config: ClientConfig) -> (Mined, Client, Vec<Value>) {
     let mut mined = Mined::new();
     mined.grow(20, 30);
     mined.fork(1);
-    let mut client = mined.start_as(Identity { upstreams: vec!["miner".into()], ..identity });
+    let mut client = mined.start_as(ClientConfig { upstreams: vec!["miner".into()], ..config });
     mined.follow(&mut client);
     let number = format!("{:#x}", START + 1);
     let mut filters = vec![ask(&mut client, "eth_newBlockFilter", json!([]))];
@@ -165,7 +165,7 @@ fn escapes(
 /// another reason.
 #[test]
 fn methods_answer_while_the_gate_is_open() {
-    let (mut mined, mut client, filters) = world(Identity { max_age: 600, ..Identity::default() });
+    let (mut mined, mut client, filters) = world(ClientConfig { max_age: 600, ..ClientConfig::default() });
     for words in ["s up to block", "still synchronizing", "s old", "blocks on top"] {
         let refusing = methods().filter(|method| !method.writes()).count();
         assert!(escapes(&mut mined, &mut client, &filters, &[words]).len() > refusing / 3);
@@ -176,7 +176,7 @@ fn methods_answer_while_the_gate_is_open() {
 
 #[test]
 fn no_method_answers_from_a_chain_with_too_little_work() {
-    let (mut mined, mut client, filters) = world(Identity::default());
+    let (mut mined, mut client, filters) = world(ClientConfig::default());
     mined.grow(260, 30);
     mined.grow(1, 7_200);
     mined.follow_at(&mut client, 60_000);
@@ -186,7 +186,7 @@ fn no_method_answers_from_a_chain_with_too_little_work() {
 
 #[test]
 fn no_method_answers_before_synchronization() {
-    let (mut mined, _, _) = world(Identity::default());
+    let (mut mined, _, _) = world(ClientConfig::default());
     // The second upstream has not responded yet.
     let mut client = mined.start_with(2);
     mined.follow(&mut client);
@@ -197,7 +197,7 @@ fn no_method_answers_before_synchronization() {
 
 #[test]
 fn no_method_answers_from_a_stale_chain() {
-    let (mut mined, mut client, filters) = world(Identity { max_age: 200, ..Identity::default() });
+    let (mut mined, mut client, filters) = world(ClientConfig { max_age: 200, ..ClientConfig::default() });
     let Now { unix, .. } = mined.now();
     // Synchronization does not learn the time: it waits for an upstream, or the machine slept.
     let mut later = |client: &mut Client, seconds: u64| {
@@ -214,7 +214,8 @@ fn no_method_answers_from_a_stale_chain() {
 /// blocks.
 #[test]
 fn no_method_answers_about_blocks_that_are_too_young() {
-    let (mut mined, mut client, filters) = world(Identity { min_depth: 1_000, ..Identity::default() });
+    let (mut mined, mut client, filters) =
+        world(ClientConfig { min_depth: 1_000, ..ClientConfig::default() });
     let escaped = escapes(&mut mined, &mut client, &filters, &["blocks on top", "is older than block"]);
     let harmless = [
         "eth_blockNumber",
@@ -238,7 +239,7 @@ fn no_method_answers_about_blocks_that_are_too_young() {
 /// A filter reports each block once it has the required depth.
 #[test]
 fn filters_report_blocks_once_they_are_deep_enough() {
-    let (mut mined, mut client, filters) = world(Identity { min_depth: 3, ..Identity::default() });
+    let (mut mined, mut client, filters) = world(ClientConfig { min_depth: 3, ..ClientConfig::default() });
     mined.grow(5, 30);
     mined.follow_at(&mut client, 60_000);
     let told = mined.ask(&mut client, "eth_getFilterChanges", json!([filters[0]]));
@@ -270,7 +271,7 @@ fn refusal(mined: &mut Mined, client: &mut Client, method: &str, params: Value) 
 #[test]
 fn a_block_by_hash_that_chooses_its_own_difficulty_is_refused() {
     for number in [START - 300, START + 3, START + 21, START + 1_000_000] {
-        let (mut mined, mut client, _) = world(Identity::default());
+        let (mut mined, mut client, _) = world(ClientConfig::default());
         let forged = stranger(&mined, number);
         mined.side.push(forged.clone());
         let balance = json!(["0x0000000000000000000000000000000000000001", { "blockHash": forged.hash() }]);
@@ -279,7 +280,7 @@ fn a_block_by_hash_that_chooses_its_own_difficulty_is_refused() {
         refusal(&mut mined, &mut client, "rootlight_verification", json!([forged.hash()]));
     }
     // A known parent does not help either.
-    let (mut mined, mut client, _) = world(Identity::default());
+    let (mut mined, mut client, _) = world(ClientConfig::default());
     let parent = mined.blocks[18].0.clone();
     let easy = mine(Header { difficulty: U256::from(1).into(), ..child(&mined.network, &parent) });
     mined.side.push(easy.clone());
@@ -290,7 +291,7 @@ fn a_block_by_hash_that_chooses_its_own_difficulty_is_refused() {
 /// Side blocks that lead to the chain are verified, and have depth 0.
 #[test]
 fn a_side_block_by_hash_is_connected_and_has_no_depth() {
-    let (mut mined, mut client, _) = world(Identity::default());
+    let (mut mined, mut client, _) = world(ClientConfig::default());
     let branch = mined.fork(4);
     let tip = branch.last().unwrap();
     let told = mined.ask(&mut client, "rootlight_verification", json!([tip.hash()]))["result"].clone();
@@ -302,7 +303,7 @@ fn a_side_block_by_hash_is_connected_and_has_no_depth() {
     let asked: Vec<&str> = mined.asked.iter().map(|call| call.method).collect();
     assert_eq!(asked.iter().filter(|method| **method == "eth_getBlockByHash").count(), branch.len());
 
-    let (mut mined, mut client, _) = world(Identity { min_depth: 1, ..Identity::default() });
+    let (mut mined, mut client, _) = world(ClientConfig { min_depth: 1, ..ClientConfig::default() });
     let side = mined.side[0].hash();
     let said = refusal(&mut mined, &mut client, "eth_getBlockByHash", json!([side, false]));
     assert!(said.contains("has 0 blocks on top, at least 1"), "{said}");
@@ -312,7 +313,7 @@ fn a_side_block_by_hash_is_connected_and_has_no_depth() {
 #[test]
 fn a_side_block_that_lists_one_uncle_twice_has_no_total_difficulty() {
     for (times, counts) in [(1, true), (2, false)] {
-        let (mut mined, mut client, _) = world(Identity::default());
+        let (mut mined, mut client, _) = world(ClientConfig::default());
         let uncle = mined.fork(1).pop().unwrap();
         let parent = mined.blocks.iter().find(|(header, _)| header.number == uncle.number).unwrap().0.clone();
         let list = vec![uncle.clone(); times];
@@ -370,7 +371,7 @@ fn a_side_block_shown_without_its_proof_is_fetched_from_another_upstream() {
 #[test]
 fn a_side_block_too_far_from_the_chain_is_refused() {
     for (blocks, connects) in [(MAX_BRANCH, true), (MAX_BRANCH + 1, false)] {
-        let (mut mined, mut client, _) = world(Identity::default());
+        let (mut mined, mut client, _) = world(ClientConfig::default());
         let mut parent = mined.blocks[2].0.clone();
         for _ in 0..blocks {
             let mut header = Header { gas_used: 7, ..child(&mined.network, &parent) };
@@ -387,7 +388,7 @@ fn a_side_block_too_far_from_the_chain_is_refused() {
 /// A call on a side block sees that block's ancestors, not those of the chain.
 #[test]
 fn a_call_on_a_side_block_reads_its_own_ancestors() {
-    let (mut mined, mut client, _) = world(Identity::default());
+    let (mut mined, mut client, _) = world(ClientConfig::default());
     let branch = mined.fork(4);
     let tip = branch.last().unwrap();
     // PUSH the number of the block two below, BLOCKHASH, return it; code of a new contract.
@@ -404,7 +405,7 @@ fn a_call_on_a_side_block_reads_its_own_ancestors() {
 /// report that height.
 #[test]
 fn an_announced_height_counts_only_up_to_the_shown_headers() {
-    let (mut mined, mut client, _) = world(Identity::default());
+    let (mut mined, mut client, _) = world(ClientConfig::default());
     for round in 1..5_u64 {
         mined.boast = 0;
         mined.follow_at(&mut client, round * 1_000_000);
@@ -424,7 +425,7 @@ fn an_announced_height_counts_only_up_to_the_shown_headers() {
 /// Headers that were only announced do not make the client report that it is synchronizing.
 #[test]
 fn a_height_without_headers_does_not_change_eth_syncing() {
-    let (mut mined, mut client, _) = world(Identity::default());
+    let (mut mined, mut client, _) = world(ClientConfig::default());
     assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false);
     mined.boast = 1_000_000_000;
     for round in 1..5_u64 {
@@ -440,6 +441,6 @@ fn a_height_without_headers_does_not_change_eth_syncing() {
         assert_eq!(client.sync().announced().max(START + 20), START + 20, "round {round}");
         assert_eq!(ask(&mut client, "eth_syncing", json!([]))["result"], false, "round {round}");
     }
-    assert!(matches!(first_step(&mut client, "eth_blockNumber", json!([])), Step::Done(_)));
+    assert!(matches!(first_step(&mut client, "eth_blockNumber", json!([])), SessionStep::Done(_)));
     assert!(block_json(&mined.blocks[1].0).contains("0x"));
 }

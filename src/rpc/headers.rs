@@ -13,7 +13,7 @@ use super::{
 use crate::{
     consensus::VerifiedHeader,
     engine::{Level, TransactionPlace, View},
-    trie::{Bits, Child, Step, Trie, index_key, ordered_trie, parse_node},
+    trie::{Bits, Child, NodeStep, Trie, index_key, ordered_trie, parse_node},
     types::{HeaderForm, Receipt},
 };
 
@@ -104,8 +104,8 @@ fn way(trie: &Trie, key: &[u8]) -> Vec<Bytes> {
     let mut embedded = None;
     for node in &nodes {
         match parse_node(node).map(|node| node.step(rest)) {
-            Ok(Step::Goes(Child::Hash(_), below)) => rest = below,
-            Ok(Step::Goes(Child::Embedded(bytes), _)) => embedded = Some(Bytes::copy_from_slice(bytes)),
+            Ok(NodeStep::Goes(Child::Hash(_), below)) => rest = below,
+            Ok(NodeStep::Goes(Child::Embedded(bytes), _)) => embedded = Some(Bytes::copy_from_slice(bytes)),
             _ => {}
         }
     }

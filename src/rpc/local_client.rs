@@ -7,7 +7,7 @@ use super::{
     connection::Connection,
     dispatch::Dispatcher,
     error::RpcError,
-    exchange::{Exchange, Reply},
+    exchange::{Answer, Exchange},
     method::{Done, Failure},
 };
 use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
@@ -48,10 +48,10 @@ impl LocalMessage {
 
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
     /// `true`. Returns `None` when nothing is to be sent.
-    pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Reply> {
+    pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
         let view = snapshot.view(now, interrupt);
         self.exchange.run_each(interrupt, |request| outcome(request.run(&*view, None, now)));
-        self.exchange.reply()
+        self.exchange.answer()
     }
 }
 
@@ -120,12 +120,12 @@ impl LocalClient {
         mut message: LocalMessage,
         moment: Moment,
         interrupt: &dyn Fn() -> bool,
-    ) -> Option<Reply> {
+    ) -> Option<Answer> {
         self.node.begin(moment);
         let node = &mut *self.node;
         node.filters().ask_as(message.exchange.connection().owner());
         message.exchange.run_each(interrupt, |request| outcome(request.run_on(node, interrupt)));
-        message.exchange.reply()
+        message.exchange.answer()
     }
 }
 
@@ -148,10 +148,10 @@ mod tests {
             ran.set(ran.get() + 1);
             Ok(serde_json::value::to_raw_value(&ran.get()).unwrap())
         });
-        let reply = exchange.reply().unwrap().body;
+        let answer = exchange.answer().unwrap().body;
         assert_eq!(ran.get(), 2);
-        assert!(reply.contains(r#""id":2,"result":2"#), "{reply}");
-        assert_eq!(reply.matches("-32011").count(), 2, "{reply}");
+        assert!(answer.contains(r#""id":2,"result":2"#), "{answer}");
+        assert_eq!(answer.matches("-32011").count(), 2, "{answer}");
     }
 
     #[test]
@@ -161,13 +161,13 @@ mod tests {
         let mut exchange = read(&message);
         let large = "x".repeat(4 << 20);
         exchange.run_each(&|| false, |_| Ok(serde_json::value::to_raw_value(&large).unwrap()));
-        let reply = exchange.reply().unwrap().body;
-        assert!(reply.len() < 9 << 20, "{}", reply.len());
-        assert_eq!(reply.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
+        let answer = exchange.answer().unwrap().body;
+        assert!(answer.len() < 9 << 20, "{}", answer.len());
+        assert_eq!(answer.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
         let data = alloy_primitives::Bytes::from(alloc::vec![1; 3 << 20]);
         let mut exchange = read(&alloc::format!("[{calls}]"));
         exchange.run_each(&|| false, |_| Err(RpcError::Reverted { reason: None, data: data.clone() }));
-        assert!(exchange.reply().unwrap().body.len() < 9 << 20, "reverts count too");
+        assert!(exchange.answer().unwrap().body.len() < 9 << 20, "reverts count too");
     }
 
     const SENDS: [&str; 2] = ["eth_sendRawTransaction", "eth_sendTransaction"];

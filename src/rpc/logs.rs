@@ -10,7 +10,7 @@ use super::{
     error::{ParamError, RpcError},
     lookup::find,
     method::{Done, Failure, Handler, Method, Pages, required, told, verified},
-    params::{BlockSelector, Params, block_selector, parse_address, parse_hash, tag_in_any_case},
+    params::{BlockParam, Params, block_param, parse_address, parse_hash, tag_in_any_case},
 };
 use crate::{
     engine::{
@@ -79,9 +79,9 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
             serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
         return Ok(Watch::BlockLogs { filter, block: parse_hash(&text, "block hash")? });
     }
-    let from = match given.from_block.map(selector).transpose()? {
+    let from = match given.from_block.map(param).transpose()? {
         // The next block has no logs until it is mined.
-        Some(BlockSelector::Pending) => head.saturating_add(1),
+        Some(BlockParam::Pending) => head.saturating_add(1),
         _ => height(view, given.from_block)?.unwrap_or(head),
     };
     let to = height(view, given.to_block)?;
@@ -110,18 +110,18 @@ pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>
     Some(range)
 }
 
-fn selector(raw: &RawValue) -> Result<BlockSelector, ParamError> {
-    tag_in_any_case(block_selector(raw, false))
+fn param(raw: &RawValue) -> Result<BlockParam, ParamError> {
+    tag_in_any_case(block_param(raw, false))
 }
 
 /// The height of one end of a range; `None` for the head.
 fn height(view: &dyn View, raw: Option<&RawValue>) -> Result<Option<u64>, Failure> {
     let Some(raw) = raw else { return Ok(None) };
-    match selector(raw)? {
-        BlockSelector::Latest | BlockSelector::Pending => Ok(None),
-        BlockSelector::Earliest => Ok(Some(0)),
+    match param(raw)? {
+        BlockParam::Latest | BlockParam::Pending => Ok(None),
+        BlockParam::Earliest => Ok(Some(0)),
         // A height above the head has no logs, which is not an error.
-        BlockSelector::Number(number, _) => Ok(Some(number.unwrap_or(u64::MAX))),
+        BlockParam::Number(number, _) => Ok(Some(number.unwrap_or(u64::MAX))),
         other => match find(view, &other)? {
             Some(header) => Ok(Some(header.number)),
             None => Err(RpcError::BlockNotFound(raw.get().trim_matches('"').into()).into()),

@@ -1,6 +1,6 @@
 //! Finds the proven block that a parameter selects, with the reference node's errors if there is none.
 
-use super::{error::RpcError, method::Failure, params::BlockSelector};
+use super::{error::RpcError, method::Failure, params::BlockParam};
 use crate::{
     consensus::VerifiedHeader,
     engine::{BlockId, Refusal, Resolved, Stop, View, resolve},
@@ -12,29 +12,27 @@ use crate::{
 ///
 /// # Errors
 /// Missing facts or a refusal; [`RpcError::NotCanonical`].
-pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<VerifiedHeader>, Failure> {
-    if *selector == BlockSelector::Pending
+pub(super) fn find(view: &dyn View, param: &BlockParam) -> Result<Option<VerifiedHeader>, Failure> {
+    if *param == BlockParam::Pending
         && let Some(header) = view.pending()?
     {
         return Ok(Some(header));
     }
-    let id = match selector {
-        BlockSelector::Latest | BlockSelector::Pending => BlockId::Latest,
-        BlockSelector::Earliest => BlockId::Earliest,
-        BlockSelector::Safe => BlockId::Safe,
-        BlockSelector::Finalized => BlockId::Finalized,
-        BlockSelector::Number(Some(number), _) => BlockId::Number(*number),
+    let id = match param {
+        BlockParam::Latest | BlockParam::Pending => BlockId::Latest,
+        BlockParam::Earliest => BlockId::Earliest,
+        BlockParam::Safe => BlockId::Safe,
+        BlockParam::Finalized => BlockId::Finalized,
+        BlockParam::Number(Some(number), _) => BlockId::Number(*number),
         // Above any block number: no such block, provided that the head is known.
-        BlockSelector::Number(None, _) => return view.height().map(|_| None).map_err(Failure::Stop),
-        BlockSelector::Hash { hash, require_canonical, .. } => {
+        BlockParam::Number(None, _) => return view.height().map(|_| None).map_err(Failure::Stop),
+        BlockParam::Hash { hash, require_canonical, .. } => {
             BlockId::Hash { hash: *hash, require_canonical: *require_canonical }
         }
     };
-    match (resolve(view, id)?, selector) {
+    match (resolve(view, id)?, param) {
         (Resolved::Header(header), _) => Ok(Some(header)),
-        (Resolved::NotCanonical, BlockSelector::Hash { hash, .. }) => {
-            Err(RpcError::NotCanonical(*hash).into())
-        }
+        (Resolved::NotCanonical, BlockParam::Hash { hash, .. }) => Err(RpcError::NotCanonical(*hash).into()),
         _ => Ok(None),
     }
 }
@@ -43,14 +41,14 @@ pub(super) fn find(view: &dyn View, selector: &BlockSelector) -> Result<Option<V
 ///
 /// # Errors
 /// [`RpcError::BlockNotFound`], [`RpcError::BlockHashNotFound`] and those of [`find`].
-pub(super) fn require(view: &dyn View, selector: &BlockSelector) -> Result<VerifiedHeader, Failure> {
-    if let Some(header) = find(view, selector)? {
+pub(super) fn require(view: &dyn View, param: &BlockParam) -> Result<VerifiedHeader, Failure> {
+    if let Some(header) = find(view, param)? {
         return Ok(header);
     }
-    Err(Failure::Error(match selector {
-        BlockSelector::Hash { hash, in_map: true, .. } => RpcError::BlockHashNotFound(*hash),
-        BlockSelector::Hash { hash, .. } => RpcError::BlockNotFound(alloc::format!("{hash}")),
-        BlockSelector::Number(_, text) => RpcError::BlockNotFound(text.clone()),
+    Err(Failure::Error(match param {
+        BlockParam::Hash { hash, in_map: true, .. } => RpcError::BlockHashNotFound(*hash),
+        BlockParam::Hash { hash, .. } => RpcError::BlockNotFound(alloc::format!("{hash}")),
+        BlockParam::Number(_, text) => RpcError::BlockNotFound(text.clone()),
         tag => RpcError::BlockNotFound(alloc::format!("{tag:?}").to_ascii_lowercase()),
     }))
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use alloy_primitives::hex;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Client, Session, Step};
+use super::{Client, Session, SessionStep};
 use crate::{
     consensus::{
         Checkpoint, Network, Rule, difficulty,
         testing::{child, easy_network, header, mine},
     },
     light::{
-        Answer, CallFailure, Identity, Now, Question, SyncOptions, SyncStep, Unproven, UpstreamCall,
-        encode_headers,
+        ClientConfig, Now, RequestFailure, RoutedRequest, SyncOptions, SyncStep, Unproven, UpstreamRequest,
+        UpstreamResponse, encode_headers,
     },
     trie,
     types::{
@@ -46,7 +46,7 @@ pub(super) enum Habit {
 pub(super) struct Mined {
     pub(super) network: Network,
     pub(super) blocks: Vec<(SealedHeader, Vec<SealedHeader>)>,
-    pub(super) asked: Vec<UpstreamCall>,
+    pub(super) asked: Vec<UpstreamRequest>,
     pub(super) habit: Habit,
     /// Headers are served without uncles. The uncles can be requested one by one, and are taken from this client; the
     /// flag selects an error instead of `null` where there is no uncle.
@@ -136,10 +136,10 @@ impl Mined {
     }
 
     /// The response of one of several upstreams. The first one changes blocks served by hash with `disguise`.
-    fn answer_of(&mut self, question: &Question) -> Answer {
-        let answer = self.answer(&question.call)?;
+    fn answer_of(&mut self, request: &RoutedRequest) -> UpstreamResponse {
+        let answer = self.answer(&request.request)?;
         match self.disguise {
-            Some(disguise) if question.upstream == 0 && question.call.method == "eth_getBlockByHash" => {
+            Some(disguise) if request.upstream == 0 && request.request.method == "eth_getBlockByHash" => {
                 let mut block: Value = serde_json::from_str(answer.get()).unwrap();
                 disguise(&mut block);
                 Ok(RawValue::from_string(block.to_string()).unwrap())
@@ -148,7 +148,7 @@ impl Mined {
         }
     }
 
-    pub(super) fn answer(&mut self, call: &UpstreamCall) -> Answer {
+    pub(super) fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         self.asked.push(call.clone());
         let params: Vec<Value> = serde_json::from_str(&call.params).unwrap();
         let number = |index: usize| {
@@ -186,7 +186,7 @@ impl Mined {
                 let (family, errors) = self.family.as_mut().unwrap();
                 let uncle = &ask_alone(family, method, json!(params))["result"];
                 if uncle.is_null() && *errors {
-                    return Err(CallFailure::Rpc { code: -32000, message: "no such uncle".into() });
+                    return Err(RequestFailure::Rpc { code: -32000, message: "no such uncle".into() });
                 }
                 uncle.to_string()
             }
@@ -201,7 +201,7 @@ impl Mined {
                 let raw = uncle.map(|uncle| hex::encode_prefixed(uncle.header().encode(HeaderForm::Raw)));
                 json!(raw).to_string()
             }
-            _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
+            _ => return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() }),
         };
         Ok(RawValue::from_string(text).unwrap())
     }
@@ -225,20 +225,20 @@ impl Mined {
     pub(super) fn start_with(&self, upstreams: usize) -> Client {
         // Unproven answers are trusted where there is no proof; this lifts no other refusal.
         let unproven = Unproven::Trust;
-        self.start_as(Identity {
+        self.start_as(ClientConfig {
             upstreams: vec!["miner".into(); upstreams],
             unproven,
-            ..Identity::default()
+            ..ClientConfig::default()
         })
     }
 
     /// As [`Self::start`], with another configuration.
-    pub(super) fn start_as(&self, identity: Identity) -> Client {
+    pub(super) fn start_as(&self, config: ClientConfig) -> Client {
         let base = &self.blocks.iter().find(|(header, _)| header.number == START).unwrap().0;
         let checkpoint =
             Checkpoint { number: START, hash: base.hash(), total_difficulty: Some(U256::from(1_000)) };
         let network = Arc::new(self.network.clone());
-        Client::with_upstreams(network, checkpoint, identity, SyncOptions::default())
+        Client::with_upstreams(network, checkpoint, config, SyncOptions::default())
     }
 
     /// The answer to a request, after fetching everything that it needs.
@@ -258,9 +258,9 @@ impl Mined {
     pub(super) fn answers(&mut self, client: &mut Client, session: &mut Session) -> Value {
         loop {
             match client.step(session, &|| false) {
-                Step::Done(reply) => return serde_json::from_str(&reply.unwrap().body).unwrap(),
-                Step::Fetch(questions) => {
-                    let answers = questions.iter().map(|question| self.answer_of(question)).collect();
+                SessionStep::Done(answer) => return serde_json::from_str(&answer.unwrap().body).unwrap(),
+                SessionStep::Fetch(requests) => {
+                    let answers = requests.iter().map(|request| self.answer_of(request)).collect();
                     client.feed(session, answers);
                 }
             }
@@ -310,7 +310,7 @@ pub(super) fn block_json(header: &SealedHeader) -> String {
 }
 
 /// The first step of a request: its answer, or what has to be fetched first.
-pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> Step {
+pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> SessionStep {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes(), client.sync().now());
     client.step(&mut session, &|| false)
@@ -318,8 +318,8 @@ pub(super) fn first_step(client: &mut Client, method: &str, params: Value) -> St
 
 pub(super) fn ask(client: &mut Client, method: &str, params: Value) -> Value {
     match first_step(client, method, params) {
-        Step::Done(reply) => serde_json::from_str(&reply.unwrap().body).unwrap(),
-        Step::Fetch(questions) => panic!("{questions:?}"),
+        SessionStep::Done(answer) => serde_json::from_str(&answer.unwrap().body).unwrap(),
+        SessionStep::Fetch(requests) => panic!("{requests:?}"),
     }
 }
 
@@ -333,15 +333,15 @@ fn ask_with(
     client: &mut Client,
     method: &str,
     params: Value,
-    upstream: &mut dyn FnMut(&UpstreamCall) -> Answer,
+    upstream: &mut dyn FnMut(&UpstreamRequest) -> UpstreamResponse,
 ) -> Value {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
     let mut session = client.open(message.as_bytes(), client.sync().now());
     loop {
         match client.step(&mut session, &|| false) {
-            Step::Done(reply) => return serde_json::from_str(&reply.unwrap().body).unwrap(),
-            Step::Fetch(questions) => {
-                let answers = questions.iter().map(|question| upstream(&question.call)).collect();
+            SessionStep::Done(answer) => return serde_json::from_str(&answer.unwrap().body).unwrap(),
+            SessionStep::Fetch(requests) => {
+                let answers = requests.iter().map(|request| upstream(&request.request)).collect();
                 client.feed(&mut session, answers);
             }
         }

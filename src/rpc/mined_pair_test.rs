@@ -11,7 +11,7 @@ use crate::{
         difficulty,
         testing::{child, mine},
     },
-    light::{CallFailure, Now, SyncStep, UpstreamCall},
+    light::{Now, RequestFailure, SyncStep, UpstreamRequest},
 };
 
 /// Another upstream, with the blocks below a height.
@@ -84,7 +84,7 @@ fn an_upstream_may_switch_to_a_branch_of_fewer_blocks() {
         let now = Now { millis: 1_000_000, ..mined.now() };
         while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
             let told = calls[0].method == "eth_blockNumber";
-            let answer = |call: &UpstreamCall| match call.method {
+            let answer = |call: &UpstreamRequest| match call.method {
                 "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" => {
                     Ok(RawValue::from_string("null".into()).unwrap())
                 }
@@ -111,15 +111,15 @@ fn missing_uncles_are_requested_again_as_the_chain_grows() {
     (mined.bare, mined.family) = (true, Some((behind, false)));
     let mut client = mined.client();
     let total = |client: &Client| client.sync().chain().unwrap().total_difficulty(&head);
-    let questions = |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
-    let (asked, mut again) = (questions(&mined), Vec::new());
+    let requests = |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
+    let (asked, mut again) = (requests(&mined), Vec::new());
     for blocks in 1..9_u64 {
-        let before = questions(&mined);
+        let before = requests(&mined);
         mined.follow_at(&mut client, blocks * 100_000);
-        assert_eq!(questions(&mined), before, "no request without new blocks");
+        assert_eq!(requests(&mined), before, "no request without new blocks");
         mined.grow(1, 14);
         mined.follow_at(&mut client, blocks * 100_000 + 50_000);
-        again.extend((questions(&mined) > before).then_some(blocks));
+        again.extend((requests(&mined) > before).then_some(blocks));
         assert!(client.sync().is_settled());
     }
     assert!(asked > 0 && total(&client).is_none());
@@ -152,7 +152,7 @@ fn uncles_with_future_timestamps_count_later() {
         client.sync_poll();
         let now = Now { unix: now.unix + seconds, millis: seconds * 1_000 };
         let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("due") };
-        let answers = calls.iter().map(|_| Err(CallFailure::Transport("gone".into()))).collect();
+        let answers = calls.iter().map(|_| Err(RequestFailure::Transport("gone".into()))).collect();
         client.sync_feed(0, answers, now);
         assert_eq!(total(&client).is_some(), counts, "{seconds}");
     }

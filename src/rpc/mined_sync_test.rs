@@ -3,7 +3,7 @@
 use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    Client, Step,
+    Client, SessionStep,
     mined_chain::{Habit, Mined, START, ask, block_json, family, first_step},
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         Rule, difficulty,
         testing::{Bitcoin, child, easy_network, mine},
     },
-    light::{Answer, CallFailure, KeptFault, Now, Page, SyncStep, UpstreamCall},
+    light::{KeptFault, Now, Page, RequestFailure, SyncStep, UpstreamRequest, UpstreamResponse},
     types::{Header, uncles_hash},
 };
 
@@ -167,11 +167,11 @@ fn uncles_beyond_the_stated_count_are_found() {
         assert!(state.record.lies == 0 && state.resting.is_none(), "{state:?}");
         assert!(client.sync().is_settled());
         // One attempt is enough, whether the upstream has them or not.
-        let questions =
+        let requests =
             |mined: &Mined| mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
-        let (mut client, before) = (client, questions(&mined));
+        let (mut client, before) = (client, requests(&mined));
         mined.follow_at(&mut client, 60_000);
-        assert!(before > 0 && questions(&mined) == before, "{before}");
+        assert!(before > 0 && requests(&mined) == before, "{before}");
         let told = ask(&mut client, "rootlight_verification", json!([]))["result"]["unclesProven"].clone();
         assert_eq!(told, served);
     }
@@ -201,12 +201,13 @@ fn an_uncle_with_an_uncle_count_of_eleven_blames_no_upstream() {
         assert!(client.sync().is_settled());
         assert_eq!(total(&client), expected.filter(|_| raw), "{raw}");
         let state = client.sync().upstreams().remove(0);
-        let of_uncles = |call: &UpstreamCall| call.method.contains("Uncle") || call.method.contains("ByHash");
+        let of_uncles =
+            |call: &UpstreamRequest| call.method.contains("Uncle") || call.method.contains("ByHash");
         assert!(
             state.record.lies == 0 && state.record.demerits <= 1,
             "the binary response had no uncles: {state:?}"
         );
-        assert!(!state.record.evidence.iter().any(|evidence| of_uncles(&evidence.call)), "{state:?}");
+        assert!(!state.record.evidence.iter().any(|evidence| of_uncles(&evidence.request)), "{state:?}");
         assert!(state.resting.is_none(), "{state:?}");
     }
 }
@@ -352,7 +353,7 @@ fn blocks_that_their_bloom_excludes_are_not_requested() {
         assert_eq!(ask(&mut client, "eth_getLogs", range(filter))["result"], json!([]));
     }
     let any = first_step(&mut client, "eth_getLogs", range(json!({})));
-    assert!(matches!(any, Step::Fetch(_)), "a filter for any log needs receipts");
+    assert!(matches!(any, SessionStep::Fetch(_)), "a filter for any log needs receipts");
 }
 
 /// Blocks that each name the sibling of the previous block as an uncle.
@@ -394,7 +395,7 @@ fn a_false_uncle_is_a_lie_even_if_the_other_method_is_missing() {
         mined.bare = true;
         let (client, now) = (mined.start(), mined.now());
         while let SyncStep::Fetch(calls) = client.sync_next(0, now) {
-            let answer = |call: &UpstreamCall| {
+            let answer = |call: &UpstreamRequest| {
                 let uncle = match call.method {
                     "eth_getUncleByBlockHashAndIndex" => by_hash,
                     "eth_getUncleByBlockNumberAndIndex" => by_number,
@@ -437,7 +438,7 @@ fn trace_filter_traces_at_most_128_blocks() {
     let error = &ask(&mut client, "trace_filter", range(129))["error"];
     assert!(error["code"] == -32005 && error["message"].as_str().unwrap().contains("128"), "{error}");
     // The blocks are empty, but their bodies have to be fetched.
-    assert!(matches!(first_step(&mut client, "trace_filter", range(128)), Step::Fetch(_)));
+    assert!(matches!(first_step(&mut client, "trace_filter", range(128)), SessionStep::Fetch(_)));
 }
 
 /// An upstream that is a light client itself returns `null` for proofs of work that it has not checked. That is not a
@@ -462,11 +463,11 @@ fn a_missing_proof_of_work_is_not_a_lie_but_a_wrong_one_is() {
 
 /// The response of an upstream that serves headers in JSON only, those above the checkpoint with `proof` as their
 /// proof.
-fn shown_in_json(mined: &mut Mined, call: &UpstreamCall, proof: &Value) -> Answer {
+fn shown_in_json(mined: &mut Mined, call: &UpstreamRequest, proof: &Value) -> UpstreamResponse {
     if call.method == "eth_blockNumber" {
         return mined.answer(call);
     }
-    let missing = Err(CallFailure::Rpc { code: -32601, message: "method not found".into() });
+    let missing = Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
     if call.method != "eth_getBlockByNumber" {
         return missing;
     }

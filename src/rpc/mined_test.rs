@@ -133,8 +133,8 @@ fn inflated_uncle_counts_add_nothing() {
         "{:?}",
         client.sync().upstreams()
     );
-    let questions = mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
-    assert!((1..=30).contains(&questions), "{questions}");
+    let requests = mined.asked.iter().filter(|call| call.method.contains("Uncle")).count();
+    assert!((1..=30).contains(&requests), "{requests}");
     assert_eq!(client.sync().chain().unwrap().total_difficulty(&mined.head().hash()), None);
 }
 

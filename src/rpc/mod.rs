@@ -1,6 +1,5 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
 
-mod ahead;
 #[cfg(feature = "local")]
 mod batches;
 mod blocks;
@@ -42,6 +41,7 @@ mod mined_test;
 mod notify;
 mod params;
 mod poll;
+mod prefetch;
 mod raw_transaction;
 mod render;
 mod request;
@@ -62,13 +62,13 @@ pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::Connection;
 pub use dispatch::Dispatcher;
 pub use error::{EnvelopeError, ParamError, RpcError};
-pub use exchange::{MAX_RESPONSE, Reply};
+pub use exchange::{Answer, MAX_RESPONSE};
 pub use local_client::{LocalClient, LocalMessage};
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write};
 pub use notify::{is_gone, notifications, poll_message};
-pub use params::{BlockSelector, MAX_PROOF_KEYS, Params};
+pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 pub use revert::reason as revert_reason;
-pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, Step};
+pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, SessionStep};
 pub use share::{Alone, Lock, Share};
 pub use table::{UNAVAILABLE, methods};
 pub use witness::MAX_WITNESS_BYTES;

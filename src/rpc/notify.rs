@@ -6,7 +6,7 @@ use alloc::{format, string::String, vec::Vec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{RpcError, exchange::Reply};
+use super::{RpcError, exchange::Answer};
 
 /// The message that asks for the news of a subscription.
 pub fn poll_message(subscription: &str) -> String {
@@ -15,13 +15,13 @@ pub fn poll_message(subscription: &str) -> String {
 
 /// The notifications in the answer to [`poll_message`], each as JSON text. An answer without results, such as a
 /// refusal while the chain is not proven yet, has none: the next poll asks again.
-pub fn notifications<'a>(subscription: &'a str, reply: &'a Reply) -> impl Iterator<Item = String> + 'a {
+pub fn notifications<'a>(subscription: &'a str, answer: &'a Answer) -> impl Iterator<Item = String> + 'a {
     #[derive(Deserialize)]
-    struct Answer<'a> {
+    struct Polled<'a> {
         #[serde(borrow, default)]
         result: Vec<&'a RawValue>,
     }
-    let results = serde_json::from_str::<Answer<'_>>(&reply.body).map(|answer| answer.result);
+    let results = serde_json::from_str::<Polled<'_>>(&answer.body).map(|answer| answer.result);
     results.unwrap_or_default().into_iter().map(move |result| {
         format!(
             r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"{subscription}","result":{result}}}}}"#
@@ -30,8 +30,8 @@ pub fn notifications<'a>(subscription: &'a str, reply: &'a Reply) -> impl Iterat
 }
 
 /// Whether the answer to [`poll_message`] says that the subscription does not exist.
-pub fn is_gone(reply: &Reply) -> bool {
-    reply.failed.as_ref().is_some_and(|failed| matches!(failed.1, RpcError::FilterNotFound))
+pub fn is_gone(answer: &Answer) -> bool {
+    answer.failed.as_ref().is_some_and(|failed| matches!(failed.1, RpcError::FilterNotFound))
 }
 
 #[cfg(test)]
@@ -40,8 +40,8 @@ mod tests {
 
     #[test]
     fn each_result_of_a_poll_becomes_a_notification() {
-        let reply = |body: &str| Reply { body: body.into(), ..Reply::default() };
-        let of = |body: &str| notifications("0x1f", &reply(body)).collect::<Vec<_>>();
+        let answer = |body: &str| Answer { body: body.into(), ..Answer::default() };
+        let of = |body: &str| notifications("0x1f", &answer(body)).collect::<Vec<_>>();
         let notification = |result: &str| {
             format!(
                 r#"{{"jsonrpc":"2.0","method":"eth_subscription","params":{{"subscription":"0x1f","result":{result}}}}}"#

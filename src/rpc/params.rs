@@ -32,7 +32,7 @@ impl fmt::Debug for Parsed {
 
 /// The block that a method is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BlockSelector {
+pub enum BlockParam {
     /// The newest block.
     Latest,
     /// Block 0.
@@ -201,22 +201,22 @@ impl<'a> Params<'a> {
         keys.iter().map(|key| parse_number(key)).collect()
     }
 
-    /// A block selector: tag, number, hash, or map with `blockHash` or `blockNumber`; `latest` if it is missing.
+    /// A block parameter: tag, number, hash, or map with `blockHash` or `blockNumber`; `latest` if it is missing.
     ///
     /// # Errors
     /// The block variants of [`ParamError`].
-    pub fn block(&self, position: usize) -> Result<BlockSelector, ParamError> {
-        let Some(raw) = self.raw(position) else { return Ok(BlockSelector::Latest) };
-        block_selector(raw, false)
+    pub fn block(&self, position: usize) -> Result<BlockParam, ParamError> {
+        let Some(raw) = self.raw(position) else { return Ok(BlockParam::Latest) };
+        block_param(raw, false)
     }
 
     /// As [`Self::block`], but decimal numbers are accepted too, as in the reference node's `eth_call`.
     ///
     /// # Errors
     /// The block variants of [`ParamError`].
-    pub fn call_block(&self, position: usize) -> Result<BlockSelector, ParamError> {
-        let Some(raw) = self.raw(position) else { return Ok(BlockSelector::Latest) };
-        block_selector(raw, true)
+    pub fn call_block(&self, position: usize) -> Result<BlockParam, ParamError> {
+        let Some(raw) = self.raw(position) else { return Ok(BlockParam::Latest) };
+        block_param(raw, true)
     }
 
     /// Bytes that must start with `0x`, for `web3_sha3`.
@@ -230,8 +230,8 @@ impl<'a> Params<'a> {
     }
 }
 
-/// Parses a block selector that is not null. `decimal` accepts decimal numbers too.
-pub(super) fn block_selector(raw: &RawValue, decimal: bool) -> Result<BlockSelector, ParamError> {
+/// Parses a block parameter that is not null. `decimal` accepts decimal numbers too.
+pub(super) fn block_param(raw: &RawValue, decimal: bool) -> Result<BlockParam, ParamError> {
     match raw.get().as_bytes().first() {
         Some(b'"') => {
             let text: String = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockType)?;
@@ -312,10 +312,8 @@ pub(crate) fn parse_number(text: &str) -> Result<U256, ParamError> {
 }
 
 /// Accepts tags with capital letters, as the reference node's methods for logs and traces do.
-pub(super) fn tag_in_any_case(
-    selector: Result<BlockSelector, ParamError>,
-) -> Result<BlockSelector, ParamError> {
-    match selector {
+pub(super) fn tag_in_any_case(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
+    match param {
         Err(ParamError::BlockId(text)) if text.bytes().any(|letter| letter.is_ascii_uppercase()) => {
             parse_tag(&text.to_ascii_lowercase()).ok_or(ParamError::BlockId(text))
         }
@@ -323,22 +321,22 @@ pub(super) fn tag_in_any_case(
     }
 }
 
-fn parse_selector(text: &str, decimal: bool) -> Result<BlockSelector, ParamError> {
+fn parse_selector(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
     parse_tag(text).map_or_else(|| parse_selector_number(text, decimal), Ok)
 }
 
-fn parse_tag(text: &str) -> Option<BlockSelector> {
+fn parse_tag(text: &str) -> Option<BlockParam> {
     Some(match text {
-        "latest" => BlockSelector::Latest,
-        "earliest" => BlockSelector::Earliest,
-        "pending" => BlockSelector::Pending,
-        "safe" => BlockSelector::Safe,
-        "finalized" => BlockSelector::Finalized,
+        "latest" => BlockParam::Latest,
+        "earliest" => BlockParam::Earliest,
+        "pending" => BlockParam::Pending,
+        "safe" => BlockParam::Safe,
+        "finalized" => BlockParam::Finalized,
         _ => return None,
     })
 }
 
-fn parse_selector_number(text: &str, decimal: bool) -> Result<BlockSelector, ParamError> {
+fn parse_selector_number(text: &str, decimal: bool) -> Result<BlockParam, ParamError> {
     let bad = || ParamError::BlockId(text.into());
     if let Some(digits) = text.strip_prefix("0x") {
         if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -346,22 +344,22 @@ fn parse_selector_number(text: &str, decimal: bool) -> Result<BlockSelector, Par
         }
         if digits.len() == 64 {
             let hash = parse_hash(text, "block hash").map_err(|_| bad())?;
-            return Ok(BlockSelector::Hash { hash, require_canonical: false, in_map: false });
+            return Ok(BlockParam::Hash { hash, require_canonical: false, in_map: false });
         }
-        return Ok(BlockSelector::Number(u64::from_str_radix(digits, 16).ok(), text.into()));
+        return Ok(BlockParam::Number(u64::from_str_radix(digits, 16).ok(), text.into()));
     }
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(bad());
     }
     if decimal {
-        return Ok(BlockSelector::Number(text.parse().ok(), text.into()));
+        return Ok(BlockParam::Number(text.parse().ok(), text.into()));
     }
     Err(ParamError::BlockNumber(text.into()))
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct SelectorMap<'a> {
+struct BlockParamMap<'a> {
     #[serde(default, borrow)]
     block_hash: Option<&'a RawValue>,
     #[serde(default, borrow)]
@@ -370,13 +368,13 @@ struct SelectorMap<'a> {
     require_canonical: Option<&'a RawValue>,
 }
 
-fn parse_selector_map(raw: &RawValue) -> Result<BlockSelector, ParamError> {
-    let map: SelectorMap<'_> = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockMap)?;
+fn parse_selector_map(raw: &RawValue) -> Result<BlockParam, ParamError> {
+    let map: BlockParamMap<'_> = serde_json::from_str(raw.get()).map_err(|_| ParamError::BlockMap)?;
     if let Some(hash) = map.block_hash {
         let text: String =
             serde_json::from_str(hash.get()).map_err(|_| ParamError::HashLength("block hash"))?;
         let require_canonical = matches!(map.require_canonical.map(RawValue::get), Some("true" | "\"true\""));
-        return Ok(BlockSelector::Hash {
+        return Ok(BlockParam::Hash {
             hash: parse_hash(&text, "block hash")?,
             require_canonical,
             in_map: true,
@@ -399,27 +397,27 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
-    fn selector(text: &str) -> Result<BlockSelector, String> {
+    fn param(text: &str) -> Result<BlockParam, String> {
         let raws = raws(&alloc::format!("[{text}]"));
         Params::new(&raws, 0, 1).unwrap().block(0).map_err(|e| e.to_string())
     }
 
     #[test]
     fn block_selectors_are_tags_numbers_hashes_and_maps() {
-        assert_eq!(selector("\"latest\""), Ok(BlockSelector::Latest));
-        assert_eq!(selector("null"), Ok(BlockSelector::Latest));
-        assert_eq!(selector("\"0x0a\""), Ok(BlockSelector::Number(Some(10), "0x0a".into())));
+        assert_eq!(param("\"latest\""), Ok(BlockParam::Latest));
+        assert_eq!(param("null"), Ok(BlockParam::Latest));
+        assert_eq!(param("\"0x0a\""), Ok(BlockParam::Number(Some(10), "0x0a".into())));
         assert_eq!(
-            selector("\"0xffffffffffffffffffffff\""),
-            Ok(BlockSelector::Number(None, "0xffffffffffffffffffffff".into()))
+            param("\"0xffffffffffffffffffffff\""),
+            Ok(BlockParam::Number(None, "0xffffffffffffffffffffff".into()))
         );
-        assert_eq!(selector(r#"{"blockNumber":"0x5"}"#), Ok(BlockSelector::Number(Some(5), "0x5".into())));
+        assert_eq!(param(r#"{"blockNumber":"0x5"}"#), Ok(BlockParam::Number(Some(5), "0x5".into())));
         let hash = B256::repeat_byte(0xab);
-        let by_hash = |require_canonical, in_map| Ok(BlockSelector::Hash { hash, require_canonical, in_map });
-        assert_eq!(selector(&alloc::format!("\"{hash}\"")), by_hash(false, false));
+        let by_hash = |require_canonical, in_map| Ok(BlockParam::Hash { hash, require_canonical, in_map });
+        assert_eq!(param(&alloc::format!("\"{hash}\"")), by_hash(false, false));
         for flag in ["true", "\"true\""] {
             assert_eq!(
-                selector(&alloc::format!(r#"{{"blockHash":"{hash}","requireCanonical":{flag}}}"#)),
+                param(&alloc::format!(r#"{{"blockHash":"{hash}","requireCanonical":{flag}}}"#)),
                 by_hash(true, true)
             );
         }
@@ -447,7 +445,7 @@ mod tests {
             (r#"{"blockHash":"0x12"}"#, "Invalid block hash: incorrect length."),
         ];
         for (text, message) in cases {
-            assert_eq!(selector(text), Err(message.into()), "{text}");
+            assert_eq!(param(text), Err(message.into()), "{text}");
         }
     }
 

@@ -11,14 +11,17 @@ use super::{
     error::RpcError,
     logs::pinned_range,
     method::{Handler, Method},
-    params::{BlockSelector, block_selector, tag_in_any_case},
+    params::{BlockParam, block_param, tag_in_any_case},
     request::Request,
     signed,
 };
 use crate::{
     consensus::ChainView,
     engine::{Depths, Level, Refusal},
-    light::{Answer, CallFailure, Cause, Observation, Pin, Question, Sent, Unproven, UpstreamCall},
+    light::{
+        Cause, Observation, PinnedHead, RequestFailure, RoutedRequest, Sent, Unproven, UpstreamRequest,
+        UpstreamResponse,
+    },
 };
 
 /// Most upstreams that a transaction is forwarded to: further ones do not make it travel faster.
@@ -40,7 +43,7 @@ pub(super) struct Poll {
     /// Index of the call in its message.
     pub(super) member: usize,
     kind: Kind,
-    questions: Vec<Question>,
+    requests: Vec<RoutedRequest>,
 }
 
 #[derive(Debug)]
@@ -65,17 +68,17 @@ impl Poll {
     ///
     /// # Errors
     /// Why the transaction is invalid, or that there is no upstream.
-    pub(super) fn send(member: usize, request: &Request, pin: &Pin) -> Result<Self, RpcError> {
+    pub(super) fn send(member: usize, request: &Request, pinned: &PinnedHead) -> Result<Self, RpcError> {
         let raw = request.params().data(0)?;
-        let (transaction, sender) = signed::decode(&raw, pin.network().chain_id)?;
+        let (transaction, sender) = signed::decode(&raw, pinned.network().chain_id)?;
         let params = format!(r#"["{}"]"#, alloy_primitives::hex::encode_prefixed(&raw));
-        let asked = UpstreamCall::new(request.row.name, params);
-        let questions = questions(&asked, well(pin).take(MAX_SENDS));
-        if questions.is_empty() {
+        let asked = UpstreamRequest::new(request.row.name, params);
+        let requests = requests(&asked, well(pinned).take(MAX_SENDS));
+        if requests.is_empty() {
             return Err(RpcError::NoUpstream);
         }
         let sent = Sent { hash: transaction.hash(), sender, transaction: Arc::new(transaction) };
-        Ok(Self { member, kind: Kind::Send(sent), questions })
+        Ok(Self { member, kind: Kind::Send(sent), requests })
     }
 
     /// Asks upstreams for the answer of a request that cannot be proven, if the host accepts unproven answers. The
@@ -86,10 +89,10 @@ impl Poll {
     pub(super) fn unproven(
         member: usize,
         request: &Request,
-        pin: &Pin,
+        pinned: &PinnedHead,
         refusal: Refusal,
     ) -> Result<Self, RpcError> {
-        let wanted = match pin.unproven() {
+        let wanted = match pinned.unproven() {
             Unproven::Refuse => None,
             Unproven::Quorum(count) => Some(count.max(1)),
             Unproven::Trust => Some(1),
@@ -99,30 +102,31 @@ impl Poll {
         let asked = asked.filter(|row| row.level == Level::Verified && row.namespace() != "rootlight");
         // Only this host knows its filters.
         let asked = asked.filter(|row| matches!(row.handler, Handler::Read(_)));
-        let asked = asked.and_then(|row| Some(UpstreamCall::new(row.name, pinned(row, request, pin)?)));
+        let asked =
+            asked.and_then(|row| Some(UpstreamRequest::new(row.name, pinned_params(row, request, pinned)?)));
         let (Some(wanted), Some(asked), true) = (wanted, asked, without_proof) else {
             return Err(RpcError::Refused(refusal));
         };
-        let questions = questions(&asked, well(pin).take(MAX_ASKED));
-        if questions.is_empty() {
+        let requests = requests(&asked, well(pinned).take(MAX_ASKED));
+        if requests.is_empty() {
             return Err(RpcError::Refused(refusal));
         }
-        Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), questions })
+        Ok(Self { member, kind: Kind::Agree(wanted, RpcError::Refused(refusal)), requests })
     }
 
     /// The upstream requests of the poll.
-    pub(super) fn questions(&self) -> &[Question] {
-        &self.questions
+    pub(super) fn requests(&self) -> &[RoutedRequest] {
+        &self.requests
     }
 
     /// Takes one response for each request, and evaluates them.
     pub(super) fn count(
         self,
-        answers: &mut impl Iterator<Item = Answer>,
-        pin: &Pin,
+        answers: &mut impl Iterator<Item = UpstreamResponse>,
+        pinned: &PinnedHead,
         seen: &mut Vec<Observation>,
     ) -> (usize, Counted) {
-        let answered: Vec<(&Question, Answer)> = self.questions.iter().zip(answers).collect();
+        let answered: Vec<(&RoutedRequest, UpstreamResponse)> = self.requests.iter().zip(answers).collect();
         let counted = match self.kind {
             Kind::Send(transaction) => {
                 let outcome = sent(transaction.hash, &answered, seen);
@@ -130,7 +134,7 @@ impl Poll {
                 Counted { outcome, unproven: false, sent }
             }
             Kind::Agree(wanted, refusal) => {
-                let agreed = agreement(wanted, &answered, pin);
+                let agreed = agreement(wanted, &answered, pinned);
                 Counted { unproven: agreed.is_some(), outcome: agreed.ok_or(refusal), sent: None }
             }
         };
@@ -139,13 +143,13 @@ impl Poll {
 }
 
 /// Upstreams that are not resting, best first; all upstreams if all rest.
-fn well(pin: &Pin) -> impl Iterator<Item = usize> + '_ {
-    let all = pin.roster().iter().all(|upstream| pin.rests(*upstream));
-    pin.roster().iter().copied().filter(move |upstream| all || !pin.rests(*upstream))
+fn well(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
+    let all = pinned.roster().iter().all(|upstream| pinned.rests(*upstream));
+    pinned.roster().iter().copied().filter(move |upstream| all || !pinned.rests(*upstream))
 }
 
-fn questions(call: &UpstreamCall, upstreams: impl Iterator<Item = usize>) -> Vec<Question> {
-    upstreams.map(|upstream| Question { upstream, call: call.clone() }).collect()
+fn requests(call: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -> Vec<RoutedRequest> {
+    upstreams.map(|upstream| RoutedRequest { upstream, call: call.clone() }).collect()
 }
 
 /// Methods for which the reference node accepts a block hash (EIP-1898). Their responses concern that block or are
@@ -155,14 +159,14 @@ const BY_HASH: [&str; 5] =
 
 /// The parameters of a request with the block of the pinned chain in place of a tag or number, because the heads and
 /// branches of upstreams differ. Returns `None` if a parameter cannot be rewritten.
-fn pinned(row: &Method, request: &Request, pin: &Pin) -> Option<String> {
+fn pinned_params(row: &Method, request: &Request, pinned: &PinnedHead) -> Option<String> {
     let mut params: Vec<String> = request.values().iter().map(|value| value.get().into()).collect();
     for (place, param) in row.params.iter().enumerate() {
         let given = params.get(place).map_or("null", String::as_str);
         let about = match param.kind {
-            "BLOCK" => pinned_block(given, BY_HASH.contains(&row.name), pin.chain()?)?,
+            "BLOCK" => pinned_block(given, BY_HASH.contains(&row.name), pinned.chain()?)?,
             "LOG_FILTER" => {
-                let chain = pin.chain()?;
+                let chain = pinned.chain()?;
                 pinned_range(given, |bound| pinned_block(bound, false, chain))?
             }
             _ => continue,
@@ -182,41 +186,41 @@ fn pinned(row: &Method, request: &Request, pin: &Pin) -> Option<String> {
 fn pinned_block(given: &str, by_hash: bool, chain: &ChainView) -> Option<String> {
     let head = chain.head().number;
     let below = |blocks: u64| head.saturating_sub(blocks);
-    let selector = match given {
-        "null" => BlockSelector::Latest,
-        given => tag_in_any_case(block_selector(from_str(given).ok()?, true)).ok()?,
+    let param = match given {
+        "null" => BlockParam::Latest,
+        given => tag_in_any_case(block_param(from_str(given).ok()?, true)).ok()?,
     };
     let hash = |hash: &B256| format!(r#"{{"blockHash":"{hash}","requireCanonical":"true"}}"#);
-    let number = match selector {
-        BlockSelector::Latest | BlockSelector::Pending => head,
-        BlockSelector::Safe => below(Depths::default().safe),
-        BlockSelector::Finalized => below(Depths::default().finalized),
-        BlockSelector::Earliest => 0,
-        BlockSelector::Number(number, _) => number?,
-        BlockSelector::Hash { hash: asked, .. } if by_hash => return Some(hash(&asked)),
-        BlockSelector::Hash { .. } => return Some(given.into()),
+    let number = match param {
+        BlockParam::Latest | BlockParam::Pending => head,
+        BlockParam::Safe => below(Depths::default().safe),
+        BlockParam::Finalized => below(Depths::default().finalized),
+        BlockParam::Earliest => 0,
+        BlockParam::Number(number, _) => number?,
+        BlockParam::Hash { hash: asked, .. } if by_hash => return Some(hash(&asked)),
+        BlockParam::Hash { .. } => return Some(given.into()),
     };
     let known = chain.by_number(number).filter(|_| by_hash);
     Some(known.map_or_else(|| format!("\"{number:#x}\""), |header| hash(&header.hash())))
 }
 
 /// The hash of the transaction if any upstream has accepted it; else the error of the best upstream.
-fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation>) -> Outcome {
+fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut Vec<Observation>) -> Outcome {
     let (mut taken, mut error) = (false, None);
     let expected = format!("\"{hash}\"");
-    for (question, answer) in answered {
+    for (request, answer) in answered {
         match answer {
             Ok(raw) if raw.get().eq_ignore_ascii_case(&expected) => taken = true,
             Ok(_) => {
                 let outcome = Err(Cause::Refuted("another hash than the transaction's".into()));
-                let (upstream, call) = (question.upstream, question.call.clone());
+                let (upstream, call) = (request.upstream, request.request.clone());
                 seen.push(Observation { upstream, call, outcome });
             }
             // The node has the transaction already, from another upstream or an earlier attempt.
-            Err(CallFailure::Rpc { message, .. }) if is_known(message) => taken = true,
+            Err(RequestFailure::Rpc { message, .. }) if is_known(message) => taken = true,
             Err(failure) => {
-                let worse = matches!(failure, CallFailure::Rpc { .. });
-                if error.is_none() || (worse && !matches!(error, Some(CallFailure::Rpc { .. }))) {
+                let worse = matches!(failure, RequestFailure::Rpc { .. });
+                if error.is_none() || (worse && !matches!(error, Some(RequestFailure::Rpc { .. }))) {
                     error = Some(failure.clone());
                 }
             }
@@ -225,7 +229,7 @@ fn sent(hash: B256, answered: &[(&Question, Answer)], seen: &mut Vec<Observation
     if taken {
         return Ok(serde_json::value::to_raw_value(&hash)?);
     }
-    let silent = CallFailure::Transport("no upstream took the transaction".into());
+    let silent = RequestFailure::Transport("no upstream took the transaction".into());
     Err(RpcError::NotSent(error.unwrap_or(silent)))
 }
 
@@ -240,13 +244,13 @@ fn is_known(message: &str) -> bool {
 /// The response on which enough domains agree.
 fn agreement(
     wanted: usize,
-    answered: &[(&Question, Answer)],
-    pin: &Pin,
+    answered: &[(&RoutedRequest, UpstreamResponse)],
+    pinned: &PinnedHead,
 ) -> Option<alloc::boxed::Box<RawValue>> {
     let mut said: Vec<(&RawValue, Vec<&str>)> = Vec::new();
-    for (question, answer) in answered {
+    for (request, answer) in answered {
         let Ok(raw) = answer else { continue };
-        let name = pin.upstream_name(question.upstream).unwrap_or_default();
+        let name = pinned.upstream_name(request.upstream).unwrap_or_default();
         let domain = domain(name);
         match said.iter_mut().find(|(known, _)| is_same(known, raw, MAX_NESTED)) {
             Some((_, domains)) if domains.contains(&domain) => {}
@@ -311,22 +315,22 @@ mod tests {
     use super::*;
     use crate::{
         consensus::{Checkpoint, Network},
-        light::{Identity, Now, Sync, SyncOptions, SyncStep},
+        light::{ClientConfig, Now, Sync, SyncOptions, SyncStep},
         rpc::{dispatch::Dispatcher, exchange::Exchange},
     };
 
     /// A client of two upstreams, of which `failed` have just failed.
-    fn pin(failed: &[usize]) -> Pin {
+    fn pin(failed: &[usize]) -> PinnedHead {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let mut sync = Sync::with_upstreams(network, checkpoint, 2, SyncOptions::default());
         for upstream in failed {
             let SyncStep::Fetch(calls) = sync.next(*upstream, Now::default()) else { panic!("due") };
-            let silent = || Err(CallFailure::Transport("gone".into()));
+            let silent = || Err(RequestFailure::Transport("gone".into()));
             sync.feed(*upstream, calls.iter().map(|_| silent()).collect(), Now::default());
         }
-        let identity = Identity { unproven: Unproven::Trust, ..Identity::default() };
-        Pin::new(&sync, Arc::new(identity), Now::default())
+        let config = ClientConfig { unproven: Unproven::Trust, ..ClientConfig::default() };
+        PinnedHead::new(&sync, Arc::new(config), Now::default())
     }
 
     #[test]
@@ -343,25 +347,26 @@ mod tests {
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
         let exchange = Exchange::new(&Dispatcher::new(), Arc::default(), message);
         let request = exchange.requests().next().unwrap();
-        let poll = |pin: &Pin| {
-            Poll::unproven(0, request, pin, Refusal::NoStateProofs { number: 5 })
-                .map(|poll| poll.questions.len())
+        let poll = |pinned: &PinnedHead| {
+            Poll::unproven(0, request, pinned, Refusal::NoStateProofs { number: 5 })
+                .map(|poll| poll.requests.len())
         };
-        let mut pin = pin(&[]);
-        assert!(matches!(poll(&pin), Ok(2)));
-        pin.roster.clear();
-        assert!(matches!(poll(&pin), Err(RpcError::Refused(Refusal::NoStateProofs { .. }))));
+        let mut pinned = pin(&[]);
+        assert!(matches!(poll(&pinned), Ok(2)));
+        pinned.roster.clear();
+        assert!(matches!(poll(&pinned), Err(RpcError::Refused(Refusal::NoStateProofs { .. }))));
     }
 
     /// A node's error about a transaction tells more than a failed connection to another node.
     #[test]
     fn the_first_error_of_a_node_is_reported() {
-        let (call, mut seen) = (UpstreamCall::new("eth_sendRawTransaction", "[]".into()), Vec::new());
-        let rpc = |text: &str| Err(CallFailure::Rpc { code: -32010, message: text.into() });
-        let silent = |text: &str| Err(CallFailure::Transport(text.into()));
-        let mut told = |answers: &[Answer]| {
-            let asked: Vec<Question> = questions(&call, 0..answers.len());
-            let answered: Vec<(&Question, Answer)> = asked.iter().zip(answers.iter().cloned()).collect();
+        let (call, mut seen) = (UpstreamRequest::new("eth_sendRawTransaction", "[]".into()), Vec::new());
+        let rpc = |text: &str| Err(RequestFailure::Rpc { code: -32010, message: text.into() });
+        let silent = |text: &str| Err(RequestFailure::Transport(text.into()));
+        let mut told = |answers: &[UpstreamResponse]| {
+            let asked: Vec<RoutedRequest> = requests(&call, 0..answers.len());
+            let answered: Vec<(&RoutedRequest, UpstreamResponse)> =
+                asked.iter().zip(answers.iter().cloned()).collect();
             sent(B256::ZERO, &answered, &mut seen).unwrap_err().to_string()
         };
         let first = told(&[rpc("nonce too low")]);

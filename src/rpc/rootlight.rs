@@ -13,7 +13,7 @@ use super::{
 use crate::{
     consensus::{Origin, VerifiedHeader},
     engine::{Level, View},
-    light::{BlockRef, Capabilities, Evidence, Pin, UpstreamState},
+    light::{BlockRef, Capabilities, Evidence, PinnedHead, UpstreamState},
 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -112,7 +112,7 @@ struct LowWork {
 
 fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let status = match view.light() {
-        Some(pin) => light_status(pin),
+        Some(pinned) => light_status(pinned),
         None => {
             let head = view.height()?;
             let (starting, current, highest) = (quantity(0), quantity(head), quantity(head));
@@ -136,38 +136,38 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     done(&status, Level::Local)
 }
 
-fn light_status(pin: &Pin) -> SyncStatus {
-    let progress = pin.progress();
+fn light_status(pinned: &PinnedHead) -> SyncStatus {
+    let progress = pinned.progress();
     SyncStatus {
-        synced: pin.is_synced(),
+        synced: pinned.is_synced(),
         starting_block: quantity(progress.start),
         current_block: quantity(progress.head),
         highest_block: quantity(progress.target),
         headers_per_second: progress.rate,
         seconds_left: progress.left,
-        stale: pin.stale(),
-        low_work: pin.low_work().map(|low| LowWork {
+        stale: pinned.stale(),
+        low_work: pinned.low_work().map(|low| LowWork {
             block_number: quantity(low.number),
             seconds: low.seconds,
             percent: low.percent,
         }),
-        uncles_complete: pin.is_settled(),
-        start: Some(start_of(pin)),
-        attack_cost: attack_cost(pin, 0),
-        headers_to_prove: pin.to_prove(),
-        fault: pin.fault().map(|fault| format!("{fault}")),
+        uncles_complete: pinned.is_settled(),
+        start: Some(start_of(pinned)),
+        attack_cost: attack_cost(pinned, 0),
+        headers_to_prove: pinned.to_prove(),
+        fault: pinned.fault().map(|fault| format!("{fault}")),
     }
 }
 
 /// What the chain starts from.
-fn start_of(pin: &Pin) -> &'static str {
-    if pin.is_by_work() { "work" } else { "checkpoint" }
+fn start_of(pinned: &PinnedHead) -> &'static str {
+    if pinned.is_by_work() { "work" } else { "checkpoint" }
 }
 
 /// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
 /// trusted checkpoint.
-fn attack_cost(pin: &Pin, number: u64) -> Option<U256> {
-    pin.chain().filter(|_| pin.is_by_work())?.work_from(number)
+fn attack_cost(pinned: &PinnedHead, number: u64) -> Option<U256> {
+    pinned.chain().filter(|_| pinned.is_by_work())?.work_from(number)
 }
 
 #[derive(Serialize)]
@@ -201,7 +201,7 @@ struct Misbehaviour<'a> {
 
 fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let names = view.upstreams();
-    let states: &[UpstreamState] = view.light().map_or(&[], Pin::states);
+    let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
     let all: Vec<UpstreamStatus<'_>> =
         names.iter().zip(states).map(|(name, state)| upstream_status(name, state)).collect();
     done(&all, Level::Local)
@@ -211,8 +211,8 @@ fn upstream_status<'a>(name: &'a str, state: &'a UpstreamState) -> UpstreamStatu
     let Capabilities { headers, proofs, absence, oldest_state, witness } = &state.can;
     let misbehaviour = |evidence: &'a Evidence| Misbehaviour {
         at: evidence.at,
-        method: evidence.call.method,
-        params: &evidence.call.params,
+        method: evidence.request.method,
+        params: &evidence.request.params,
         rule: &evidence.rule,
         lie: evidence.lie,
     };
@@ -245,9 +245,9 @@ struct CheckpointStatus {
 }
 
 fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    let status = view.light().map(|pin| {
-        let checkpoint = pin.checkpoint();
-        let lowest = pin.chain().map_or(checkpoint.number, |chain| chain.lowest());
+    let status = view.light().map(|pinned| {
+        let checkpoint = pinned.checkpoint();
+        let lowest = pinned.chain().map_or(checkpoint.number, |chain| chain.lowest());
         CheckpointStatus {
             number: quantity(checkpoint.number),
             hash: checkpoint.hash,
@@ -289,7 +289,7 @@ fn verification(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 
 fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Failure> {
     let block = BlockRef { number: header.number, hash: header.hash() };
-    let chain = view.light().and_then(Pin::chain);
+    let chain = view.light().and_then(PinnedHead::chain);
     let canonical = view.is_canonical(block);
     let height = view.height()?;
     let depth = if canonical { height.saturating_sub(block.number) } else { 0 };
@@ -297,7 +297,7 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
         // On a test network whose difficulty drops after ten minutes without a block, work is nearly free.
         Origin::Mined(_) if view.cheap_work() => ("verified (testnet work)", "mined"),
         Origin::Mined(_) => ("verified", "mined"),
-        Origin::Trusted if view.light().is_some_and(Pin::is_by_work) => ("verified", "work"),
+        Origin::Trusted if view.light().is_some_and(PinnedHead::is_by_work) => ("verified", "work"),
         Origin::Trusted => ("verified", "checkpoint"),
         Origin::HashLinked => ("verified", "hash link"),
         _ => ("local", "built here"),
@@ -312,7 +312,7 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
         work_on_top: chain.filter(|_| canonical).and_then(|chain| chain.work_above(block.number)),
         header_work: chain.and_then(|chain| chain.header_work(&block.hash)),
         start: view.light().map(start_of),
-        attack_cost: view.light().filter(|_| canonical).and_then(|pin| attack_cost(pin, block.number)),
+        attack_cost: view.light().filter(|_| canonical).and_then(|pinned| attack_cost(pinned, block.number)),
         fork_detection_complete: header.evidence().fork_detection.is_complete(),
         uncles_proven: chain.is_some_and(|chain| chain.uncles(&block.hash).is_some()),
     })

@@ -12,20 +12,21 @@ use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 use alloy_primitives::B256;
 
 use super::{
-    ahead::Ahead,
     connection::Connection,
     dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
-    exchange::{Exchange, Reply, State, interrupted},
+    exchange::{Answer, Exchange, State, interrupted},
     method::{Failure, Handler},
     poll::Poll,
+    prefetch::Prefetch,
 };
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
-        Answer, AttemptFailure, Branch, Cause, Errand, Fact, FactCache, FactFailure, FactStore, Facts, Known,
-        Observation, Pin, Question, Settled, Task, Touch, Wanted, plan,
+        AttemptFailure, Branch, Cause, Fact, FactCache, FactFailure, FactStore, Facts, Fetch, FetchOutcome,
+        FetchTarget, Known, Observation, PinnedHead, RoutedRequest, Touch, UpstreamFetch, UpstreamResponse,
+        plan,
     },
 };
 
@@ -40,31 +41,31 @@ pub const MAX_FACTS: usize = 4096;
 pub const MAX_FACT_BYTES: usize = 48 * 1024 * 1024;
 
 /// Most upstream requests of one round (four batches of forty). A fact that alone needs more may exceed it.
-const MAX_QUESTIONS: usize = 160;
+const MAX_REQUESTS: usize = 160;
 
 /// What the host does next.
 #[derive(Debug)]
-pub enum Step {
+pub enum SessionStep {
     /// Send each request to the upstream that it names, and pass the responses to [`Session::feed`] in the same
     /// order.
-    Fetch(Vec<Question>),
+    Fetch(Vec<RoutedRequest>),
     /// The answer is complete; `None` when nothing is to be sent (notifications).
-    Done(Option<Reply>),
+    Done(Option<Answer>),
 }
 
 /// A message that is being answered.
 #[derive(Debug)]
 pub struct Session {
-    pin: Pin,
+    pinned: PinnedHead,
     exchange: Exchange,
     own: FactStore,
-    tasks: Vec<Errand>,
+    fetches: Vec<Fetch>,
     observations: Vec<Observation>,
     hints: Hints,
     fetched: BTreeSet<Fact>,
     failed: Failures,
     /// Facts to prefetch in the next round, because earlier calls like the present ones read them.
-    ahead: Facts,
+    prefetch: Facts,
     /// Facts that were only prefetched: no run has missed them.
     guessed: Facts,
     /// Requests that go to several upstreams, whose responses are compared.
@@ -74,17 +75,22 @@ pub struct Session {
 
 impl Session {
     /// Reads a message of a connection. Its requests see the chain as `pin` holds it.
-    pub fn new(dispatcher: &Dispatcher, connection: Arc<Connection>, pin: Pin, message: &[u8]) -> Self {
+    pub fn new(
+        dispatcher: &Dispatcher,
+        connection: Arc<Connection>,
+        pinned: PinnedHead,
+        message: &[u8],
+    ) -> Self {
         Self {
-            pin,
+            pinned,
             exchange: Exchange::new(dispatcher, connection, message),
             own: FactStore::default(),
-            tasks: Vec::new(),
+            fetches: Vec::new(),
             observations: Vec::new(),
             hints: Hints::new(),
             fetched: BTreeSet::new(),
             failed: Failures::new(),
-            ahead: Facts::new(),
+            prefetch: Facts::new(),
             guessed: Facts::new(),
             polls: Vec::new(),
             rounds: 0,
@@ -119,34 +125,34 @@ impl Session {
         cache: &FactCache,
         mut filters: Option<&mut Filters>,
         interrupt: &dyn Fn() -> bool,
-    ) -> Step {
+    ) -> SessionStep {
         if let Some(filters) = &mut filters {
             filters.ask_as(self.exchange.connection().owner());
         }
         loop {
-            let questions = self.questions();
-            if !questions.is_empty() {
-                return Step::Fetch(questions);
+            let requests = self.requests();
+            if !requests.is_empty() {
+                return SessionStep::Fetch(requests);
             }
             self.pass_on();
             let lacking = self.run_pending(cache, filters.as_deref_mut(), interrupt);
-            if lacking.is_empty() && self.questions().is_empty() {
-                return Step::Done(self.exchange.reply());
+            if lacking.is_empty() && self.requests().is_empty() {
+                return SessionStep::Done(self.exchange.answer());
             }
             self.rounds = self.rounds.saturating_add(1);
-            self.start_tasks(&lacking, cache);
+            self.start_fetches(&lacking, cache);
         }
     }
 
-    /// Takes the responses to the requests of the last [`Step::Fetch`], in the same order.
-    pub fn feed(&mut self, answers: Vec<Answer>, cache: &FactCache) {
-        let mut answers = answers.into_iter();
-        let later = self.tasks.split_off(self.due());
-        for mut errand in core::mem::replace(&mut self.tasks, later) {
-            errand.answer(&mut answers);
-            self.settle(errand, cache);
+    /// Takes the responses to the requests of the last [`SessionStep::Fetch`], in the same order.
+    pub fn feed(&mut self, responses: Vec<UpstreamResponse>, cache: &FactCache) {
+        let mut responses = responses.into_iter();
+        let later = self.fetches.split_off(self.due());
+        for mut fetch in core::mem::replace(&mut self.fetches, later) {
+            fetch.feed(&mut responses);
+            self.settle(fetch, cache);
         }
-        self.count(&mut answers);
+        self.count(&mut responses);
         self.connect(cache);
     }
 
@@ -159,14 +165,15 @@ impl Session {
             if failure(&self.failed, fact).is_some() || !matches!(known.header(&wanted), Some(Some(_))) {
                 continue;
             }
-            let refusal = match self.pin.connect(wanted, &known) {
+            let refusal = match self.pinned.connect(wanted, &known) {
                 Branch::Held => continue,
                 Branch::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
                     Some(failure) => failure.clone(),
                     None => {
-                        let wanted = Wanted::One(Fact::Header(next));
-                        if self.tasks.iter().all(|errand| errand.task.wanted != wanted) {
-                            self.tasks.push(Errand::new(Task::new(wanted, &[]), &self.pin.roster));
+                        let wanted = FetchTarget::One(Fact::Header(next));
+                        if self.fetches.iter().all(|fetch| fetch.current.wanted != wanted) {
+                            self.fetches
+                                .push(Fetch::new(UpstreamFetch::new(wanted, &[]), &self.pinned.roster));
                         }
                         continue;
                     }
@@ -181,22 +188,22 @@ impl Session {
         }
     }
 
-    fn questions(&self) -> Vec<Question> {
-        let questions = self.tasks.iter().take(self.due()).flat_map(Errand::questions);
-        let questions = questions.chain(self.polls.iter().flat_map(|poll| poll.questions().iter().cloned()));
-        questions.collect()
+    fn requests(&self) -> Vec<RoutedRequest> {
+        let requests = self.fetches.iter().take(self.due()).flat_map(Fetch::requests);
+        let requests = requests.chain(self.polls.iter().flat_map(|poll| poll.requests().iter().cloned()));
+        requests.collect()
     }
 
-    /// How many tasks are sent in the next round. Large numbers of requests are split into rounds, so that the
+    /// How many fetches are sent in the next round. Large numbers of requests are split into rounds, so that the
     /// responses of a round are proven and freed before those of the next arrive.
     fn due(&self) -> usize {
-        let mut questions = 0_usize;
-        let fits = |task: &&Errand| {
-            let first = questions == 0;
-            questions = questions.saturating_add(task.questions().count());
-            first || questions <= MAX_QUESTIONS
+        let mut requests = 0_usize;
+        let fits = |fetch: &&Fetch| {
+            let first = requests == 0;
+            requests = requests.saturating_add(fetch.requests().count());
+            first || requests <= MAX_REQUESTS
         };
-        self.tasks.iter().take_while(fits).count()
+        self.fetches.iter().take_while(fits).count()
     }
 
     /// Forwards transactions to upstreams: a light client has no pool of its own.
@@ -206,7 +213,7 @@ impl Session {
             if !matches!(request.row.handler, Handler::Forward(_)) {
                 continue;
             }
-            member.state = match Poll::send(place, request, &self.pin) {
+            member.state = match Poll::send(place, request, &self.pinned) {
                 Ok(poll) => {
                     self.polls.push(poll);
                     State::Polled
@@ -217,9 +224,9 @@ impl Session {
     }
 
     /// Evaluates the responses to the polls.
-    fn count(&mut self, answers: &mut impl Iterator<Item = Answer>) {
+    fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         for poll in core::mem::take(&mut self.polls) {
-            let (place, counted) = poll.count(answers, &self.pin, &mut self.observations);
+            let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);
             self.exchange.finish(place, counted.outcome);
             if let Some(member) = self.exchange.members.get_mut(place) {
                 member.level = counted.unproven.then_some(Level::Unproven);
@@ -271,13 +278,13 @@ impl Session {
         if interrupt() {
             return Some(Ok(Err(interrupted())));
         }
-        let view = LightView::new(&self.pin, Known::new(&self.own, cache), interrupt);
-        let result = request.run(&view, filters, self.pin.now);
+        let view = LightView::new(&self.pinned, Known::new(&self.own, cache), interrupt);
+        let result = request.run(&view, filters, self.pinned.now);
         let unproven = view.take_unproven().then_some(Level::UnprovenAbsence);
         Some(match result {
             Ok(done) => {
                 member.level = unproven;
-                member.by_work = self.pin.is_by_work() && done.level != Level::Local;
+                member.by_work = self.pinned.is_by_work() && done.level != Level::Local;
                 Ok(Ok(done.value))
             }
             Err(Failure::Error(error)) => {
@@ -292,11 +299,11 @@ impl Session {
     /// Refuses the request at this index. If the refusal rests on a transaction location that an upstream reported,
     /// other upstreams are asked first.
     fn refuse(&mut self, place: usize, refusal: Refusal) {
-        if self.tasks.iter().any(|errand| is_about(errand, &refusal)) {
+        if self.fetches.iter().any(|fetch| is_about(fetch, &refusal)) {
             return;
         }
-        match misled(&refusal, &mut self.hints, &self.pin, &mut self.observations) {
-            Some(errand) => self.tasks.push(errand),
+        match misled(&refusal, &mut self.hints, &self.pinned, &mut self.observations) {
+            Some(fetch) => self.fetches.push(fetch),
             None => self.refuse_finally(place, refusal),
         }
     }
@@ -305,7 +312,7 @@ impl Session {
     fn refuse_finally(&mut self, place: usize, refusal: Refusal) {
         let Some(member) = self.exchange.members.get_mut(place) else { return };
         let State::Pending(request) = &member.state else { return };
-        match Poll::unproven(place, request, &self.pin, refusal) {
+        match Poll::unproven(place, request, &self.pinned, refusal) {
             Ok(poll) => {
                 self.polls.push(poll);
                 member.state = State::Polled;
@@ -325,43 +332,43 @@ impl Session {
     fn wanted(&mut self, place: usize, facts: Facts, cache: &FactCache, touched: &mut Vec<Touch>) -> Facts {
         let Some(member) = self.exchange.members.get_mut(place) else { return facts };
         let State::Pending(request) = &member.state else { return facts };
-        let ahead = Ahead::new(request, &facts);
-        ahead.touch(touched);
+        let prefetch = Prefetch::new(request, &facts);
+        prefetch.touch(touched);
         let first = !core::mem::replace(&mut member.guessed, true);
-        if ahead.witness(&self.pin, &mut member.helped, &mut self.tasks) {
+        if prefetch.witness(&self.pinned, &mut member.helped, &mut self.fetches) {
             return Facts::new();
         }
         if first {
-            self.ahead.extend(ahead.touched_before(&Known::new(&self.own, cache), &self.pin));
+            self.prefetch.extend(prefetch.touched_before(&Known::new(&self.own, cache), &self.pinned));
         }
         facts
     }
 
-    fn start_tasks(&mut self, lacking: &Facts, cache: &FactCache) {
+    fn start_fetches(&mut self, lacking: &Facts, cache: &FactCache) {
         self.fetched.extend(lacking.iter().copied());
         let mut wanted = lacking.clone();
-        let ahead = core::mem::take(&mut self.ahead);
-        self.guessed.extend(ahead.iter().filter(|fact| !lacking.contains(fact)).copied());
-        wanted.extend(ahead);
-        for task in plan::tasks(&wanted, &Known::new(&self.own, cache), &self.pin) {
-            let errand = Errand::new(task, &self.pin.roster);
-            // A task without upstream requests (receipts of a block without transactions) is complete already.
-            if errand.task.calls().is_empty() {
-                self.settle(errand, cache);
+        let prefetch = core::mem::take(&mut self.prefetch);
+        self.guessed.extend(prefetch.iter().filter(|fact| !lacking.contains(fact)).copied());
+        wanted.extend(prefetch);
+        for fetch in plan::fetches(&wanted, &Known::new(&self.own, cache), &self.pinned) {
+            let fetch = Fetch::new(fetch, &self.pinned.roster);
+            // A fetch without upstream requests (receipts of a block without transactions) is complete already.
+            if fetch.current.calls().is_empty() {
+                self.settle(fetch, cache);
             } else {
-                self.tasks.push(errand);
+                self.fetches.push(fetch);
             }
         }
     }
 
-    /// Proves a task from its responses, or moves on to the next way of asking.
-    fn settle(&mut self, errand: Errand, cache: &FactCache) {
-        let wanted = errand.task.wanted.clone();
-        let asked = errand.questions().next();
-        match errand.settle(&self.pin, &Known::new(&self.own, cache), &mut self.observations) {
-            Settled::Proven(mut facts, others) => {
+    /// Proves a fetch from its responses, or moves on to the next way of asking.
+    fn settle(&mut self, fetch: Fetch, cache: &FactCache) {
+        let wanted = fetch.current.wanted.clone();
+        let asked = fetch.requests().next();
+        match fetch.settle(&self.pinned, &Known::new(&self.own, cache), &mut self.observations) {
+            FetchOutcome::Proven(mut facts, others) => {
                 let about = match (&wanted, asked) {
-                    (Wanted::One(Fact::Location(hash)), Some(asked)) => {
+                    (FetchTarget::One(Fact::Location(hash)), Some(asked)) => {
                         hint(&mut self.hints, *hash, Hint::default).map(|hint| (hash, asked, hint))
                     }
                     _ => None,
@@ -376,8 +383,8 @@ impl Session {
                 }
                 self.own.merge(*facts);
             }
-            Settled::Again(errand) => self.tasks.push(*errand),
-            Settled::Failed(failure) => {
+            FetchOutcome::Again(fetch) => self.fetches.push(*fetch),
+            FetchOutcome::Failed(failure) => {
                 // A prefetch must not make a needed fact fail: the needed facts are requested again without it.
                 let facts = plan::facts_of(&wanted);
                 let mixed = facts.iter().any(|fact| self.guessed.contains(fact));
@@ -410,7 +417,7 @@ type Hints = Vec<(B256, Hint)>;
 #[derive(Debug, Default)]
 struct Hint {
     /// The request whose response named the location; `None` once the upstream has been blamed for it.
-    asked: Option<Question>,
+    asked: Option<RoutedRequest>,
     /// The upstreams that were not asked yet.
     others: Vec<usize>,
     /// Whether an upstream named a block that is too old to be proven here.
@@ -435,31 +442,36 @@ fn misplaced(refusal: &Refusal) -> Option<B256> {
     }
 }
 
-/// Whether a task in flight looks for the transaction that the refusal is about: another request of the same message
+/// Whether a fetch in flight looks for the transaction that the refusal is about: another request of the same message
 /// has started it, and both wait for its result.
-fn is_about(errand: &Errand, refusal: &Refusal) -> bool {
-    matches!(errand.task.wanted, Wanted::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
+fn is_about(fetch: &Fetch, refusal: &Refusal) -> bool {
+    matches!(fetch.current.wanted, FetchTarget::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
 }
 
-/// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a task that
+/// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a fetch that
 /// asks the other upstreams.
-fn misled(refusal: &Refusal, hints: &mut Hints, pin: &Pin, seen: &mut Vec<Observation>) -> Option<Errand> {
+fn misled(
+    refusal: &Refusal,
+    hints: &mut Hints,
+    pinned: &PinnedHead,
+    seen: &mut Vec<Observation>,
+) -> Option<Fetch> {
     let transaction = misplaced(refusal)?;
     // Without a hint, the location comes from the cache, and all upstreams are asked. No upstream is asked twice: if
     // the others do not know the transaction either, the refusal stands.
-    let others = || Hint { others: pin.roster().to_vec(), ..Hint::default() };
+    let others = || Hint { others: pinned.roster().to_vec(), ..Hint::default() };
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
-    if let (Some(Question { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
+    if let (Some(RoutedRequest { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
         let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
         seen.push(Observation { upstream, call, outcome });
     }
     if others.is_empty() {
         return None;
     }
-    let task = Task::new(Wanted::One(Fact::Location(transaction)), &[]);
-    Some(Errand::new(task, &others))
+    let fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(transaction)), &[]);
+    Some(Fetch::new(fetch, &others))
 }
 
 /// Returns why fetching these facts is pointless, if it is.
@@ -496,24 +508,24 @@ mod tests {
     use crate::{
         consensus::{Checkpoint, Network},
         dev::PrivateKey,
-        light::{Identity, Now, Sync, Unproven},
+        light::{ClientConfig, Now, Sync, Unproven},
         types::Transaction,
     };
 
-    fn pin() -> Pin {
+    fn pin() -> PinnedHead {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        let identity = Identity { unproven: Unproven::Trust, ..Identity::default() };
-        Pin::new(&Sync::new(network, checkpoint), Arc::new(identity), Now::default())
+        let config = ClientConfig { unproven: Unproven::Trust, ..ClientConfig::default() };
+        PinnedHead::new(&Sync::new(network, checkpoint), Arc::new(config), Now::default())
     }
 
     /// The answer of a client without upstreams.
     fn without_upstreams(message: &str) -> String {
-        let mut pin = pin();
-        pin.roster.clear();
-        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin, message.as_bytes());
+        let mut pinned = pin();
+        pinned.roster.clear();
+        let mut session = Session::new(&Dispatcher::new(), Arc::default(), pinned, message.as_bytes());
         match session.step(&FactCache::new(), None, &|| false) {
-            Step::Done(Some(reply)) => reply.body,
+            SessionStep::Done(Some(answer)) => answer.body,
             other => panic!("{other:?}"),
         }
     }
@@ -546,10 +558,10 @@ mod tests {
     #[test]
     fn a_batch_of_more_than_50_requests_is_refused() {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        let answers =
+        let responses =
             |count: usize| without_upstreams(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
-        assert_eq!(answers(50).matches("\"0x21\"").count(), 50);
-        let refused = answers(51);
+        assert_eq!(responses(50).matches("\"0x21\"").count(), 50);
+        let refused = responses(51);
         assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
     }
 
@@ -581,6 +593,6 @@ mod tests {
         let message =
             br#"[{"jsonrpc":"2.0","method":"eth_chainId"},{"jsonrpc":"2.0","method":"eth_chainId"}]"#;
         let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
-        assert!(matches!(session.step(&FactCache::new(), None, &|| false), Step::Done(None)));
+        assert!(matches!(session.step(&FactCache::new(), None, &|| false), SessionStep::Done(None)));
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{
     lookup::{require, state_failure},
     method::{Done, Failure, Handler, Method, Pages, Param, optional, required, told, verified},
-    params::{BlockSelector, Params},
+    params::{BlockParam, Params},
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -114,7 +114,7 @@ fn account(view: &dyn View, params: Params<'_>) -> Result<AccountState, Failure>
 }
 
 /// An account after a block; an account that does not exist reads as zero.
-fn account_at(view: &dyn View, address: &Address, block: &BlockSelector) -> Result<AccountState, Failure> {
+fn account_at(view: &dyn View, address: &Address, block: &BlockParam) -> Result<AccountState, Failure> {
     let header = require(view, block)?;
     Ok(read(view, &header, |state| state.account(address))?.unwrap_or(NO_ACCOUNT))
 }
@@ -124,8 +124,8 @@ fn account_at(view: &dyn View, address: &Address, block: &BlockSelector) -> Resu
 fn nonce(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     let (address, block) = (params.address(0)?, params.block(1)?);
     let nonce = match block {
-        BlockSelector::Pending => {
-            let nonce = account_at(view, &address, &BlockSelector::Latest)?.nonce;
+        BlockParam::Pending => {
+            let nonce = account_at(view, &address, &BlockParam::Latest)?.nonce;
             view.next_nonce(&address, nonce)
         }
         block => account_at(view, &address, &block)?.nonce,

@@ -12,7 +12,7 @@ use super::{
     call::keys_of_call,
     lookup::{find, require, state_failure},
     method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
-    params::{BlockSelector, Params},
+    params::{BlockParam, Params},
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -93,8 +93,8 @@ fn of_block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&witness(view, &parent, &reads.keys)?)
 }
 
-fn by_hash(hash: B256) -> BlockSelector {
-    BlockSelector::Hash { hash, require_canonical: false, in_map: false }
+fn by_hash(hash: B256) -> BlockParam {
+    BlockParam::Hash { hash, require_canonical: false, in_map: false }
 }
 
 /// Collects the keys that transactions access, up to the last wanted one.

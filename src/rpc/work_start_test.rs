@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::mined_chain::{Mined, PROMISED, START, ask};
 use crate::{
     consensus::{Checkpoint, Network, Rule, WorkStart, WorkStartError, testing::easy_network},
-    light::{CallFailure, Identity, KeptFault, Now, Sync, SyncOptions, SyncStep},
+    light::{ClientConfig, KeptFault, Now, RequestFailure, Sync, SyncOptions, SyncStep},
     rpc::Client,
     types::{SealedHeader, U256},
 };
@@ -78,13 +78,13 @@ fn light() -> Mined {
 }
 
 fn client(upstreams: usize) -> Client {
-    let identity = Identity { upstreams: vec!["upstream".into(); upstreams], ..Identity::default() };
-    started(network(), identity, SyncOptions::default())
+    let config = ClientConfig { upstreams: vec!["upstream".into(); upstreams], ..ClientConfig::default() };
+    started(network(), config, SyncOptions::default())
 }
 
-fn started(network: Network, identity: Identity, options: SyncOptions) -> Client {
+fn started(network: Network, config: ClientConfig, options: SyncOptions) -> Client {
     let work = network.start_by_work().unwrap();
-    Client::by_work(Arc::new(network), work, identity, options)
+    Client::by_work(Arc::new(network), work, config, options)
 }
 
 /// How an upstream responds to a request.
@@ -107,7 +107,9 @@ fn run(client: &mut Client, ways: &mut [Way<'_>], unix: u64, from: u64, to: u64)
                 let SyncStep::Fetch(calls) = client.sync_next(index, now) else { break };
                 let answers = match way {
                     Way::Answers(mined) => calls.iter().map(|call| mined.answer(call)).collect(),
-                    Way::Fails => calls.iter().map(|_| Err(CallFailure::Transport("down".into()))).collect(),
+                    Way::Fails => {
+                        calls.iter().map(|_| Err(RequestFailure::Transport("down".into()))).collect()
+                    }
                     Way::Silent => break,
                 };
                 client.sync_feed(index, answers, now);
@@ -268,8 +270,8 @@ fn the_work_floor_applies_up_to_the_present_time() {
     assert!(good.sync().is_synced());
     // 800 * 30 / 100 = 240 per 30 s is 80 % of the difficulty 300: a floor of 79 % leaves no room for the gap.
     let options = SyncOptions { work_floor: 79, ..SyncOptions::default() };
-    let identity = Identity { upstreams: vec!["upstream".into()], ..Identity::default() };
-    let mut strict = started(network(), identity, options);
+    let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
+    let mut strict = started(network(), config, options);
     run(&mut strict, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut strict, "the 7200 s up to block");
 }
@@ -377,8 +379,8 @@ fn a_chain_beyond_the_rules_known_asks_for_an_update() {
     let mut mined = honest();
     let mut known = network();
     known.known_until = Some(mined.head().number - 5);
-    let identity = Identity { upstreams: vec!["upstream".into()], ..Identity::default() };
-    let mut client = started(known, identity, SyncOptions::default());
+    let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
+    let mut client = started(known, config, SyncOptions::default());
     let unix = mined.now().unix;
     run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut client, "update needed");

@@ -28,7 +28,7 @@ mod wrap;
 
 pub use bits::Bits;
 pub use multiproof::{ProvenNodes, connected, verify_multiproof};
-pub use node::{Child, Node, Step, Value, parse_node};
+pub use node::{Child, Node, NodeStep, Value, parse_node};
 pub use node_error::{Field, NodeError, NodeRule, Place};
 pub use ordered::{NodeFormat, index_key, ordered_root, ordered_trie};
 #[cfg(feature = "local")]

@@ -5,7 +5,7 @@ use super::bits::Bits;
 use super::limits::{
     MAX_KEY_BYTES, MAX_LONG_VALUE_BYTES, MAX_MULTIPROOF_KEYS, MAX_MULTIPROOF_NODES, MAX_PROVEN_BYTES,
 };
-use super::node::{Child, Step, Value, parse_node};
+use super::node::{Child, NodeStep, Value, parse_node};
 use super::proof_error::ProofError;
 use super::source::NodeSource;
 use super::wrap::unwrap_node;
@@ -178,15 +178,15 @@ impl<'a> Given<'a> {
             let listed = self.listed(&hash).ok_or(ProofError::Missing { hash })?;
             listed.used = true;
             match parse_node(listed.bytes)?.step(key) {
-                Step::Leaves => return Ok(()),
-                Step::Ends(value) => {
+                NodeStep::Leaves => return Ok(()),
+                NodeStep::Ends(value) => {
                     self.reach(value);
                     return Ok(());
                 }
-                Step::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
-                Step::Goes(Child::Embedded(bytes), rest) => {
+                NodeStep::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
+                NodeStep::Goes(Child::Embedded(bytes), rest) => {
                     self.embedded.push(bytes);
-                    if let Step::Ends(value) = parse_node(bytes)?.step(rest) {
+                    if let NodeStep::Ends(value) = parse_node(bytes)?.step(rest) {
                         self.reach(value);
                     }
                     return Ok(());

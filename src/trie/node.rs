@@ -69,7 +69,7 @@ pub struct Node<'a> {
 
 /// Result of following a key through a node.
 #[derive(Clone, Copy, Debug)]
-pub enum Step<'a, 'k> {
+pub enum NodeStep<'a, 'k> {
     /// The key diverges from the trie here: neither it nor any key that begins with it has a value.
     Leaves,
     /// The key ends at this node.
@@ -196,16 +196,16 @@ impl<'a> Node<'a> {
     }
 
     /// Follows `key` (the bits not consumed above this node) through this node.
-    pub fn step<'k>(&self, key: Bits<'k>) -> Step<'a, 'k> {
+    pub fn step<'k>(&self, key: Bits<'k>) -> NodeStep<'a, 'k> {
         if key.common_prefix(self.path) < self.path.len() {
-            return Step::Leaves;
+            return NodeStep::Leaves;
         }
         let Some((bit, rest)) = key.skip(self.path.len()).split_first() else {
-            return Step::Ends(self.value);
+            return NodeStep::Ends(self.value);
         };
         match if bit { self.right } else { self.left } {
-            Some(child) => Step::Goes(child, rest),
-            None => Step::Leaves,
+            Some(child) => NodeStep::Goes(child, rest),
+            None => NodeStep::Leaves,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::EMPTY_ROOT;
 use super::bits::Bits;
 use super::limits::{MAX_KEY_BYTES, MAX_PROOF_NODES};
-use super::node::{Child, Step, Value, is_childless, parse_node};
+use super::node::{Child, NodeStep, Value, is_childless, parse_node};
 use super::proof_error::ProofError;
 use super::wrap::unwrap_node;
 use alloy_primitives::{B256, keccak256};
@@ -101,14 +101,14 @@ pub fn verify_path<'a, N: AsRef<[u8]>>(
     loop {
         let node = parse_node(list.next_hashed(&expected)?)?;
         match node.step(key) {
-            Step::Leaves => return list.finish(Leaf::Absent),
-            Step::Ends(value) => return list.finish(leaf(value)),
-            Step::Goes(Child::Hash(hash), rest) => (expected, key) = (*hash, rest),
-            Step::Goes(Child::Embedded(bytes), rest) => {
+            NodeStep::Leaves => return list.finish(Leaf::Absent),
+            NodeStep::Ends(value) => return list.finish(leaf(value)),
+            NodeStep::Goes(Child::Hash(hash), rest) => (expected, key) = (*hash, rest),
+            NodeStep::Goes(Child::Embedded(bytes), rest) => {
                 list.skip_embedded(bytes)?;
                 // An embedded node has no children, so the key ends in it or diverges from the trie.
                 return match parse_node(bytes)?.step(rest) {
-                    Step::Ends(value) => list.finish(leaf(value)),
+                    NodeStep::Ends(value) => list.finish(leaf(value)),
                     _ => list.finish(Leaf::Absent),
                 };
             }

@@ -2,7 +2,7 @@
 
 use super::EMPTY_ROOT;
 use super::bits::Bits;
-use super::node::{Child, Step, Value, parse_node};
+use super::node::{Child, NodeStep, Value, parse_node};
 use super::node_error::NodeError;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -142,12 +142,12 @@ fn walk<T>(
         visit(&stored);
         let bad = |error| WalkError::Bad { hash, error };
         match parse_node(&stored).map_err(bad)?.step(key) {
-            Step::Leaves => return Ok(None),
-            Step::Ends(value) => return Ok(Some(end(Some(&hash), &stored, value))),
-            Step::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
-            Step::Goes(Child::Embedded(bytes), rest) => {
+            NodeStep::Leaves => return Ok(None),
+            NodeStep::Ends(value) => return Ok(Some(end(Some(&hash), &stored, value))),
+            NodeStep::Goes(Child::Hash(next), rest) => (hash, key) = (*next, rest),
+            NodeStep::Goes(Child::Embedded(bytes), rest) => {
                 return Ok(match parse_node(bytes).map_err(bad)?.step(rest) {
-                    Step::Ends(value) => Some(end(None, bytes, value)),
+                    NodeStep::Ends(value) => Some(end(None, bytes, value)),
                     _ => None,
                 });
             }

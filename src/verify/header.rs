@@ -8,7 +8,7 @@ use super::input::{Input, list};
 use super::input_error::InputError;
 use super::report::{Failure, NotProven, Report, Rule};
 use crate::consensus::{
-    Candidate, Network, Origin, PowError, RuleError, VerifiedHeader, verify_child, verify_standalone,
+    HeaderCandidate, Network, Origin, PowError, RuleError, VerifiedHeader, verify_child, verify_standalone,
 };
 use crate::types::SealedHeader;
 
@@ -29,7 +29,7 @@ pub(super) fn check(input: &Input<'_>, network: &Network, report: &mut Report) -
 
 /// Proves one header. Returns `None` for the genesis header, which has no proof of work.
 pub(super) fn prove(
-    candidate: Candidate,
+    candidate: HeaderCandidate,
     network: &Network,
     report: &mut Report,
 ) -> Result<Option<VerifiedHeader>, Failure> {

@@ -13,7 +13,7 @@ use super::input_error::{InputError, MAX_INPUT_BYTES};
 #[cfg(feature = "verify-headers")]
 use super::report::{Failure, Rule};
 #[cfg(feature = "verify-headers")]
-use crate::consensus::{Candidate, Network};
+use crate::consensus::{HeaderCandidate, Network};
 use crate::types::json::for_each_member;
 #[cfg(feature = "verify-headers")]
 use crate::types::json::header_from_json;
@@ -170,11 +170,11 @@ impl<'a> Input<'a> {
 
     /// A header: its RLP, or a node's JSON of a block or uncle.
     #[cfg(feature = "verify-headers")]
-    pub(super) fn header(&self, network: &Network) -> Result<Candidate, Failure> {
+    pub(super) fn header(&self, network: &Network) -> Result<HeaderCandidate, Failure> {
         let candidate = match self {
-            Self::Raw(bytes) => Candidate::decode(bytes, network).map_err(|error| error.to_string()),
+            Self::Raw(bytes) => HeaderCandidate::decode(bytes, network).map_err(|error| error.to_string()),
             Self::Json(text) => header_from_json(text, None, &|number| network.header_shape(number))
-                .map(Candidate::from)
+                .map(HeaderCandidate::from)
                 .map_err(|error| error.to_string()),
         };
         candidate.map_err(|reason| Failure::new(Rule::HeaderHash, "header", reason))

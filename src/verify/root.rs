@@ -9,7 +9,7 @@ use super::root_kind::RootKind;
 #[cfg(feature = "verify-headers")]
 use super::{header, header_fact::HeaderFact, input::Input, report::Rule};
 #[cfg(feature = "verify-headers")]
-use crate::consensus::Candidate;
+use crate::consensus::HeaderCandidate;
 use crate::consensus::Network;
 use crate::types::B256;
 
@@ -20,7 +20,7 @@ pub enum Root {
     Stated(B256),
     /// A header in the document proves the root; the document may also state it.
     #[cfg(feature = "verify-headers")]
-    Header(Candidate, Option<B256>),
+    Header(HeaderCandidate, Option<B256>),
 }
 
 impl Root {
@@ -79,7 +79,7 @@ impl Root {
 
 #[cfg(feature = "verify-headers")]
 fn prove_by_header(
-    candidate: Candidate,
+    candidate: HeaderCandidate,
     stated: Option<B256>,
     kind: RootKind,
     network: &Network,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rootlight::consensus::fork_detection::ANCESTORS_NEEDED;
 use rootlight::consensus::pow::MergedMiningProof;
 use rootlight::consensus::{
-    Candidate, ChainError, Change, Checkpoint, ForkDetection, Genesis, HeaderChain, Network, Origin,
+    ChainError, Change, Checkpoint, ForkDetection, Genesis, HeaderCandidate, HeaderChain, Network, Origin,
     PowError, Seal, checkpoint, verify_child, verify_merged_mining, verify_standalone,
 };
 use rootlight::types::json::header_from_json;
@@ -26,12 +26,12 @@ fn hash(value: &Value) -> B256 {
     value.as_str().unwrap().parse().unwrap()
 }
 
-fn candidate(value: &Value, network: &Network) -> Candidate {
-    Candidate::decode(&bytes(value["rlp"].as_str().unwrap()), network).unwrap()
+fn candidate(value: &Value, network: &Network) -> HeaderCandidate {
+    HeaderCandidate::decode(&bytes(value["rlp"].as_str().unwrap()), network).unwrap()
 }
 
 /// The 1,200 consecutive mainnet headers from 4,479,841 on.
-fn run1200(shared: &Path, network: &Network) -> Vec<Candidate> {
+fn run1200(shared: &Path, network: &Network) -> Vec<HeaderCandidate> {
     let file = json(&shared.join("realdata/headers/mainnet_4479841_iris_run1200.json"));
     let headers = file["headers"].as_array().unwrap();
     let decode = |value: &Value| {
@@ -42,7 +42,7 @@ fn run1200(shared: &Path, network: &Network) -> Vec<Candidate> {
     headers.iter().map(decode).collect()
 }
 
-fn chain_from(network: &Arc<Network>, first: &Candidate) -> HeaderChain {
+fn chain_from(network: &Arc<Network>, first: &HeaderCandidate) -> HeaderChain {
     let header = first.header().clone();
     let checkpoint = Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None };
     HeaderChain::from_checkpoint(network.clone(), &checkpoint, header).unwrap()
@@ -125,7 +125,7 @@ fn json_headers(path: &Path, network: &Network) -> usize {
         let claimed = value.get("hash").filter(|h| h.is_string()).map(hash);
         let header = header_from_json(&value["json"].to_string(), claimed, &|n| network.header_shape(n))
             .unwrap_or_else(|e| panic!("{}: {e}", value["number"]));
-        let candidate = Candidate::from(header.clone());
+        let candidate = HeaderCandidate::from(header.clone());
         assert_eq!(
             verify_standalone(&candidate, network, None),
             Ok(Seal::MergedMining),
@@ -241,7 +241,7 @@ fn a_header_with_any_byte_changed_is_refused_by_the_chain() {
         for flip in [1u8, 0x80] {
             let mut changed = rlp.to_vec();
             changed[at] ^= flip;
-            let Ok(candidate) = Candidate::decode(&changed, &network) else { continue };
+            let Ok(candidate) = HeaderCandidate::decode(&changed, &network) else { continue };
             parsed += 1;
             let mut chain = chain.clone();
             let refused = chain.insert(candidate, None);

@@ -9,7 +9,8 @@ use rootlight::consensus::bitcoin::reversed;
 use rootlight::consensus::merkle::branch_root;
 use rootlight::consensus::partial_merkle::partial_tree_root;
 use rootlight::consensus::{
-    Candidate, ChainError, Change, Genesis, HeaderChain, Network, UncleError, VerifiedBody, VerifiedReceipts,
+    ChainError, Change, Genesis, HeaderCandidate, HeaderChain, Network, UncleError, VerifiedBody,
+    VerifiedReceipts,
 };
 use rootlight::types::{B256, Header, Receipt, SealedHeader, U256};
 use serde_json::Value;
@@ -193,7 +194,7 @@ fn raw_headers_decode_to_the_same_chain() {
         // Without coinbase and Merkle proof, a raw header has no proof of work.
         if header.number > 0 {
             let mut empty = HeaderChain::clone(&chain_at(&network, &chain, header.number - 1));
-            assert!(empty.insert(Candidate::from(header), None).is_err());
+            assert!(empty.insert(HeaderCandidate::from(header), None).is_err());
         }
     }
     assert!(seen >= 677);

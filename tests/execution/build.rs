@@ -7,16 +7,17 @@ use std::path::Path;
 use rootlight::consensus::Network;
 use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::exec::{
-    BlockEnvironment, BlockInput, Built, Candidate, NoObserver, TxError, build_block, execute_block,
+    BlockEnvironment, BlockInput, Built, NoObserver, TransactionCandidate, TxError, build_block,
+    execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::Header;
 use support::recording::{Branch, RecordedBlock, Recording, genesis_state, regtest_v0};
 use support::shared;
 
-fn candidates(block: &RecordedBlock, network: &Network) -> Vec<Candidate> {
+fn candidates(block: &RecordedBlock, network: &Network) -> Vec<TransactionCandidate> {
     let all = block.transactions.iter().filter(|transaction| !transaction.is_remasc());
-    let with_sender = all.map(|transaction| Candidate {
+    let with_sender = all.map(|transaction| TransactionCandidate {
         transaction: transaction.clone(),
         sender: transaction.recover_sender(network.chain_id).unwrap(),
     });
@@ -32,7 +33,12 @@ fn header_of(built: &Built, block: &RecordedBlock, network: &Network) -> Header 
 }
 
 /// Builds a block from these candidates and executes it.
-fn build(recording: &Recording, parent: &Trie, block: &RecordedBlock, from: &[Candidate]) -> Built {
+fn build(
+    recording: &Recording,
+    parent: &Trie,
+    block: &RecordedBlock,
+    from: &[TransactionCandidate],
+) -> Built {
     let network = &recording.network;
     let branch = Branch::canonical(recording);
     let template = BlockEnvironment::from(block.header.header());
@@ -66,7 +72,7 @@ fn rebuilt(folder: &str, network: Network) {
         with_edges += usize::from(!block.header.edges.is_empty());
         same_edges += usize::from(!block.header.edges.is_empty() && built.edges == block.header.edges);
         // In reverse order the nonces of a sender are out of order, so some candidates are dropped.
-        let backwards: Vec<Candidate> = from.iter().rev().cloned().collect();
+        let backwards: Vec<TransactionCandidate> = from.iter().rev().cloned().collect();
         let other = build(&recording, &state, block, &backwards);
         assert!(other.dropped.iter().all(|(_, error)| matches!(error, TxError::Nonce { .. })));
         let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };

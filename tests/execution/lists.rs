@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use rootlight::exec::{BlockError, Candidate};
+use rootlight::exec::{BlockError, TransactionCandidate};
 use rootlight::state::{AccessKey, World};
 use rootlight::types::{Address, U256};
 use support::lists::Lists;
@@ -40,7 +40,7 @@ fn a_contract_destroyed_in_the_block_cannot_be_created_again() {
     let child = Address::from_word(child.into());
     assert!(World::new(first.state).account(&child).is_some());
 
-    let calls: Vec<Candidate> = [CONTRACT, child, CONTRACT]
+    let calls: Vec<TransactionCandidate> = [CONTRACT, child, CONTRACT]
         .into_iter()
         .enumerate()
         .map(|(nonce, to)| chain.call(0, nonce as u64, to, &[]))

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use rootlight::consensus::Network;
-use rootlight::exec::{BlockEnvironment, Built, Candidate, build_block};
+use rootlight::exec::{BlockEnvironment, Built, TransactionCandidate, build_block};
 use rootlight::types::{B256, Transaction};
 use serde::Deserialize;
 use support::executed::Executed;
@@ -51,11 +51,11 @@ fn pairs(shared: &Path) -> Vec<Pair> {
 }
 
 /// The transactions of a block in the order of the reference node's pool: by descending gas price.
-fn candidates(block: &RecordedBlock, network: &Network) -> Vec<Candidate> {
+fn candidates(block: &RecordedBlock, network: &Network) -> Vec<TransactionCandidate> {
     let all = block.transactions.iter().filter(|transaction| !transaction.is_remasc());
     let sender = |transaction: &Transaction| transaction.recover_sender(network.chain_id).unwrap();
-    let mut all: Vec<Candidate> =
-        all.map(|one| Candidate { transaction: one.clone(), sender: sender(one) }).collect();
+    let mut all: Vec<TransactionCandidate> =
+        all.map(|one| TransactionCandidate { transaction: one.clone(), sender: sender(one) }).collect();
     all.sort_by_key(|candidate| std::cmp::Reverse(candidate.transaction.gas_price.value()));
     all
 }

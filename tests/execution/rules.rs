@@ -8,8 +8,8 @@ use rootlight::consensus::Network;
 use rootlight::consensus::body::{receipts_root, root_format, transactions_root};
 use rootlight::dev::{DevConfig, DevOptions, PrivateKey};
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockError, BlockInput, Candidate, EdgeError, ExecutedBlock, GenesisBlock,
-    NoObserver, TxError, build_block, check_block, execute_block,
+    Ancestry, BlockEnvironment, BlockError, BlockInput, EdgeError, ExecutedBlock, GenesisBlock, NoObserver,
+    TransactionCandidate, TxError, build_block, check_block, execute_block,
 };
 use rootlight::state::World;
 use rootlight::types::{
@@ -87,14 +87,14 @@ impl Sample {
         let genesis = GenesisBlock::regtest();
         let ancestry = OnlyGenesis(genesis.header.clone());
         let mut nonces = [0u64; 10];
-        let candidates: Vec<Candidate> = plans
+        let candidates: Vec<TransactionCandidate> = plans
             .iter()
             .map(|plan| {
                 let signer = key(plan.sender);
                 let transaction = signer.sign_transaction(unsigned(plan, nonces[plan.sender]), 33).unwrap();
                 nonces[plan.sender] += 1;
                 let sender = transaction.recover_sender(33).unwrap();
-                Candidate { transaction, sender }
+                TransactionCandidate { transaction, sender }
             })
             .collect();
         let mut header = genesis.header.header().clone();
@@ -303,12 +303,12 @@ fn a_dropped_transaction_does_not_count_for_txindex() {
     // Init code that stores TXINDEX + 1.
     let code = support::bytes("aa60010160005500");
     let plan = |sender| Plan { sender, to: 1, value: 0, gas: 200_000, price: MINIMUM, data: code.to_vec() };
-    let candidates: Vec<Candidate> = [(0, 7), (1, 0), (2, 0)]
+    let candidates: Vec<TransactionCandidate> = [(0, 7), (1, 0), (2, 0)]
         .into_iter()
         .map(|(sender, nonce)| {
             let creation = Transaction { to: None, ..unsigned(&plan(sender), nonce) };
             let transaction = key(sender).sign_transaction(creation, 33).unwrap();
-            Candidate { transaction, sender: key(sender).address() }
+            TransactionCandidate { transaction, sender: key(sender).address() }
         })
         .collect();
     let ancestry = OnlyGenesis(genesis.header.clone());
@@ -345,7 +345,7 @@ fn a_transaction_to_blake2_without_data_is_refused_before_vetiver900() {
         let plan = Plan { sender: 0, to: 9, value: 0, gas: 100_000, price: MINIMUM, data: Vec::new() };
         let call = Transaction { to: Some(support::low_address(9)), ..unsigned(&plan, 0) };
         let transaction = key(0).sign_transaction(call, 33).unwrap();
-        let candidate = Candidate { transaction: transaction.clone(), sender: key(0).address() };
+        let candidate = TransactionCandidate { transaction: transaction.clone(), sender: key(0).address() };
         let ancestry = OnlyGenesis(genesis.header.clone());
         let mut header = genesis.header.header().clone();
         (header.shape, header.number, header.timestamp) = (network.header_shape(1), 1, 1_000);

@@ -4,7 +4,7 @@
 
 use crate::support;
 
-use rootlight::exec::{BlockError, Candidate};
+use rootlight::exec::{BlockError, TransactionCandidate};
 use rootlight::state::{AccessKey, World};
 use rootlight::types::{Address, U256, keccak256};
 use support::lists::{Account, Lists};
@@ -78,7 +78,7 @@ fn chain(program: &str) -> Lists {
     Lists::new(&accounts)
 }
 
-fn pair(chain: &Lists, first: &First<'_>, other: &Other) -> [Candidate; 2] {
+fn pair(chain: &Lists, first: &First<'_>, other: &Other) -> [TransactionCandidate; 2] {
     let one = chain.send(0, 0, Some(first.to), first.value, first.gas, &first.data);
     let two = match other {
         Reads(account) => chain.call(1, 0, READER, account.into_word().as_slice()),
@@ -88,7 +88,7 @@ fn pair(chain: &Lists, first: &First<'_>, other: &Other) -> [Candidate; 2] {
 }
 
 /// Checks that the two transactions may not be in different lists, and that the builder puts them into one.
-fn conflict(chain: &Lists, pair: &[Candidate; 2], key: AccessKey) {
+fn conflict(chain: &Lists, pair: &[TransactionCandidate; 2], key: AccessKey) {
     let error = chain.execute(pair, &[1, 2]).unwrap_err();
     assert_eq!(error, BlockError::Conflict { lists: (0, 1), key });
     assert!(error.to_string().starts_with("parallel lists (0, 1) both use "), "{error}");

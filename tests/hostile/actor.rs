@@ -1,7 +1,7 @@
 //! Upstreams: an honest one made of a recording, and the ways in which others differ from it.
 
 use rootlight::{
-    light::{Answer, CallFailure, UpstreamCall},
+    light::{RequestFailure, UpstreamRequest, UpstreamResponse},
     types::json::header_from_json,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -85,7 +85,7 @@ pub struct Actor<'a> {
     /// Milliseconds that one exchange takes.
     pub latency: u64,
     pub random: Random,
-    pub asked: Vec<UpstreamCall>,
+    pub asked: Vec<UpstreamRequest>,
 }
 
 impl<'a> Actor<'a> {
@@ -93,7 +93,7 @@ impl<'a> Actor<'a> {
         Self { trunk, other: None, trick, latency: 30, random: Random(7), asked: Vec::new() }
     }
 
-    pub fn answer(&mut self, call: &UpstreamCall) -> Answer {
+    pub fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         self.asked.push(call.clone());
         let silent = match self.trick {
             Trick::Silent => true,
@@ -102,11 +102,11 @@ impl<'a> Actor<'a> {
             _ => false,
         };
         if silent {
-            return Err(CallFailure::Transport("timed out".into()));
+            return Err(RequestFailure::Transport("timed out".into()));
         }
-        let honest = self.source().answer(call).ok_or(CallFailure::NotRecorded)?;
+        let honest = self.source().answer(call).ok_or(RequestFailure::NotRecorded)?;
         let text = self.depart(call, honest)?;
-        RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
+        RawValue::from_string(text).map_err(|_| RequestFailure::Malformed("not JSON"))
     }
 
     fn source(&mut self) -> &'a Recording {
@@ -116,10 +116,10 @@ impl<'a> Actor<'a> {
         }
     }
 
-    fn depart(&mut self, call: &UpstreamCall, honest: String) -> Result<String, CallFailure> {
+    fn depart(&mut self, call: &UpstreamRequest, honest: String) -> Result<String, RequestFailure> {
         let params: Value = serde_json::from_str(&call.params).unwrap();
         let again = |method: &'static str, params: Value| {
-            self.trunk.answer(&UpstreamCall::new(method, params.to_string())).unwrap_or(honest.clone())
+            self.trunk.answer(&UpstreamRequest::new(method, params.to_string())).unwrap_or(honest.clone())
         };
         let block = call.method == "eth_getBlockByNumber" && honest != "null";
         let receipt = call.method == "eth_getTransactionReceipt" && honest != "null";
@@ -130,7 +130,7 @@ impl<'a> Actor<'a> {
             }
             Trick::Withhold(methods) if methods.contains(&call.method) => "null".into(),
             Trick::NoProofs if ["eth_getProof", "rsk_getProof"].contains(&call.method) => {
-                return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() });
+                return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
             }
             Trick::OtherBlock if block => {
                 again("eth_getBlockByNumber", json!([before(&params[0]), params[1]]))
@@ -206,7 +206,7 @@ impl<'a> Actor<'a> {
     fn misplace(&self, honest: &str) -> String {
         let mut value: Value = serde_json::from_str(honest).unwrap();
         let number = before(&value["blockNumber"]);
-        let call = UpstreamCall::new("eth_getBlockByNumber", json!([number, true]).to_string());
+        let call = UpstreamRequest::new("eth_getBlockByNumber", json!([number, true]).to_string());
         let block: Value =
             self.trunk.answer(&call).map_or(Value::Null, |block| serde_json::from_str(&block).unwrap());
         if block.is_object() {
@@ -215,7 +215,7 @@ impl<'a> Actor<'a> {
         value.to_string()
     }
 
-    fn cut(&self, call: &UpstreamCall, params: &Value, head: u64, honest: String) -> String {
+    fn cut(&self, call: &UpstreamRequest, params: &Value, head: u64, honest: String) -> String {
         let place = if call.method == "eth_getProof" { 2 } else { 0 };
         let above = params[place].as_str().filter(|p| p.len() < 20).is_some_and(|n| u64_of(n) > head);
         match call.method {
@@ -227,7 +227,8 @@ impl<'a> Actor<'a> {
 
     /// The header with another's Bitcoin fields, and the hash that follows from that.
     fn copy_work(&self, params: &Value, honest: String) -> String {
-        let call = UpstreamCall::new("eth_getBlockByNumber", json!([before(&params[0]), true]).to_string());
+        let call =
+            UpstreamRequest::new("eth_getBlockByNumber", json!([before(&params[0]), true]).to_string());
         let Some(donor) = self.trunk.answer(&call).filter(|text| text != "null") else { return honest };
         let (donor, mut block): (Value, Value) =
             (serde_json::from_str(&donor).unwrap(), serde_json::from_str(&honest).unwrap());

@@ -231,7 +231,7 @@ fn a_reorganisation_between_rounds() {
     let mut world = World::regtest(vec![Actor::new(&side, Trick::Honest)]);
     assert!(world.sync(LIMIT));
     assert_eq!(world.head(), 155);
-    // The branch changes while a question is under way: its answer is of the pinned block, or an error.
+    // The branch changes while a request is under way: its answer is of the pinned block, or an error.
     let message =
         json!({"jsonrpc": "2.0", "id": 1, "method": "eth_getBlockByNumber", "params": ["latest", true]});
     let mut session = world.client.open(message.to_string().as_bytes(), world.client.sync().now());
@@ -242,10 +242,10 @@ fn a_reorganisation_between_rounds() {
     let mut step = first;
     let reply = loop {
         match step {
-            rootlight::rpc::Step::Done(reply) => break reply.unwrap(),
-            rootlight::rpc::Step::Fetch(questions) => {
+            rootlight::rpc::SessionStep::Done(reply) => break reply.unwrap(),
+            rootlight::rpc::SessionStep::Fetch(requests) => {
                 let answers =
-                    questions.iter().map(|question| world.actors[0].answer(&question.call)).collect();
+                    requests.iter().map(|request| world.actors[0].answer(&request.request)).collect();
                 world.client.feed(&mut session, answers);
             }
         }

@@ -1,6 +1,6 @@
 //! Lies about transactions, receipts, logs and state.
 
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use serde_json::{Value, json};
 
 use crate::{
@@ -332,7 +332,7 @@ fn wrong_proofs_are_written_down() {
 fn an_upstream_on_another_branch_is_not_taken_for_a_liar() {
     let (Some(main), Some(mut side)) = (recording(160), side_branch()) else { return };
     // For the state of its own block.
-    let proof = |number: &str| UpstreamCall::new("eth_getProof", json!([COW, [], number]).to_string());
+    let proof = |number: &str| UpstreamRequest::new("eth_getProof", json!([COW, [], number]).to_string());
     let own: Value = serde_json::from_str(&main.answer(&proof("0x7a")).unwrap()).unwrap();
     side.replace("eth_getProof", &json!([COW, [], "0x9b"]), &own);
     let withhold =

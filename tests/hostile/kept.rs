@@ -1,7 +1,7 @@
 //! What is kept between two runs: taken back where it holds, refused as a whole where it does not.
 
 use rootlight::{
-    consensus::{Candidate, Network, Origin},
+    consensus::{HeaderCandidate, Network, Origin},
     light::{KeptFault, Now, PAGE_HEADERS, Page, SyncStep},
     rpc::Client,
     types::{HeaderForm, rlp::list_of},
@@ -23,7 +23,7 @@ pub(crate) fn restore(client: &mut Client, store: &[Vec<u8>]) -> Result<Option<u
 }
 
 /// A synchronized client's store, from header 500 on with those below it.
-fn stored(headers: &[Candidate]) -> Vec<Vec<u8>> {
+fn stored(headers: &[HeaderCandidate]) -> Vec<Vec<u8>> {
     let mut client = client(headers, 500);
     run(&mut client, headers, headers[1_199].header().timestamp, 0, 60);
     let mut store = Vec::new();
@@ -105,13 +105,13 @@ fn page_of(lists: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// A header without uncles as a store has it.
-fn entry(header: &Candidate) -> Vec<u8> {
+fn entry(header: &HeaderCandidate) -> Vec<u8> {
     let header = header.header().encode(HeaderForm::Full);
     list_of([header.as_slice(), &[0xc0]])
 }
 
 /// Pages whose hashes are right, as somebody who writes to the disk could make them.
-fn forged(headers: &[Candidate]) -> Vec<Vec<u8>> {
+fn forged(headers: &[HeaderCandidate]) -> Vec<Vec<u8>> {
     let entries: Vec<Vec<u8>> = headers.iter().map(entry).collect();
     entries.chunks(PAGE_HEADERS as usize).map(page_of).collect()
 }
@@ -128,7 +128,7 @@ fn a_header_without_its_proof_of_work_is_refused_however_well_it_is_stored() {
         let mut proof = header.merkle_proof.to_vec();
         proof[0] ^= 1;
         header.merkle_proof = proof.into();
-        bad[place] = Candidate::from(header);
+        bad[place] = HeaderCandidate::from(header);
         assert_eq!(bad[place].header().hash(), good[place].header().hash());
         let fault = restore(&mut client(&headers, 500), &forged(&bad)).unwrap_err();
         assert!(matches!(fault, KeptFault::Chain(_)), "{fault}");
@@ -139,14 +139,14 @@ fn a_header_without_its_proof_of_work_is_refused_however_well_it_is_stored() {
 #[test]
 fn broken_links_gaps_and_foreign_chains_are_refused() {
     let Some(headers) = headers() else { return };
-    let check = |list: &[Candidate], start: usize| restore(&mut client(&headers, start), &forged(list));
+    let check = |list: &[HeaderCandidate], start: usize| restore(&mut client(&headers, start), &forged(list));
     let missing = [&headers[500..550], &headers[551..600]].concat();
     assert!(matches!(check(&missing, 500), Err(KeptFault::Chain(_))), "one left out");
     let changed = {
         let mut list = headers[500..600].to_vec();
         let mut header = list[50].header().header().clone();
         header.timestamp += 1;
-        list[50] = Candidate::from(header);
+        list[50] = HeaderCandidate::from(header);
         list
     };
     assert!(matches!(check(&changed, 500), Err(KeptFault::Chain(_))), "another hash");

@@ -1,8 +1,11 @@
 //! Real mainnet headers served in binary: the clock, the fork window, work that means something.
 
 use rootlight::{
-    consensus::{Candidate, Checkpoint, Network},
-    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, UpstreamCall, encode_headers},
+    consensus::{Checkpoint, HeaderCandidate, Network},
+    light::{
+        ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+        encode_headers,
+    },
     rpc::Client,
 };
 use serde_json::{Value, value::RawValue};
@@ -11,7 +14,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::support::{bytes, shared, u64_of};
 
 /// The 1,200 consecutive mainnet headers from 4,479,841 on.
-pub(crate) fn headers() -> Option<Vec<Candidate>> {
+pub(crate) fn headers() -> Option<Vec<HeaderCandidate>> {
     let path = shared()?.join("realdata/headers/mainnet_4479841_iris_run1200.json");
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let network = Network::mainnet();
@@ -19,19 +22,19 @@ pub(crate) fn headers() -> Option<Vec<Candidate>> {
     Some(
         headers
             .iter()
-            .map(|value| Candidate::decode(&bytes(value["rlp"].as_str().unwrap()), &network).unwrap())
+            .map(|value| HeaderCandidate::decode(&bytes(value["rlp"].as_str().unwrap()), &network).unwrap())
             .collect(),
     )
 }
 
-pub(crate) fn client(headers: &[Candidate], start: usize) -> Client {
+pub(crate) fn client(headers: &[HeaderCandidate], start: usize) -> Client {
     let header = headers[start].header();
     let checkpoint = Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None };
-    let identity = Identity { upstreams: vec!["real".into()], ..Identity::default() };
-    Client::with_upstreams(Arc::new(Network::mainnet()), checkpoint, identity, SyncOptions::default())
+    let config = ClientConfig { upstreams: vec!["real".into()], ..ClientConfig::default() };
+    Client::with_upstreams(Arc::new(Network::mainnet()), checkpoint, config, SyncOptions::default())
 }
 
-pub(crate) fn answer(headers: &[Candidate], call: &UpstreamCall) -> Answer {
+pub(crate) fn answer(headers: &[HeaderCandidate], call: &UpstreamRequest) -> UpstreamResponse {
     let (first, last) = (headers[0].header().number, headers[headers.len() - 1].header().number);
     let params: Value = serde_json::from_str(&call.params).unwrap();
     let text = match call.method {
@@ -44,13 +47,19 @@ pub(crate) fn answer(headers: &[Candidate], call: &UpstreamCall) -> Answer {
                 wanted.filter(|header| header.number >= from.max(first) && header.number < from + count);
             format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), &[][..]))))
         }
-        _ => return Err(CallFailure::Rpc { code: -32601, message: "method not found".into() }),
+        _ => return Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() }),
     };
     Ok(RawValue::from_string(text).unwrap())
 }
 
 /// Runs for some seconds of the simulated clock; gives the bytes that came.
-pub(crate) fn run(client: &mut Client, headers: &[Candidate], unix: u64, from: u64, seconds: u64) -> usize {
+pub(crate) fn run(
+    client: &mut Client,
+    headers: &[HeaderCandidate],
+    unix: u64,
+    from: u64,
+    seconds: u64,
+) -> usize {
     let (mut bytes, mut millis) = (0, from * 1_000);
     while millis < (from + seconds) * 1_000 {
         let now = Now { unix: unix + millis / 1_000, millis };
@@ -58,7 +67,7 @@ pub(crate) fn run(client: &mut Client, headers: &[Candidate], unix: u64, from: u
             SyncStep::Wait(pause) => millis += pause.max(1),
             SyncStep::Fetch(calls) => {
                 millis += 30;
-                let answers: Vec<Answer> = calls.iter().map(|call| answer(headers, call)).collect();
+                let answers: Vec<UpstreamResponse> = calls.iter().map(|call| answer(headers, call)).collect();
                 bytes += answers.iter().flatten().map(|raw| raw.get().len()).sum::<usize>();
                 client.sync_feed(0, answers, Now { unix: unix + millis / 1_000, millis });
             }

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use rootlight::light::{Unproven, UpstreamCall};
+use rootlight::light::{Unproven, UpstreamRequest};
 use serde_json::{Value, json};
 
 use crate::{
@@ -94,7 +94,8 @@ fn is_true(stage: &Stage, head: u64, question: &(&str, Value), value: &Value, tr
         _ if value == truth => true,
         "eth_blockNumber" => *value == format!("{head:#x}") && head <= HEAD,
         "eth_getBlockByNumber" if params[0] == "latest" => {
-            let call = UpstreamCall::new("eth_getBlockByNumber", json!([value["number"], true]).to_string());
+            let call =
+                UpstreamRequest::new("eth_getBlockByNumber", json!([value["number"], true]).to_string());
             let known = [&stage.main, &stage.side].map(|recording| recording.answer(&call));
             value["number"] == format!("{head:#x}")
                 && known.iter().flatten().any(|text| same_block(&serde_json::from_str(text).unwrap(), value))

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, decode_headers},
+    light::{ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, UpstreamResponse, decode_headers},
     rpc::Client,
 };
 use serde_json::{Value, json, value::RawValue};
@@ -38,18 +38,18 @@ fn headers_served_in_binary_are_enough_for_another_client() {
         "the empty list"
     );
 
-    let identity = Identity { upstreams: vec!["server".into()], ..Identity::default() };
+    let config = ClientConfig { upstreams: vec!["server".into()], ..ClientConfig::default() };
     let options = SyncOptions::default();
-    let client = Client::with_upstreams(Arc::new(Network::regtest()), checkpoint(), identity, options);
+    let client = Client::with_upstreams(Arc::new(Network::regtest()), checkpoint(), config, options);
     let mut methods = BTreeSet::new();
     while let SyncStep::Fetch(calls) = client.sync_next(0, Now::default()) {
-        let answers: Vec<Answer> = calls
+        let answers: Vec<UpstreamResponse> = calls
             .iter()
             .map(|call| {
                 methods.insert(call.method);
                 let params: Value = serde_json::from_str(&call.params).unwrap();
                 let answer = server.call(call.method, &params);
-                let answer = answer.map_err(|error| CallFailure::Transport(error.to_string()))?;
+                let answer = answer.map_err(|error| RequestFailure::Transport(error.to_string()))?;
                 Ok(RawValue::from_string(answer.to_string()).unwrap())
             })
             .collect();

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall},
-    rpc::{Client, Step},
+    light::{
+        ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, Unproven, UpstreamRequest, UpstreamResponse,
+    },
+    rpc::{Client, SessionStep},
 };
 use serde_json::{Value, json};
 
@@ -21,12 +23,12 @@ pub struct World<'a> {
     pub now: u64,
     /// Wall clock at the start, in seconds.
     pub epoch: u64,
-    due: Vec<(u64, Option<Vec<UpstreamCall>>)>,
+    due: Vec<(u64, Option<Vec<UpstreamRequest>>)>,
 }
 
 impl<'a> World<'a> {
     pub fn new(network: Network, checkpoint: Checkpoint, actors: Vec<Actor<'a>>) -> Self {
-        Self::with_identity(network, checkpoint, actors, Identity::default())
+        Self::with_identity(network, checkpoint, actors, ClientConfig::default())
     }
 
     /// A client that refuses young blocks.
@@ -36,42 +38,47 @@ impl<'a> World<'a> {
         actors: Vec<Actor<'a>>,
         min_depth: u64,
     ) -> Self {
-        Self::with_identity(network, checkpoint, actors, Identity { min_depth, ..Identity::default() })
+        Self::with_identity(
+            network,
+            checkpoint,
+            actors,
+            ClientConfig { min_depth, ..ClientConfig::default() },
+        )
     }
 
     /// From a later block of the recorded development chain, without what is below it.
     pub fn regtest_above(number: u64, actors: Vec<Actor<'a>>) -> Self {
         let block =
-            UpstreamCall::new("eth_getBlockByNumber", json!([format!("{number:#x}"), true]).to_string());
+            UpstreamRequest::new("eth_getBlockByNumber", json!([format!("{number:#x}"), true]).to_string());
         let block: Value = serde_json::from_str(&actors[0].trunk.answer(&block).unwrap()).unwrap();
         let hash = block["hash"].as_str().unwrap().parse().unwrap();
         let checkpoint = Checkpoint { number, hash, total_difficulty: None };
-        let options = SyncOptions { below: 0, ..SyncOptions::default() };
-        Self::with_options(Network::regtest(), checkpoint, actors, Identity::default(), options)
+        let options = SyncOptions { backfill: 0, ..SyncOptions::default() };
+        Self::with_options(Network::regtest(), checkpoint, actors, ClientConfig::default(), options)
     }
 
     fn with_identity(
         network: Network,
         checkpoint: Checkpoint,
         actors: Vec<Actor<'a>>,
-        identity: Identity,
+        config: ClientConfig,
     ) -> Self {
-        Self::with_options(network, checkpoint, actors, identity, SyncOptions::default())
+        Self::with_options(network, checkpoint, actors, config, SyncOptions::default())
     }
 
     fn with_options(
         network: Network,
         checkpoint: Checkpoint,
         actors: Vec<Actor<'a>>,
-        identity: Identity,
+        config: ClientConfig,
         options: SyncOptions,
     ) -> Self {
-        let identity = Identity {
+        let config = ClientConfig {
             version: "Rootlight/test".into(),
             upstreams: (0..actors.len()).map(|index| format!("actor {index}")).collect(),
-            ..identity
+            ..config
         };
-        let client = Client::with_upstreams(Arc::new(network), checkpoint, identity, options);
+        let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
         let due = actors.iter().map(|_| (0, None)).collect();
         Self { client, actors, now: 0, epoch: 0, due }
     }
@@ -86,17 +93,17 @@ impl<'a> World<'a> {
         let network = Network::regtest();
         let total_difficulty = Some(alloy_primitives::U256::from(1));
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty };
-        Self::with_identity(network, checkpoint, actors, Identity { unproven, ..Identity::default() })
+        Self::with_identity(network, checkpoint, actors, ClientConfig { unproven, ..ClientConfig::default() })
     }
 
     fn moment(&self) -> Now {
         Now { unix: self.epoch + self.now / 1_000, millis: self.now }
     }
 
-    fn ask(&mut self, upstream: usize, calls: &[UpstreamCall]) -> Vec<Answer> {
+    fn ask(&mut self, upstream: usize, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
         let actor = &mut self.actors[upstream];
         if actor.latency > TIMEOUT {
-            let late = || Err(CallFailure::Transport("timed out".into()));
+            let late = || Err(RequestFailure::Transport("timed out".into()));
             return calls.iter().map(|_| late()).collect();
         }
         calls.iter().map(|call| actor.answer(call)).collect()
@@ -153,23 +160,23 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The whole answer to a question.
+    /// The whole answer to a request.
     pub fn send(&mut self, method: &str, params: &Value) -> Value {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let mut session = self.client.open(message.as_bytes(), self.moment());
         for _ in 0..1_000 {
-            let questions = match self.client.step(&mut session, &|| false) {
-                Step::Done(reply) => {
+            let requests = match self.client.step(&mut session, &|| false) {
+                SessionStep::Done(reply) => {
                     self.client.close(session);
                     return serde_json::from_str(&reply.unwrap().body).unwrap();
                 }
-                Step::Fetch(questions) => questions,
+                SessionStep::Fetch(requests) => requests,
             };
-            let slowest = questions.iter().map(|q| self.actors[q.upstream].latency.min(TIMEOUT)).max();
+            let slowest = requests.iter().map(|q| self.actors[q.upstream].latency.min(TIMEOUT)).max();
             self.now += slowest.unwrap_or(0);
-            let answers = questions
+            let answers = requests
                 .iter()
-                .map(|question| self.ask(question.upstream, std::slice::from_ref(&question.call)).remove(0))
+                .map(|request| self.ask(request.upstream, std::slice::from_ref(&request.request)).remove(0))
                 .collect();
             self.client.feed(&mut session, answers);
         }
@@ -180,8 +187,10 @@ impl<'a> World<'a> {
     pub fn lies(&self, upstream: usize) -> Vec<String> {
         let state = self.client.sync().upstreams().remove(upstream);
         let lies = state.record.evidence.iter().filter(|evidence| evidence.lie);
-        lies.map(|evidence| format!("{} {}: {}", evidence.call.method, evidence.call.params, evidence.rule))
-            .collect()
+        lies.map(|evidence| {
+            format!("{} {}: {}", evidence.request.method, evidence.request.params, evidence.rule)
+        })
+        .collect()
     }
 
     pub fn is_resting(&self, upstream: usize) -> bool {

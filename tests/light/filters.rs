@@ -177,7 +177,7 @@ fn pending_transaction_filters_report_transactions_sent_through_the_client() {
     let raw = world.dev.get("eth_signTransaction", signed);
     world.light.upstream.change = Some(Box::new(|call, answer| match call.method {
         "eth_sendRawTransaction" => {
-            Err(rootlight::light::CallFailure::Rpc { code: -32010, message: "already known".into() })
+            Err(rootlight::light::RequestFailure::Rpc { code: -32010, message: "already known".into() })
         }
         _ => answer,
     }));

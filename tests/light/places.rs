@@ -3,7 +3,7 @@
 use crate::support;
 
 use rootlight::consensus::Network;
-use rootlight::light::{Answer, Unproven, UpstreamCall};
+use rootlight::light::{Unproven, UpstreamRequest, UpstreamResponse};
 use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
@@ -30,7 +30,7 @@ type Place = (u64, Value);
 /// An upstream that reports all transactions in one block.
 fn liar(dev: &Dev, (number, hash): Place) -> Upstream {
     let mut upstream = Upstream::new(dev.client.snapshot());
-    upstream.change = Some(Box::new(move |call: &UpstreamCall, honest| -> Answer {
+    upstream.change = Some(Box::new(move |call: &UpstreamRequest, honest| -> UpstreamResponse {
         if call.method != "eth_getTransactionReceipt" {
             return honest;
         }

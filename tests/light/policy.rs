@@ -5,7 +5,7 @@ use crate::support;
 use std::sync::{Arc, Mutex};
 
 use rootlight::consensus::Network;
-use rootlight::light::{Answer, CallFailure, Unproven, UpstreamCall};
+use rootlight::light::{RequestFailure, Unproven, UpstreamRequest, UpstreamResponse};
 use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
@@ -27,7 +27,7 @@ fn dev() -> Dev {
     dev
 }
 
-fn raw(text: &str) -> Answer {
+fn raw(text: &str) -> UpstreamResponse {
     Ok(RawValue::from_string(text.into()).unwrap())
 }
 
@@ -35,7 +35,7 @@ fn raw(text: &str) -> Answer {
 fn without_proofs(dev: &Dev, balance: Option<&'static str>) -> Upstream {
     let mut upstream = Upstream::new(dev.client.snapshot());
     upstream.without = PROOFS.to_vec();
-    upstream.change = Some(Box::new(move |call: &UpstreamCall, answer| match (call.method, balance) {
+    upstream.change = Some(Box::new(move |call: &UpstreamRequest, answer| match (call.method, balance) {
         ("eth_getBalance", Some(balance)) => raw(balance),
         _ => answer,
     }));
@@ -165,11 +165,11 @@ fn two_quorums_with_different_answers_are_no_agreement() {
 }
 
 /// An upstream that records the transactions it gets and answers with `answer`.
-fn sink(dev: &Dev, answer: fn(&str) -> Answer) -> (Upstream, Arc<Mutex<Vec<String>>>) {
+fn sink(dev: &Dev, answer: fn(&str) -> UpstreamResponse) -> (Upstream, Arc<Mutex<Vec<String>>>) {
     let mut upstream = Upstream::new(dev.client.snapshot());
     let got = Arc::new(Mutex::new(Vec::new()));
     let noted = got.clone();
-    upstream.change = Some(Box::new(move |call: &UpstreamCall, honest| {
+    upstream.change = Some(Box::new(move |call: &UpstreamRequest, honest| {
         if call.method != "eth_sendRawTransaction" {
             return honest;
         }
@@ -179,11 +179,11 @@ fn sink(dev: &Dev, answer: fn(&str) -> Answer) -> (Upstream, Arc<Mutex<Vec<Strin
     (upstream, got)
 }
 
-fn error(message: &str) -> Answer {
-    Err(CallFailure::Rpc { code: -32010, message: message.into() })
+fn error(message: &str) -> UpstreamResponse {
+    Err(RequestFailure::Rpc { code: -32010, message: message.into() })
 }
 
-fn hash_of(params: &str) -> Answer {
+fn hash_of(params: &str) -> UpstreamResponse {
     let raw_bytes = support::bytes(serde_json::from_str::<Vec<String>>(params).unwrap()[0].as_str());
     raw(&format!("\"{}\"", alloy_primitives::keccak256(raw_bytes)))
 }
@@ -198,7 +198,7 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
     let signed = dev.get("eth_signTransaction", fields);
     let signed = signed.get("raw").cloned().unwrap_or(signed);
     let hash = format!("{}", alloy_primitives::keccak256(support::bytes(signed.as_str().unwrap())));
-    let send = |answers: [fn(&str) -> Answer; 2], dev: &Dev, transaction: &Value| {
+    let send = |answers: [fn(&str) -> UpstreamResponse; 2], dev: &Dev, transaction: &Value| {
         let (a, got_a) = sink(dev, answers[0]);
         let (b, got_b) = sink(dev, answers[1]);
         let mut light = Light::among(Network::regtest(), vec![(ONE, a), (TWO, b)], Unproven::Refuse);
@@ -229,9 +229,9 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
     let (answer, ..) = send([|_| error("no"), hash_of], &dev, &signed);
     assert_eq!(answer, Ok(json!(hash)), "one upstream that accepts it is enough");
     // The error of the best upstream is the answer, and the transaction does not count as sent.
-    let silent: fn(&str) -> Answer = |_| Err(CallFailure::Transport("gone".into()));
-    let low: fn(&str) -> Answer = |_| error("nonce too low");
-    let no: fn(&str) -> Answer = |_| error("no");
+    let silent: fn(&str) -> UpstreamResponse = |_| Err(RequestFailure::Transport("gone".into()));
+    let low: fn(&str) -> UpstreamResponse = |_| error("nonce too low");
+    let no: fn(&str) -> UpstreamResponse = |_| error("no");
     let told = [[low, no], [silent, low], [low, silent]];
     let unsent = json!([{"from": ALICE, "to": BOB, "value": "0x1", "gas": "0x5208", "gasPrice": "0x3938700", "nonce": "0x10"}]);
     let unsent = dev.get("eth_signTransaction", unsent);
@@ -243,7 +243,7 @@ fn transactions_are_checked_forwarded_and_hashed_here() {
     let (answer, ..) = send([silent, silent], &dev, &signed);
     assert_eq!(answer.unwrap_err()["code"], -32002);
     // A response with another hash does not confirm the transaction.
-    let other: fn(&str) -> Answer =
+    let other: fn(&str) -> UpstreamResponse =
         |_| raw("\"0x1111111111111111111111111111111111111111111111111111111111111111\"");
     let (answer, _, _, mut light) = send([other, other], &dev, &signed);
     assert_eq!(answer.unwrap_err()["code"], -32002);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use alloy_primitives::{Address, B256, hex};
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::engine::Node;
-use rootlight::light::{Answer, UpstreamCall};
+use rootlight::light::{UpstreamRequest, UpstreamResponse};
 use rootlight::rpc::UNAVAILABLE;
 use rootlight::state::keys::{account_key, slot_key};
 use rootlight::trie::{Proven, verify_proof};
@@ -157,7 +157,7 @@ fn a_reference_node_with_draft_proofs_proves_existing_values() {
             [format!("{:#x}", header.number), header.hash().to_string()].map(|at| (at, header.state_root))
         })
         .collect();
-    upstream.change = Some(Box::new(move |call: &UpstreamCall, answer: Answer| {
+    upstream.change = Some(Box::new(move |call: &UpstreamRequest, answer: UpstreamResponse| {
         let Ok(raw) = &answer else { return answer };
         if call.method != "eth_getProof" {
             return answer;

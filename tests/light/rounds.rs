@@ -4,8 +4,8 @@ use crate::support;
 
 use alloy_primitives::{Address, B256, U256, hex, keccak256};
 use rootlight::consensus::Network;
-use rootlight::light::{Answer, CallFailure, Now, UpstreamCall};
-use rootlight::rpc::Step;
+use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse};
+use rootlight::rpc::SessionStep;
 use serde_json::{Value, json, value::RawValue};
 use support::{
     dev::Dev,
@@ -210,9 +210,11 @@ fn a_failed_prefetch_does_not_fail_the_call() {
     }
     let fourth = format!("{:#066x}", 3);
     light.upstream.change =
-        Some(Box::new(move |call: &UpstreamCall, answer: Answer| match call.params.contains(&fourth) {
-            true => Err(CallFailure::Rpc { code: -32000, message: "no such proof".into() }),
-            false => answer,
+        Some(Box::new(move |call: &UpstreamRequest, answer: UpstreamResponse| {
+            match call.params.contains(&fourth) {
+                true => Err(RequestFailure::Rpc { code: -32000, message: "no such proof".into() }),
+                false => answer,
+            }
         }));
     assert_eq!(light.call("eth_call", &read(2)), Ok(word(2)));
     let ahead = light.upstream.asked.iter().filter(|asked| asked.params.contains("000003\"")).count();
@@ -235,7 +237,7 @@ fn no_witness_is_requested_for_a_long_message() {
 
 /// Changes the responses that contain witnesses.
 fn with_witness(light: &mut Light, mut change: impl FnMut(&mut Value) + 'static) {
-    light.upstream.change = Some(Box::new(move |call: &UpstreamCall, answer: Answer| {
+    light.upstream.change = Some(Box::new(move |call: &UpstreamRequest, answer: UpstreamResponse| {
         if call.method != WITNESS {
             return answer;
         }
@@ -383,8 +385,8 @@ fn a_call_may_read_a_limited_number_of_keys() {
         let slots = proofs
             .map(|asked| serde_json::from_str::<Value>(&asked.params).unwrap()[1].as_array().unwrap().len());
         assert_eq!(slots.max(), Some(256));
-        let questions = light.asked().len();
-        assert!((4..=40).contains(&light.rounds) && questions <= 80, "{} {questions}", light.rounds);
+        let requests = light.asked().len();
+        assert!((4..=40).contains(&light.rounds) && requests <= 80, "{} {requests}", light.rounds);
     }
 }
 
@@ -404,9 +406,10 @@ fn interrupted_runs_end_with_an_error() {
         let mut session = light.client.open(message.as_bytes(), Now::default());
         let answer: Value = loop {
             match light.client.step(&mut session, &|| true) {
-                Step::Done(reply) => break serde_json::from_str(&reply.unwrap().body).unwrap(),
-                Step::Fetch(questions) => {
-                    let answers = questions.iter().map(|asked| light.upstream.answer(&asked.call)).collect();
+                SessionStep::Done(reply) => break serde_json::from_str(&reply.unwrap().body).unwrap(),
+                SessionStep::Fetch(requests) => {
+                    let answers =
+                        requests.iter().map(|asked| light.upstream.answer(&asked.request)).collect();
                     light.client.feed(&mut session, answers);
                 }
             }

@@ -4,7 +4,7 @@ use crate::support;
 
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::Identity,
+    light::ClientConfig,
     rpc::Client,
 };
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn the_store_follows_reorganisations_and_contains_uncles() {
             hash: Network::regtest().genesis_hash,
             total_difficulty: Some(alloy_primitives::U256::from(1)),
         };
-        let client = Client::new(Network::regtest().into(), checkpoint, Identity::default());
+        let client = Client::new(Network::regtest().into(), checkpoint, ClientConfig::default());
         client.restore(store.len() as u64, &mut |index| Ok(store.get(index as usize).cloned())).unwrap();
         client.sync().chain().unwrap().clone()
     };

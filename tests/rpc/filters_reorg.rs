@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256, address};
 use rootlight::consensus::{
-    Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+    HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
     Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need, SUBSCRIPTION_IDLE,
@@ -89,7 +89,7 @@ impl Branches {
 fn header(block: &Value, network: &Network) -> VerifiedHeader {
     let shape = |number| network.header_shape(number);
     let header = json::header_from_json(&block.to_string(), None, &shape).unwrap();
-    VerifiedHeader::alone(Candidate::from(header), network).unwrap()
+    VerifiedHeader::alone(HeaderCandidate::from(header), network).unwrap()
 }
 
 /// One branch as a view.

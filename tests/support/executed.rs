@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
-    Candidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+    HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
@@ -42,7 +42,8 @@ impl Executed {
         let mut headers: Vec<VerifiedHeader> = recording.blocks[1..]
             .iter()
             .map(|block| {
-                VerifiedHeader::alone(Candidate::from(block.header.clone()), &recording.network).unwrap()
+                VerifiedHeader::alone(HeaderCandidate::from(block.header.clone()), &recording.network)
+                    .unwrap()
             })
             .collect();
         let genesis = headers[0].parent_from(recording.blocks[0].header.clone()).unwrap();

@@ -6,9 +6,11 @@ use alloy_primitives::B256;
 use rootlight::consensus::{Checkpoint, Network};
 use rootlight::engine::{FollowNode, Moment, Node, Snapshot};
 use rootlight::exec::{CallPolicy, GenesisBlock};
-use rootlight::light::{Answer, CallFailure, Identity, Now, SyncOptions, SyncStep, Unproven, UpstreamCall};
+use rootlight::light::{
+    ClientConfig, Now, RequestFailure, SyncOptions, SyncStep, Unproven, UpstreamRequest, UpstreamResponse,
+};
 use rootlight::local::LocalChain;
-use rootlight::rpc::{Client, Dispatcher, LocalMessage, Step};
+use rootlight::rpc::{Client, Dispatcher, LocalMessage, SessionStep};
 use serde_json::{Value, json, value::RawValue};
 
 use super::{recording::Recording, shared};
@@ -30,7 +32,7 @@ pub fn follower() -> Option<(FollowNode, Recording)> {
 }
 
 /// Changes the honest response of an upstream.
-pub type Change = Box<dyn FnMut(&UpstreamCall, Answer) -> Answer>;
+pub type Change = Box<dyn FnMut(&UpstreamRequest, UpstreamResponse) -> UpstreamResponse>;
 
 /// An upstream with an executed chain, which may lack some methods.
 pub struct Upstream {
@@ -38,7 +40,7 @@ pub struct Upstream {
     dispatcher: Arc<Dispatcher>,
     pub without: Vec<&'static str>,
     pub change: Option<Change>,
-    pub asked: Vec<UpstreamCall>,
+    pub asked: Vec<UpstreamRequest>,
     /// Bytes of all responses.
     pub bytes: usize,
 }
@@ -61,15 +63,15 @@ impl Upstream {
         }
     }
 
-    pub fn answer(&mut self, call: &UpstreamCall) -> Answer {
+    pub fn answer(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
         self.asked.push(call.clone());
-        let unknown = || Err(CallFailure::Rpc { code: -32601, message: "method not found".into() });
+        let unknown = || Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() });
         let honest = if self.without.contains(&call.method) {
             unknown()
         } else {
             match self.call(call.method, &serde_json::from_str(&call.params).unwrap()) {
                 Ok(value) => Ok(RawValue::from_string(value.to_string()).unwrap()),
-                Err(error) => Err(CallFailure::Rpc {
+                Err(error) => Err(RequestFailure::Rpc {
                     code: error["code"].as_i64().unwrap(),
                     message: error["message"].as_str().unwrap().into(),
                 }),
@@ -103,7 +105,7 @@ impl Light {
 
     /// A client that trusts a later block and has no headers below it.
     pub fn since(network: Network, upstream: Upstream, number: u64) -> Self {
-        let options = SyncOptions { below: 0, ..SyncOptions::default() };
+        let options = SyncOptions { backfill: 0, ..SyncOptions::default() };
         Self::start(network, vec![("node", upstream)], Unproven::Refuse, (number, options))
     }
 
@@ -127,14 +129,14 @@ impl Light {
         let total_difficulty = (number > 0).then(|| super::u256(first["totalDifficulty"].as_str().unwrap()));
         let checkpoint = Checkpoint { number, hash, total_difficulty };
         let version = "Rootlight/t".into();
-        let identity = Identity { version, upstreams: names, unproven, ..Identity::default() };
-        let client = Client::with_upstreams(Arc::new(network), checkpoint, identity, options);
+        let config = ClientConfig { version, upstreams: names, unproven, ..ClientConfig::default() };
+        let client = Client::with_upstreams(Arc::new(network), checkpoint, config, options);
         let mut light = Self { client, upstream, others, rounds: 0, now: 0 };
         light.sync();
         light
     }
 
-    fn ask(&mut self, upstream: usize, call: &UpstreamCall) -> Answer {
+    fn ask(&mut self, upstream: usize, call: &UpstreamRequest) -> UpstreamResponse {
         match upstream {
             0 => self.upstream.answer(call),
             other => self.others[other - 1].answer(call),
@@ -176,14 +178,14 @@ impl Light {
         let mut session = self.client.open(message.to_string().as_bytes(), Now { unix: 0, millis: self.now });
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
-                Step::Done(reply) => {
+                SessionStep::Done(reply) => {
                     self.client.close(session);
                     return serde_json::from_str(&reply.unwrap().body).unwrap();
                 }
-                Step::Fetch(questions) => {
+                SessionStep::Fetch(requests) => {
                     self.rounds += 1;
                     let answers =
-                        questions.iter().map(|asked| self.ask(asked.upstream, &asked.call)).collect();
+                        requests.iter().map(|asked| self.ask(asked.upstream, &asked.request)).collect();
                     self.client.feed(&mut session, answers);
                 }
             }

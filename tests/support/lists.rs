@@ -4,8 +4,8 @@ use rootlight::consensus::body::{root_format, transactions_root};
 use rootlight::consensus::{AllocatedContract, Allocation, Genesis, Network};
 use rootlight::dev::PrivateKey;
 use rootlight::exec::{
-    Ancestry, BlockEnvironment, BlockError, BlockInput, Built, Candidate, ExecutedBlock, GenesisBlock,
-    NoObserver, build_block, execute_block,
+    Ancestry, BlockEnvironment, BlockError, BlockInput, Built, ExecutedBlock, GenesisBlock, NoObserver,
+    TransactionCandidate, build_block, execute_block,
 };
 use rootlight::trie::Trie;
 use rootlight::types::{Address, Header, RawUint, SealedHeader, Transaction, U256};
@@ -54,7 +54,7 @@ impl Lists {
     }
 
     /// A call with a gas limit of 500,000.
-    pub fn call(&self, sender: usize, nonce: u64, to: Address, data: &[u8]) -> Candidate {
+    pub fn call(&self, sender: usize, nonce: u64, to: Address, data: &[u8]) -> TransactionCandidate {
         self.send(sender, nonce, Some(to), 0, 500_000, data)
     }
 
@@ -67,7 +67,7 @@ impl Lists {
         value: u64,
         gas: u64,
         data: &[u8],
-    ) -> Candidate {
+    ) -> TransactionCandidate {
         let seed = if sender == 0 { "cow".into() } else { format!("cow{sender}") };
         let key = PrivateKey::from_seed(&seed).unwrap();
         let transaction = Transaction {
@@ -82,11 +82,15 @@ impl Lists {
             s: U256::ZERO,
         };
         let transaction = key.sign_transaction(transaction, 33).unwrap();
-        Candidate { transaction, sender: key.address() }
+        TransactionCandidate { transaction, sender: key.address() }
     }
 
     /// Executes block 1 with these transactions and lists.
-    pub fn execute(&self, candidates: &[Candidate], edges: &[u16]) -> Result<ExecutedBlock, BlockError> {
+    pub fn execute(
+        &self,
+        candidates: &[TransactionCandidate],
+        edges: &[u16],
+    ) -> Result<ExecutedBlock, BlockError> {
         let all = candidates.iter().map(|candidate| candidate.transaction.clone());
         self.execute_block(all.chain([Transaction::remasc(1)]).collect(), edges)
     }
@@ -104,7 +108,7 @@ impl Lists {
     }
 
     /// Builds block 1 from these transactions.
-    pub fn build(&self, candidates: &[Candidate]) -> Built {
+    pub fn build(&self, candidates: &[TransactionCandidate]) -> Built {
         let template = BlockEnvironment::from(&self.header);
         build_block(&self.network, &self.state, &template, candidates, &NoAncestors).unwrap()
     }

@@ -6,8 +6,8 @@ use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use rootlight::exec::CallPolicy;
 use rootlight::{
     consensus::{Checkpoint, Network},
-    light::{Answer, CallFailure, Identity, Now, SyncStep, UpstreamCall},
-    rpc::{Client, Step},
+    light::{ClientConfig, Now, RequestFailure, SyncStep, UpstreamRequest, UpstreamResponse},
+    rpc::{Client, SessionStep},
     state::keys,
     trie::{self, NodeSource},
 };
@@ -40,7 +40,7 @@ pub struct Recording {
     pub withheld: Vec<&'static str>,
 }
 
-fn question(method: &str, params: &Value) -> String {
+fn request(method: &str, params: &Value) -> String {
     format!("{} {params}", method.replacen("ext_", "rsk_", 1))
 }
 
@@ -80,24 +80,24 @@ impl Recording {
         if method == "eth_getBlockByNumber" && result.is_object() {
             self.roots.insert(u64_of(text(result, "number")), text(result, "stateRoot").parse().unwrap());
         }
-        self.answers.entry(question(method, &request["params"])).or_insert_with(|| result.to_string());
+        self.answers.entry(request(method, &request["params"])).or_insert_with(|| result.to_string());
     }
 
     /// The recorded answer, or one that is made from the state.
-    pub fn answer(&self, call: &UpstreamCall) -> Option<String> {
+    pub fn answer(&self, call: &UpstreamRequest) -> Option<String> {
         let params: Value = serde_json::from_str(&call.params).unwrap();
         match call.method {
             method if self.withheld.contains(&method) => Some("null".into()),
             "eth_blockNumber" => Some(format!("\"{:#x}\"", self.announced.unwrap_or(self.head))),
             "eth_getProof" => {
-                self.answers.get(&question(call.method, &params)).cloned().or_else(|| self.proof(&params))
+                self.answers.get(&request(call.method, &params)).cloned().or_else(|| self.proof(&params))
             }
             "eth_getCode" => self.code(&params),
             "rsk_getStorageBytesAt" => self.storage_bytes(&params),
             "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => {
                 Some("null".into())
             }
-            method => self.answers.get(&question(method, &params)).cloned(),
+            method => self.answers.get(&request(method, &params)).cloned(),
         }
     }
 
@@ -142,17 +142,17 @@ impl Recording {
     /// Serves another block (a node's JSON with complete transactions) at its height.
     pub fn show(&mut self, block: &Value) {
         let params = json!([block["number"], true]);
-        self.answers.insert(question("eth_getBlockByNumber", &params), block.to_string());
+        self.answers.insert(request("eth_getBlockByNumber", &params), block.to_string());
     }
 
     /// Replaces the answer to a request.
     pub fn replace(&mut self, method: &str, params: &Value, answer: &Value) {
-        self.answers.insert(question(method, params), answer.to_string());
+        self.answers.insert(request(method, params), answer.to_string());
     }
 
     /// Removes the answer to a request.
     pub fn forget(&mut self, method: &str, params: &Value) {
-        self.answers.remove(&question(method, params));
+        self.answers.remove(&request(method, params));
     }
 
     /// A trie node of the recorded states.
@@ -173,9 +173,9 @@ pub struct Harness<'a> {
     pub client: Client,
     pub recording: &'a Recording,
     /// A request whose response is changed in one byte, and the position of that byte.
-    pub change: Option<(UpstreamCall, usize)>,
+    pub change: Option<(UpstreamRequest, usize)>,
     /// Every request, with the length of its honest response.
-    pub asked: Vec<(UpstreamCall, usize)>,
+    pub asked: Vec<(UpstreamRequest, usize)>,
     /// Whether facts that a message has proven are dropped instead of cached.
     pub forgetful: bool,
 }
@@ -190,12 +190,12 @@ impl<'a> Harness<'a> {
 
     /// A client that trusts a checkpoint.
     pub fn from_checkpoint(recording: &'a Recording, network: Network, checkpoint: Checkpoint) -> Self {
-        let identity = Identity {
+        let config = ClientConfig {
             version: "Rootlight/test".into(),
             upstreams: vec!["recording".into()],
-            ..Identity::default()
+            ..ClientConfig::default()
         };
-        let client = Client::new(Arc::new(network), checkpoint, identity);
+        let client = Client::new(Arc::new(network), checkpoint, config);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
@@ -203,23 +203,23 @@ impl<'a> Harness<'a> {
     pub fn with_policy(recording: &'a Recording, network: Network, policy: CallPolicy) -> Self {
         let checkpoint =
             Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: Some(U256::from(1)) };
-        let identity = Identity { policy, ..Identity::default() };
-        let client = Client::new(Arc::new(network), checkpoint, identity);
+        let config = ClientConfig { policy, ..ClientConfig::default() };
+        let client = Client::new(Arc::new(network), checkpoint, config);
         Self { client, recording, change: None, asked: Vec::new(), forgetful: false }
     }
 
-    fn ask(&mut self, calls: &[UpstreamCall]) -> Vec<Answer> {
+    fn ask(&mut self, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
         calls.iter().map(|call| self.ask_one(call)).collect()
     }
 
-    fn ask_one(&mut self, call: &UpstreamCall) -> Answer {
-        let honest = self.recording.answer(call).ok_or(CallFailure::NotRecorded)?;
+    fn ask_one(&mut self, call: &UpstreamRequest) -> UpstreamResponse {
+        let honest = self.recording.answer(call).ok_or(RequestFailure::NotRecorded)?;
         self.asked.push((call.clone(), honest.len()));
         let text = match &self.change {
             Some((changed, place)) if changed == call => change(&honest, *place),
             _ => honest,
         };
-        RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
+        RawValue::from_string(text).map_err(|_| RequestFailure::Malformed("not JSON"))
     }
 
     /// Synchronizes to the head. Returns the fault if it stops earlier.
@@ -246,7 +246,7 @@ impl<'a> Harness<'a> {
         let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
         for _ in 0..1_000 {
             match self.client.step(&mut session, &|| false) {
-                Step::Done(reply) => {
+                SessionStep::Done(reply) => {
                     // Facts from changed responses are not cached, so that each change is tried on a client without
                     // them.
                     if !self.forgetful {
@@ -254,8 +254,9 @@ impl<'a> Harness<'a> {
                     }
                     return reply.map(|reply| serde_json::from_str(&reply.body).unwrap());
                 }
-                Step::Fetch(questions) => {
-                    let calls: Vec<UpstreamCall> = questions.into_iter().map(|asked| asked.call).collect();
+                SessionStep::Fetch(requests) => {
+                    let calls: Vec<UpstreamRequest> =
+                        requests.into_iter().map(|asked| asked.request).collect();
                     let answers = self.ask(&calls);
                     self.client.feed(&mut session, answers);
                 }

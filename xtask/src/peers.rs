@@ -7,10 +7,10 @@ use crate::steps::{Outcome, Run};
 use crate::{clients, nodes, tools, wasm};
 
 /// One step before a script runs: its name and its function.
-type Step = (&'static str, fn(&mut Log) -> Outcome);
+type NamedStep = (&'static str, fn(&mut Log) -> Outcome);
 
 /// The steps that every script needs: they build the native program, the test contract and the browser package.
-const READY: [Step; 6] = [
+const READY: [NamedStep; 6] = [
     ("setup: rust targets", tools::rust_targets),
     ("setup: npm packages", tools::npm_packages),
     ("setup: wasm tools", tools::wasm_tools),
@@ -39,7 +39,7 @@ fn packages(log: &mut Log) -> Outcome {
     log.run(Cmd::new(install).within("bench/compare/peers")).map(|_| String::new())
 }
 
-fn script(name: &str, more: &[Step]) -> ExitCode {
+fn script(name: &str, more: &[NamedStep]) -> ExitCode {
     let run = Run::new(false);
     let ready = READY.iter().chain(more).all(|(name, work)| run.step(name, work));
     let mut cmd = nodes::script(name);

@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair};
 use rootlight::consensus::mining::{BitcoinWork, hash_to_commit};
-use rootlight::consensus::{Candidate, Checkpoint, HeaderChain, Network, difficulty};
+use rootlight::consensus::{Checkpoint, HeaderCandidate, HeaderChain, Network, difficulty};
 use rootlight::types::{B256, Bloom, Header, HeaderForm, SealedHeader, U256, uncles_hash};
 
 /// Number of the trusted block.
@@ -32,7 +32,7 @@ pub(crate) const NETWORK: &str = r#"{
 }"#;
 
 /// A header with its uncles.
-pub(crate) type Block = (Candidate, Vec<SealedHeader>);
+pub(crate) type Block = (HeaderCandidate, Vec<SealedHeader>);
 
 /// A file of blocks. Each block is preceded by its length and holds the header and its uncles, each preceded
 /// by its own length.
@@ -91,11 +91,11 @@ impl Chain {
         let mut headers = Vec::new();
         while let Some((length, more)) = rest.split_first_chunk::<4>() {
             let (header, more) = more.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-            headers.push(Candidate::decode(header, &self.network).ok()?);
+            headers.push(HeaderCandidate::decode(header, &self.network).ok()?);
             rest = more;
         }
         let mut headers = headers.into_iter();
-        Some((headers.next()?, headers.map(Candidate::into_header).collect()))
+        Some((headers.next()?, headers.map(HeaderCandidate::into_header).collect()))
     }
 }
 
@@ -140,7 +140,7 @@ fn make(headers: u64, path: &Path) {
         next.difficulty = difficulty::expected(&next, &parent, &network).into();
         let next = mine(next, &data, &network);
         keep(&next, &uncles);
-        chain.insert(Candidate::from(next), None).expect("a header by all rules");
+        chain.insert(HeaderCandidate::from(next), None).expect("a header by all rules");
         uncles = siblings;
     }
     out.flush().expect("room");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rootlight::consensus::{ChainError, Network};
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use rootlight::local::ImportError;
 use rootlight::types::B256;
 use tracing::warn;
@@ -173,7 +173,7 @@ async fn window(
 
 /// Returns the upstream's height.
 async fn announced(upstream: &SharedUpstream) -> Result<u64, UpstreamError> {
-    let answers = upstream.request(vec![UpstreamCall::new("eth_blockNumber", "[]".into())]).await;
+    let answers = upstream.request(vec![UpstreamRequest::new("eth_blockNumber", "[]".into())]).await;
     let unusable = || UpstreamError::Malformed("eth_blockNumber: not a height".into());
     let text = answers.into_iter().next().ok_or_else(unusable)??;
     rootlight::light::prove::quantity(&text).ok_or_else(unusable)

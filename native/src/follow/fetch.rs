@@ -2,14 +2,14 @@
 //! that the upstream states for it. The import checks everything else against the header.
 
 use rootlight::consensus::{MAX_UNCLES, Network};
-use rootlight::light::{UpstreamCall, prove::raw_header};
+use rootlight::light::{UpstreamRequest, prove::raw_header};
 use rootlight::types::json::{JsonBlock, JsonError, block_from_json, block_with_header, header_from_json};
 use rootlight::types::{B256, Block, BlockBody, Header, SealedHeader};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tracing::debug;
 
-use crate::upstream::{CallResult, Upstream, UpstreamError, call, quantity};
+use crate::upstream::{Upstream, UpstreamError, UpstreamResult, call, quantity};
 
 /// Most blocks in a window; the upstream's client splits the window into batches that the upstream accepts.
 pub(super) const WINDOW: u64 = 64;
@@ -178,7 +178,7 @@ async fn whole_header(
     network: &Network,
     (number, hash): (u64, Option<B256>),
     text: &RawValue,
-    raw: UpstreamCall,
+    raw: UpstreamRequest,
 ) -> Result<(SealedHeader, JsonBlock), FetchError> {
     let shape_of = |number| network.header_shape(number);
     let hidden = match block_from_json(text.get(), hash, &shape_of, network.chain_id) {
@@ -217,6 +217,6 @@ async fn uncles(
     Ok(uncles)
 }
 
-fn text_of(number: u64, answer: CallResult) -> Result<Box<RawValue>, FetchError> {
+fn text_of(number: u64, answer: UpstreamResult) -> Result<Box<RawValue>, FetchError> {
     answer.map_err(|error| FetchError::Upstream { number, error })
 }

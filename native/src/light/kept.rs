@@ -59,9 +59,9 @@ impl From<StoreError> for Trouble {
 }
 
 /// The properties that a usable file must have.
-struct Identity([(&'static str, Vec<u8>); 3]);
+struct StoreIdentity([(&'static str, Vec<u8>); 3]);
 
-impl Identity {
+impl StoreIdentity {
     fn of(sync: &Sync) -> Self {
         let (network, checkpoint) = (sync.network(), sync.checkpoint());
         let mut start = checkpoint.number.to_be_bytes().to_vec();
@@ -120,7 +120,7 @@ impl HeaderStore {
     fn open_and_restore(path: &Path, sync: &mut Sync) -> Result<Self, Trouble> {
         let database = Database::create(path).map_err(of_opening)?;
         let store = Self { database, path: path.to_owned() };
-        let found = store.identify(&Identity::of(sync)).map_err(of_reading)?;
+        let found = store.identify(&StoreIdentity::of(sync)).map_err(of_reading)?;
         if let Some(fault) = found {
             return Err(Trouble::Useless(fault));
         }
@@ -130,7 +130,7 @@ impl HeaderStore {
 
     /// Writes the properties into a new file, or compares those of an existing one. Returns the first
     /// difference.
-    fn identify(&self, identity: &Identity) -> Result<Option<String>, StoreError> {
+    fn identify(&self, identity: &StoreIdentity) -> Result<Option<String>, StoreError> {
         let write = self.database.begin_write()?;
         {
             let mut meta = write.open_table(META)?;

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-use rootlight::consensus::{Candidate, Checkpoint, Network, VerifiedHeader, checkpoint};
-use rootlight::light::{SyncOptions, UpstreamCall, prove};
+use rootlight::consensus::{Checkpoint, HeaderCandidate, Network, VerifiedHeader, checkpoint};
+use rootlight::light::{SyncOptions, UpstreamRequest, prove};
 use rootlight::types::{B256, SealedHeader, U256};
 use serde::Deserialize;
 
@@ -144,18 +144,18 @@ fn fault(source: &SharedUpstream, reason: impl fmt::Display) -> ProposeError {
     ProposeError::Source { name: source.name().to_owned(), reason: reason.to_string() }
 }
 
-async fn question(
+async fn request(
     source: &SharedUpstream,
     method: &'static str,
     params: String,
 ) -> Result<Box<serde_json::value::RawValue>, ProposeError> {
-    let fetched = ask(source, vec![UpstreamCall::new(method, params)]).await;
+    let fetched = ask(source, vec![UpstreamRequest::new(method, params)]).await;
     let answer = fetched.answers.into_iter().next();
     answer.ok_or_else(|| fault(source, "no response"))?.map_err(|failure| fault(source, failure))
 }
 
 async fn height(source: &SharedUpstream) -> Result<u64, ProposeError> {
-    let answer = question(source, "eth_blockNumber", "[]".into()).await?;
+    let answer = request(source, "eth_blockNumber", "[]".into()).await?;
     prove::quantity(&answer).ok_or_else(|| fault(source, "eth_blockNumber did not return a number"))
 }
 
@@ -166,7 +166,7 @@ async fn block(
     network: &Network,
     number: u64,
 ) -> Result<(SealedHeader, Option<U256>), ProposeError> {
-    let ask_for = |full: bool| question(source, "eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
+    let ask_for = |full: bool| request(source, "eth_getBlockByNumber", format!(r#"["{number:#x}",{full}]"#));
     // Recordings often hold only blocks with full transactions.
     let answer = match ask_for(false).await {
         Ok(answer) => answer,
@@ -176,7 +176,8 @@ async fn block(
     if header.number != number {
         return Err(fault(source, format!("asked for block {number}, got block {}", header.number)));
     }
-    VerifiedHeader::alone(Candidate::from(header.clone()), network).map_err(|error| fault(source, error))?;
+    VerifiedHeader::alone(HeaderCandidate::from(header.clone()), network)
+        .map_err(|error| fault(source, error))?;
     let block: Block = serde_json::from_str(answer.get()).map_err(|error| fault(source, error))?;
     Ok((header, block.total_difficulty))
 }

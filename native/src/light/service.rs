@@ -10,8 +10,8 @@ use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::engine::gate;
 use rootlight::exec::CallPolicy;
-use rootlight::light::{Identity, MAX_AGE, SyncOptions, Unproven};
-use rootlight::rpc::{Connection, Session, Step};
+use rootlight::light::{ClientConfig, MAX_AGE, SyncOptions, Unproven};
+use rootlight::rpc::{Connection, Session, SessionStep};
 use tokio::sync::{Semaphore, watch};
 use tracing::warn;
 
@@ -24,7 +24,7 @@ use super::{
 use crate::budget::{self, Held, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::Runs;
-use crate::service::{Answer, Caller, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT};
+use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT};
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
 
@@ -130,7 +130,7 @@ impl LightService {
         upstreams: &[SharedUpstream],
         options: &LightOptions,
     ) -> Shared {
-        let identity = Identity {
+        let config = ClientConfig {
             version: client_version(),
             upstreams: upstreams.iter().map(|upstream| upstream.name().to_owned()).collect(),
             policy: options.policy,
@@ -138,7 +138,7 @@ impl LightService {
             max_age: options.max_age,
             unproven: options.unproven,
         };
-        Shared::new(network, start, identity, options.sync, secret())
+        Shared::new(network, start, config, options.sync, secret())
     }
 
     fn launch(shared: Shared, upstreams: Vec<SharedUpstream>, options: LightOptions) -> Self {
@@ -193,8 +193,8 @@ impl LightService {
         self.shared.client.sync().fault().is_some()
     }
 
-    async fn converse(&self, message: &Bytes, caller: &Caller) -> Answer {
-        let error = |code, text| Answer::failed(message, code, text);
+    async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
+        let error = |code, text| HeldAnswer::failed(message, code, text);
         let mut next = Next::Start(message.clone(), caller.connection.clone());
         let (mut held, mut facts) = (Held::default(), Held::default());
         loop {
@@ -203,7 +203,7 @@ impl LightService {
             };
             match step {
                 None => next = Next::Begin(session),
-                Some(Step::Fetch(questions)) => {
+                Some(SessionStep::Fetch(requests)) => {
                     // Finished answers of a batch, and proven data, stay in memory while the rest of the
                     // batch waits for fetches.
                     if !hold(&mut held, session.finished_bytes()).await
@@ -211,34 +211,34 @@ impl LightService {
                     {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
-                    next = Next::Feed(session, ask_each(&self.upstreams, questions).await);
+                    next = Next::Feed(session, ask_each(&self.upstreams, requests).await);
                 }
-                Some(Step::Done(reply)) => {
+                Some(SessionStep::Done(answer)) => {
                     self.shared.close(*session);
-                    let bytes = reply.as_ref().map_or(0, |reply| reply.body.len());
+                    let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
                     if !hold(&mut held, bytes).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM);
                     }
-                    return Answer { reply, held };
+                    return HeldAnswer { answer, held };
                 }
             }
         }
     }
 
-    async fn converse_in_time(&self, message: Vec<u8>, caller: &Caller) -> Answer {
+    async fn converse_in_time(&self, message: Vec<u8>, caller: &Caller) -> HeldAnswer {
         let message = Bytes::from(message);
         match tokio::time::timeout(self.options.message_timeout, self.converse(&message, caller)).await {
             Ok(answer) => answer,
             Err(_) => {
                 // The reference node's message.
-                Answer::failed(&message, TIMED_OUT, "Execution has got timeout out.")
+                HeldAnswer::failed(&message, TIMED_OUT, "Execution has got timeout out.")
             }
         }
     }
 
     /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
     /// Returns a session without a step if its message turns out not to be brief.
-    async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<Step>)> {
+    async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<SessionStep>)> {
         let brief = match &next {
             // Reading a long message takes as long as a run.
             Next::Start(message, _) => message.len() <= SHORT_JSON,
@@ -302,7 +302,7 @@ impl Drop for LightService {
 }
 
 impl Service for LightService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         Box::pin(self.converse_in_time(message, caller))
     }
 
@@ -324,10 +324,10 @@ impl Service for LightService {
 
     fn health(&self) -> Health {
         // Evaluated as for a request that arrives now.
-        let pin = self.shared.client.pin(sync::now());
-        let block_number = pin.chain().map(|chain| chain.head().number);
-        let refusal = gate::chain(&pin).err();
-        let stopped = pin.fault().map(|fault| format!("synchronization stopped at {fault}"));
+        let pinned = self.shared.client.pin(sync::now());
+        let block_number = pinned.chain().map(|chain| chain.head().number);
+        let refusal = gate::chain(&pinned).err();
+        let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
         Health {
             ready: refusal.is_none(),
             block_number,

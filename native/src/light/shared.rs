@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, TryLockError};
 
 use alloy_primitives::B256;
 use rootlight::consensus::Network;
-use rootlight::light::{Answer, Identity, Now, SyncOptions};
+use rootlight::light::{ClientConfig, Now, SyncOptions, UpstreamResponse};
 use rootlight::rpc::{Lock, Session, Share, SharedClient};
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -62,14 +62,14 @@ impl Shared {
     pub(super) fn new(
         network: Network,
         start: Start,
-        identity: Identity,
+        config: ClientConfig,
         options: SyncOptions,
         secret: B256,
     ) -> Self {
         let network = Arc::new(network);
         let client = match start {
-            Start::At(checkpoint) => SharedClient::with_upstreams(network, checkpoint, identity, options),
-            Start::Work(work) => SharedClient::by_work(network, work, identity, options),
+            Start::At(checkpoint) => SharedClient::with_upstreams(network, checkpoint, config, options),
+            Start::Work(work) => SharedClient::by_work(network, work, config, options),
         };
         client.hide_filters(secret);
         Self { client, changes: watch::Sender::new(0), store: Mutex::new(None) }
@@ -123,7 +123,7 @@ impl Shared {
     }
 
     /// Feeds an upstream's responses to the calls of its last synchronization step.
-    pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<Answer>, now: Now) {
+    pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<UpstreamResponse>, now: Now) {
         if self.client.sync_feed(upstream, answers, now) {
             self.changed();
         }
@@ -149,7 +149,7 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use rootlight::rpc::{MAX_WAITING, Step};
+    use rootlight::rpc::{MAX_WAITING, SessionStep};
 
     use super::*;
 
@@ -160,7 +160,7 @@ mod tests {
         let network = Network::regtest();
         let genesis = crate::light::start_checkpoint(Some("none"), &network).unwrap();
         let shared =
-            Shared::new(network, genesis.into(), Identity::default(), SyncOptions::default(), B256::ZERO);
+            Shared::new(network, genesis.into(), ClientConfig::default(), SyncOptions::default(), B256::ZERO);
         let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
         let call = br#"{"jsonrpc":"2.0","id":1,"method":"net_version"}"#;
         let mut running = shared.client.open(call, Now::default());
@@ -169,13 +169,13 @@ mod tests {
         let step = shared.client.step(&mut running, &|| {
             for _ in 0..MAX_WAITING + 10 {
                 let mut session = shared.client.open(message, Now::default());
-                assert!(matches!(shared.client.step(&mut session, &|| false), Step::Done(Some(_))));
+                assert!(matches!(shared.client.step(&mut session, &|| false), SessionStep::Done(Some(_))));
                 shared.close(session);
             }
             shared.client.sync_next(0, Now::default());
             count.set(count.get() + 1);
             false
         });
-        assert!(matches!(step, Step::Done(Some(_))) && count.get() > 0);
+        assert!(matches!(step, SessionStep::Done(Some(_))) && count.get() > 0);
     }
 }

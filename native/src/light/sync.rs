@@ -29,14 +29,14 @@ const HINT_PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
     loop {
-        let questions = shared.client.sent_questions(&mut outbox, now());
-        if !questions.is_empty() {
-            let again = outbox.reminders(ask(&upstream, questions).await.answers);
+        let requests = shared.client.sent_requests(&mut outbox, now());
+        if !requests.is_empty() {
+            let again = outbox.reminders(ask(&upstream, requests).await.answers);
             ask(&upstream, again).await;
         }
         match shared.client.sync_next(index, now()) {
-            SyncStep::Fetch(calls) => {
-                let Fetched { answers, held } = ask(&upstream, calls).await;
+            SyncStep::Fetch(requests) => {
+                let Fetched { answers, held } = ask(&upstream, requests).await;
                 let client = shared.clone();
                 // Verifying a window of headers takes milliseconds of hashing, too long for an I/O thread.
                 let fed = tokio::task::spawn_blocking(move || {

@@ -1,7 +1,7 @@
 //! Log lines for the user: blocks, failed transactions, failed calls.
 
 use rootlight::dev::DevEvent;
-use rootlight::rpc::Reply;
+use rootlight::rpc::Answer;
 
 /// The log line for an event of a development chain.
 pub(super) fn event(event: &DevEvent) -> String {
@@ -32,8 +32,8 @@ pub(super) fn event(event: &DevEvent) -> String {
 const EXECUTING: [&str; 4] = ["eth_call", "eth_estimateGas", "eth_sendTransaction", "eth_sendRawTransaction"];
 
 /// The log line for a single call that failed; `None` for other messages and methods.
-pub(super) fn failed_call(reply: &Reply) -> Option<String> {
-    let (method, error) = &**reply.failed.as_ref()?;
+pub(super) fn failed_call(answer: &Answer) -> Option<String> {
+    let (method, error) = &**answer.failed.as_ref()?;
     EXECUTING.contains(method).then(|| format!("{method}: {error}"))
 }
 
@@ -45,13 +45,13 @@ mod tests {
 
     #[test]
     fn failed_calls_give_a_log_line() {
-        let reply = |method, error: Option<RpcError>| Reply {
+        let answer = |method, error: Option<RpcError>| Answer {
             failed: error.map(|error| Box::new((method, error))),
-            ..Reply::default()
+            ..Answer::default()
         };
-        let line = failed_call(&reply("eth_call", Some(RpcError::ParameterCount)));
+        let line = failed_call(&answer("eth_call", Some(RpcError::ParameterCount)));
         assert_eq!(line.as_deref(), Some("eth_call: method parameters invalid"));
-        assert_eq!(failed_call(&reply("eth_call", None)), None);
-        assert_eq!(failed_call(&reply("eth_getBalance", Some(RpcError::ParameterCount))), None);
+        assert_eq!(failed_call(&answer("eth_call", None)), None);
+        assert_eq!(failed_call(&answer("eth_getBalance", Some(RpcError::ParameterCount))), None);
     }
 }

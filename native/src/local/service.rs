@@ -9,7 +9,7 @@ use alloy_primitives::{B256, keccak256};
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::exec::Interrupts;
-use rootlight::rpc::{Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE, Reply};
+use rootlight::rpc::{Answer, Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
@@ -18,7 +18,7 @@ use super::watchdog::{BlockClock, BlockLimits};
 use crate::budget::{self, Held, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::Runs;
-use crate::service::{Answer, Caller, Health, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service};
+use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service};
 use crate::store::{Persist, StoreError};
 
 /// How long a run waits for bytes of the answer budget.
@@ -198,7 +198,7 @@ impl LocalService {
         peer: Peer,
         message: LocalMessage,
         short: bool,
-    ) -> Result<(Option<Reply>, Held), Unanswered> {
+    ) -> Result<(Option<Answer>, Held), Unanswered> {
         let job = Job {
             message,
             writer: self.writer.clone(),
@@ -214,10 +214,10 @@ impl LocalService {
             false => Err(job),
         };
         let job = match brief {
-            Ok(reply) => {
-                let reply = reply.map_err(Unanswered::NotKept)?;
-                let bytes = reply.as_ref().map_or(0, |reply| reply.body.len());
-                return Ok((reply, budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?));
+            Ok(answer) => {
+                let answer = answer.map_err(Unanswered::NotKept)?;
+                let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
+                return Ok((answer, budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?));
             }
             Err(job) => job,
         };
@@ -229,25 +229,25 @@ impl LocalService {
             let _place = place;
             job.run()
         });
-        let reply = run.await.map_err(|_| Unanswered::Failed)?;
-        let reply = reply.map_err(Unanswered::NotKept)?;
-        held.shrink_to(reply.as_ref().map_or(0, |reply| reply.body.len()));
-        Ok((reply, held))
+        let answer = run.await.map_err(|_| Unanswered::Failed)?;
+        let answer = answer.map_err(Unanswered::NotKept)?;
+        held.shrink_to(answer.as_ref().map_or(0, |answer| answer.body.len()));
+        Ok((answer, held))
     }
 
-    async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> Answer {
+    async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
         let message = Arc::new(message);
-        let error = |code, text: &str| Answer::failed(&message, code, text);
+        let error = |code, text: &str| HeldAnswer::failed(&message, code, text);
         let answered = match self.open(caller, &message).await {
             Ok(open) => self.run(caller.peer, open, message.len() <= SHORT_JSON).await,
             Err(unanswered) => Err(unanswered),
         };
         match answered {
-            Ok((reply, held)) => {
-                if let Some(failure) = reply.as_ref().and_then(report::failed_call) {
+            Ok((answer, held)) => {
+                if let Some(failure) = answer.as_ref().and_then(report::failed_call) {
                     info!("{failure}");
                 }
-                Answer { reply, held }
+                HeldAnswer { answer, held }
             }
             Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM),
             Err(Unanswered::NotKept(failure)) => {
@@ -286,7 +286,7 @@ struct Job {
 impl Job {
     /// Answers the message if that takes no longer than moving it to another thread: it is brief, needs no disk and
     /// does not wait for another writer. Returns the job otherwise.
-    fn run_if_brief(self) -> Result<Result<Option<Reply>, StoreError>, Self> {
+    fn run_if_brief(self) -> Result<Result<Option<Answer>, StoreError>, Self> {
         if !self.message.is_brief() {
             return Err(self);
         }
@@ -301,7 +301,7 @@ impl Job {
         Ok(self.write(&mut writer))
     }
 
-    fn run(self) -> Result<Option<Reply>, StoreError> {
+    fn run(self) -> Result<Option<Answer>, StoreError> {
         if self.message.reads_only() {
             return Ok(self.read());
         }
@@ -310,26 +310,26 @@ impl Job {
         self.write(&mut writer)
     }
 
-    fn read(self) -> Option<Reply> {
+    fn read(self) -> Option<Answer> {
         let view = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (started, limit) = (Instant::now(), self.options.run_timeout);
         self.message.read(&*view, now(), &|| started.elapsed() > limit)
     }
 
-    fn write(self, writer: &mut Writer) -> Result<Option<Reply>, StoreError> {
+    fn write(self, writer: &mut Writer) -> Result<Option<Answer>, StoreError> {
         let Self { message, snapshot, entropy, changes, state, options, .. } = self;
         let changes_chain = message.changes_chain();
         // The time limit does not include waiting for other writers.
         let (started, limit) = (Instant::now(), options.run_timeout);
         let interrupt = || started.elapsed() > limit || state.stopping.load(Ordering::Relaxed);
-        let reply = writer.change(&state, options.blocks(), |client| {
+        let answer = writer.change(&state, options.blocks(), |client| {
             client.answer(message, moment(&entropy), &interrupt)
         })?;
         publish(&snapshot, &writer.client);
         if changes_chain {
             changed(&changes);
         }
-        Ok(reply)
+        Ok(answer)
     }
 }
 
@@ -402,7 +402,7 @@ pub fn moment(entropy: &Entropy) -> Moment {
 }
 
 impl Service for LocalService {
-    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+    fn answer_to<'a>(&'a self, caller: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         Box::pin(self.answer_in_turn(caller, message))
     }
 

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::upstream::{CallResult, Upstream, UpstreamError, call, quantity};
+use crate::upstream::{Upstream, UpstreamError, UpstreamResult, call, quantity};
 use writer::Files;
 pub use writer::RecordError;
 
@@ -121,24 +121,24 @@ impl Recorder<'_> {
 
     /// Records the calls about the chain as a whole.
     async fn info(&mut self) -> Result<(), RecordError> {
-        let calls =
+        let requests =
             ["eth_chainId", "net_version", "web3_clientVersion"].map(|method| call(method, json!([])));
-        self.ask("info", calls.to_vec()).await.map(|_| ())
+        self.ask("info", requests.to_vec()).await.map(|_| ())
     }
 
     async fn blocks(&mut self, first: u64, last: u64, plan: &Plan) -> Result<(), RecordError> {
-        let calls =
+        let requests =
             (first..=last).map(|n| call("eth_getBlockByNumber", json!([quantity(n), true]))).collect();
         let mut blocks = Vec::new();
-        for (answer, n) in self.ask("blocks", calls).await?.into_iter().zip(first..) {
+        for (answer, n) in self.ask("blocks", requests).await?.into_iter().zip(first..) {
             let text = answer.map_err(|error| RecordError::Block { number: n, reason: error.to_string() })?;
             let block: Block = serde_json::from_str(text.get())
                 .map_err(|failure| RecordError::Block { number: n, reason: failure.to_string() })?;
             blocks.push(block);
         }
-        let calls =
+        let requests =
             (first..=last).map(|n| call("rsk_getRawBlockHeaderByNumber", json!([quantity(n)]))).collect();
-        self.ask("headers", calls).await?;
+        self.ask("headers", requests).await?;
         let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_calls(n)).collect();
         self.ask("uncles", uncles).await?;
         let receipts = blocks.iter().flat_map(Block::receipt_calls).collect();
@@ -155,15 +155,15 @@ impl Recorder<'_> {
     async fn ask(
         &mut self,
         file: &'static str,
-        calls: Vec<UpstreamCall>,
-    ) -> Result<Vec<CallResult>, RecordError> {
-        let calls: Vec<UpstreamCall> =
-            calls.into_iter().filter(|call| !self.missing.contains(call.method)).collect();
-        if calls.is_empty() {
+        requests: Vec<UpstreamRequest>,
+    ) -> Result<Vec<UpstreamResult>, RecordError> {
+        let requests: Vec<UpstreamRequest> =
+            requests.into_iter().filter(|call| !self.missing.contains(call.method)).collect();
+        if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let answers = self.upstream.request(calls.clone()).await;
-        for (call, answer) in calls.iter().zip(&answers) {
+        let answers = self.upstream.request(requests.clone()).await;
+        for (call, answer) in requests.iter().zip(&answers) {
             match answer {
                 Err(UpstreamError::Rpc { code: -32601, .. }) => self.miss(call.method),
                 // The upstream is itself a recording, which does not hold this response.
@@ -185,7 +185,7 @@ impl Recorder<'_> {
     fn write(
         &mut self,
         file: &'static str,
-        call: &UpstreamCall,
+        call: &UpstreamRequest,
         answer: Result<&serde_json::value::RawValue, &UpstreamError>,
     ) -> Result<(), RecordError> {
         self.answers = self.answers.saturating_add(1);
@@ -194,7 +194,7 @@ impl Recorder<'_> {
 }
 
 impl Block {
-    fn uncle_calls(&self, number: u64) -> Vec<UpstreamCall> {
+    fn uncle_calls(&self, number: u64) -> Vec<UpstreamRequest> {
         let by = |method, block: String, index: u64| call(method, json!([block, quantity(index)]));
         (0..self.uncles.len() as u64)
             .flat_map(|index| {
@@ -207,7 +207,7 @@ impl Block {
             .collect()
     }
 
-    fn receipt_calls(&self) -> Vec<UpstreamCall> {
+    fn receipt_calls(&self) -> Vec<UpstreamRequest> {
         let of = |tx: &Transaction| {
             let hash = &tx.hash;
             [

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -77,10 +77,10 @@ impl Files {
         &mut self,
         name: &'static str,
         id: u64,
-        call: &UpstreamCall,
+        call: &UpstreamRequest,
         answer: Result<&RawValue, &UpstreamError>,
     ) -> Result<(), RecordError> {
-        let request = call.to_request(id);
+        let request = call.to_json(id);
         let line = match answer {
             // The result is written as it was received, byte for byte.
             Ok(result) => format!(

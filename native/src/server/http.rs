@@ -69,9 +69,9 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
     };
     let answer = shared.service.answer_to(caller, body).await;
     drop(held);
-    let Some(reply) = answer.reply else { return StatusCode::NO_CONTENT.into_response() };
-    let status = if reply.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    json(status, Bytes::from_owner(guest.sending(reply.body.into_bytes(), answer.held)))
+    let Some(answer) = answer.answer else { return StatusCode::NO_CONTENT.into_response() };
+    let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    json(status, Bytes::from_owner(guest.sending(answer.body.into_bytes(), answer.held)))
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {

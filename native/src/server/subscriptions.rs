@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rootlight::rpc::{Reply, is_gone, notifications, poll_message};
+use rootlight::rpc::{Answer, is_gone, notifications, poll_message};
 use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
 use super::places::{Guest, Unsent};
 use crate::budget;
-use crate::service::{Answer, Caller, SharedService};
+use crate::service::{Caller, HeldAnswer, SharedService};
 
 /// The open subscriptions of a connection.
 #[derive(Default)]
@@ -55,9 +55,9 @@ impl Subscriptions {
 
     /// Answers a message. The caller passes the ids of new subscriptions to [`Self::begin`] once the answer is in the
     /// send queue.
-    pub(super) async fn answer(&self, message: Vec<u8>) -> Answer {
+    pub(super) async fn answer(&self, message: Vec<u8>) -> HeldAnswer {
         let answer = self.service.answer_to(&self.caller, message).await;
-        if let Some(Reply { subscribed, unsubscribed, .. }) = &answer.reply {
+        if let Some(Answer { subscribed, unsubscribed, .. }) = &answer.answer {
             let mut open = self.open();
             open.ids.extend(subscribed.iter().map(|id| (id.clone(), false)));
             unsubscribed.iter().for_each(|id| _ = open.ids.remove(id));
@@ -98,8 +98,8 @@ impl Subscriptions {
     /// has the subscription.
     async fn tell(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> bool {
         let answer = self.service.answer_to(&self.caller, poll_message(id).into_bytes()).await;
-        let Some(reply) = answer.reply else { return true };
-        for text in notifications(id, &reply) {
+        let Some(answer) = answer.answer else { return true };
+        for text in notifications(id, &answer) {
             // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(id) {
                 return true;
@@ -109,7 +109,7 @@ impl Subscriptions {
                 return true;
             }
         }
-        !(is_gone(&reply) && self.is_lost(id))
+        !(is_gone(&answer) && self.is_lost(id))
     }
 
     /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own

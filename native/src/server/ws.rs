@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use rootlight::rpc::Reply;
+use rootlight::rpc::Answer;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
@@ -15,7 +15,7 @@ use tungstenite::error::CapacityError;
 use super::places::{Guest, Unsent};
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
-use crate::service::{Answer, Caller};
+use crate::service::{Caller, HeldAnswer};
 
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
 const TRY_AGAIN_LATER: u16 = 1013;
@@ -124,9 +124,9 @@ async fn read(
         let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
         let (guest, held, work) = (guest.clone(), guest.message(), guest.work());
         tasks.spawn(async move {
-            let Answer { reply, held: budget } = subscriptions.answer(bytes).await;
+            let HeldAnswer { answer, held: budget } = subscriptions.answer(bytes).await;
             drop(held);
-            if let Some(Reply { body, subscribed, .. }) = reply {
+            if let Some(Answer { body, subscribed, .. }) = answer {
                 let _ = answers.send(guest.sending(body.into_bytes(), budget)).await;
                 subscriptions.begin(subscribed);
             }

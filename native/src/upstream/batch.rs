@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
-use rootlight::light::{CallFailure, NO_ANSWER, Response, UpstreamCall, read_batch};
+use rootlight::light::{NO_RESPONSE, RawResponse, RequestFailure, UpstreamRequest, read_batch};
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::error::Secrets;
-use super::{CallResult, UpstreamError};
+use super::{UpstreamError, UpstreamResult};
 use crate::budget::Held;
 use crate::priority::{self, SHORT_JSON};
 
@@ -21,14 +21,14 @@ const DATA_BYTES: usize = 64 * 1024;
 /// The decoded response to a batch.
 pub(crate) enum Decoded {
     /// Results in the order of the calls.
-    Results(Vec<CallResult>),
+    Results(Vec<UpstreamResult>),
     /// One error for the whole batch, for instance because the batch is too long.
     Refused(UpstreamError),
 }
 
 /// Decodes the response to `count` calls, whose ids start at `first`.
 pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
-    let mut results: Vec<Option<CallResult>> = Vec::new();
+    let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);
     let refusal = read_batch(text.as_bytes(), first, count, &mut |place, response| {
         if let Some(slot @ None) = results.get_mut(place) {
@@ -39,16 +39,16 @@ pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, Up
         let words = || UpstreamError::Malformed("one response object for a whole batch".into());
         return Ok(Decoded::Refused(result_of(refusal).err().unwrap_or_else(words)));
     }
-    let missing = || Err(NO_ANSWER.into());
+    let missing = || Err(NO_RESPONSE.into());
     Ok(Decoded::Results(results.into_iter().map(|result| result.unwrap_or_else(missing)).collect()))
 }
 
 /// Converts a response to a result. An error keeps its data, because recordings contain it.
-pub(crate) fn result_of(response: Response<'_>) -> CallResult {
+pub(crate) fn result_of(response: RawResponse<'_>) -> UpstreamResult {
     let data = response.error_data().filter(|data| data.get().len() <= DATA_BYTES);
     let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
-    response.into_answer().map_err(|failure| match failure {
-        CallFailure::Rpc { code, message } => UpstreamError::Rpc { code, message, data },
+    response.into_result().map_err(|failure| match failure {
+        RequestFailure::Rpc { code, message } => UpstreamError::Rpc { code, message, data },
         other => other.into(),
     })
 }
@@ -68,8 +68,10 @@ pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Resu
 /// A transport that sends a batch and returns its response.
 pub(crate) trait Exchange: Sync {
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
-    fn send<'a>(&'a self, calls: &'a [UpstreamCall])
-    -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
+    fn send<'a>(
+        &'a self,
+        requests: &'a [UpstreamRequest],
+    ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
 
     /// Calls per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
     /// batch.
@@ -90,13 +92,13 @@ pub(crate) trait Exchange: Sync {
 /// batches that are being read count against the budget.
 pub(crate) async fn ask_all(
     exchange: &dyn Exchange,
-    calls: Vec<UpstreamCall>,
+    requests: Vec<UpstreamRequest>,
     counted: bool,
-) -> (Vec<CallResult>, Held) {
+) -> (Vec<UpstreamResult>, Held) {
     let started = Instant::now();
-    let count = calls.len();
+    let count = requests.len();
     let size = exchange.size().load(Ordering::Relaxed).max(1);
-    let parts: Vec<Vec<UpstreamCall>> = calls.chunks(size).map(<[UpstreamCall]>::to_vec).collect();
+    let parts: Vec<Vec<UpstreamRequest>> = requests.chunks(size).map(<[UpstreamRequest]>::to_vec).collect();
     let asked = stream::iter(parts).map(|part| ask_one(exchange, part));
     let mut answered = asked.buffered(exchange.parallel().max(1));
     let (mut results, mut held) = (Vec::with_capacity(count), Held::default());
@@ -108,18 +110,21 @@ pub(crate) async fn ask_all(
         }
     }
     drop(answered);
-    debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
+    debug!(upstream = %exchange.label(), requests = count, elapsed = ?started.elapsed(), "upstream answered");
     (results, held)
 }
 
 /// Sends calls as one batch; if the upstream refuses the batch, sends it in halves.
-fn ask_one(exchange: &dyn Exchange, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
+fn ask_one(
+    exchange: &dyn Exchange,
+    requests: Vec<UpstreamRequest>,
+) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
     Box::pin(async move {
-        let count = calls.len();
-        let refusal = match exchange.send(&calls).await {
+        let count = requests.len();
+        let refusal = match exchange.send(&requests).await {
             Ok((Decoded::Results(results), held)) => return (results, held),
             Ok((Decoded::Refused(refusal), _)) => refusal.without(exchange.secrets()),
-            Err(error) => return (calls.iter().map(|_| Err(error.clone())).collect(), Held::default()),
+            Err(error) => return (requests.iter().map(|_| Err(error.clone())).collect(), Held::default()),
         };
         if count == 1 {
             return (vec![Err(refusal)], Held::default());
@@ -127,7 +132,7 @@ fn ask_one(exchange: &dyn Exchange, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (
         let half = count.div_ceil(2);
         debug!(upstream = %exchange.label(), %refusal, "batch of {count} refused, asking {half} at a time");
         exchange.size().fetch_min(half, Ordering::Relaxed);
-        let mut first = calls;
+        let mut first = requests;
         let second = first.split_off(half);
         let (mut results, mut held) = ask_one(exchange, first).await;
         let (others, more) = ask_one(exchange, second).await;

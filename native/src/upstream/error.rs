@@ -1,6 +1,6 @@
 //! Errors of calls to upstreams.
 
-use rootlight::light::CallFailure;
+use rootlight::light::RequestFailure;
 use serde_json::Value;
 
 /// The URL of an upstream cannot be used.
@@ -74,18 +74,18 @@ impl UpstreamError {
     }
 }
 
-impl From<CallFailure> for UpstreamError {
-    fn from(failure: CallFailure) -> Self {
+impl From<RequestFailure> for UpstreamError {
+    fn from(failure: RequestFailure) -> Self {
         match failure {
-            CallFailure::Rpc { code, message } => Self::Rpc { code, message, data: None },
-            CallFailure::NotRecorded => Self::NotRecorded(String::new()),
-            CallFailure::Malformed(reason) => Self::Malformed(reason.into()),
+            RequestFailure::Rpc { code, message } => Self::Rpc { code, message, data: None },
+            RequestFailure::NotRecorded => Self::NotRecorded(String::new()),
+            RequestFailure::Malformed(reason) => Self::Malformed(reason.into()),
             other => Self::Transport(other.to_string()),
         }
     }
 }
 
-impl From<UpstreamError> for CallFailure {
+impl From<UpstreamError> for RequestFailure {
     fn from(error: UpstreamError) -> Self {
         match error {
             UpstreamError::Rpc { code, message, .. } => Self::Rpc { code, message },

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
-use rootlight::light::{UpstreamCall, encode_batch};
+use rootlight::light::{UpstreamRequest, encode_batch};
 use tracing::debug;
 
 use crate::budget::{self, Held};
 
 use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
-use super::{CallResult, Upstream, UpstreamError, UrlError};
+use super::{Upstream, UpstreamError, UpstreamResult, UrlError};
 
 /// Id of the first call in a batch.
 const FIRST_ID: u64 = 1;
@@ -115,12 +115,12 @@ impl HttpUpstream {
     }
 
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
-    async fn attempt(&self, calls: &[UpstreamCall]) -> Result<(Decoded, Held), UpstreamError> {
-        let body = encode_batch(calls, FIRST_ID);
+    async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Held), UpstreamError> {
+        let body = encode_batch(requests, FIRST_ID);
         let mut pause = self.config.pause;
         let mut attempt = 1;
         loop {
-            let failure = match self.once(body.clone(), calls.len()).await {
+            let failure = match self.once(body.clone(), requests.len()).await {
                 Ok(decoded) => return Ok(decoded),
                 Err(failure) => failure,
             };
@@ -216,9 +216,9 @@ impl Failure {
 impl Exchange for HttpUpstream {
     fn send<'a>(
         &'a self,
-        calls: &'a [UpstreamCall],
+        requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
-        Box::pin(self.attempt(calls))
+        Box::pin(self.attempt(requests))
     }
 
     fn size(&self) -> &AtomicUsize {
@@ -239,12 +239,12 @@ impl Exchange for HttpUpstream {
 }
 
 impl Upstream for HttpUpstream {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
-        Box::pin(async move { ask_all(self, calls, false).await.0 })
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
-    fn request_held(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
-        Box::pin(ask_all(self, calls, true))
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(ask_all(self, requests, true))
     }
 
     fn name(&self) -> &str {

@@ -11,7 +11,7 @@ mod ws_link;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -25,11 +25,11 @@ pub use ws::WsUpstream;
 use crate::budget::Held;
 
 /// The result of one call: the JSON text of the result as it was sent, or an error.
-pub type CallResult = Result<Box<RawValue>, UpstreamError>;
+pub type UpstreamResult = Result<Box<RawValue>, UpstreamError>;
 
 /// Builds a call from its parameters as JSON values.
-pub(crate) fn call(method: &'static str, params: Value) -> UpstreamCall {
-    UpstreamCall::new(method, params.to_string())
+pub(crate) fn call(method: &'static str, params: Value) -> UpstreamRequest {
+    UpstreamRequest::new(method, params.to_string())
 }
 
 /// Encodes a number as a QUANTITY: hexadecimal with `0x`.
@@ -41,12 +41,12 @@ pub(crate) fn quantity(number: u64) -> String {
 pub trait Upstream: Send + Sync + 'static {
     /// Sends all calls, and returns their results in the same order. A failure of the whole request, such as
     /// a broken connection, becomes the error of each call.
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>>;
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>>;
 
     /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller
     /// keeps them as long as the results.
-    fn request_held(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
-        Box::pin(async move { (self.request(calls).await, Held::default()) })
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(async move { (self.request(requests).await, Held::default()) })
     }
 
     /// Returns a name for logs, without credentials and without the path, which may hold an API key.

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use futures::future::BoxFuture;
-use rootlight::light::{UpstreamCall, encode_batch};
+use rootlight::light::{UpstreamRequest, encode_batch};
 use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 
 use super::batch::{Decoded, Exchange, ask_all};
 use super::error::Secrets;
 use super::http::redact;
 use super::ws_link::{Link, Order};
-use super::{CallResult, HttpConfig, Upstream, UpstreamError, UrlError};
+use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError};
 use crate::budget::Held;
 
 /// Most batches that wait for the connection's task.
@@ -74,14 +74,14 @@ impl WsUpstream {
 impl Exchange for WsUpstream {
     fn send<'a>(
         &'a self,
-        calls: &'a [UpstreamCall],
+        requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>> {
         Box::pin(async move {
             let gone = || UpstreamError::Transport("the connection's task has ended".into());
-            let first = self.next.fetch_add(calls.len() as u64, Ordering::Relaxed);
-            let body = encode_batch(calls, first);
+            let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
+            let body = encode_batch(requests, first);
             let (answer, answered) = oneshot::channel();
-            let order = Order { first, count: calls.len(), body, answer };
+            let order = Order { first, count: requests.len(), body, answer };
             self.orders().await.send(order).await.map_err(|_| gone())?;
             answered.await.map_err(|_| gone())?
         })
@@ -105,12 +105,12 @@ impl Exchange for WsUpstream {
 }
 
 impl Upstream for WsUpstream {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
-        Box::pin(async move { ask_all(self, calls, false).await.0 })
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        Box::pin(async move { ask_all(self, requests, false).await.0 })
     }
 
-    fn request_held(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, (Vec<CallResult>, Held)> {
-        Box::pin(ask_all(self, calls, true))
+    fn request_held(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, (Vec<UpstreamResult>, Held)> {
+        Box::pin(ask_all(self, requests, true))
     }
 
     fn name(&self) -> &str {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
 use rootlight::exec::GenesisBlock;
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use rootlight::local::LocalChain;
 use rootlight::types::{B256, Block, BlockBody};
 use rootlight_native::follow::{
@@ -16,7 +16,7 @@ use rootlight_native::follow::{
 };
 use rootlight_native::replay::Replay;
 use rootlight_native::store::{Persist, Store};
-use rootlight_native::upstream::{CallResult, Upstream};
+use rootlight_native::upstream::{Upstream, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -31,14 +31,14 @@ struct Complete(Replay);
 
 impl Complete {
     async fn block(&self, hash: &Value) -> Option<Value> {
-        let call = UpstreamCall::new("eth_getBlockByHash", json!([hash, true]).to_string());
+        let call = UpstreamRequest::new("eth_getBlockByHash", json!([hash, true]).to_string());
         let answer = self.0.request(vec![call]).await.remove(0).ok()?;
         serde_json::from_str(answer.get()).ok()
     }
 }
 
 impl Upstream for Complete {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let mut answers = self.0.request(calls.clone()).await;
             for (call, answer) in calls.iter().zip(&mut answers) {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use rootlight_native::light::propose::{ProposeError, ProposeOptions, propose};
 use rootlight_native::replay::Replay;
-use rootlight_native::upstream::{CallResult, SharedUpstream, Upstream};
+use rootlight_native::upstream::{SharedUpstream, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
 
 /// The recording in this repository: blocks 0 to 75 of a development network.
@@ -37,7 +37,7 @@ impl Upstream for Changed {
         self.name
     }
 
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let answers = self.true_one.request(calls).await;
             let change = |answer: Box<RawValue>| {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use rootlight::consensus::Network;
-use rootlight::light::{SyncOptions, UpstreamCall};
+use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::replay::Replay;
 use rootlight_native::service::Service;
-use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
+use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -24,7 +24,7 @@ struct Moody {
 }
 
 impl Upstream for Moody {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             self.asked.fetch_add(calls.len(), Ordering::SeqCst);
             if self.hanging.load(Ordering::SeqCst) {
@@ -74,7 +74,7 @@ fn start(upstream: &Arc<Moody>, options: LightOptions) -> LightService {
 async fn ask(service: &LightService, method: &str, params: Value) -> Value {
     let message = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
     let answer = service.answer(message.to_string().into_bytes()).await;
-    assert!(answer.reply.as_ref().is_some_and(|reply| !reply.unusable));
+    assert!(answer.answer.as_ref().is_some_and(|answer| !answer.unusable));
     let value: Value = serde_json::from_str(&answer.body().unwrap()).unwrap();
     assert_eq!(value["id"], "q");
     value
@@ -177,8 +177,8 @@ async fn messages_that_are_not_json_rpc_are_errors_and_notifications_have_no_res
     let upstream = moody();
     let service = start(&upstream, options());
     for message in ["", "{", "5", "\"x\"", "null", "{}x"] {
-        let reply = service.answer(message.into()).await.reply;
-        assert!(reply.is_some_and(|reply| reply.unusable), "{message}");
+        let answer = service.answer(message.into()).await.answer;
+        assert!(answer.is_some_and(|answer| answer.unusable), "{message}");
     }
     let notification = r#"{"jsonrpc":"2.0","method":"eth_chainId"}"#;
     assert_eq!(service.answer(notification.into()).await.body(), None);

@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
-use rootlight::consensus::{Candidate, Checkpoint, Network, WorkStart};
-use rootlight::light::{SyncOptions, UpstreamCall, encode_headers};
+use rootlight::consensus::{Checkpoint, HeaderCandidate, Network, WorkStart};
+use rootlight::light::{SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::types::HeaderForm;
 use rootlight_native::light::{FILE, LightOptions, LightService, SET_ASIDE, Start};
-use rootlight_native::service::{Answer, Caller, Service};
+use rootlight_native::service::{Caller, HeldAnswer, Service};
 use rootlight_native::store::StoreError;
-use rootlight_native::upstream::{self, CallResult, Upstream};
+use rootlight_native::upstream::{self, Upstream, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -24,37 +24,37 @@ use serde_json::{Value, json};
 const START: usize = 449;
 
 /// The 1,200 consecutive mainnet headers from 4,479,841 on.
-fn headers() -> Option<Vec<Candidate>> {
+fn headers() -> Option<Vec<HeaderCandidate>> {
     let path = common::shared("realdata/headers/mainnet_4479841_iris_run1200.json")?;
     let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let network = Network::mainnet();
     let decode = |value: &Value| {
         let rlp = alloy_primitives::hex::decode(value["rlp"].as_str().unwrap()).unwrap();
-        Candidate::decode(&rlp, &network).unwrap()
+        HeaderCandidate::decode(&rlp, &network).unwrap()
     };
     Some(file["headers"].as_array().unwrap().iter().map(decode).collect())
 }
 
-fn checkpoint(headers: &[Candidate]) -> Checkpoint {
+fn checkpoint(headers: &[HeaderCandidate]) -> Checkpoint {
     checkpoint_at(headers, START)
 }
 
-fn checkpoint_at(headers: &[Candidate], place: usize) -> Checkpoint {
+fn checkpoint_at(headers: &[HeaderCandidate], place: usize) -> Checkpoint {
     let header = headers[place].header();
     Checkpoint { number: header.number, hash: header.hash(), total_difficulty: None }
 }
 
 /// An upstream that has these headers up to a head that may grow, and nothing else.
 struct Node {
-    headers: Vec<Candidate>,
+    headers: Vec<HeaderCandidate>,
     head: AtomicUsize,
     /// Number of headers by which the head grows with each request for the height.
     growth: usize,
-    asked: Mutex<Vec<UpstreamCall>>,
+    asked: Mutex<Vec<UpstreamRequest>>,
 }
 
 impl Node {
-    fn new(headers: Vec<Candidate>, head: usize, growth: usize) -> Arc<Self> {
+    fn new(headers: Vec<HeaderCandidate>, head: usize, growth: usize) -> Arc<Self> {
         Arc::new(Self { headers, head: head.into(), growth, asked: Mutex::default() })
     }
 
@@ -76,7 +76,7 @@ impl Node {
                 };
                 let (first, count) = (quantity(0), quantity(1));
                 let top = self.number(self.head.load(Ordering::SeqCst).min(last));
-                let wanted = self.headers.iter().map(Candidate::header).filter(|header| {
+                let wanted = self.headers.iter().map(HeaderCandidate::header).filter(|header| {
                     header.number >= first && header.number < first + count && header.number <= top
                 });
                 Ok(format!("\"{}\"", encode_headers(wanted.map(|header| (header.header(), &[][..])))))
@@ -106,15 +106,15 @@ impl Node {
     }
 }
 
-fn params(call: &UpstreamCall) -> Vec<Value> {
+fn params(call: &UpstreamRequest) -> Vec<Value> {
     serde_json::from_str(&call.params).unwrap()
 }
 
 impl Upstream for Node {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             self.asked.lock().unwrap().extend(calls.iter().cloned());
-            let answer = |call: &UpstreamCall| match self.answer(call.method, &params(call)) {
+            let answer = |call: &UpstreamRequest| match self.answer(call.method, &params(call)) {
                 Ok(text) => Ok(RawValue::from_string(text).unwrap()),
                 Err(_) => Err(upstream::UpstreamError::Rpc {
                     code: -32601,
@@ -135,7 +135,7 @@ impl Upstream for Node {
 struct Served(Arc<Node>);
 
 impl Service for Served {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         Box::pin(async move {
             let message: Value = serde_json::from_slice(&message).unwrap();
             let one = |call: &Value| {
@@ -149,7 +149,7 @@ impl Service for Served {
                 Some(calls) => format!("[{}]", calls.iter().map(one).collect::<Vec<_>>().join(",")),
                 None => one(&message),
             };
-            Answer::served(Some(text))
+            HeldAnswer::served(Some(text))
         })
     }
 }
@@ -187,7 +187,7 @@ async fn header(service: &LightService, number: u64) -> String {
 }
 
 /// Returns a raw header as it must be served.
-fn raw(header: &Candidate) -> String {
+fn raw(header: &HeaderCandidate) -> String {
     alloy_primitives::hex::encode_prefixed(header.header().encode(HeaderForm::Raw))
 }
 
@@ -340,7 +340,7 @@ impl Seeded {
 }
 
 /// Checks that every header that the service serves is the true one; returns the head's number.
-async fn serves_only_true_headers(service: &LightService, headers: &[Candidate]) -> u64 {
+async fn serves_only_truth(service: &LightService, headers: &[HeaderCandidate]) -> u64 {
     let (number, served) = head(service).await;
     let first = headers[0].header().number;
     assert_eq!(served, raw(&headers[(number - first) as usize]));

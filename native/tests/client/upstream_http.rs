@@ -8,7 +8,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use rootlight_native::upstream::{HttpConfig, HttpUpstream, Upstream, UpstreamError};
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 #[derive(Clone)]
 enum Act {
     /// Responds properly; members of a batch in reverse order.
-    Answer,
+    UpstreamResponse,
     Status(u16, &'static [(&'static str, &'static str)], String),
     Hang,
 }
@@ -37,7 +37,7 @@ async fn handle(State(node): State<Node>, headers: HeaderMap, body: String) -> R
     assert_eq!(headers["content-type"], "application/json");
     let message: Value = serde_json::from_str(&body).unwrap();
     node.seen.lock().unwrap().push(message.clone());
-    let act = node.script.lock().unwrap().pop_front().unwrap_or(Act::Answer);
+    let act = node.script.lock().unwrap().pop_front().unwrap_or(Act::UpstreamResponse);
     match act {
         Act::Hang => {
             tokio::time::sleep(Duration::from_secs(30)).await;
@@ -50,7 +50,7 @@ async fn handle(State(node): State<Node>, headers: HeaderMap, body: String) -> R
             }
             response
         }
-        Act::Answer => match &message {
+        Act::UpstreamResponse => match &message {
             Value::Array(members) if node.batch.is_some_and(|most| members.len() > most) => {
                 let text = json!({"error": {"code": -32600, "message": "Cannot dispatch batch requests"}})
                     .to_string();
@@ -87,8 +87,8 @@ async fn upstream(node: &Node, config: HttpConfig) -> HttpUpstream {
     HttpUpstream::new(&serve(node.clone()).await, config).unwrap()
 }
 
-fn calls(count: u64) -> Vec<UpstreamCall> {
-    (0..count).map(|n| UpstreamCall::new("m", json!([n]).to_string())).collect()
+fn calls(count: u64) -> Vec<UpstreamRequest> {
+    (0..count).map(|n| UpstreamRequest::new("m", json!([n]).to_string())).collect()
 }
 
 async fn one(upstream: &HttpUpstream) -> Result<String, UpstreamError> {
@@ -128,8 +128,8 @@ async fn later_batches_are_no_longer_than_a_refused_one_was_split_to() {
 }
 
 #[tokio::test]
-async fn temporary_http_errors_are_retried() {
-    let node = node([status(503), status(502), status(429), Act::Answer]);
+async fn passing_troubles_are_tried_again() {
+    let node = node([status(503), status(502), status(429), Act::UpstreamResponse]);
     let upstream = upstream(&node, config()).await;
     assert_eq!(one(&upstream).await, Ok("0".into()));
     assert_eq!(node.seen.lock().unwrap().len(), 4);
@@ -138,8 +138,8 @@ async fn temporary_http_errors_are_retried() {
 /// Status 413 means that the batch is too large for this node, so halves are sent. A single call is not split
 /// further.
 #[tokio::test]
-async fn a_batch_with_status_413_is_halved() {
-    let node = node([status(413), Act::Answer, status(413), Act::Answer, status(413)]);
+async fn a_message_that_is_too_large_is_halved() {
+    let node = node([status(413), Act::UpstreamResponse, status(413), Act::UpstreamResponse, status(413)]);
     let upstream = upstream(&node, HttpConfig { batch: 8, parallel: 1, ..config() }).await;
     let answers = upstream.request(calls(4)).await;
     let sizes: Vec<usize> =
@@ -150,8 +150,8 @@ async fn a_batch_with_status_413_is_halved() {
 }
 
 #[tokio::test]
-async fn the_number_of_tries_is_limited() {
-    let node = node([status(503), status(503), status(503), status(503), Act::Answer]);
+async fn tries_are_limited() {
+    let node = node([status(503), status(503), status(503), status(503), Act::UpstreamResponse]);
     let upstream = upstream(&node, config()).await;
     assert_eq!(one(&upstream).await, Err(UpstreamError::Status(503)));
     assert_eq!(node.seen.lock().unwrap().len(), 4);

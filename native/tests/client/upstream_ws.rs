@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures::{SinkExt, StreamExt};
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use rootlight_native::upstream::{self, HttpConfig, Upstream, UpstreamError, WsUpstream};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::Message;
 #[derive(Clone, Copy)]
 enum Act {
     /// Responds properly; members of a batch in reverse order.
-    Answer,
+    UpstreamResponse,
     /// Closes the connection instead.
     Break,
     /// Does not respond.
@@ -74,7 +74,7 @@ async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> 
             socket.send(Message::text(answer)).await.ok()?;
             continue;
         }
-        let act = node.script.lock().unwrap().pop_front().unwrap_or(Act::Answer);
+        let act = node.script.lock().unwrap().pop_front().unwrap_or(Act::UpstreamResponse);
         match act {
             Act::Break => return None,
             Act::Hang => {}
@@ -86,7 +86,9 @@ async fn converse(node: Arc<Node>, stream: tokio::net::TcpStream) -> Option<()> 
                 socket.send(Message::text(answer(&node, &message))).await.ok()?;
             }
             Act::Flood(bytes) => socket.send(Message::text("x".repeat(bytes))).await.ok()?,
-            Act::Answer | Act::Announce => socket.send(Message::text(answer(&node, &message))).await.ok()?,
+            Act::UpstreamResponse | Act::Announce => {
+                socket.send(Message::text(answer(&node, &message))).await.ok()?
+            }
         }
         if matches!(act, Act::Announce) {
             let head = json!({"method": "eth_subscription", "params": {"subscription": "0x1", "result": {}}});
@@ -120,8 +122,8 @@ async fn serve(node: &Arc<Node>) -> WsUpstream {
     WsUpstream::new(&format!("ws://{address}/secret-key"), config()).unwrap()
 }
 
-fn calls(count: usize) -> Vec<UpstreamCall> {
-    (0..count).map(|n| UpstreamCall::new("echo", json!([format!("{n:#x}")]).to_string())).collect()
+fn calls(count: usize) -> Vec<UpstreamRequest> {
+    (0..count).map(|n| UpstreamRequest::new("echo", json!([format!("{n:#x}")]).to_string())).collect()
 }
 
 async fn all_answered(upstream: &WsUpstream, count: usize) {
@@ -145,8 +147,8 @@ async fn many_calls_share_one_connection() {
 }
 
 #[tokio::test]
-async fn no_call_is_lost_when_the_connection_breaks_or_hangs() {
-    let node = Node::with(&[Act::Answer, Act::Break, Act::Answer, Act::Hang, Act::Break]);
+async fn nothing_asked_is_lost_when_the_connection_breaks_or_hangs() {
+    let node = Node::with(&[Act::UpstreamResponse, Act::Break, Act::UpstreamResponse, Act::Hang, Act::Break]);
     let upstream = serve(&node).await;
     for _ in 0..4 {
         all_answered(&upstream, 50).await;

@@ -12,12 +12,12 @@ use futures::future::BoxFuture;
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair, sha256_midstate};
 use rootlight::consensus::coinbase::Coinbase;
 use rootlight::consensus::{Checkpoint, Network, difficulty, pow};
-use rootlight::light::{PAGE_HEADERS, Page, Sync, SyncOptions, UpstreamCall, encode_headers};
+use rootlight::light::{PAGE_HEADERS, Page, Sync, SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::types::rlp::list_of;
 use rootlight::types::{Bloom, Header, HeaderForm, MERGED_MINING_TAG, SealedHeader, uncles_hash};
 use rootlight_native::light::{FILE, HeaderStore, LightOptions, LightService};
 use rootlight_native::service::Service;
-use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
+use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -131,8 +131,8 @@ fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHe
 struct Newest(SealedHeader);
 
 impl Upstream for Newest {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
-        let answer = |call: UpstreamCall| {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        let answer = |call: UpstreamRequest| {
             let text = match call.method {
                 "eth_blockNumber" => format!("\"{:#x}\"", self.0.number),
                 "rootlight_getHeaders" => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use rootlight::rpc::envelope::write_error;
 use rootlight_native::server::{Limits, Origins, Server, ServerConfig};
-use rootlight_native::service::{Answer, Caller, Service};
+use rootlight_native::service::{Caller, HeldAnswer, Service};
 use tokio::sync::oneshot;
 
 /// How long a test waits for a program.
@@ -51,22 +51,22 @@ pub fn run(arguments: &[&str]) -> Output {
 pub struct Echo;
 
 impl Service for Echo {
-    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, Answer> {
+    fn answer_to<'a>(&'a self, _: &'a Caller, message: Vec<u8>) -> BoxFuture<'a, HeldAnswer> {
         Box::pin(async move {
             let text = String::from_utf8_lossy(&message).into_owned();
             if serde_json::from_str::<serde_json::Value>(&text).is_err() {
-                return Answer::unusable(write_error(&[], -32700, "JSON parse error"));
+                return HeldAnswer::unusable(write_error(&[], -32700, "JSON parse error"));
             }
             if text.contains("notify") {
-                return Answer::served(None);
+                return HeldAnswer::served(None);
             }
             if text.contains("slow") {
                 tokio::time::sleep(Duration::from_millis(600)).await;
             }
             if text.contains("large") {
-                return Answer::served(Some(format!("\"{}\"", "x".repeat(4 << 20))));
+                return HeldAnswer::served(Some(format!("\"{}\"", "x".repeat(4 << 20))));
             }
-            Answer::served(Some(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, message.len())))
+            HeldAnswer::served(Some(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, message.len())))
         })
     }
 }

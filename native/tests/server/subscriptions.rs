@@ -13,12 +13,12 @@ use reqwest::header::CONTENT_TYPE;
 use rootlight::consensus::Network;
 use rootlight::dev::{DevAccounts, DevConfig, Mining};
 use rootlight::engine::DevNode;
-use rootlight::light::{SyncOptions, UpstreamCall};
+use rootlight::light::{SyncOptions, UpstreamRequest};
 use rootlight_native::light::{LightOptions, LightService, start_checkpoint};
 use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
 use rootlight_native::server::Limits;
 use rootlight_native::service::{Caller, Peer, Service};
-use rootlight_native::upstream::{CallResult, Upstream, UpstreamError};
+use rootlight_native::upstream::{Upstream, UpstreamError, UpstreamResult};
 use serde_json::{Value, json, value::RawValue};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -69,7 +69,7 @@ impl Dev {
 }
 
 impl Upstream for Dev {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
+    fn request(&self, calls: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
         Box::pin(async move {
             let mut results = Vec::new();
             for call in calls {

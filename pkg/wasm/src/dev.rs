@@ -115,9 +115,9 @@ impl DevChain {
         let message = LocalMessage::new(dispatcher, connection.clone(), message.as_bytes());
         *changed |= message.changes_chain();
         let deadline = Deadline::start();
-        let reply = client.answer(message, entropy.moment(), &|| deadline.is_over());
+        let answer = client.answer(message, entropy.moment(), &|| deadline.is_over());
         drop(client.node().dev().map(rootlight::dev::DevChain::take_events));
-        reply.map(|reply| reply.body)
+        answer.map(|answer| answer.body)
     }
 
     /// Whether a request since the last call of this method may have caused events for subscribers, because it may have

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 
 use js_sys::{Array, Function, Uint8Array};
 use rootlight::light::{
-    Answer, CallFailure, Identity, Outbox, Progress, Question, Restoring, SyncOptions, SyncStep, UpstreamCall,
+    ClientConfig, Outbox, Progress, RequestFailure, Restoring, RoutedRequest, SyncOptions, SyncStep,
+    UpstreamRequest, UpstreamResponse,
 };
-use rootlight::rpc::{Client, Step};
+use rootlight::rpc::{Client, SessionStep};
 use wasm_bindgen::JsValue;
 
 use crate::config::{Config, Start};
@@ -55,13 +56,13 @@ impl Driver {
         progress: Option<Function>,
     ) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
-        let identity = Identity {
+        let config = ClientConfig {
             version: version.into(),
             upstreams: config.names(upstreams.len()),
             min_depth: config.min_depth,
             max_age: config.max_age,
             unproven: config.unproven,
-            ..Identity::default()
+            ..ClientConfig::default()
         };
         let options = SyncOptions {
             poll: config.poll_millis,
@@ -71,8 +72,8 @@ impl Driver {
         };
         let network = config.network.clone();
         let client = match config.start {
-            Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, identity, options),
-            Start::Work(work) => Client::by_work(network, work, identity, options),
+            Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, config, options),
+            Start::Work(work) => Client::by_work(network, work, config, options),
         };
         let budget = Budget::new(ANSWER_BYTES);
         Self {
@@ -179,13 +180,13 @@ impl Driver {
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
             let share = budget.share();
-            let questions = self.client.sent_questions(&mut outbox, moment());
-            let again = outbox.reminders(upstream.ask(&questions, true, &share).await);
+            let requests = self.client.sent_requests(&mut outbox, moment());
+            let again = outbox.reminders(upstream.ask(&requests, true, &share).await);
             upstream.ask(&again, true, &share).await;
             let step = self.client.sync_next(index, moment());
             match step {
-                SyncStep::Fetch(calls) => {
-                    let answers = upstream.ask(&calls, true, &share).await;
+                SyncStep::Fetch(requests) => {
+                    let answers = upstream.ask(&requests, true, &share).await;
                     let changed = self.client.sync_feed(index, answers, moment());
                     self.save(changed);
                     self.report();
@@ -209,17 +210,17 @@ impl Driver {
     }
 
     /// Sends each request to the upstream that it names; returns the responses in the order of the requests.
-    async fn ask(&self, questions: Vec<Question>, share: &Share<'_>) -> Vec<Answer> {
-        let missing = || Err(CallFailure::Transport("no such upstream".into()));
-        let mut answers: Vec<Answer> = questions.iter().map(|_| missing()).collect();
-        let mine =
-            |index| questions.iter().enumerate().filter(move |(_, question)| question.upstream == index);
-        let parts: Vec<(Vec<usize>, Vec<UpstreamCall>)> = (0..self.upstreams.len())
-            .map(|index| mine(index).map(|(place, question)| (place, question.call.clone())).unzip())
+    async fn ask(&self, requests: Vec<RoutedRequest>, share: &Share<'_>) -> Vec<UpstreamResponse> {
+        let nobody = || Err(RequestFailure::Transport("no such upstream".into()));
+        let mut answers: Vec<UpstreamResponse> = requests.iter().map(|_| nobody()).collect();
+        let mine = |index| requests.iter().enumerate().filter(move |(_, request)| request.upstream == index);
+        let parts: Vec<(Vec<usize>, Vec<UpstreamRequest>)> = (0..self.upstreams.len())
+            .map(|index| mine(index).map(|(place, request)| (place, request.request.clone())).unzip())
             .collect();
         // All requests are sent before the first response is awaited.
         let all = self.upstreams.iter().zip(&parts);
-        let asked: Vec<_> = all.map(|(upstream, (_, calls))| upstream.ask(calls, false, share)).collect();
+        let asked: Vec<_> =
+            all.map(|(upstream, (_, requests))| upstream.ask(requests, false, share)).collect();
         for (asked, (places, _)) in asked.into_iter().zip(&parts) {
             for (place, answer) in places.iter().zip(asked.await) {
                 answers[*place] = answer;
@@ -236,17 +237,17 @@ impl Driver {
             let deadline = Deadline::start();
             let step = self.client.step(&mut session, &|| deadline.is_over());
             match step {
-                Step::Fetch(questions) => {
-                    let answers = self.ask(questions, &share).await;
+                SessionStep::Fetch(requests) => {
+                    let answers = self.ask(requests, &share).await;
                     // No upstream is to blame: the session ends without an observation about its upstreams.
                     if share.is_exceeded() {
                         return Some(TOO_MUCH.into());
                     }
                     self.client.feed(&mut session, answers);
                 }
-                Step::Done(reply) => {
+                SessionStep::Done(answer) => {
                     self.changed.set(self.client.close(session) || self.changed.get());
-                    return reply.map(|reply| reply.body);
+                    return answer.map(|answer| answer.body);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 
 use js_sys::{Date, Function, Promise, Uint8Array};
-use rootlight::light::{Answer, CallFailure, Now, UpstreamCall, decode_batch, encode_batch};
+use rootlight::light::{Now, RequestFailure, UpstreamRequest, UpstreamResponse, decode_batch, encode_batch};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -132,14 +132,14 @@ impl Upstream {
     /// is exceeded, no more requests are sent.
     pub(crate) fn ask<'a>(
         &'a self,
-        calls: &'a [UpstreamCall],
+        requests: &'a [UpstreamRequest],
         following: bool,
         share: &'a Share<'a>,
-    ) -> impl Future<Output = Vec<Answer>> + 'a {
-        let mut batches = calls.chunks(self.batch).map(move |batch| self.send(batch, following));
+    ) -> impl Future<Output = Vec<UpstreamResponse>> + 'a {
+        let mut batches = requests.chunks(self.batch).map(move |batch| self.send(batch, following));
         let mut under_way: VecDeque<Exchange> = batches.by_ref().take(PARALLEL).collect();
         async move {
-            let mut answers = Vec::with_capacity(calls.len());
+            let mut answers = Vec::with_capacity(requests.len());
             while let Some((id, count, exchange)) = under_way.pop_front() {
                 let outcome = match exchange {
                     Ok(promise) => JsFuture::from(Promise::resolve(&promise)).await,
@@ -150,13 +150,13 @@ impl Upstream {
                     under_way.extend(batches.next());
                 }
             }
-            answers.resize(calls.len(), Err(too_large()));
+            answers.resize(requests.len(), Err(too_large()));
             answers
         }
     }
 
     /// Starts an exchange.
-    fn send(&self, batch: &[UpstreamCall], following: bool) -> Exchange {
+    fn send(&self, batch: &[UpstreamRequest], following: bool) -> Exchange {
         let id = self.next_id.get();
         self.next_id.set(id + batch.len() as u64);
         let body = encode_batch(batch, id);
@@ -165,12 +165,12 @@ impl Upstream {
 }
 
 /// The failure of a request whose response was not read, or that was not sent: see [`Budget`].
-fn too_large() -> CallFailure {
-    CallFailure::Transport("larger than what is left of the memory for answers".into())
+fn too_large() -> RequestFailure {
+    RequestFailure::Transport("larger than what is left of the memory for answers".into())
 }
 
 /// Decodes the outcome of an exchange into responses.
-fn receive(outcome: JsValue, id: u64, count: usize, share: &Share<'_>) -> Vec<Answer> {
+fn receive(outcome: JsValue, id: u64, count: usize, share: &Share<'_>) -> Vec<UpstreamResponse> {
     let failure = match outcome.dyn_ref::<Function>() {
         Some(hand_over) => {
             let bytes = Uint8Array::from(hand_over.call0(&JsValue::NULL).unwrap_or_default());
@@ -180,8 +180,8 @@ fn receive(outcome: JsValue, id: u64, count: usize, share: &Share<'_>) -> Vec<An
             too_large()
         }
         None => match outcome.as_f64() {
-            Some(seconds) => CallFailure::Busy { seconds: (!seconds.is_nan()).then_some(seconds as u64) },
-            None => CallFailure::Transport(outcome.as_string().unwrap_or_default()),
+            Some(seconds) => RequestFailure::Busy { seconds: (!seconds.is_nan()).then_some(seconds as u64) },
+            None => RequestFailure::Transport(outcome.as_string().unwrap_or_default()),
         },
     };
     (0..count).map(|_| Err(failure.clone())).collect()

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use super::{ChainError, ChainView, HeaderChain, entry::Entry};
 use crate::{
     consensus::{
-        candidate::Candidate,
+        candidate::HeaderCandidate,
         fork_detection::ForkDetection,
         verified::{Origin, VerifiedHeader},
     },
@@ -29,7 +29,7 @@ impl ChainView {
         let mut chain = HeaderChain { view, children, side, window, side_limit, stale_contexts: false };
         for header in headers {
             let number = header.number;
-            let entry = chain.check(Candidate::from(header), number, now)?;
+            let entry = chain.check(HeaderCandidate::from(header), number, now)?;
             chain.view.entries.insert(entry.hash(), Arc::new(entry));
         }
         *self = chain.view;

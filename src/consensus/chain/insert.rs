@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::entry::{Entry, Proven, no_uncles};
 use super::{ChainError, Change, CheckedBlock, HeaderChain, Inserted, Reorganisation};
-use crate::consensus::candidate::Candidate;
+use crate::consensus::candidate::HeaderCandidate;
 use crate::consensus::fork_choice::{Contender, replaces};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
 use crate::consensus::rules::{Check, RuleError};
@@ -17,7 +17,7 @@ impl HeaderChain {
     ///
     /// `now` is the wall clock in seconds since 1970; without it headers ahead of the clock are accepted. Fork
     /// detection data are compared as far as ancestors are known; the evidence of the result says how far.
-    pub fn insert(&mut self, candidate: Candidate, now: Option<u64>) -> Result<Inserted, ChainError> {
+    pub fn insert(&mut self, candidate: HeaderCandidate, now: Option<u64>) -> Result<Inserted, ChainError> {
         let (number, hash) = (candidate.header().number, candidate.header().hash());
         if let Some(known) = self.view.by_hash(&hash) {
             return Ok(Inserted { header: known.clone(), change: Change::Known });
@@ -33,7 +33,7 @@ impl HeaderChain {
     /// callers that have more to check before the head may move.
     pub fn check_block(
         &self,
-        candidate: Candidate,
+        candidate: HeaderCandidate,
         uncles: Vec<Header>,
         now: Option<u64>,
     ) -> Result<CheckedBlock, ChainError> {
@@ -86,7 +86,7 @@ impl HeaderChain {
     /// Checks a header by every header rule; returns its new entry.
     pub(super) fn check(
         &self,
-        candidate: Candidate,
+        candidate: HeaderCandidate,
         number: u64,
         now: Option<u64>,
     ) -> Result<Entry, ChainError> {
@@ -98,7 +98,7 @@ impl HeaderChain {
     /// Checks a header by the rules in `judge`; returns its new entry.
     pub(super) fn check_by(
         &self,
-        candidate: Candidate,
+        candidate: HeaderCandidate,
         number: u64,
         now: Option<u64>,
         judge: impl FnOnce(&Check<'_>) -> Result<(Origin, ForkDetection), RuleError>,

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use super::entry::{Entry, Proven};
 use super::unproven::Unproven;
 use super::{ChainError, ChainView, HeaderChain};
-use crate::consensus::candidate::Candidate;
+use crate::consensus::candidate::HeaderCandidate;
 use crate::consensus::network::Network;
 use crate::consensus::pow::Seal;
 use crate::consensus::rules::Check;
@@ -69,7 +69,7 @@ impl HeaderChain {
     ///
     /// # Errors
     /// The rule that it breaks. A header that is not the head's child has an unknown parent.
-    pub fn insert_linked(&mut self, candidate: Candidate) -> Result<VerifiedHeader, ChainError> {
+    pub fn insert_linked(&mut self, candidate: HeaderCandidate) -> Result<VerifiedHeader, ChainError> {
         let (number, parent) = (candidate.header().number, candidate.header().parent_hash);
         if parent != self.head().hash() {
             return Err(ChainError::UnknownParent { number, parent });
@@ -120,7 +120,7 @@ impl HeaderChain {
 
     fn seal(&self, header: &SealedHeader) -> Result<Seal, ChainError> {
         let (number, hash) = (header.number, header.hash());
-        let candidate = Candidate::from(header.clone());
+        let candidate = HeaderCandidate::from(header.clone());
         let mined = Check::new(&candidate, &self.view.network, None).mined();
         mined.map_err(|rule| ChainError::Rule { number, hash, rule })
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::entry::Entry;
 use super::{ChainError, ChainView, HeaderChain, Reorganisation};
-use crate::consensus::candidate::Candidate;
+use crate::consensus::candidate::HeaderCandidate;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::rules::Check;
 use crate::consensus::uncles::{UncleError, VerifiedUncles};
@@ -86,7 +86,7 @@ impl ChainView {
         }
         let parent = family.parent_of(index, uncle)?;
         family.check_unused(index, uncle)?;
-        let candidate = Candidate::from(uncle.clone());
+        let candidate = HeaderCandidate::from(uncle.clone());
         let mut check = Check::new(&candidate, &self.network, now);
         check.parent = Some((parent.header.header(), parent.hash()));
         let stated = self.stated_uncles(parent);

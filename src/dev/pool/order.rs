@@ -10,35 +10,35 @@ use alloy_primitives::U256;
 use super::pooled::Pooled;
 
 /// A sender's next transaction, with the later ones of the same sender.
-struct Candidate {
+struct SenderTransactions {
     price: U256,
     next: Arc<Pooled>,
     /// The sender's later transactions, highest nonce first.
     rest: Vec<Arc<Pooled>>,
 }
 
-impl Ord for Candidate {
+impl Ord for SenderTransactions {
     /// Higher gas price first, then earlier arrival.
     fn cmp(&self, other: &Self) -> Ordering {
         self.price.cmp(&other.price).then(other.next.arrival.cmp(&self.next.arrival))
     }
 }
 
-impl PartialOrd for Candidate {
+impl PartialOrd for SenderTransactions {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Candidate {
+impl PartialEq for SenderTransactions {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Candidate {}
+impl Eq for SenderTransactions {}
 
-impl Candidate {
+impl SenderTransactions {
     fn new(mut rest: Vec<Arc<Pooled>>) -> Option<Self> {
         let next = rest.pop()?;
         Some(Self { price: next.transaction.gas_price.value(), next, rest })
@@ -48,11 +48,11 @@ impl Candidate {
 /// Orders transactions by gas price while each sender's stay in the order of their nonces: the next one is always the
 /// best paid of the senders' first ones. Each list holds one sender's transactions by descending nonce.
 pub(super) fn by_price(senders: impl Iterator<Item = Vec<Arc<Pooled>>>) -> Vec<Arc<Pooled>> {
-    let mut heap: BinaryHeap<Candidate> = senders.filter_map(Candidate::new).collect();
+    let mut heap: BinaryHeap<SenderTransactions> = senders.filter_map(SenderTransactions::new).collect();
     let mut out = Vec::new();
     while let Some(best) = heap.pop() {
         out.push(best.next);
-        heap.extend(Candidate::new(best.rest));
+        heap.extend(SenderTransactions::new(best.rest));
     }
     out
 }

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, Bytes, U256};
 
 use super::Room;
-use crate::evm::{FrameClose, FrameStart, HaltReason, Inspector, Step, StepEnd};
+use crate::evm::{FrameClose, FrameStart, HaltReason, Inspector, StepEnd, StepStart};
 use crate::exec::Executed;
 
 /// SLOAD and SSTORE. After them the trace shows their slot.
@@ -123,7 +123,7 @@ impl StepTracer {
         }
     }
 
-    fn kept_bytes(&self, step: &Step<'_>, storage: usize) -> usize {
+    fn kept_bytes(&self, step: &StepStart<'_>, storage: usize) -> usize {
         let part = |left_out: bool, count: usize, bytes: usize| match left_out {
             true => 0,
             false => count.saturating_mul(bytes).saturating_add(PART_BYTES),
@@ -165,7 +165,7 @@ impl Inspector for StepTracer {
         self.trace.failure = close.failure;
     }
 
-    fn step(&mut self, step: Step<'_>) {
+    fn step(&mut self, step: StepStart<'_>) {
         let storage = self.open.last().map(|open| open.storage.clone()).unwrap_or_default();
         if !self.room.take(self.kept_bytes(&step, storage.len())) {
             return;

@@ -1,23 +1,23 @@
 //! A start by work alone: no block is trusted.
 //!
-//! Each upstream proposes a block to start at, some thousand below its head: its candidate. It shows the headers above,
-//! which a separate machine checks by every header rule, as above a checkpoint. What the candidate itself states counts
+//! Each upstream proposes a block to start at, some thousand below its head: its proposal. It shows the headers above,
+//! which a separate machine checks by every header rule, as above a checkpoint. What the proposal itself states counts
 //! for nothing. Its difficulty must reach the network's built-in minimum. In every stretch of time up to this clock,
 //! the headers above it must show the work floor of that minimum, without long gaps. Candidates are compared by the
-//! proven work of these headers. To make up a chain from a candidate on, an attacker must spend the work of all its
+//! proven work of these headers. To make up a chain from a proposal on, an attacker must spend the work of all its
 //! headers; to win against an honest upstream, more than honest miners spent on their newest headers.
 //!
 //! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own
-//! candidate again, which is compared in the same way. So an honest upstream that was late or cut off at the start can
+//! proposal again, which is compared in the same way. So an honest upstream that was late or cut off at the start can
 //! still win.
 
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 
 use super::{
-    below_range::Below,
+    backfill_range::Backfill,
     peer::Phase,
     standing::{LEASE_POLL, PATIENCE},
-    state::{Candidate, Peer, Sync, SyncOptions, SyncStep},
+    state::{Peer, StartProposal, Sync, SyncOptions, SyncStep},
 };
 use crate::{
     consensus::{ChainView, Checkpoint, Network, VerifiedHeader, WorkStart},
@@ -29,26 +29,28 @@ use crate::{
         header_window::{HeaderWindow, WindowError},
         meter::Progress,
         prove,
-        upstream::{Answer, UpstreamCall},
+        upstream::{UpstreamRequest, UpstreamResponse},
     },
     types::{EMPTY_UNCLES_HASH, U256},
 };
 
-/// Seconds that the blocks above a candidate must span: the longest stretch of the work floor.
+/// Seconds that the blocks above a proposal must span: the longest stretch of the work floor.
 const LEAST_SPAN: u64 = 86_400;
 
 /// Longest time without a block, in seconds, up to this clock. At a block every 30 s, honest miners leave such a gap
 /// about once in 10^26 blocks.
 const LONGEST_GAP: u64 = 1_800;
 
-/// Longest wait for further candidates once there is one, in milliseconds.
+/// Longest wait for further proposals once there is one, in milliseconds.
 const LONGEST_WAIT: u64 = 300_000;
 
-impl Candidate {
+impl StartProposal {
     fn next(&mut self, now: Now) -> SyncStep {
         match self {
-            Self::Height => SyncStep::Fetch(alloc::vec![UpstreamCall::new("eth_blockNumber", "[]".into())]),
-            Self::Block(window) => SyncStep::Fetch(window.questions()),
+            Self::Height => {
+                SyncStep::Fetch(alloc::vec![UpstreamRequest::new("eth_blockNumber", "[]".into())])
+            }
+            Self::Block(window) => SyncStep::Fetch(window.requests()),
             Self::Headers(sync) => sync.next(0, now),
             Self::Judged(_) => SyncStep::Wait(LEASE_POLL),
         }
@@ -82,41 +84,41 @@ impl Sync {
         self.is_by_work() && (self.chain.is_none() || apart())
     }
 
-    /// The progress of the upstream that has shown the most headers of its candidate; `None` without candidates.
-    pub(super) fn progress_of_candidates(&self) -> Option<Progress> {
+    /// The progress of the upstream that has shown the most headers of its proposal; `None` without proposals.
+    pub(super) fn progress_of_proposals(&self) -> Option<Progress> {
         self.rule().filter(|_| self.chain.is_none())?;
-        let shown = self.peers.iter().filter_map(|peer| match &peer.candidate {
-            Candidate::Headers(sync) | Candidate::Judged(sync) => Some(sync.progress()),
-            Candidate::Height | Candidate::Block(_) => None,
+        let shown = self.peers.iter().filter_map(|peer| match &peer.proposal {
+            StartProposal::Headers(sync) | StartProposal::Judged(sync) => Some(sync.progress()),
+            StartProposal::Height | StartProposal::Block(_) => None,
         });
         shown.max_by_key(|progress| progress.head.saturating_sub(progress.start))
     }
 
-    pub(super) fn next_of_candidate(&mut self, upstream: usize) -> SyncStep {
+    pub(super) fn next_of_proposal(&mut self, upstream: usize) -> SyncStep {
         let now = self.now;
         let peer = self.peers.get_mut(upstream).filter(|_| self.work.is_some());
-        peer.map_or(SyncStep::Wait(LEASE_POLL), |peer| peer.candidate.next(now))
+        peer.map_or(SyncStep::Wait(LEASE_POLL), |peer| peer.proposal.next(now))
     }
 
-    pub(super) fn feed_candidate(
+    pub(super) fn feed_proposal(
         &mut self,
         upstream: usize,
-        answers: Vec<Answer>,
+        responses: Vec<UpstreamResponse>,
     ) -> Result<Phase, SyncFault> {
         let (Some(rule), now) = (self.rule(), self.now.millis) else { return Ok(Phase::Height) };
         let Some(peer) = self.peers.get_mut(upstream) else { return Ok(Phase::Height) };
         peer.moved = now;
-        let next = match core::mem::take(&mut peer.candidate) {
-            Candidate::Height => self.propose(upstream, &answers, &rule)?,
-            Candidate::Block(window) => self.start_candidate(upstream, window, answers)?,
-            Candidate::Headers(sync) => self.feed_above_candidate(upstream, sync, answers, &rule)?,
-            judged @ Candidate::Judged(_) => judged,
+        let next = match core::mem::take(&mut peer.proposal) {
+            StartProposal::Height => self.propose(upstream, &responses, &rule)?,
+            StartProposal::Block(window) => self.start_proposal(upstream, window, responses)?,
+            StartProposal::Headers(sync) => self.feed_above_proposal(upstream, sync, responses, &rule)?,
+            judged @ StartProposal::Judged(_) => judged,
         };
         match next {
-            Candidate::Judged(sync) if self.chain.is_some() => self.compare(upstream, *sync, &rule),
+            StartProposal::Judged(sync) if self.chain.is_some() => self.compare(upstream, *sync, &rule),
             next => {
                 if let Some(peer) = self.peers.get_mut(upstream) {
-                    peer.candidate = next;
+                    peer.proposal = next;
                 }
                 Ok(Phase::Propose)
             }
@@ -127,10 +129,10 @@ impl Sync {
     fn propose(
         &mut self,
         upstream: usize,
-        answers: &[Answer],
+        responses: &[UpstreamResponse],
         rule: &WorkStart,
-    ) -> Result<Candidate, SyncFault> {
-        let cause = match answers.first() {
+    ) -> Result<StartProposal, SyncFault> {
+        let cause = match responses.first() {
             Some(Ok(raw)) => match prove::quantity(raw) {
                 Some(height) => {
                     if let Some(peer) = self.peers.get_mut(upstream) {
@@ -138,7 +140,7 @@ impl Sync {
                     }
                     if let Some(number) = height.checked_sub(rule.headers).filter(|n| *n >= rule.from) {
                         let window = HeaderWindow::single(number).in_binary(self.binary(upstream));
-                        return Ok(Candidate::Block(window));
+                        return Ok(StartProposal::Block(window));
                     }
                     SyncCause::TooLittleWork(format!(
                         "it ends at block {height}; a start needs {} headers above block {} or a later one",
@@ -153,20 +155,20 @@ impl Sync {
         Err(SyncFault { number: self.head_number(), cause })
     }
 
-    /// Makes a machine for the headers above a candidate, which takes the candidate for its checkpoint.
-    fn start_candidate(
+    /// Makes a machine for the headers above a proposal, which takes the proposal for its checkpoint.
+    fn start_proposal(
         &mut self,
         upstream: usize,
         mut window: HeaderWindow,
-        answers: Vec<Answer>,
-    ) -> Result<Candidate, SyncFault> {
+        responses: Vec<UpstreamResponse>,
+    ) -> Result<StartProposal, SyncFault> {
         let (number, binary) = (window.first(), window.is_binary());
-        let taken = window.take(answers, &self.network);
+        let taken = window.take(responses, &self.network);
         if binary {
             self.learn_binary(upstream, window.was_binary());
         }
         if let Err(WindowError::AskAgain) = taken {
-            return Ok(Candidate::Block(window));
+            return Ok(StartProposal::Block(window));
         }
         let (found, missing) = window.into_headers();
         let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
@@ -174,41 +176,41 @@ impl Sync {
         let checkpoint = Checkpoint { number, hash: found.hash(), total_difficulty: None };
         let mut sync = Self::with_upstreams(self.network.clone(), checkpoint, 1, self.options);
         sync.start_at(found)?;
-        Ok(Candidate::Headers(Box::new(sync)))
+        Ok(StartProposal::Headers(Box::new(sync)))
     }
 
-    fn feed_above_candidate(
+    fn feed_above_proposal(
         &mut self,
         upstream: usize,
         mut sync: Box<Sync>,
-        answers: Vec<Answer>,
+        responses: Vec<UpstreamResponse>,
         rule: &WorkStart,
-    ) -> Result<Candidate, SyncFault> {
-        sync.feed(0, answers, self.now);
+    ) -> Result<StartProposal, SyncFault> {
+        sync.feed(0, responses, self.now);
         if let Some(fault) = sync.fault().cloned() {
             if let (SyncCause::Call(_), Some(peer)) = (&fault.cause, self.peers.get_mut(upstream)) {
-                // A failed request is not wrong: the candidate continues after the pause.
+                // A failed request is not wrong: the proposal continues after the pause.
                 sync.poll();
-                peer.candidate = Candidate::Headers(sync);
+                peer.proposal = StartProposal::Headers(sync);
             }
             return Err(fault);
         }
         if !sync.is_synced() {
-            return Ok(Candidate::Headers(sync));
+            return Ok(StartProposal::Headers(sync));
         }
         match judge(&sync, rule, self.now.unix) {
-            Ok(()) => Ok(Candidate::Judged(sync)),
+            Ok(()) => Ok(StartProposal::Judged(sync)),
             Err(reason) => {
                 Err(SyncFault { number: sync.head_number(), cause: SyncCause::TooLittleWork(reason) })
             }
         }
     }
 
-    /// Starts from the heaviest candidate, once all have arrived or the others have taken too long.
+    /// Starts from the heaviest proposal, once all have arrived or the others have taken too long.
     pub(super) fn elect(&mut self) {
         let Some(rule) = self.rule().filter(|_| self.chain.is_none()) else { return };
-        let work = |peer: &Peer| match &peer.candidate {
-            Candidate::Judged(sync) => Some(recent_work(sync.chain()?.view(), rule.headers)),
+        let work = |peer: &Peer| match &peer.proposal {
+            StartProposal::Judged(sync) => Some(recent_work(sync.chain()?.view(), rule.headers)),
             _ => None,
         };
         let mut heaviest: Option<(U256, usize)> = None;
@@ -220,9 +222,9 @@ impl Sync {
         }
         let Some((_, winner)) = heaviest else { return };
         let (now, since) = (self.now.millis, *self.first_end.get_or_insert(self.now.millis));
-        let wanted = |peer: &Peer| match &peer.candidate {
-            Candidate::Judged(_) => false,
-            Candidate::Height if peer.is_resting() => false,
+        let wanted = |peer: &Peer| match &peer.proposal {
+            StartProposal::Judged(_) => false,
+            StartProposal::Height if peer.is_resting() => false,
             _ => {
                 let patience = since.max(peer.moved).saturating_add(PATIENCE);
                 now <= patience && now <= since.saturating_add(LONGEST_WAIT)
@@ -231,13 +233,13 @@ impl Sync {
         if self.peers.iter().any(wanted) {
             return;
         }
-        let candidate = self.peers.get_mut(winner).map(|peer| core::mem::take(&mut peer.candidate));
-        if let Some(Candidate::Judged(sync)) = candidate {
+        let proposal = self.peers.get_mut(winner).map(|peer| core::mem::take(&mut peer.proposal));
+        if let Some(StartProposal::Judged(sync)) = proposal {
             self.adopt(*sync);
         }
     }
 
-    /// Compares a candidate with the present chain. If one of them contains the other's base, they are the same chain;
+    /// Compares a proposal with the present chain. If one of them contains the other's base, they are the same chain;
     /// otherwise the heavier one is adopted.
     fn compare(&mut self, upstream: usize, sync: Sync, rule: &WorkStart) -> Result<Phase, SyncFault> {
         let number = sync.checkpoint.number;
@@ -258,13 +260,13 @@ impl Sync {
         Ok(Phase::Height)
     }
 
-    /// Continues from a candidate's chain. Requests in progress belong to the old chain and are dropped.
+    /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
     fn adopt(&mut self, sync: Sync) {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
-        (self.below, self.backlog) = (Below::default(), Backlog::default());
+        (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
         self.floor = Floor::new(self.options.work_floor, self.options.promised);
         (self.lease, self.first_end, self.synced_once) = (None, None, false);
-        self.below.start(self.checkpoint.number, self.options.below);
+        self.backfill.start(self.checkpoint.number, self.options.backfill);
         if let Some(chain) = &self.chain {
             let view = chain.view();
             let open = |header: &&VerifiedHeader| {
@@ -274,7 +276,7 @@ impl Sync {
             above.filter_map(|number| view.by_number(number)).filter(open).for_each(|h| self.backlog.add(h));
         }
         for peer in &mut self.peers {
-            (peer.candidate, peer.apart, peer.at_end, peer.at) = (Candidate::Height, false, false, None);
+            (peer.proposal, peer.apart, peer.at_end, peer.at) = (StartProposal::Height, false, false, None);
             if !peer.is_resting() {
                 peer.phase = Phase::Idle(0);
             }

@@ -15,8 +15,8 @@ use crate::{
         header_batch::MAX_BATCH_HEADERS,
         header_window::{Found, HeaderWindow, WindowError},
         prove,
-        task::Task,
-        upstream::{Answer, CallFailure},
+        upstream::{RequestFailure, UpstreamResponse},
+        upstream_fetch::UpstreamFetch,
     },
     types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader},
 };
@@ -28,10 +28,14 @@ const FAST: u64 = 2_000;
 const SMALLEST: usize = 8;
 
 impl Sync {
-    pub(super) fn feed_height(&mut self, upstream: usize, answers: &[Answer]) -> Result<Phase, SyncFault> {
+    pub(super) fn feed_height(
+        &mut self,
+        upstream: usize,
+        responses: &[UpstreamResponse],
+    ) -> Result<Phase, SyncFault> {
         let head = self.head_number();
         let fault = |cause| SyncFault { number: head, cause };
-        let height = match answers.first() {
+        let height = match responses.first() {
             Some(Ok(raw)) => prove::quantity(raw).ok_or(fault(SyncCause::BadHeight))?,
             Some(Err(failure)) => return Err(fault(SyncCause::Call(failure.clone()))),
             None => return Err(fault(SyncCause::Missing)),
@@ -47,7 +51,7 @@ impl Sync {
             // branch.
             _ => head.min(height).saturating_sub(1).max(base),
         };
-        if let Some(work) = self.below_work(upstream) {
+        if let Some(work) = self.backfill_work(upstream) {
             return Ok(work);
         }
         if self.is_bulk(height) && !self.take_lease(upstream) {
@@ -67,7 +71,7 @@ impl Sync {
     /// The next window, and open uncles.
     pub(super) fn next_work(&mut self, upstream: usize) -> Phase {
         let binary = self.binary(upstream);
-        let uncles = self.uncle_tasks(upstream);
+        let uncles = self.uncle_fetches(upstream);
         let Some(peer) = self.peers.get_mut(upstream) else { return Phase::Height };
         let announced = peer.announced.unwrap_or(0);
         let first = peer.cursor.saturating_add(1);
@@ -83,23 +87,25 @@ impl Sync {
         &mut self,
         upstream: usize,
         work: Work,
-        answers: Vec<Answer>,
+        responses: Vec<UpstreamResponse>,
         elapsed: u64,
     ) -> Result<Phase, SyncFault> {
         let Work { window, mut uncles } = work;
-        let mut answers = answers.into_iter();
+        let mut responses = responses.into_iter();
         let Some((goal, mut window)) = window else {
-            self.feed_uncles(upstream, &mut uncles, answers)?;
+            self.feed_uncles(upstream, &mut uncles, responses)?;
             return Ok(self.after(upstream, uncles));
         };
-        let (asked_binary, count) = (window.is_binary(), window.questions().len());
-        let mine: Vec<Answer> = answers.by_ref().take(count).collect();
-        let failed = mine.iter().find_map(|answer| match answer {
-            Err(failure @ (CallFailure::Transport(_) | CallFailure::Busy { .. })) => Some(failure.clone()),
+        let (asked_binary, count) = (window.is_binary(), window.requests().len());
+        let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
+        let failed = mine.iter().find_map(|response| match response {
+            Err(failure @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. })) => {
+                Some(failure.clone())
+            }
             _ => None,
         });
         self.resize(upstream, failed.is_some(), elapsed);
-        self.feed_uncles(upstream, &mut uncles, answers)?;
+        self.feed_uncles(upstream, &mut uncles, responses)?;
         if let Some(failure) = failed {
             // The upstream was silent, which is not wrong. It pauses before the next request.
             return Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) });
@@ -113,7 +119,7 @@ impl Sync {
         }
         match goal {
             Goal::Base => self.feed_base(window),
-            Goal::Below => self.feed_below(upstream, window),
+            Goal::Backfill => self.feed_backfill(upstream, window),
             Goal::Above => self.feed_above(upstream, window, uncles),
         }
     }
@@ -144,7 +150,7 @@ impl Sync {
         let chain = HeaderChain::from_checkpoint(self.network.clone(), &self.checkpoint, header)
             .map_err(|error| SyncFault { number, cause: SyncCause::Header(error) })?;
         if self.chain.is_none() {
-            self.below.start(number, self.options.below);
+            self.backfill.start(number, self.options.backfill);
             self.chain = Some(chain);
             // All pages are written again, which replaces those of an earlier chain.
             self.touch(0);
@@ -156,7 +162,7 @@ impl Sync {
         &mut self,
         upstream: usize,
         window: HeaderWindow,
-        uncles: Vec<Task>,
+        uncles: Vec<UpstreamFetch>,
     ) -> Result<Phase, SyncFault> {
         let (first, wanted, before) = (window.first(), window.len(), self.head_number());
         let (headers, missing) = window.into_headers();
@@ -212,7 +218,7 @@ impl Sync {
     }
 
     /// The next window above, with the uncles that are still needed.
-    fn go_on_above(&mut self, upstream: usize, uncles: Vec<Task>) -> Phase {
+    fn go_on_above(&mut self, upstream: usize, uncles: Vec<UpstreamFetch>) -> Phase {
         let (head, aside) = (self.head_number(), self.side_branch(upstream).is_some());
         if let Some(peer) = self.peers.get_mut(upstream).filter(|_| !aside) {
             // Other upstreams may have extended the chain meanwhile.
@@ -317,7 +323,7 @@ impl Sync {
         upstream: usize,
         first: u64,
         number: u64,
-        uncles: Vec<Task>,
+        uncles: Vec<UpstreamFetch>,
     ) -> Result<Phase, SyncFault> {
         let floor = self.start().saturating_add(1);
         if first <= floor {

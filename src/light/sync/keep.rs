@@ -20,12 +20,12 @@ use alloy_primitives::{B256, keccak256};
 use thiserror::Error;
 
 use super::{
-    below_range::Below,
+    backfill_range::Backfill,
     peer::{FIRST_REWIND, Phase},
     state::{Behind, FORK_WINDOW, Restoring, Sync},
 };
 use crate::{
-    consensus::{Candidate, ChainError, ChainView, HeaderChain},
+    consensus::{ChainError, ChainView, HeaderCandidate, HeaderChain},
     light::{
         backlog::Backlog,
         floor::Floor,
@@ -104,7 +104,12 @@ impl Restoring {
         self.promise.or((self.next < self.end).then_some(self.next))
     }
 
-    fn take(&mut self, sync: &Sync, candidate: Candidate, uncles: Vec<Header>) -> Result<(), KeptFault> {
+    fn take(
+        &mut self,
+        sync: &Sync,
+        candidate: HeaderCandidate,
+        uncles: Vec<Header>,
+    ) -> Result<(), KeptFault> {
         let number = candidate.header().number;
         if self.top.is_some_and(|(top, _)| number > top) {
             return Ok(());
@@ -292,7 +297,7 @@ impl Sync {
                 uncles: Some(U256::ZERO),
             });
         } else {
-            self.below.start(base.number, self.options.below);
+            self.backfill.start(base.number, self.options.backfill);
         }
         let above = (base.number.saturating_add(1)..=head).filter_map(|number| view.by_number(number));
         for header in above.filter(|header| view.uncles(&header.hash()).is_none()) {
@@ -390,7 +395,7 @@ impl Sync {
     /// Forgets what was taken back.
     fn forget(&mut self) {
         (self.chain, self.unsaved, self.behind) = (None, None, None);
-        (self.below, self.backlog) = (Below::default(), Backlog::default());
+        (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
         self.floor = Floor::new(self.options.work_floor, self.options.promised);
     }
 

@@ -6,7 +6,7 @@ use alloy_primitives::B256;
 
 use super::{KeptFault, Sync};
 use crate::consensus::{
-    Candidate, Checkpoint, HeaderChain, Rule,
+    Checkpoint, HeaderCandidate, HeaderChain, Rule,
     testing::{child, easy_network, header, mine},
 };
 
@@ -26,7 +26,7 @@ fn synced(blocks: u64, window: u64) -> Sync {
             next.uncles_hash = B256::repeat_byte(3);
         }
         let next = mine(next);
-        chain.insert(Candidate::from(next.clone()), None).unwrap();
+        chain.insert(HeaderCandidate::from(next.clone()), None).unwrap();
         parent = next;
     }
     let mut sync = Sync::new(network, checkpoint);
@@ -44,7 +44,7 @@ fn nothing_stays_of_pages_with_an_invalid_one() {
     let restored = |pages: &[Vec<u8>]| {
         let mut sync = Sync::new(network.clone(), checkpoint);
         let held = sync.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
-        let wanted = (!sync.backlog.is_empty(), !sync.below.is_complete());
+        let wanted = (!sync.backlog.is_empty(), !sync.backfill.is_complete());
         (held.ok(), sync.chain.is_some(), wanted)
     };
     assert_eq!(restored(&pages), (Some(Some(START + 100)), true, (true, true)));

@@ -13,7 +13,7 @@ use crate::{
         fault::SyncFault,
         header_window::HeaderWindow,
         meter::Progress,
-        upstream::{Answer, UpstreamCall},
+        upstream::{UpstreamRequest, UpstreamResponse},
     },
 };
 
@@ -69,7 +69,7 @@ impl Sync {
 
     /// Progress of synchronization.
     pub fn progress(&self) -> Progress {
-        if let Some(progress) = self.progress_of_candidates() {
+        if let Some(progress) = self.progress_of_proposals() {
             return progress;
         }
         self.meter.progress(self.resumed.unwrap_or(self.start()), self.head_number(), self.announced())
@@ -94,9 +94,11 @@ impl Sync {
         let Some(peer) = self.peers.get_mut(upstream) else { return SyncStep::Wait(self.options.poll) };
         peer.asked = now.millis;
         match &peer.phase {
-            Phase::Propose => self.next_of_candidate(upstream),
-            Phase::Height => SyncStep::Fetch(alloc::vec![UpstreamCall::new("eth_blockNumber", "[]".into())]),
-            Phase::Work(work) => SyncStep::Fetch(work.questions()),
+            Phase::Propose => self.next_of_proposal(upstream),
+            Phase::Height => {
+                SyncStep::Fetch(alloc::vec![UpstreamRequest::new("eth_blockNumber", "[]".into())])
+            }
+            Phase::Work(work) => SyncStep::Fetch(work.requests()),
             Phase::Idle(due) | Phase::Resting(due, _) => SyncStep::Wait(due.saturating_sub(now.millis)),
         }
     }
@@ -141,19 +143,19 @@ impl Sync {
     }
 
     /// Takes the responses to the requests of an upstream's last [`SyncStep::Fetch`], in order.
-    pub fn feed(&mut self, upstream: usize, answers: Vec<Answer>, now: Now) {
+    pub fn feed(&mut self, upstream: usize, responses: Vec<UpstreamResponse>, now: Now) {
         self.now = now;
         let Some(peer) = self.peers.get_mut(upstream) else { return };
         let elapsed = now.millis.saturating_sub(peer.asked);
         let phase = core::mem::replace(&mut peer.phase, Phase::Idle(now.millis));
-        let failures = answers.iter().filter(|answer| answer.is_err()).count();
+        let failures = responses.iter().filter(|response| response.is_err()).count();
         if failures == 0 {
             peer.record.good(elapsed);
         }
         let next = match phase {
-            Phase::Height => self.feed_height(upstream, &answers),
-            Phase::Work(work) => self.feed_work(upstream, work, answers, elapsed),
-            Phase::Propose => self.feed_candidate(upstream, answers),
+            Phase::Height => self.feed_height(upstream, &responses),
+            Phase::Work(work) => self.feed_work(upstream, work, responses, elapsed),
+            Phase::Propose => self.feed_proposal(upstream, responses),
             same @ (Phase::Idle(_) | Phase::Resting(..)) => Ok(same),
         };
         match next {

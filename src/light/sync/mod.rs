@@ -2,12 +2,12 @@
 //!
 //! There is one state machine per upstream, and one chain for all of them. The host runs a loop for each upstream:
 //! ```text
-//! loop { match sync.next(i, now) { Fetch(calls) => sync.feed(i, ask(i, calls), now), Wait(millis) => sleep(millis) } }
+//! loop { match sync.next(i, now) { Fetch(requests) => sync.feed(i, ask(i, requests), now), Wait(millis) => sleep(millis) } }
 //! ```
 //! Every header is verified before it is kept. A fault of one upstream stops its own machine, never the others.
 
-mod below;
-mod below_range;
+mod backfill;
+mod backfill_range;
 mod elect;
 mod headers;
 mod keep;

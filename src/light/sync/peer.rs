@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use alloy_primitives::B256;
 
 use crate::light::{
-    fault::SyncFault, header_window::HeaderWindow, record::Record, task::Task, upstream::UpstreamCall,
+    fault::SyncFault, header_window::HeaderWindow, record::Record, upstream::UpstreamRequest,
+    upstream_fetch::UpstreamFetch,
 };
 
 /// Number of blocks that the first search below an unknown parent goes back; each further search goes back twice as
@@ -26,11 +27,11 @@ pub struct Capabilities {
     pub absence: Option<bool>,
     /// The oldest block whose state the upstream has proven.
     pub oldest_state: Option<u64>,
-    /// Witnesses of calls: `rootlight_getWitness`.
+    /// Witnesses of requests: `rootlight_getWitness`.
     pub witness: Option<bool>,
 }
 
-/// An upstream as synchronization sees it. `C` is the type of its candidate to start at.
+/// An upstream as synchronization sees it. `C` is the type of its proposal to start at.
 #[derive(Debug)]
 pub(super) struct Peer<C> {
     pub(super) phase: Phase,
@@ -52,7 +53,7 @@ pub(super) struct Peer<C> {
     /// Headers per window. Grows while responses are fast, shrinks when they are slow or fail.
     pub(super) window: usize,
     /// The block at which it proposes to start, in a start by work.
-    pub(super) candidate: C,
+    pub(super) proposal: C,
     /// When its proposal last made progress, on the monotonic clock.
     pub(super) moved: u64,
     /// Whether its headers do not link to the block that the chain starts at: it follows another chain.
@@ -68,7 +69,7 @@ pub(super) enum Phase {
     Idle(u64),
     /// Ask for the upstream's height.
     Height,
-    /// Ask for its candidate in a start by work.
+    /// Ask for its proposal in a start by work.
     Propose,
     /// Fetch headers, uncles of earlier blocks, or both.
     Work(Work),
@@ -80,7 +81,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Work {
     pub(super) window: Option<(Goal, HeaderWindow)>,
-    pub(super) uncles: Vec<Task>,
+    pub(super) uncles: Vec<UpstreamFetch>,
 }
 
 /// The purpose of a window of headers.
@@ -89,7 +90,7 @@ pub(super) enum Goal {
     /// The checkpoint's own header.
     Base,
     /// Backfill: ancestors of the checkpoint, by hash links.
-    Below,
+    Backfill,
     /// The chain above the checkpoint.
     Above,
 }
@@ -108,7 +109,7 @@ impl<C: Default> Peer<C> {
             at: None,
             rewind: FIRST_REWIND,
             window: DEFAULT_BATCH,
-            candidate: C::default(),
+            proposal: C::default(),
             moved: 0,
             apart: false,
             asked: 0,
@@ -125,10 +126,10 @@ impl Work {
         Phase::Work(Self { window: Some((goal, window)), uncles: Vec::new() })
     }
 
-    pub(super) fn questions(&self) -> Vec<UpstreamCall> {
-        let mut calls = self.window.as_ref().map_or_else(Vec::new, |(_, window)| window.questions());
-        let open = self.uncles.iter().filter(|task| !task.is_complete());
-        calls.extend(open.flat_map(|task| task.calls().iter().cloned()));
-        calls
+    pub(super) fn requests(&self) -> Vec<UpstreamRequest> {
+        let mut requests = self.window.as_ref().map_or_else(Vec::new, |(_, window)| window.requests());
+        let open = self.uncles.iter().filter(|fetch| !fetch.is_complete());
+        requests.extend(open.flat_map(|fetch| fetch.requests().iter().cloned()));
+        requests
     }
 }

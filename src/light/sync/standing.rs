@@ -12,8 +12,8 @@ use crate::{
         clock::Now,
         fault::{SyncCause, SyncFault},
         record::{LIE, REFUTED, Record, SILENT},
-        task::{Cause, METHOD_NOT_FOUND},
-        upstream::{CallFailure, UpstreamCall},
+        upstream::{RequestFailure, UpstreamRequest},
+        upstream_fetch::{Cause, METHOD_NOT_FOUND},
     },
     types::sorted,
 };
@@ -43,7 +43,7 @@ pub struct Observation {
     /// The upstream, by number.
     pub upstream: usize,
     /// The first request of the attempt.
-    pub call: UpstreamCall,
+    pub request: UpstreamRequest,
     /// `Ok` if the fact was proven, with the block whose state it belongs to; otherwise the cause.
     pub outcome: Result<Option<u64>, Cause>,
 }
@@ -63,12 +63,16 @@ pub struct UpstreamState {
 
 impl Capabilities {
     /// Learns from the outcome of a request. Returns what the upstream did wrong, and the demerits for it.
-    fn learn(&mut self, call: &UpstreamCall, outcome: Result<Option<u64>, Cause>) -> Option<(String, u32)> {
-        let proof = call.method == "eth_getProof";
-        if call.method.ends_with("Witness") {
+    fn learn(
+        &mut self,
+        request: &UpstreamRequest,
+        outcome: Result<Option<u64>, Cause>,
+    ) -> Option<(String, u32)> {
+        let proof = request.method == "eth_getProof";
+        if request.method.ends_with("Witness") {
             match &outcome {
                 Ok(_) => self.witness = Some(true),
-                Err(Cause::Call(CallFailure::Rpc { .. } | CallFailure::NotRecorded)) => {
+                Err(Cause::Call(RequestFailure::Rpc { .. } | RequestFailure::NotRecorded)) => {
                     // An upstream that gave a witness before has the method, but not this witness.
                     self.witness.get_or_insert(false);
                     return None;
@@ -90,13 +94,13 @@ impl Capabilities {
                 self.absence = Some(false);
                 None
             }
-            Err(Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. })) => {
+            Err(Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. })) => {
                 self.proofs = if proof { Some(false) } else { self.proofs };
                 None
             }
             Err(cause @ Cause::Refuted(_)) => {
                 // Only one block has the hash that was named. A transaction object may hide part of the transaction.
-                let by_hash = call.method.contains("ByHash") && !call.method.contains("Transaction");
+                let by_hash = request.method.contains("ByHash") && !request.method.contains("Transaction");
                 Some((format!("{cause}"), if by_hash { LIE } else { REFUTED }))
             }
             Err(cause) => Some((format!("{cause}"), SILENT)),
@@ -154,17 +158,17 @@ impl Sync {
     /// Lets an upstream rest for a while. What it was fetching is open to others.
     pub(super) fn rest(&mut self, upstream: usize, fault: SyncFault) {
         self.backlog.release(upstream);
-        self.below.release(upstream);
+        self.backfill.release(upstream);
         self.drop_lease(upstream);
         let lie = fault.cause.is_lie();
         let beyond = matches!(fault.cause, SyncCause::Header(ChainError::UpdateNeeded { .. }));
         if !beyond {
             let params = format!(r#"["{:#x}",false]"#, fault.number);
-            let call = UpstreamCall::new("eth_getBlockByNumber", params);
-            self.note(upstream, call, format!("{}", fault.cause), if lie { LIE } else { SILENT });
+            let request = UpstreamRequest::new("eth_getBlockByNumber", params);
+            self.note(upstream, request, format!("{}", fault.cause), if lie { LIE } else { SILENT });
         }
         let asked = match &fault.cause {
-            SyncCause::Call(CallFailure::Busy { seconds: Some(seconds) }) => seconds.saturating_mul(1_000),
+            SyncCause::Call(RequestFailure::Busy { seconds: Some(seconds) }) => seconds.saturating_mul(1_000),
             _ => 0,
         };
         let by_work = self.is_by_work();
@@ -184,7 +188,7 @@ impl Sync {
         self.set_phase(upstream, Phase::Resting(until, fault));
         // The backfill is tried again with the upstreams that did not have its blocks.
         if self.healthy().is_empty() {
-            self.below.forget_refusals();
+            self.backfill.forget_refusals();
         }
     }
 
@@ -192,12 +196,12 @@ impl Sync {
     pub(super) fn note(
         &mut self,
         upstream: usize,
-        call: UpstreamCall,
+        request: UpstreamRequest,
         rule: alloc::string::String,
         weight: u32,
     ) {
         if let Some(peer) = self.peers.get_mut(upstream) {
-            peer.record.bad(self.now, call, rule, weight);
+            peer.record.bad(self.now, request, rule, weight);
         }
     }
 
@@ -208,10 +212,10 @@ impl Sync {
 
     /// Takes over the outcomes of requests for facts.
     pub fn observe(&mut self, observations: impl IntoIterator<Item = Observation>) {
-        for Observation { upstream, call, outcome } in observations {
+        for Observation { upstream, request, outcome } in observations {
             let Some(peer) = self.peers.get_mut(upstream) else { continue };
-            let Some((rule, weight)) = peer.can.learn(&call, outcome) else { continue };
-            peer.record.bad(self.now, call, rule.clone(), weight);
+            let Some((rule, weight)) = peer.can.learn(&request, outcome) else { continue };
+            peer.record.bad(self.now, request, rule.clone(), weight);
             if weight >= REFUTED
                 && peer.record.is_dishonest()
                 && !peer.is_resting()
@@ -224,7 +228,7 @@ impl Sync {
     }
 
     pub(super) fn forget_refusals(&mut self) {
-        self.below.forget_refusals();
+        self.backfill.forget_refusals();
         self.peers.iter_mut().for_each(|peer| peer.no_uncles = false);
     }
 

@@ -6,11 +6,11 @@ use super::{Observation, SyncOptions, peer::Phase, state::Sync};
 use crate::{
     consensus::{ChainError, Checkpoint, Network},
     light::{
-        Identity, Pin, SyncStep,
+        ClientConfig, PinnedHead, SyncStep,
         clock::Now,
         fault::{SyncCause, SyncFault},
-        task::{Cause, METHOD_NOT_FOUND},
-        upstream::{CallFailure, UpstreamCall},
+        upstream::{RequestFailure, UpstreamRequest},
+        upstream_fetch::{Cause, METHOD_NOT_FOUND},
     },
 };
 
@@ -26,12 +26,12 @@ fn sync(upstreams: usize) -> Sync {
     sync
 }
 
-fn call(method: &'static str) -> UpstreamCall {
-    UpstreamCall::new(method, "[]".into())
+fn request(method: &'static str) -> UpstreamRequest {
+    UpstreamRequest::new(method, "[]".into())
 }
 
 fn silence() -> SyncCause {
-    SyncCause::Call(CallFailure::Transport("gone".into()))
+    SyncCause::Call(RequestFailure::Transport("gone".into()))
 }
 
 fn rest(sync: &mut Sync, upstream: usize, cause: SyncCause) -> u64 {
@@ -43,7 +43,7 @@ fn rest(sync: &mut Sync, upstream: usize, cause: SyncCause) -> u64 {
 }
 
 fn observe(sync: &mut Sync, method: &'static str, outcome: Result<Option<u64>, Cause>) {
-    sync.observe([Observation { upstream: 0, call: call(method), outcome }]);
+    sync.observe([Observation { upstream: 0, request: request(method), outcome }]);
 }
 
 fn refuted() -> Cause {
@@ -57,7 +57,7 @@ fn a_pause_doubles_up_to_a_limit() {
     assert_eq!(pauses[..3], [5_000, 10_000, 20_000]);
     assert_eq!(pauses[8], 600_000);
     assert_eq!((0..80).map(|_| rest(&mut one, 0, silence())).last(), Some(600_000));
-    let busy = |seconds| SyncCause::Call(CallFailure::Busy { seconds });
+    let busy = |seconds| SyncCause::Call(RequestFailure::Busy { seconds });
     assert_eq!(rest(&mut sync(2), 0, busy(Some(30))), 30_000);
     assert_eq!(rest(&mut sync(2), 0, busy(Some(1))), 5_000);
     assert_eq!(rest(&mut sync(2), 0, busy(None)), 5_000);
@@ -142,7 +142,7 @@ fn the_capabilities_of_an_upstream_are_learned() {
     observe(&mut one, "eth_getProof", Err(Cause::NoAbsence("-".into())));
     assert_eq!((can(&one).proofs, can(&one).absence), (Some(true), Some(false)));
 
-    let unknown = || Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, message: "-".into() });
+    let unknown = || Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, message: "-".into() });
     let mut one = sync(1);
     observe(&mut one, "eth_getTransactionReceipt", Err(unknown()));
     assert_eq!(can(&one).proofs, None);
@@ -275,14 +275,14 @@ fn how_long_an_upstream_waits() {
 #[test]
 fn one_upstream_at_a_time_fetches_the_backfill() {
     let mut two = sync(2);
-    two.below.start(START, 10);
-    assert!(two.below_work(0).is_some() && two.below_work(1).is_none());
-    two.below.release(1);
-    assert!(two.below_work(1).is_none(), "another upstream has it");
+    two.backfill.start(START, 10);
+    assert!(two.backfill_work(0).is_some() && two.backfill_work(1).is_none());
+    two.backfill.release(1);
+    assert!(two.backfill_work(1).is_none(), "another upstream has it");
     two.peers[0].at_end = true;
     rest(&mut two, 0, silence());
     assert!(
-        two.below_work(1).is_some() && !two.peers[0].at_end,
+        two.backfill_work(1).is_some() && !two.peers[0].at_end,
         "a failed upstream leaves the backfill to others"
     );
 }
@@ -300,12 +300,12 @@ fn a_poll_forgets_missing_methods() {
 #[test]
 fn refusals_of_old_blocks_are_forgotten_when_no_upstream_is_left() {
     let mut two = sync(2);
-    two.below.start(START, 10);
-    two.below.refuse(0);
+    two.backfill.start(START, 10);
+    two.backfill.refuse(0);
     rest(&mut two, 0, silence());
-    assert!(two.below_work(0).is_none(), "the other upstream may have the blocks");
+    assert!(two.backfill_work(0).is_none(), "the other upstream may have the blocks");
     rest(&mut two, 1, silence());
-    assert!(two.below_work(0).is_some());
+    assert!(two.backfill_work(0).is_some());
 }
 
 /// A slow upstream delays the moment when the client counts as synchronized, but not for longer than this.
@@ -334,8 +334,8 @@ fn slow_upstreams_are_waited_for_up_to_a_limit() {
 fn failed_exchanges_do_not_count_as_good() {
     let mut one = sync(1);
     one.peers[0].record.in_row = 3;
-    let SyncStep::Fetch(calls) = one.next(0, one.now) else { panic!("due") };
-    one.feed(0, calls.iter().map(|_| Err(CallFailure::NotRecorded)).collect(), one.now);
+    let SyncStep::Fetch(requests) = one.next(0, one.now) else { panic!("due") };
+    one.feed(0, requests.iter().map(|_| Err(RequestFailure::NotRecorded)).collect(), one.now);
     assert_eq!((one.peers[0].record.in_row, one.is_synced()), (3, false));
     one.peers[0].at_end = true;
     let later = Now { unix: 7, millis: one.now.millis + 30 };
@@ -379,7 +379,8 @@ fn an_upstream_without_binary_headers_is_not_asked_for_them() {
 /// An upstream that gives witnesses is asked for them, unless it rests.
 #[test]
 fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
-    let asked = |sync: &Sync| Pin::new(sync, Arc::new(Identity::default()), sync.now()).witness_from();
+    let asked =
+        |sync: &Sync| PinnedHead::new(sync, Arc::new(ClientConfig::default()), sync.now()).witness_from();
     let mut two = sync(2);
     assert_eq!(asked(&two), Some((0, false)), "not known yet");
     two.peers[0].can.witness = Some(false);

@@ -2,12 +2,12 @@
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 
-use super::{below_range::Below, peer};
+use super::{backfill_range::Backfill, peer};
 use crate::{
     consensus::{Checkpoint, HeaderChain, Network, WorkStart},
     light::{
         backlog::Backlog, clock::Now, floor::Floor, header_window::HeaderWindow, meter::Meter,
-        upstream::UpstreamCall,
+        upstream::UpstreamRequest,
     },
     types::{B256, Header, SealedHeader, U256},
 };
@@ -27,7 +27,7 @@ pub struct SyncOptions {
     /// Most headers in one window.
     pub batch: usize,
     /// Number of headers below the checkpoint to fetch by hash links.
-    pub below: u64,
+    pub backfill: u64,
     /// Replaces the checkpoint's difficulty as the promise of work, if set.
     pub promised: Option<U256>,
     /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of time must show;
@@ -42,7 +42,7 @@ impl Default for SyncOptions {
             retry: 5_000,
             longest_retry: 600_000,
             batch: 200,
-            below: FORK_WINDOW,
+            backfill: FORK_WINDOW,
             promised: None,
             work_floor: 50,
         }
@@ -53,7 +53,7 @@ impl Default for SyncOptions {
 #[derive(Debug)]
 pub enum SyncStep {
     /// Send these requests and [`Sync::feed`] the responses in the same order.
-    Fetch(Vec<UpstreamCall>),
+    Fetch(Vec<UpstreamRequest>),
     /// Nothing to do now: call again after this many milliseconds.
     Wait(u64),
 }
@@ -71,7 +71,7 @@ pub struct Sync {
     pub(super) backlog: Backlog,
     pub(super) lease: Option<Lease>,
     /// The backfill.
-    pub(super) below: Below,
+    pub(super) backfill: Backfill,
     pub(super) synced_once: bool,
     /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock.
     pub(super) first_end: Option<u64>,
@@ -89,7 +89,7 @@ pub struct Sync {
 
 /// The state of an upstream's proposal in a start by work.
 #[derive(Debug, Default)]
-pub(super) enum Candidate {
+pub(super) enum StartProposal {
     /// The upstream's height is needed.
     #[default]
     Height,
@@ -101,8 +101,8 @@ pub(super) enum Candidate {
     Judged(Box<Sync>),
 }
 
-/// An upstream, with its candidate to start at.
-pub(super) type Peer = peer::Peer<Candidate>;
+/// An upstream, with its proposal to start at.
+pub(super) type Peer = peer::Peer<StartProposal>;
 
 /// The turn at fetching many headers.
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +163,7 @@ impl Sync {
             peers: (0..upstreams.max(1)).map(|_| Peer::new()).collect(),
             backlog: Backlog::default(),
             lease: None,
-            below: Below::default(),
+            backfill: Backfill::default(),
             synced_once: false,
             first_end: None,
             meter: Meter::default(),

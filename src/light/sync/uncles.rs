@@ -14,8 +14,8 @@ use crate::{
         fault::{SyncCause, SyncFault},
         prove,
         record::{LIE, SILENT},
-        task::{Cause, FactFailure, METHOD_NOT_FOUND, Task, Wanted},
-        upstream::{Answer, CallFailure, UpstreamCall},
+        upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
+        upstream_fetch::{Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
     },
     types::Header,
 };
@@ -24,8 +24,8 @@ use crate::{
 const MOST_BLOCKS: usize = 64;
 
 impl Sync {
-    /// Tasks for open uncles that this upstream may have. An upstream without the methods gets none.
-    pub(super) fn uncle_tasks(&mut self, upstream: usize) -> Vec<Task> {
+    /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
+    pub(super) fn uncle_fetches(&mut self, upstream: usize) -> Vec<UpstreamFetch> {
         let shown = newest_shown(&self.peers, self.chain.as_ref());
         // An upstream that lacks blocks which it announced gets none, so that others can fetch them.
         if self.peers.get(upstream).is_some_and(|peer| peer.missed) {
@@ -36,8 +36,8 @@ impl Sync {
         }
         let height = self.peers.get(upstream).and_then(|peer| peer.announced).unwrap_or(u64::MAX);
         let blocks = self.backlog.take(upstream, height, MOST_BLOCKS, &shown);
-        let wanted = blocks.into_iter().map(|(block, count)| Wanted::One(Fact::Uncles(block, count)));
-        wanted.map(|wanted| Task::new(wanted, &[])).collect()
+        let target = blocks.into_iter().map(|(block, count)| FetchTarget::One(Fact::Uncles(block, count)));
+        target.map(|target| UpstreamFetch::new(target, &[])).collect()
     }
 
     /// The phase that fetches uncles, or a pause if there are none to fetch.
@@ -46,9 +46,9 @@ impl Sync {
     }
 
     /// The phase that follows if there are no headers to fetch.
-    pub(super) fn after(&mut self, upstream: usize, mut uncles: Vec<Task>) -> Phase {
+    pub(super) fn after(&mut self, upstream: usize, mut uncles: Vec<UpstreamFetch>) -> Phase {
         if uncles.is_empty() {
-            uncles = self.uncle_tasks(upstream);
+            uncles = self.uncle_fetches(upstream);
         }
         if !uncles.is_empty() {
             return Phase::Work(Work { window: None, uncles });
@@ -60,31 +60,34 @@ impl Sync {
     pub(super) fn feed_uncles(
         &mut self,
         upstream: usize,
-        tasks: &mut Vec<Task>,
-        mut answers: impl Iterator<Item = Answer>,
+        fetches: &mut Vec<UpstreamFetch>,
+        mut responses: impl Iterator<Item = UpstreamResponse>,
     ) -> Result<(), SyncFault> {
-        for task in tasks.iter_mut().filter(|task| !task.is_complete()) {
-            for index in 0..task.calls().len() {
-                task.answer(index, answers.next().unwrap_or(Err(CallFailure::Malformed("no response"))));
+        for fetch in fetches.iter_mut().filter(|fetch| !fetch.is_complete()) {
+            for index in 0..fetch.requests().len() {
+                fetch.take_response(
+                    index,
+                    responses.next().unwrap_or(Err(RequestFailure::Malformed("no response"))),
+                );
             }
         }
-        for mut task in core::mem::take(tasks) {
-            let Wanted::One(Fact::Uncles(block, _)) = task.wanted else { continue };
-            if let Some(failure) = task.silence() {
+        for mut fetch in core::mem::take(fetches) {
+            let FetchTarget::One(Fact::Uncles(block, _)) = fetch.target else { continue };
+            if let Some(failure) = fetch.silence() {
                 return Err(SyncFault { number: block.number, cause: SyncCause::Call(failure) });
             }
-            let shown = prove::uncle_hashes(&task);
-            match self.committed(&task, &block) {
+            let shown = prove::uncle_hashes(&fetch);
+            match self.committed(&fetch, &block) {
                 Ok(uncles) => self.backlog.ready(&block, upstream, uncles),
-                Err(cause) if is_unknown(&cause) && task.last_cause().is_some_and(is_unknown) => {
+                Err(cause) if is_unknown(&cause) && fetch.last_cause().is_some_and(is_unknown) => {
                     // The upstream has neither method, by hash or by number: the last attempt would only repeat that.
                     self.backlog.refuse(&block, upstream, &newest_shown(&self.peers, self.chain.as_ref()));
                     if let Some(peer) = self.peers.get_mut(upstream) {
                         peer.no_uncles = true;
                     }
                 }
-                Err(cause) => match task.next_attempt(cause, &shown) {
-                    Ok(()) => tasks.push(task),
+                Err(cause) => match fetch.next_attempt(cause, &shown) {
+                    Ok(()) => fetches.push(fetch),
                     Err(failure) => self.refuse_uncles(upstream, &block, &failure)?,
                 },
             }
@@ -106,11 +109,11 @@ impl Sync {
         Err(SyncFault { number: block.number, cause: SyncCause::Uncles(format!("{failure}")) })
     }
 
-    /// The uncles in a task's responses, checked against the block's header.
-    fn committed(&self, task: &Task, block: &BlockRef) -> Result<Vec<Header>, Cause> {
+    /// The uncles in a fetch's responses, checked against the block's header.
+    fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Vec<Header>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
         let header = header.ok_or(Cause::Withheld)?;
-        let uncles = prove::uncles(task, header, &self.network)?;
+        let uncles = prove::uncles(fetch, header, &self.network)?;
         Ok(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
     }
 
@@ -127,7 +130,7 @@ impl Sync {
             }
         };
         let params = format!(r#"["{:#x}","0x1"]"#, block.number);
-        self.note(upstream, UpstreamCall::new("rootlight_getHeaders", params), rule, weight);
+        self.note(upstream, UpstreamRequest::new("rootlight_getHeaders", params), rule, weight);
     }
 
     /// Attaches the uncles that have arrived, oldest block first: a block's uncles must not repeat those of the blocks
@@ -183,5 +186,5 @@ fn newest_shown<'a>(
 
 /// Whether the upstream has no such method.
 fn is_unknown(cause: &Cause) -> bool {
-    matches!(cause, Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
+    matches!(cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
 }

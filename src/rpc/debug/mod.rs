@@ -61,8 +61,8 @@ pub(super) const METHODS: &[Method] = &[
         pages: Pages::Any,
         doc: told("As debug_traceTransaction, for all transactions of a block."),
         handler: Handler::Read(|view, params| {
-            let selector = traced_block(params.block(0))?;
-            block(view, find(view, &selector)?, params)
+            let param = traced_block(params.block(0))?;
+            block(view, find(view, &param)?, params)
         }),
     },
     Method {

@@ -5,12 +5,12 @@ use serde_json::json;
 
 use super::{
     chain::{Chains, Wish},
-    oracle::{At, Question},
+    oracle::{At, Probe},
     play::Play,
     random::Random,
     upstream::{Stage, Trick, Upstream},
 };
-use crate::light::Identity;
+use crate::light::ClientConfig;
 
 fn honest(chain: &[crate::types::B256]) -> Upstream {
     Upstream {
@@ -39,19 +39,19 @@ fn requests_about_side_blocks_blame_no_upstream() {
     let balances = [side, top].map(|hash| (At::Hash(hash), chains.block(&hash).facts.balance));
     let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let upstreams = vec![honest(&chain), honest(&chain)];
-    let mut play = Play::new(stage, upstreams, Identity::default(), time);
+    let mut play = Play::new(stage, upstreams, ClientConfig::default(), time);
     assert!(play.sync(60_000));
     for (at, balance) in balances {
-        let (method, params) = Question::Balance(at).call();
+        let (method, params) = Probe::Balance(at).call();
         assert_eq!(play.send(method, &params)["result"], format!("{balance:#x}"));
-        for question in [Question::Cell(at), Question::CallHash(at, 5_000), Question::TransactionCount(at)] {
-            let (method, params) = question.call();
+        for probe in [Probe::Cell(at), Probe::CallHash(at, 5_000), Probe::TransactionCount(at)] {
+            let (method, params) = probe.call();
             let answer = play.send(method, &params);
             assert!(answer["result"].is_string(), "{answer}");
         }
     }
     // Receipts of a transaction that is not on the chain cannot be fetched.
-    let (method, params) = Question::LogsOf(side).call();
+    let (method, params) = Probe::LogsOf(side).call();
     assert!(play.send(method, &params)["error"].is_object());
     assert_eq!(play.blame(main), None);
 }
@@ -70,12 +70,15 @@ fn a_false_proof_of_a_side_block_is_blamed() {
     let balance = chains.block(&side).facts.balance;
     let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let liar = Upstream { tricks: vec![Trick::OldState], latency: 1, ..honest(&chain) };
-    let mut play = Play::new(stage, vec![liar, honest(&chain)], Identity::default(), time);
+    let mut play = Play::new(stage, vec![liar, honest(&chain)], ClientConfig::default(), time);
     assert!(play.sync(60_000));
-    let (method, params) = Question::Balance(At::Hash(side)).call();
+    let (method, params) = Probe::Balance(At::Hash(side)).call();
     assert_eq!(play.send(method, &params)["result"], format!("{balance:#x}"));
     let record = play.client.sync().upstreams().remove(0).record;
-    assert!(record.demerits >= 8 && record.evidence[0].call.params.contains(&side.to_string()), "{record:?}");
+    assert!(
+        record.demerits >= 8 && record.evidence[0].request.params.contains(&side.to_string()),
+        "{record:?}"
+    );
     assert_eq!(play.blame(main), None);
 }
 
@@ -105,10 +108,10 @@ fn incomplete_uncles_of_another_block_blame_no_upstream() {
     // A node without checks serves the uncle as a block; then all upstreams are asked for its own uncles, by hash and
     // by number.
     let careless = Upstream { forger: true, latency: 1, ..honest(&chain) };
-    let mut play = Play::new(stage, vec![careless, honest(&chain)], Identity::default(), time);
+    let mut play = Play::new(stage, vec![careless, honest(&chain)], ClientConfig::default(), time);
     assert!(play.sync(60_000));
     play.run(20_000);
-    let (method, params) = Question::Uncle(At::Hash(main), 0).call();
+    let (method, params) = Probe::Uncle(At::Hash(main), 0).call();
     play.send(method, &params);
     assert_eq!(play.blame(main), None);
 }
@@ -132,12 +135,12 @@ fn a_false_location_in_a_young_block_hides_no_transaction() {
         Upstream { latency: 1, tricks: vec![Trick::NewPlace], ..honest(&chain) },
     ] {
         let stage = Stage { chains: chains.clone(), foreign: Vec::new(), false_tops: Vec::new() };
-        let identity = Identity { min_depth: 1, ..Identity::default() };
-        let mut play = Play::new(stage, vec![first, honest(&chain)], identity, time);
+        let config = ClientConfig { min_depth: 1, ..ClientConfig::default() };
+        let mut play = Play::new(stage, vec![first, honest(&chain)], config, time);
         assert!(play.sync(60_000));
         play.run(20_000);
         assert_eq!(play.head(), Some(main));
-        let (method, params) = Question::Receipt(0, false).call();
+        let (method, params) = Probe::Receipt(0, false).call();
         let answer = play.send(method, &params);
         assert_eq!(answer["result"]["blockHash"], json!(chain[1]), "{answer}");
     }
@@ -160,7 +163,7 @@ fn an_upstream_on_a_longer_but_lighter_branch_is_asked_last() {
     let (chain, longer) = (chains.branch(main), chains.branch(other));
     let stage = Stage { chains, foreign: Vec::new(), false_tops: Vec::new() };
     let upstreams = vec![Upstream { latency: 1, ..honest(&longer) }, honest(&chain)];
-    let mut play = Play::new(stage, upstreams, Identity::default(), time);
+    let mut play = Play::new(stage, upstreams, ClientConfig::default(), time);
     assert!(play.sync(60_000));
     play.run(20_000);
     assert_eq!((play.head(), play.client.sync().roster()), (Some(main), vec![1, 0]));

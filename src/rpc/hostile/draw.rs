@@ -2,7 +2,7 @@
 
 use super::{
     chain::{Chains, DIFFICULTIES, START, Wish, signed, unmined},
-    oracle::{At, Question},
+    oracle::{At, Probe},
     random::Random,
     store::{HANDS, Hand, eclipse, long, written},
     upstream::{Foreign, Stage, TRICKS, Trick, Upstream},
@@ -12,7 +12,7 @@ use crate::{
         difficulty,
         testing::{child, mine},
     },
-    light::{Identity, MAX_BRANCH, Unproven},
+    light::{ClientConfig, MAX_BRANCH, Unproven},
     types::{B256, Header, SealedHeader, U256},
 };
 
@@ -205,7 +205,7 @@ pub(super) fn store(random: &mut Random, chains: &mut Chains, drawn: &mut Drawn)
     Some(pages)
 }
 
-pub(super) fn identity(random: &mut Random, setting: Setting) -> Identity {
+pub(super) fn config(random: &mut Random, setting: Setting) -> ClientConfig {
     let unproven = match random.below(20) {
         0 => Unproven::Quorum(2),
         1 => Unproven::Trust,
@@ -217,7 +217,7 @@ pub(super) fn identity(random: &mut Random, setting: Setting) -> Identity {
         _ => 0,
     };
     let min_depth = if random.chance(25) { 1 + random.below(10) } else { 0 };
-    Identity { unproven, max_age, min_depth, ..Identity::default() }
+    ClientConfig { unproven, max_age, min_depth, ..ClientConfig::default() }
 }
 
 /// Headers that a dishonest miner chooses freely, each with a state that can be proven.
@@ -341,7 +341,7 @@ fn at(random: &mut Random, stage: &Stage, drawn: &Drawn) -> At {
 }
 
 /// Draws a request about the scenario.
-pub(super) fn question(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Question {
+pub(super) fn probe(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Probe {
     let chains = &stage.chains;
     let at = at(random, stage, drawn);
     let place = match random.chance(70) {
@@ -354,40 +354,40 @@ pub(super) fn question(random: &mut Random, stage: &Stage, drawn: &Drawn) -> Que
         false => random.below(signed().len() as u64) as usize,
     };
     match random.below(26) {
-        0 => Question::Height,
+        0 => Probe::Height,
         1..4 => match at {
-            At::Hash(hash) => Question::BlockByHash(hash),
-            at => Question::Block(at),
+            At::Hash(hash) => Probe::BlockByHash(hash),
+            at => Probe::Block(at),
         },
-        4..7 => Question::Balance(at),
-        7..9 => Question::Cell(at),
-        9 => Question::Nonce(at, place),
+        4..7 => Probe::Balance(at),
+        7..9 => Probe::Cell(at),
+        9 => Probe::Nonce(at, place),
         10..13 => {
             let top = match at {
                 At::Hash(hash) | At::Map(hash, _) => chains.get(&hash).map(|block| block.number()),
                 _ => None,
             };
             let top = top.unwrap_or_else(|| chains.block(&drawn.main).number());
-            Question::CallHash(at, top.saturating_sub(1 + random.below(4)))
+            Probe::CallHash(at, top.saturating_sub(1 + random.below(4)))
         }
-        13 => Question::UncleCount(at),
-        14 => Question::Uncle(at, random.below(3) as usize),
-        15 => Question::TransactionCount(at),
-        16..18 => Question::Verification(at),
-        18..20 => Question::Transaction(place, random.chance(40)),
-        20..22 => Question::Receipt(place, random.chance(40)),
-        22 => Question::UnknownTransaction,
+        13 => Probe::UncleCount(at),
+        14 => Probe::Uncle(at, random.below(3) as usize),
+        15 => Probe::TransactionCount(at),
+        16..18 => Probe::Verification(at),
+        18..20 => Probe::Transaction(place, random.chance(40)),
+        20..22 => Probe::Receipt(place, random.chance(40)),
+        22 => Probe::UnknownTransaction,
         23 => {
             let head = chains.block(&drawn.main).number();
             let from = START + random.below(head - START);
             let to = from + random.below(head + 1 - from);
             let to = if random.chance(30) { At::Tag("latest") } else { At::Number(to) };
-            Question::Logs(At::Number(from), to)
+            Probe::Logs(At::Number(from), to)
         }
         24 => match at {
-            At::Hash(hash) => Question::LogsOf(hash),
-            _ => Question::Height,
+            At::Hash(hash) => Probe::LogsOf(hash),
+            _ => Probe::Height,
         },
-        _ => Question::Trace(at),
+        _ => Probe::Trace(at),
     }
 }

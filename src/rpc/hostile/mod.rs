@@ -17,13 +17,13 @@ use serde_json::json;
 
 use self::{
     draw::{Cast, Drawn, Setting},
-    oracle::{Question, Seen, Verdict},
+    oracle::{Probe, Seen, Verdict},
     play::Play,
     random::Random,
     store::Hand,
     upstream::Upstream,
 };
-use crate::light::{Identity, Unproven};
+use crate::light::{ClientConfig, Unproven};
 
 /// Scenarios of an ordinary test run.
 const SCENARIOS: u64 = 300;
@@ -56,7 +56,7 @@ struct Run<'a> {
     play: Play,
     random: Random,
     drawn: Drawn,
-    identity: Identity,
+    config: ClientConfig,
     /// Whether the gate must refuse every request.
     closed: bool,
     honest: bool,
@@ -73,7 +73,7 @@ impl Run<'_> {
         let Drawn { setting, hand, main, attack, .. } = &self.drawn;
         panic!(
             "seed {}: {setting:?} {hand:?} depth {} age {} {:?} chain {main} attack {attack:?}\n{upstreams:#?}\n{words}",
-            self.seed, self.identity.min_depth, self.identity.max_age, self.identity.unproven
+            self.seed, self.config.min_depth, self.config.max_age, self.config.unproven
         );
     }
 
@@ -89,7 +89,7 @@ impl Run<'_> {
         }
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, probe: Probe) {
         let chains = &self.play.stage.chains;
         let Some(head) = self
             .play
@@ -98,7 +98,7 @@ impl Run<'_> {
             .or(self.closed.then_some(self.drawn.main))
         else {
             // Without a chain, nothing may be answered.
-            let (method, params) = question.call();
+            let (method, params) = probe.call();
             let answer = self.play.send(method, &params);
             if answer.get("result").is_some() {
                 self.fail(&format!("{method} {params}: {answer} without a chain"));
@@ -106,7 +106,7 @@ impl Run<'_> {
             return;
         };
         let branch = chains.branch(head);
-        let (method, params) = question.call();
+        let (method, params) = probe.call();
         let began = self.play.now;
         let answer = self.play.send(method, &params);
         let took = self.play.now - began;
@@ -114,17 +114,17 @@ impl Run<'_> {
             stage: &self.play.stage,
             branch,
             closed: self.closed,
-            min_depth: self.identity.min_depth,
+            min_depth: self.config.min_depth,
             honest: self.honest,
-            credulous: self.identity.unproven != Unproven::Refuse,
+            credulous: self.config.unproven != Unproven::Refuse,
         };
-        let verdict = seen.judge(&question, &answer);
+        let verdict = seen.judge(&probe, &answer);
         if let Verdict::Wrong(words) = verdict {
             self.fail(&format!("{method} {params}: {answer}\n{words}"));
         }
         self.tally.marked += u64::from(answer.get("level").is_some());
         self.tally.proven += u64::from(answer.get("result").is_some() && answer.get("level").is_none());
-        if self.honest && seen.is_answerable(&question) {
+        if self.honest && seen.is_answerable(&probe) {
             let in_time = took <= QUESTION_LIMIT;
             self.tally.asked += 1;
             self.tally.right += u64::from(verdict == Verdict::Right && in_time);
@@ -137,8 +137,8 @@ impl Run<'_> {
 
     fn ask_some(&mut self, count: u64) {
         for _ in 0..count {
-            let question = draw::question(&mut self.random, &self.play.stage, &self.drawn);
-            self.ask(question);
+            let probe = draw::probe(&mut self.random, &self.play.stage, &self.drawn);
+            self.ask(probe);
         }
     }
 
@@ -164,7 +164,7 @@ impl Run<'_> {
         self.play.epoch = self.play.epoch.max(time);
         self.play.run(LIMIT / 4);
         self.check_head();
-        let depth = self.identity.min_depth as usize;
+        let depth = self.config.min_depth as usize;
         let known = self.honest && back == 0 && before.len() > depth;
         if known {
             let told = self.play.send("eth_getFilterChanges", &json!([filter["result"]]));
@@ -196,12 +196,12 @@ fn scenario(seed: u64, tally: &mut Tally) {
     let mut random = Random(seed);
     let (mut chains, mut drawn) = draw::draw(&mut random);
     let pages = draw::store(&mut random, &mut chains, &mut drawn);
-    let identity = draw::identity(&mut random, drawn.setting);
+    let config = draw::config(&mut random, drawn.setting);
     let Cast { stage, upstreams, honest } = draw::cast(&mut random, chains, &drawn);
     let time = stage.chains.all().map(|block| block.header.timestamp).max().unwrap();
-    let late = if drawn.setting == Setting::Stale { identity.max_age + 1 + random.below(10_000) } else { 0 };
-    let play = Play::new(stage, upstreams, identity.clone(), time + late);
-    let mut run = Run { seed, play, random, drawn, identity, closed: true, honest, tally };
+    let late = if drawn.setting == Setting::Stale { config.max_age + 1 + random.below(10_000) } else { 0 };
+    let play = Play::new(stage, upstreams, config.clone(), time + late);
+    let mut run = Run { seed, play, random, drawn, config, closed: true, honest, tally };
     if let Some(pages) = &pages {
         let outcome = run.play.restore(pages);
         if run.drawn.hand == Some(Hand::Own) && outcome.is_err() {

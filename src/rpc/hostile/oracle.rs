@@ -35,7 +35,7 @@ impl At {
 
 /// A request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Question {
+pub(super) enum Probe {
     Height,
     Block(At),
     BlockByHash(B256),
@@ -58,7 +58,7 @@ pub(super) enum Question {
     Trace(At),
 }
 
-impl Question {
+impl Probe {
     pub(super) fn call(&self) -> (&'static str, Value) {
         let raw = |place: usize, whole: bool| {
             let sent = &signed()[place];
@@ -208,10 +208,10 @@ impl<'a> Seen<'a> {
         all
     }
 
-    /// Judges the answer to a question.
-    pub(super) fn judge(&self, question: &Question, answer: &Value) -> Verdict {
+    /// Judges the answer to a probe.
+    pub(super) fn judge(&self, probe: &Probe, answer: &Value) -> Verdict {
         let Some(result) = answer.get("result") else {
-            return if self.is_answerable(question) { Verdict::Unanswered } else { Verdict::Right };
+            return if self.is_answerable(probe) { Verdict::Unanswered } else { Verdict::Right };
         };
         if self.closed {
             return Verdict::Wrong("answered although the gate is closed");
@@ -221,11 +221,11 @@ impl<'a> Seen<'a> {
             let allowed = if self.credulous { Verdict::Marked } else { Verdict::Wrong("unproven") };
             return allowed;
         }
-        match *question {
-            Question::Transaction(place, _) | Question::Receipt(place, _) => {
+        match *probe {
+            Probe::Transaction(place, _) | Probe::Receipt(place, _) => {
                 return self.judge_transaction(place, result, level);
             }
-            Question::UnknownTransaction => {
+            Probe::UnknownTransaction => {
                 let marked = result.is_null() && level == Some("unproven-absence");
                 return if marked {
                     Verdict::Right
@@ -235,7 +235,7 @@ impl<'a> Seen<'a> {
             }
             _ => {}
         }
-        if let Some(at) = question.at() {
+        if let Some(at) = probe.at() {
             match self.find(at) {
                 Found::Hidden if is_none(result) && level == Some("unproven-absence") => {
                     return Verdict::Marked;
@@ -247,12 +247,12 @@ impl<'a> Seen<'a> {
                 Found::Unproven => return Verdict::Wrong("about a block without a proven branch"),
                 Found::Nothing if is_none(result) && level.is_none() => return Verdict::Right,
                 Found::Nothing => return Verdict::Wrong("no such block"),
-                Found::Below(header) => return judge_below(question, header, result),
+                Found::Below(header) => return judge_below(probe, header, result),
                 // An uncle is shown with its own uncles, and whether it has any may be unproven.
                 Found::Block(block)
-                    if level.is_some() && matches!(question, Question::Uncle(..)) && !result.is_null() =>
+                    if level.is_some() && matches!(probe, Probe::Uncle(..)) && !result.is_null() =>
                 {
-                    return match self.judge_block(question, block, result) {
+                    return match self.judge_block(probe, block, result) {
                         Verdict::Right => Verdict::Marked,
                         wrong => wrong,
                     };
@@ -263,63 +263,58 @@ impl<'a> Seen<'a> {
                     let gone = is_none(result) && !shown;
                     return if gone { Verdict::Marked } else { Verdict::Wrong("reported as absent") };
                 }
-                Found::Block(block) => return self.judge_block(question, block, result),
+                Found::Block(block) => return self.judge_block(probe, block, result),
             }
         }
-        let right = match *question {
-            Question::Height => *result == json!(format!("{:#x}", self.head().number())),
-            Question::Logs(from, to) => self.judge_range(from, to, result),
-            _ => unreachable!("{question:?}"),
+        let right = match *probe {
+            Probe::Height => *result == json!(format!("{:#x}", self.head().number())),
+            Probe::Logs(from, to) => self.judge_range(from, to, result),
+            _ => unreachable!("{probe:?}"),
         };
         if right { Verdict::Right } else { Verdict::Wrong("not what is on the chain") }
     }
 
     /// Whether an honest upstream can prove the answer. It cannot prove the absence of a transaction against
     /// upstreams that report a location.
-    pub(super) fn is_answerable(&self, question: &Question) -> bool {
-        let state = matches!(
-            question,
-            Question::Balance(_) | Question::Cell(_) | Question::Nonce(..) | Question::CallHash(..)
-        );
-        match *question {
+    pub(super) fn is_answerable(&self, probe: &Probe) -> bool {
+        let state =
+            matches!(probe, Probe::Balance(_) | Probe::Cell(_) | Probe::Nonce(..) | Probe::CallHash(..));
+        match *probe {
             _ if self.closed => false,
-            Question::Height => true,
-            Question::Trace(_) | Question::UnknownTransaction => false,
-            Question::Transaction(place, _) | Question::Receipt(place, _) => {
+            Probe::Height => true,
+            Probe::Trace(_) | Probe::UnknownTransaction => false,
+            Probe::Transaction(place, _) | Probe::Receipt(place, _) => {
                 self.mined(place).is_some_and(|block| self.depth(block) >= self.min_depth)
             }
-            Question::Logs(from, to) => {
+            Probe::Logs(from, to) => {
                 let open = |at| matches!(self.find(at), Found::Block(_));
                 open(from) && open(to)
             }
-            Question::CallHash(at, number) => {
+            Probe::CallHash(at, number) => {
                 let far = number < START - self.stage.chains.below.len() as u64;
                 !far && matches!(self.find(at), Found::Block(block) if self.reachable(block))
             }
-            _ => match question.at().map(|at| self.find(at)) {
+            _ => match probe.at().map(|at| self.find(at)) {
                 Some(Found::Block(block)) => {
                     // An uncle is shown with its own uncles, which may not exist.
-                    let uncle = match (question, &block.uncles) {
-                        (Question::Uncle(_, index), Some(uncles)) => uncles.get(*index),
+                    let uncle = match (probe, &block.uncles) {
+                        (Probe::Uncle(_, index), Some(uncles)) => uncles.get(*index),
                         _ => None,
                     };
                     if uncle.is_some_and(|uncle| uncle.uncle_count > 0) {
                         return false;
                     }
                     let uncles = matches!(
-                        question,
-                        Question::UncleCount(_)
-                            | Question::Uncle(..)
-                            | Question::Block(_)
-                            | Question::BlockByHash(_)
+                        probe,
+                        Probe::UncleCount(_) | Probe::Uncle(..) | Probe::Block(_) | Probe::BlockByHash(_)
                     );
                     // Receipts are requested by transaction, of which the upstream finds those on its own chain.
-                    let logs = matches!(question, Question::LogsOf(_)) && !block.transactions.is_empty();
+                    let logs = matches!(probe, Probe::LogsOf(_)) && !block.transactions.is_empty();
                     self.reachable(block)
                         && (!uncles || block.uncles.is_some())
                         && (!logs || self.branch.contains(&block.hash()))
                 }
-                Some(Found::Below(_)) => !state && matches!(question, Question::Verification(_)),
+                Some(Found::Below(_)) => !state && matches!(probe, Probe::Verification(_)),
                 _ => false,
             },
         }
@@ -396,20 +391,20 @@ impl<'a> Seen<'a> {
         told_logs(result) == expected
     }
 
-    fn judge_block(&self, question: &Question, block: &Block, result: &Value) -> Verdict {
+    fn judge_block(&self, probe: &Probe, block: &Block, result: &Value) -> Verdict {
         let facts = &block.facts;
-        let right = match *question {
-            Question::Block(_) | Question::BlockByHash(_) => self.is_block(block, result),
-            Question::Balance(_) => *result == json!(format!("{:#x}", facts.balance)),
-            Question::Cell(_) => {
+        let right = match *probe {
+            Probe::Block(_) | Probe::BlockByHash(_) => self.is_block(block, result),
+            Probe::Balance(_) => *result == json!(format!("{:#x}", facts.balance)),
+            Probe::Cell(_) => {
                 let told = result.as_str().and_then(|text| text.parse::<U256>().ok());
                 told == Some(facts.cell)
             }
-            Question::Nonce(_, place) => {
+            Probe::Nonce(_, place) => {
                 let nonce = self.stage.chains.nonce(block.hash(), &signed()[place].sender);
                 *result == json!(format!("{nonce:#x}"))
             }
-            Question::CallHash(_, number) => {
+            Probe::CallHash(_, number) => {
                 let own = self.stage.chains.branch(block.hash());
                 let above = number.checked_sub(START).map(|place| own.get(place as usize).copied());
                 let hash = match above {
@@ -422,19 +417,19 @@ impl<'a> Seen<'a> {
                 let hash = hash.filter(|_| number < block.number()).unwrap_or_default();
                 *result == json!(hash)
             }
-            Question::UncleCount(_) => {
+            Probe::UncleCount(_) => {
                 block.uncles.as_ref().is_some_and(|uncles| *result == json!(format!("{:#x}", uncles.len())))
             }
-            Question::Uncle(_, index) => match block.uncles.as_ref().map(|uncles| uncles.get(index)) {
+            Probe::Uncle(_, index) => match block.uncles.as_ref().map(|uncles| uncles.get(index)) {
                 Some(Some(uncle)) => result["hash"] == json!(uncle.hash()),
                 Some(None) => result.is_null(),
                 None => false,
             },
-            Question::TransactionCount(_) => *result == json!(format!("{:#x}", block.transactions.len())),
-            Question::Verification(_) => self.is_verification(block, result),
-            Question::LogsOf(_) => told_logs(result) == Self::logs(block),
-            Question::Trace(_) => true,
-            _ => unreachable!("{question:?}"),
+            Probe::TransactionCount(_) => *result == json!(format!("{:#x}", block.transactions.len())),
+            Probe::Verification(_) => self.is_verification(block, result),
+            Probe::LogsOf(_) => told_logs(result) == Self::logs(block),
+            Probe::Trace(_) => true,
+            _ => unreachable!("{probe:?}"),
         };
         if right { Verdict::Right } else { Verdict::Wrong("not what the block has") }
     }
@@ -472,7 +467,7 @@ impl<'a> Seen<'a> {
     }
 }
 
-impl Question {
+impl Probe {
     /// The block that the whole request is about.
     fn at(&self) -> Option<At> {
         match *self {
@@ -505,16 +500,16 @@ fn is_header(header: &SealedHeader, shown: &Value) -> bool {
 }
 
 /// Judges an answer about a block below the checkpoint, of which only the header is known.
-fn judge_below(question: &Question, header: &SealedHeader, result: &Value) -> Verdict {
-    let right = match question {
-        Question::Block(_) | Question::BlockByHash(_) => {
+fn judge_below(probe: &Probe, header: &SealedHeader, result: &Value) -> Verdict {
+    let right = match probe {
+        Probe::Block(_) | Probe::BlockByHash(_) => {
             is_header(header, result) && result["totalDifficulty"].is_null()
         }
-        Question::Verification(_) => result["blockHash"] == json!(header.hash()),
-        Question::UncleCount(_) | Question::TransactionCount(_) => *result == json!("0x0"),
-        Question::Uncle(..) => result.is_null(),
-        Question::LogsOf(_) => *result == json!([]),
-        Question::Trace(_) => true,
+        Probe::Verification(_) => result["blockHash"] == json!(header.hash()),
+        Probe::UncleCount(_) | Probe::TransactionCount(_) => *result == json!("0x0"),
+        Probe::Uncle(..) => result.is_null(),
+        Probe::LogsOf(_) => *result == json!([]),
+        Probe::Trace(_) => true,
         _ => false,
     };
     if right { Verdict::Right } else { Verdict::Wrong("of a block below the checkpoint") }

@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use super::upstream::{Stage, Upstream};
 use crate::{
-    light::{Answer, CallFailure, Identity, KeptFault, Now, SyncOptions, SyncStep, UpstreamCall},
-    rpc::{Client, Step},
+    light::{
+        ClientConfig, KeptFault, Now, RequestFailure, SyncOptions, SyncStep, UpstreamRequest,
+        UpstreamResponse,
+    },
+    rpc::{Client, SessionStep},
     types::B256,
 };
 
@@ -22,19 +25,19 @@ pub(super) struct Play {
     pub(super) epoch: u64,
     /// The last wall-clock time that was passed to the client, in seconds.
     pub(super) told: u64,
-    due: Vec<(u64, Option<Vec<UpstreamCall>>)>,
+    due: Vec<(u64, Option<Vec<UpstreamRequest>>)>,
     /// Whether an upstream got a request while the client's head was not its own.
     apart: Vec<bool>,
 }
 
 impl Play {
-    pub(super) fn new(stage: Stage, upstreams: Vec<Upstream>, identity: Identity, epoch: u64) -> Self {
+    pub(super) fn new(stage: Stage, upstreams: Vec<Upstream>, config: ClientConfig, epoch: u64) -> Self {
         let names = (0..upstreams.len()).map(|index| format!("upstream {index}")).collect();
-        let identity = Identity { version: "Rootlight/test".into(), upstreams: names, ..identity };
+        let config = ClientConfig { version: "Rootlight/test".into(), upstreams: names, ..config };
         let network = super::chain::network().clone();
         let checkpoint = stage.chains.checkpoint();
         let options = SyncOptions { below: super::chain::BELOW, ..SyncOptions::default() };
-        let client = Client::with_upstreams(network, checkpoint, identity, options);
+        let client = Client::with_upstreams(network, checkpoint, config, options);
         let due = upstreams.iter().map(|_| (0, None)).collect();
         let apart = vec![false; upstreams.len()];
         Self { client, stage, upstreams, now: 0, epoch, told: 0, due, apart }
@@ -60,10 +63,10 @@ impl Play {
         Now { unix: self.told, millis: self.now }
     }
 
-    fn ask(&mut self, upstream: usize, calls: &[UpstreamCall]) -> Vec<Answer> {
+    fn ask(&mut self, upstream: usize, calls: &[UpstreamRequest]) -> Vec<UpstreamResponse> {
         let who = &mut self.upstreams[upstream];
         if who.latency > TIMEOUT {
-            let late = || Err(CallFailure::Transport("timed out".into()));
+            let late = || Err(RequestFailure::Transport("timed out".into()));
             return calls.iter().map(|_| late()).collect();
         }
         calls.iter().map(|call| who.answer(&self.stage, call)).collect()
@@ -125,21 +128,21 @@ impl Play {
         let mut session = self.client.open(message.as_bytes(), self.client.sync().now());
         let head = self.head();
         for _ in 0..1_000 {
-            let questions = match self.client.step(&mut session, &|| false) {
-                Step::Done(reply) => {
+            let requests = match self.client.step(&mut session, &|| false) {
+                SessionStep::Done(answer) => {
                     self.client.close(session);
-                    return serde_json::from_str(&reply.unwrap().body).unwrap();
+                    return serde_json::from_str(&answer.unwrap().body).unwrap();
                 }
-                Step::Fetch(questions) => questions,
+                SessionStep::Fetch(requests) => requests,
             };
-            let slowest = questions.iter().map(|q| self.upstreams[q.upstream].latency.min(TIMEOUT)).max();
+            let slowest = requests.iter().map(|q| self.upstreams[q.upstream].latency.min(TIMEOUT)).max();
             self.now += slowest.unwrap_or(0);
             let mut answers = Vec::new();
-            for question in &questions {
-                self.apart[question.upstream] |=
-                    self.upstreams[question.upstream].chain.last() != head.as_ref();
-                let call = std::slice::from_ref(&question.call);
-                answers.push(self.ask(question.upstream, call).remove(0));
+            for request in &requests {
+                self.apart[request.upstream] |=
+                    self.upstreams[request.upstream].chain.last() != head.as_ref();
+                let call = std::slice::from_ref(&request.request);
+                answers.push(self.ask(request.upstream, call).remove(0));
             }
             self.client.feed(&mut session, answers);
         }

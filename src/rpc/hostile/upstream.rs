@@ -8,7 +8,7 @@ use super::{
     random::Random,
 };
 use crate::{
-    light::{Answer, CallFailure, UpstreamCall, encode_headers},
+    light::{RequestFailure, UpstreamRequest, UpstreamResponse, encode_headers},
     state::keys,
     trie,
     types::{
@@ -117,12 +117,12 @@ pub(super) struct Upstream {
     pub(super) valid: bool,
 }
 
-fn failed<T>(words: &str) -> Result<T, CallFailure> {
-    Err(CallFailure::Transport(words.into()))
+fn failed<T>(words: &str) -> Result<T, RequestFailure> {
+    Err(RequestFailure::Transport(words.into()))
 }
 
-fn unknown<T>() -> Result<T, CallFailure> {
-    Err(CallFailure::Rpc { code: -32601, message: "method not found".into() })
+fn unknown<T>() -> Result<T, RequestFailure> {
+    Err(RequestFailure::Rpc { code: -32601, message: "method not found".into() })
 }
 
 fn number_of(value: &Value) -> Option<u64> {
@@ -143,7 +143,7 @@ impl Upstream {
         self.tricks.contains(&trick)
     }
 
-    pub(super) fn answer(&mut self, stage: &Stage, call: &UpstreamCall) -> Answer {
+    pub(super) fn answer(&mut self, stage: &Stage, call: &UpstreamRequest) -> UpstreamResponse {
         for trick in self.tricks.clone() {
             match trick {
                 Trick::Silent => return failed("timed out"),
@@ -165,7 +165,7 @@ impl Upstream {
                 _ => {}
             }
         }
-        RawValue::from_string(text).map_err(|_| CallFailure::Malformed("not JSON"))
+        RawValue::from_string(text).map_err(|_| RequestFailure::Malformed("not JSON"))
     }
 
     /// Its block at a height.
@@ -219,7 +219,7 @@ impl Upstream {
             .map(|header| self.shown(stage, header.clone()))
     }
 
-    fn says(&mut self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, CallFailure> {
+    fn says(&mut self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
         let first = params.first().cloned().unwrap_or_default();
         Ok(match method {
             "eth_blockNumber" => {
@@ -272,7 +272,7 @@ impl Upstream {
         stage.chains.base.number() + self.chain.len() as u64 - 1
     }
 
-    fn headers(&self, stage: &Stage, params: &[Value]) -> Result<Value, CallFailure> {
+    fn headers(&self, stage: &Stage, params: &[Value]) -> Result<Value, RequestFailure> {
         let Some(uncles) = self.binary else { return unknown() };
         let (first, count) = (number_of(&params[0]).unwrap_or(0), number_of(&params[1]).unwrap_or(0));
         let mut all = Vec::new();
@@ -367,7 +367,7 @@ impl Upstream {
         Some(parent.map_or(header.state_root, |parent| parent.header.state_root))
     }
 
-    fn proof(&self, stage: &Stage, params: &[Value]) -> Result<Value, CallFailure> {
+    fn proof(&self, stage: &Stage, params: &[Value]) -> Result<Value, RequestFailure> {
         if self.does(Trick::NoProofs) {
             return unknown();
         }
@@ -387,7 +387,7 @@ impl Upstream {
         Ok(json!({ "accountProof": way(&keys::account_key(&address)), "storageProof": slots }))
     }
 
-    fn value(&self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, CallFailure> {
+    fn value(&self, stage: &Stage, method: &str, params: &[Value]) -> Result<Value, RequestFailure> {
         let address: Address = params[0].as_str().unwrap_or_default().parse().unwrap_or_default();
         let (key, block) = match method {
             "eth_getCode" => (keys::code_key(&address).to_vec(), &params[1]),

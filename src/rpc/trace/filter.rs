@@ -16,7 +16,7 @@ use crate::{
         error::ParamError,
         lookup::find,
         method::{Done, Failure, verified},
-        params::{BlockSelector, Params, block_selector, parse_address},
+        params::{BlockParam, Params, block_param, parse_address},
     },
 };
 
@@ -63,8 +63,8 @@ impl Addresses {
 
 /// The parsed filter.
 struct Filter {
-    from: BlockSelector,
-    to: BlockSelector,
+    from: BlockParam,
+    to: BlockParam,
     senders: Option<Vec<Address>>,
     receivers: Option<Vec<Address>>,
     after: usize,
@@ -78,13 +78,13 @@ impl Filter {
         let given = given.ok_or(ParamError::TraceFilter)?;
         let count = number(given.count, MAX_TRACES, ParamError::TraceCountNegative, ParamError::TraceCount)?;
         let after = number(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
-        let selector = |raw: Option<&RawValue>, default| match raw {
+        let param = |raw: Option<&RawValue>, default| match raw {
             None => Ok(default),
-            Some(raw) => traced_block(block_selector(raw, false)),
+            Some(raw) => traced_block(block_param(raw, false)),
         };
         Ok(Self {
-            from: selector(given.from_block, BlockSelector::Earliest)?,
-            to: selector(given.to_block, BlockSelector::Latest)?,
+            from: param(given.from_block, BlockParam::Earliest)?,
+            to: param(given.to_block, BlockParam::Latest)?,
             senders: Addresses::parse(given.from_address.as_ref())?,
             receivers: Addresses::parse(given.to_address.as_ref())?,
             after: after.unwrap_or(0),

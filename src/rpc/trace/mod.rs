@@ -9,7 +9,7 @@ use super::{
     error::ParamError,
     lookup::find,
     method::{Done, Failure, Handler, Method, Pages, absent, required, told, verified},
-    params::{BlockSelector, Params, tag_in_any_case},
+    params::{BlockParam, Params, tag_in_any_case},
 };
 use crate::{
     consensus::VerifiedHeader,
@@ -129,14 +129,14 @@ fn position_index(text: &str) -> Result<usize, ParamError> {
 }
 
 fn block(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let selector = traced_block(params.block(0))?;
-    let Some(header) = find(view, &selector)? else { return absent() };
+    let param = traced_block(params.block(0))?;
+    let Some(header) = find(view, &param)? else { return absent() };
     verified(&shape::traces(&header, &traces(view, &header, CALLS, None)?))
 }
 
 /// Replaces the error for an invalid block parameter by the one of the reference node's tracing methods.
-pub(super) fn traced_block(selector: Result<BlockSelector, ParamError>) -> Result<BlockSelector, ParamError> {
-    tag_in_any_case(selector).map_err(|error| match error {
+pub(super) fn traced_block(param: Result<BlockParam, ParamError>) -> Result<BlockParam, ParamError> {
+    tag_in_any_case(param).map_err(|error| match error {
         ParamError::BlockId(text) => ParamError::BlockNumber(text),
         other => other,
     })

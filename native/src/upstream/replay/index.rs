@@ -9,14 +9,14 @@ use super::chain::Chain;
 use super::line::{self, Content, Exchange};
 use super::source::{ReplayError, Source};
 use crate::budget::Held;
-use crate::upstream::CallResult;
+use crate::upstream::UpstreamResult;
 
 /// The key of a call: a hash of method and parameters, in which hex is lower case, object members are sorted,
 /// and `ext_` methods have their `rsk_` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Question(B256);
+pub(super) struct RequestKey(B256);
 
-impl Question {
+impl RequestKey {
     pub(super) fn new(method: &str, params: &[Value]) -> Self {
         let method = match method.strip_prefix("ext_") {
             Some(rest) => format!("rsk_{rest}"),
@@ -64,7 +64,7 @@ struct Entry {
 /// The index over all files of a recording.
 pub(super) struct Index {
     sources: Vec<Source>,
-    answers: HashMap<Question, Entry>,
+    answers: HashMap<RequestKey, Entry>,
     nodes: HashMap<B256, Place>,
     chain: Chain,
     held: Held,
@@ -117,14 +117,14 @@ impl Index {
 
     fn add_exchange(&mut self, place: Place, exchange: &Exchange) {
         let settled = exchange.result.as_ref().is_ok_and(|result| result.get() != "null");
-        let question = Question::new(&exchange.method, &exchange.params);
-        let take = match self.answers.get(&question) {
+        let request = RequestKey::new(&exchange.method, &exchange.params);
+        let take = match self.answers.get(&request) {
             None => true,
             Some(known) if known.settled != settled => settled,
             Some(_) => moves(&exchange.method, &exchange.params),
         };
         if take {
-            self.answers.insert(question, Entry { place, settled });
+            self.answers.insert(request, Entry { place, settled });
             self.chain.learn(exchange);
         }
     }
@@ -138,10 +138,10 @@ impl Index {
     }
 
     /// Returns the recorded response, read from its line.
-    pub(super) fn answer(&self, question: &Question) -> Option<CallResult> {
-        let entry = self.answers.get(question)?;
+    pub(super) fn answer(&self, request: &RequestKey) -> Option<UpstreamResult> {
+        let entry = self.answers.get(request)?;
         let Content::Exchanges(exchanges) = line::read(&self.read(entry.place)?) else { return None };
-        let asked = |exchange: &Exchange| Question::new(&exchange.method, &exchange.params) == *question;
+        let asked = |exchange: &Exchange| RequestKey::new(&exchange.method, &exchange.params) == *request;
         exchanges.into_iter().find(asked).map(|exchange| exchange.result)
     }
 
@@ -172,11 +172,11 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn calls_match_regardless_of_hex_case_member_order_and_prefix() {
-        let one = Question::new("ext_getRaw", &[json!({"b": "0xAb", "a": [1]})]);
-        assert_eq!(one, Question::new("rsk_getRaw", &[json!({"a": [1], "b": "0xab"})]));
-        assert_ne!(one, Question::new("rsk_getRaw", &[json!({"a": [1], "b": "0xac"})]));
-        assert_ne!(Question::new("m", &[json!("Text")]), Question::new("m", &[json!("text")]));
-        assert_ne!(Question::new("m", &[json!("0x1")]), Question::new("m", &[json!(1)]));
+    fn questions_ignore_spelling() {
+        let one = RequestKey::new("ext_getRaw", &[json!({"b": "0xAb", "a": [1]})]);
+        assert_eq!(one, RequestKey::new("rsk_getRaw", &[json!({"a": [1], "b": "0xab"})]));
+        assert_ne!(one, RequestKey::new("rsk_getRaw", &[json!({"a": [1], "b": "0xac"})]));
+        assert_ne!(RequestKey::new("m", &[json!("Text")]), RequestKey::new("m", &[json!("text")]));
+        assert_ne!(RequestKey::new("m", &[json!("0x1")]), RequestKey::new("m", &[json!(1)]));
     }
 }

@@ -1,13 +1,13 @@
 //! Decodes one line of a recording.
 
 use alloy_primitives::{B256, Bytes, keccak256};
-use rootlight::light::Response;
+use rootlight::light::RawResponse;
 use rootlight::types::json::for_each_member;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::upstream::{CallResult, result_of};
+use crate::upstream::{UpstreamResult, result_of};
 
 /// Longest JSON-RPC id that is compared, in bytes.
 const ID_BYTES: usize = 256;
@@ -36,7 +36,7 @@ const REQUEST_BYTES: usize = 1024 * 1024;
 pub(super) struct Exchange {
     pub(super) method: String,
     pub(super) params: Vec<Value>,
-    pub(super) result: CallResult,
+    pub(super) result: UpstreamResult,
 }
 
 /// The contents of a line.
@@ -114,7 +114,7 @@ fn exchanges(request: &str, response: &str) -> Vec<Exchange> {
 }
 
 fn exchange(request: Request, response: &str) -> Option<Exchange> {
-    let result = result_of(Response::read(response).ok()?);
+    let result = result_of(RawResponse::read(response).ok()?);
     Some(Exchange { method: request.method, params: request.params.unwrap_or_default(), result })
 }
 

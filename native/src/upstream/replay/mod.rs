@@ -20,11 +20,11 @@ use std::sync::Arc;
 
 use alloy_primitives::B256;
 use futures::future::BoxFuture;
-use rootlight::light::UpstreamCall;
+use rootlight::light::UpstreamRequest;
 use serde_json::Value;
 
-use super::{CallResult, Upstream, UpstreamError};
-use index::{Index, Question};
+use super::{Upstream, UpstreamError, UpstreamResult};
+use index::{Index, RequestKey};
 
 pub use source::ReplayError;
 
@@ -83,8 +83,8 @@ impl Replay {
     }
 
     /// Returns the response to one call: recorded, or derived from recorded blocks and trie nodes.
-    pub fn answer(&self, method: &str, params: &[Value]) -> CallResult {
-        if let Some(answer) = self.head_question(method, params) {
+    pub fn answer(&self, method: &str, params: &[Value]) -> UpstreamResult {
+        if let Some(answer) = self.head_request(method, params) {
             return answer;
         }
         if let Some(answer) = self.recorded(method, params) {
@@ -101,19 +101,19 @@ impl Replay {
     }
 
     /// Computes proofs and state values from recorded trie nodes.
-    fn state_answer(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+    fn state_answer(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         match state::answer(&self.index, method, params) {
             Ok(value) => Some(raw(&value)),
             Err(reason) => Option::<UpstreamError>::from(reason).map(Err),
         }
     }
 
-    fn recorded(&self, method: &str, params: &[Value]) -> Option<CallResult> {
-        self.index.answer(&Question::new(method, params))
+    fn recorded(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
+        self.index.answer(&RequestKey::new(method, params))
     }
 
     /// The head of a recording is its highest block, even if a recorded `eth_blockNumber` is lower.
-    fn head_question(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+    fn head_request(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         let head = self.head()?;
         let tag = params.first().and_then(Value::as_str).unwrap_or("");
         match (method, tag) {
@@ -128,7 +128,7 @@ impl Replay {
     }
 
     /// Canonical blocks are recorded by number, so a call by hash is looked up by the block's number.
-    fn by_number_instead(&self, method: &str, params: &[Value]) -> Option<CallResult> {
+    fn by_number_instead(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         let method = match method {
             "eth_getBlockByHash" => "eth_getBlockByNumber",
             "eth_getBlockTransactionCountByHash" => "eth_getBlockTransactionCountByNumber",
@@ -147,16 +147,16 @@ impl Replay {
 }
 
 impl Upstream for Replay {
-    fn request(&self, calls: Vec<UpstreamCall>) -> BoxFuture<'_, Vec<CallResult>> {
-        let (replay, count) = (self.clone(), calls.len());
+    fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>> {
+        let (replay, count) = (self.clone(), requests.len());
         Box::pin(async move {
             // Reading files blocks, so it runs on a thread for blocking work.
             let work = tokio::task::spawn_blocking(move || {
-                let answer = |call: &UpstreamCall| match serde_json::from_str::<Vec<Value>>(&call.params) {
+                let answer = |call: &UpstreamRequest| match serde_json::from_str::<Vec<Value>>(&call.params) {
                     Ok(params) => replay.answer(call.method, &params),
                     Err(failure) => Err(UpstreamError::Malformed(failure.to_string())),
                 };
-                calls.iter().map(answer).collect()
+                requests.iter().map(answer).collect()
             });
             work.await.unwrap_or_else(|failure| {
                 (0..count).map(|_| Err(UpstreamError::Transport(failure.to_string()))).collect()
@@ -170,6 +170,6 @@ impl Upstream for Replay {
 }
 
 /// Encodes a value as JSON text.
-fn raw(value: &Value) -> CallResult {
+fn raw(value: &Value) -> UpstreamResult {
     serde_json::value::to_raw_value(value).map_err(|failure| UpstreamError::Malformed(failure.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Finds the header that a block selector means.
+//! Finds the header that a block parameter means.
 
 use alloy_primitives::B256;
 
@@ -38,7 +38,7 @@ pub enum Resolved {
     NotCanonical,
 }
 
-/// Finds the header that a selector means.
+/// Finds the header that an id names.
 ///
 /// # Errors
 /// As the look-ups of the view.

@@ -1,4 +1,4 @@
-//! Tasks: the requests that fetch a fact, the forms in which they are tried, and the responses so far.
+//! Fetches: the requests that fetch a fact, the forms in which they are tried, and the responses so far.
 
 use alloc::{
     format,
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::{
     fact::{BlockRef, Fact},
-    upstream::{Answer, CallFailure, UpstreamCall},
+    upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
 };
 use crate::state::StateKey;
 
@@ -26,9 +26,9 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// Advice for when an upstream has none of the methods that give proofs.
 const NO_PROOFS: &str = "; add an upstream that gives proofs, such as `rootlight follow`";
 
-/// What one task fetches: a fact, or a group of facts that one request fetches.
+/// What one fetch fetches: a fact, or a group of facts that one request fetches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum FetchTarget {
     /// A single fact.
     One(Fact),
     /// An account and some of its storage slots, in one proof.
@@ -56,7 +56,7 @@ pub enum Wanted {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FactFailure {
     /// The description of the fact.
-    pub wanted: String,
+    pub target: String,
     /// What happened at each attempt, in order.
     pub attempts: Vec<AttemptFailure>,
 }
@@ -65,7 +65,7 @@ impl core::error::Error for FactFailure {}
 
 impl fmt::Display for FactFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no proof of {}", self.wanted)?;
+        write!(f, "no proof of {}", self.target)?;
         let several = self.attempts.windows(2).any(|pair| matches!(pair, [a, b] if a.upstream != b.upstream));
         for (index, attempt) in self.attempts.iter().enumerate() {
             f.write_str(if index == 0 { ": " } else { "; " })?;
@@ -75,7 +75,7 @@ impl fmt::Display for FactFailure {
             write!(f, "{}: {}", attempt.method, attempt.cause)?;
         }
         let unknown = |attempt: &AttemptFailure| {
-            matches!(&attempt.cause, Cause::Call(CallFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
+            matches!(&attempt.cause, Cause::Call(RequestFailure::Rpc { code: METHOD_NOT_FOUND, .. }))
         };
         if self.attempts.iter().any(unknown) {
             f.write_str(NO_PROOFS)?;
@@ -101,7 +101,7 @@ pub struct AttemptFailure {
 pub enum Cause {
     /// The request failed.
     #[error(transparent)]
-    Call(#[from] CallFailure),
+    Call(#[from] RequestFailure),
     /// The response is `null`, and nothing shows whether the fact exists.
     #[error("the upstream says there is none")]
     Denied,
@@ -126,14 +126,14 @@ pub enum Cause {
     Needs(Fact),
 }
 
-impl Wanted {
+impl FetchTarget {
     /// The requests of the given attempt, or `None` if there are no more forms to try.
     ///
     /// For receipts, `parts` are the hashes of the block's transactions; for uncles, the hashes of the uncles that an
     /// upstream has shown.
-    pub fn questions(&self, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamCall>> {
+    pub fn requests(&self, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamRequest>> {
         match self {
-            Self::One(fact) => fact_questions(fact, attempt, parts),
+            Self::One(fact) => fact_requests(fact, attempt, parts),
             Self::Proof { block, address, slots } => {
                 let number = format!("{:#x}", block.number);
                 let (method, at) = match attempt {
@@ -145,10 +145,10 @@ impl Wanted {
                 };
                 let keys: Vec<String> = slots.iter().map(|slot| format!("\"{slot:#066x}\"")).collect();
                 let params = format!(r#"["{address:#x}",[{}],"{at}"]"#, keys.join(","));
-                Some(vec![UpstreamCall::new(method, params)])
+                Some(vec![UpstreamRequest::new(method, params)])
             }
             Self::Witness { method, params, .. } => {
-                (attempt == 0).then(|| vec![UpstreamCall::new(method, params.clone())])
+                (attempt == 0).then(|| vec![UpstreamRequest::new(method, params.clone())])
             }
         }
     }
@@ -175,7 +175,7 @@ impl Wanted {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for FetchTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(fact) => fact.fmt(f),
@@ -199,39 +199,39 @@ pub(super) const RAW_UNCLES: usize = 3;
 /// The last attempt for a header by its hash: raw, since JSON leaves out the uncle count that it states.
 pub(super) const RAW_HEADER: usize = 2;
 
-fn raw_by_hash(hash: &B256) -> UpstreamCall {
-    UpstreamCall::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#))
+fn raw_by_hash(hash: &B256) -> UpstreamRequest {
+    UpstreamRequest::new("rsk_getRawBlockHeaderByHash", format!(r#"["{hash}"]"#))
 }
 
-fn fact_questions(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamCall>> {
-    let one = |method, params| Some(vec![UpstreamCall::new(method, params)]);
+fn fact_requests(fact: &Fact, attempt: usize, parts: &[B256]) -> Option<Vec<UpstreamRequest>> {
+    let one = |method, params| Some(vec![UpstreamRequest::new(method, params)]);
     match (fact, attempt) {
         (Fact::Header(hash), 0) => one("eth_getBlockByHash", format!(r#"["{hash}",true]"#)),
         (Fact::Header(hash), 1) => one("eth_getBlockByHash", format!(r#"["{hash}",false]"#)),
         (Fact::Header(hash), RAW_HEADER) => {
-            let block = UpstreamCall::new("eth_getBlockByHash", format!(r#"["{hash}",true]"#));
+            let block = UpstreamRequest::new("eth_getBlockByHash", format!(r#"["{hash}",true]"#));
             Some(vec![raw_by_hash(hash), block])
         }
         (Fact::Body(block), 0) => one("eth_getBlockByNumber", format!(r#"["{:#x}",true]"#, block.number)),
         (Fact::Body(block), BY_HASH) => one("eth_getBlockByHash", format!(r#"["{}",true]"#, block.hash)),
         (Fact::Location(hash), 0) => one("eth_getTransactionReceipt", format!(r#"["{hash}"]"#)),
         (Fact::Location(hash), 1) => one("eth_getTransactionByHash", format!(r#"["{hash}"]"#)),
-        (Fact::Uncles(block, count), attempt) => uncle_questions(block, *count, attempt, parts),
+        (Fact::Uncles(block, count), attempt) => uncle_requests(block, *count, attempt, parts),
         (Fact::Receipts(_), attempt) => {
             let method = *["eth_getTransactionReceipt", "rsk_getRawTransactionReceiptByHash"].get(attempt)?;
-            Some(parts.iter().map(|hash| UpstreamCall::new(method, format!(r#"["{hash}"]"#))).collect())
+            Some(parts.iter().map(|hash| UpstreamRequest::new(method, format!(r#"["{hash}"]"#))).collect())
         }
-        (Fact::State(block, key), attempt) => state_questions(block, key, attempt),
+        (Fact::State(block, key), attempt) => state_requests(block, key, attempt),
         _ => None,
     }
 }
 
-fn uncle_questions(
+fn uncle_requests(
     block: &BlockRef,
     count: u32,
     attempt: usize,
     shown: &[B256],
-) -> Option<Vec<UpstreamCall>> {
+) -> Option<Vec<UpstreamRequest>> {
     let (method, selector, count) = match attempt {
         0 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), count),
         1 => ("eth_getUncleByBlockNumberAndIndex", format!("{:#x}", block.number), count),
@@ -242,18 +242,22 @@ fn uncle_questions(
             let (hash, count) = (format!("{}", block.hash), shown.len() as u32);
             let raw = shown.iter().map(raw_by_hash);
             let objects = (0..count).map(|index| {
-                UpstreamCall::new("eth_getUncleByBlockHashAndIndex", format!(r#"["{hash}","{index:#x}"]"#))
+                UpstreamRequest::new("eth_getUncleByBlockHashAndIndex", format!(r#"["{hash}","{index:#x}"]"#))
             });
             return Some(raw.chain(objects).collect());
         }
         _ => return None,
     };
     let indexes = 0..count.min(MAX_UNCLES);
-    Some(indexes.map(|index| UpstreamCall::new(method, format!(r#"["{selector}","{index:#x}"]"#))).collect())
+    Some(
+        indexes
+            .map(|index| UpstreamRequest::new(method, format!(r#"["{selector}","{index:#x}"]"#)))
+            .collect(),
+    )
 }
 
 /// State that proofs do not carry: the bytes behind a hash.
-fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Vec<UpstreamCall>> {
+fn state_requests(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Vec<UpstreamRequest>> {
     let at = match attempt {
         0 => format!(r#""{:#x}""#, block.number),
         BY_HASH => format!(r#"{{"blockHash":"{}"}}"#, block.hash),
@@ -266,55 +270,55 @@ fn state_questions(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<V
         }
         _ => return None,
     };
-    Some(vec![UpstreamCall::new(method, params)])
+    Some(vec![UpstreamRequest::new(method, params)])
 }
 
-/// A task in progress.
+/// A fetch in progress.
 #[derive(Debug)]
-pub struct Task {
-    /// What the task fetches.
-    pub wanted: Wanted,
+pub struct UpstreamFetch {
+    /// What the fetch fetches.
+    pub target: FetchTarget,
     /// The number of the upstream that is asked.
     pub upstream: usize,
     attempt: usize,
     /// Request by the block's hash first. Asked by number, most upstreams would respond about another block.
     by_hash: bool,
-    calls: Vec<UpstreamCall>,
-    answers: Vec<Option<Answer>>,
+    requests: Vec<UpstreamRequest>,
+    responses: Vec<Option<UpstreamResponse>>,
     failures: Vec<AttemptFailure>,
 }
 
-impl Task {
-    /// A task at its first attempt.
-    pub fn new(wanted: Wanted, parts: &[B256]) -> Self {
-        Self::ordered(wanted, parts, false)
+impl UpstreamFetch {
+    /// A fetch at its first attempt.
+    pub fn new(target: FetchTarget, parts: &[B256]) -> Self {
+        Self::ordered(target, parts, false)
     }
 
     /// As [`Self::new`]. With `by_hash`, for a block off the chain, the block's hash is tried before its number.
-    pub(super) fn ordered(wanted: Wanted, parts: &[B256], by_hash: bool) -> Self {
-        let (answers, failures) = (Vec::new(), Vec::new());
-        let mut task =
-            Self { wanted, upstream: 0, attempt: 0, by_hash, calls: Vec::new(), answers, failures };
-        task.ask(parts);
-        task
+    pub(super) fn ordered(target: FetchTarget, parts: &[B256], by_hash: bool) -> Self {
+        let (responses, failures) = (Vec::new(), Vec::new());
+        let mut fetch =
+            Self { target, upstream: 0, attempt: 0, by_hash, requests: Vec::new(), responses, failures };
+        fetch.ask(parts);
+        fetch
     }
 
-    /// The same task for another upstream, from its first attempt on.
+    /// The same fetch for another upstream, from its first attempt on.
     pub(super) fn for_upstream(self, upstream: usize, parts: &[B256]) -> Self {
-        Self { upstream, ..Self::ordered(self.wanted, parts, self.by_hash) }
+        Self { upstream, ..Self::ordered(self.target, parts, self.by_hash) }
     }
 
     /// Prepares the requests of the present attempt. Returns whether there are any.
     fn ask(&mut self, parts: &[B256]) -> bool {
-        let Some(calls) = self.wanted.questions(self.way(), parts) else { return false };
-        self.answers = calls.iter().map(|_| None).collect();
-        self.calls = calls;
+        let Some(requests) = self.target.requests(self.way(), parts) else { return false };
+        self.responses = requests.iter().map(|_| None).collect();
+        self.requests = requests;
         true
     }
 
     /// The form of the request that the present attempt uses.
     fn way(&self) -> usize {
-        match (self.by_hash, self.wanted.by_hash(), self.attempt) {
+        match (self.by_hash, self.target.by_hash(), self.attempt) {
             (true, Some(last), 0) => last,
             (true, Some(last), attempt) if attempt <= last => attempt.saturating_sub(1),
             (_, _, attempt) => attempt,
@@ -324,10 +328,12 @@ impl Task {
     /// Decides how far the upstream is to blame for a cause. If the request did not name the block by its hash, a
     /// response about another branch is not a fault.
     pub(super) fn blame(&self, cause: Cause) -> Cause {
-        let by_number = self.wanted.by_hash().is_some_and(|way| way != self.way());
+        let by_number = self.target.by_hash().is_some_and(|way| way != self.way());
         match cause {
             // On another branch the transaction may be in another block.
-            Cause::Refuted(rule) if by_number || matches!(self.wanted, Wanted::One(Fact::Receipts(_))) => {
+            Cause::Refuted(rule)
+                if by_number || matches!(self.target, FetchTarget::One(Fact::Receipts(_))) =>
+            {
                 Cause::OtherBranch(rule)
             }
             cause => cause,
@@ -335,8 +341,8 @@ impl Task {
     }
 
     /// The requests of the present attempt.
-    pub fn calls(&self) -> &[UpstreamCall] {
-        &self.calls
+    pub fn requests(&self) -> &[UpstreamRequest] {
+        &self.requests
     }
 
     /// The number of the present attempt, from 0.
@@ -345,28 +351,30 @@ impl Task {
     }
 
     /// Takes the response to the request at `index`; the first response counts.
-    pub fn answer(&mut self, index: usize, answer: Answer) {
-        if let Some(slot) = self.answers.get_mut(index) {
-            slot.get_or_insert(answer);
+    pub fn response(&mut self, index: usize, response: UpstreamResponse) {
+        if let Some(slot) = self.responses.get_mut(index) {
+            slot.get_or_insert(response);
         }
     }
 
     /// Whether every request of the attempt has its response.
     pub fn is_complete(&self) -> bool {
-        self.answers.iter().all(Option::is_some)
+        self.responses.iter().all(Option::is_some)
     }
 
     /// Why a request got no response at all, if one did. A silent upstream has said nothing right or wrong.
-    pub fn silence(&self) -> Option<CallFailure> {
-        self.answers().find_map(|answer| match answer {
-            Err(failure @ (CallFailure::Transport(_) | CallFailure::Busy { .. })) => Some(failure.clone()),
+    pub fn silence(&self) -> Option<RequestFailure> {
+        self.responses().find_map(|response| match response {
+            Err(failure @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. })) => {
+                Some(failure.clone())
+            }
             _ => None,
         })
     }
 
     /// The responses of a complete attempt.
-    pub fn answers(&self) -> impl Iterator<Item = &Answer> {
-        self.answers.iter().flatten()
+    pub fn responses(&self) -> impl Iterator<Item = &UpstreamResponse> {
+        self.responses.iter().flatten()
     }
 
     /// Why the attempt before this one failed.
@@ -379,7 +387,7 @@ impl Task {
     /// # Errors
     /// [`FactFailure`] if there are no more forms to try, or if the upstream was silent.
     pub fn next_attempt(&mut self, cause: Cause, parts: &[B256]) -> Result<(), FactFailure> {
-        let method = self.calls.first().map_or("-", |call| call.method);
+        let method = self.requests.first().map_or("-", |request| request.method);
         // A silent upstream is not asked in other forms.
         let silent = self.silence().is_some();
         self.failures.push(AttemptFailure { upstream: self.upstream, method, cause });
@@ -387,6 +395,6 @@ impl Task {
         if !silent && self.ask(parts) {
             return Ok(());
         }
-        Err(FactFailure { wanted: format!("{}", self.wanted), attempts: core::mem::take(&mut self.failures) })
+        Err(FactFailure { target: format!("{}", self.target), attempts: core::mem::take(&mut self.failures) })
     }
 }

@@ -19,30 +19,34 @@ use crate::{
 
 impl Sync {
     /// A window below the checkpoint, if the backfill needs one and this upstream may have it.
-    pub(super) fn below_work(&mut self, upstream: usize) -> Option<Phase> {
+    pub(super) fn backfill_work(&mut self, upstream: usize) -> Option<Phase> {
         if let Some(chain) = &self.chain {
-            self.below.resume(chain.view().lowest());
+            self.backfill.resume(chain.view().lowest());
         }
-        let (top, lowest) = self.below.wanted?;
-        if self.below.taken.is_some() || self.below.refused.contains(&upstream) {
+        let (top, lowest) = self.backfill.wanted?;
+        if self.backfill.taken.is_some() || self.backfill.refused.contains(&upstream) {
             return None;
         }
-        self.below.taken = Some(upstream);
+        self.backfill.taken = Some(upstream);
         let size = (self.options.batch as u64).clamp(1, MAX_BATCH_HEADERS);
         let first = top.saturating_sub(size.saturating_sub(1)).max(lowest);
         let window = HeaderWindow::new(first, top, top).in_binary(self.binary(upstream));
-        Some(Work::headers(Goal::Below, window))
+        Some(Work::headers(Goal::Backfill, window))
     }
 
-    pub(super) fn feed_below(&mut self, upstream: usize, window: HeaderWindow) -> Result<Phase, SyncFault> {
-        self.below.release(upstream);
+    pub(super) fn feed_backfill(
+        &mut self,
+        upstream: usize,
+        window: HeaderWindow,
+    ) -> Result<Phase, SyncFault> {
+        self.backfill.release(upstream);
         let first = window.first();
         let headers = match window.into_headers() {
             (headers, None) => headers,
             (_, Some((number, cause))) if cause.is_lie() => return Err(SyncFault { number, cause }),
             // The upstream keeps no old blocks. That is allowed.
             _ => {
-                self.below.refuse(upstream);
+                self.backfill.refuse(upstream);
                 return Ok(self.next_work(upstream));
             }
         };
@@ -51,14 +55,14 @@ impl Sync {
             let header = found.header.into_header();
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
-                self.below.refuse(upstream);
+                self.backfill.refuse(upstream);
                 return Err(SyncFault { number, cause: SyncCause::Header(error) });
             }
         }
         self.touch(first);
-        let lowest = self.below.wanted.map_or(first, |(_, lowest)| lowest);
-        self.below.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
-        if self.below.is_complete() {
+        let lowest = self.backfill.wanted.map_or(first, |(_, lowest)| lowest);
+        self.backfill.wanted = first.checked_sub(1).filter(|_| first > lowest).map(|top| (top, lowest));
+        if self.backfill.is_complete() {
             self.compare_fork_detection(upstream)?;
         }
         Ok(Phase::Height)

@@ -10,7 +10,7 @@ use alloy_primitives::{Address, B256, keccak256};
 
 use super::{message::message, request::Request};
 use crate::{
-    light::{BlockRef, Errand, Fact, Facts, Known, Pin, Task, Touch, Wanted, facts},
+    light::{BlockRef, Fact, Facts, Fetch, FetchTarget, Known, PinnedHead, Touch, UpstreamFetch, facts},
     state::{StateKey, StateReader as _, TrieState},
 };
 
@@ -30,13 +30,13 @@ struct Run {
 }
 
 /// A request whose run misses state.
-pub(super) struct Ahead<'a> {
+pub(super) struct Prefetch<'a> {
     call: &'a Request,
     facts: &'a Facts,
     run: Option<Run>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> Prefetch<'a> {
     pub(super) fn new(call: &'a Request, facts: &'a Facts) -> Self {
         Self { call, facts, run: run(call, facts) }
     }
@@ -44,8 +44,13 @@ impl<'a> Ahead<'a> {
     /// Requests the witness of the call from an upstream that offers them. Returns whether the witnesses cover
     /// everything that is missing, so that nothing else needs to be fetched in this round. Each state is asked about
     /// once.
-    pub(super) fn witness(&self, pin: &Pin, asked: &mut Vec<B256>, tasks: &mut Vec<Errand>) -> bool {
-        let Some((upstream, sure)) = pin.witness_from() else { return false };
+    pub(super) fn witness(
+        &self,
+        pinned: &PinnedHead,
+        asked: &mut Vec<B256>,
+        fetches: &mut Vec<Fetch>,
+    ) -> bool {
+        let Some((upstream, sure)) = pinned.witness_from() else { return false };
         let mut covered = true;
         let mut last = None;
         for fact in self.facts {
@@ -55,45 +60,45 @@ impl<'a> Ahead<'a> {
                 _ => continue,
             };
             last = Some(block);
-            let wanted = self.wanted(&block, pin).filter(|_| !asked.contains(&block.hash));
+            let target = self.target(&block, pinned).filter(|_| !asked.contains(&block.hash));
             asked.push(block.hash);
-            covered &= wanted.is_some();
-            tasks.extend(wanted.map(|wanted| Errand::new(Task::new(wanted, &[]), &[upstream])));
+            covered &= target.is_some();
+            fetches.extend(target.map(|target| Fetch::new(UpstreamFetch::new(target, &[]), &[upstream])));
         }
         sure && covered && last.is_some()
     }
 
-    fn wanted(&self, block: &BlockRef, pin: &Pin) -> Option<Wanted> {
-        let method = self.call.row.name;
+    fn target(&self, block: &BlockRef, pinned: &PinnedHead) -> Option<FetchTarget> {
+        let method = self.request.row.name;
         #[cfg(feature = "local")]
         if method.starts_with("trace_") || method.starts_with("debug_trace") {
             // A block runs on the state of its parent.
-            let child = pin.chain()?.by_number(block.number.checked_add(1)?)?;
+            let child = pinned.chain()?.by_number(block.number.checked_add(1)?)?;
             let (hash, steps) = (child.hash(), method.starts_with("debug_"));
             let params = format!(r#"["{hash}",null,{steps}]"#);
-            let wanted = Wanted::Witness { block: *block, method: "rootlight_getBlockWitness", params };
-            return (child.parent_hash == block.hash).then_some(wanted);
+            let target = FetchTarget::Witness { block: *block, method: "rootlight_getBlockWitness", params };
+            return (child.parent_hash == block.hash).then_some(target);
         }
-        let _ = pin;
+        let _ = pinned;
         if !RUNS.contains(&method) {
             return None;
         }
-        let message = self.call.values().first().map_or("{}", |message| message.get());
-        let overrides = self.call.values().get(2).map_or("null", |overrides| overrides.get());
+        let message = self.request.values().first().map_or("{}", |message| message.get());
+        let overrides = self.request.values().get(2).map_or("null", |overrides| overrides.get());
         let hash = block.hash;
         let params = match overrides {
             "null" => format!(r#"[{message},{{"blockHash":"{hash}"}}]"#),
             _ => format!(r#"[{message},{{"blockHash":"{hash}"}},{overrides}]"#),
         };
-        let wanted = Wanted::Witness { block: *block, method: "rootlight_getWitness", params };
-        (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(wanted)
+        let target = FetchTarget::Witness { block: *block, method: "rootlight_getWitness", params };
+        (message.len().saturating_add(overrides.len()) <= MAX_MESSAGE).then_some(target)
     }
 
     /// State that earlier calls to the contract with the same data read, and state that calls with different data had
     /// in common, except what is already proven for this block.
-    pub(super) fn touched_before(&self, known: &Known<'_>, pin: &Pin) -> Facts {
+    pub(super) fn touched_before(&self, known: &Known<'_>, pinned: &PinnedHead) -> Facts {
         let Some(Run { block, contract, data }) = self.run else { return Facts::new() };
-        let header = pin.chain().and_then(|chain| chain.by_number(block.number));
+        let header = pinned.chain().and_then(|chain| chain.by_number(block.number));
         let state = header
             .filter(|header| header.hash() == block.hash)
             .map(|header| TrieState::new(*known, header.state_root));

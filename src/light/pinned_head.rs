@@ -10,7 +10,7 @@ use super::{
     fault::SyncFault,
     floor::LowWork,
     meter::Progress,
-    prove::Against,
+    prove::ProofContext,
     sync::{Sync, UpstreamState},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
 
 /// The host's settings of a client.
 #[derive(Debug, Clone, Default)]
-pub struct Identity {
+pub struct ClientConfig {
     /// `web3_clientVersion`: name, version, host, language and build, separated by `/`.
     pub version: String,
     /// Names of the upstreams, credentials removed.
@@ -77,9 +77,9 @@ fn age(sync: &Sync, now: Now) -> Option<u64> {
 
 /// The chain and the state of synchronization at one moment.
 #[derive(Debug, Clone)]
-pub struct Pin {
+pub struct PinnedHead {
     pub(crate) network: Arc<Network>,
-    pub(crate) identity: Arc<Identity>,
+    pub(crate) config: Arc<ClientConfig>,
     pub(crate) chain: Option<ChainView>,
     pub(crate) synced: bool,
     /// Whether the uncles of all blocks are proven or known to be unavailable.
@@ -103,18 +103,18 @@ pub struct Pin {
 /// Age in seconds above which a head is stale: on mainnet one block in some ten thousand takes longer.
 const STALE: u64 = 300;
 
-/// Default of [`Identity::max_age`], in seconds. In an hour an honest chain grows by the 120 blocks that make a block
+/// Default of [`ClientConfig::max_age`], in seconds. In an hour an honest chain grows by the 120 blocks that make a block
 /// final. A client that has seen no block for that long is cut off from the chain, or its clock differs from everyone
 /// else's.
 pub const MAX_AGE: u64 = 3_600;
 
-impl Pin {
+impl PinnedHead {
     /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
-    pub fn new(sync: &Sync, identity: Arc<Identity>, now: Now) -> Self {
+    pub fn new(sync: &Sync, config: Arc<ClientConfig>, now: Now) -> Self {
         Self {
             network: sync.network().clone(),
-            identity,
+            config,
             chain: sync.chain().map(|chain| chain.snapshot()),
             synced: sync.is_synced(),
             settled: sync.is_settled(),
@@ -139,8 +139,8 @@ impl Pin {
     }
 
     /// The chain that responses of upstreams are checked against.
-    pub(crate) fn against(&self) -> Against<'_> {
-        Against { network: &self.network, chain: self.chain.as_ref() }
+    pub(crate) fn proof_context(&self) -> ProofContext<'_> {
+        ProofContext { network: &self.network, chain: self.chain.as_ref() }
     }
 
     /// Whether the chain starts at a block that is accepted for the work above it, rather than for its hash.
@@ -175,12 +175,12 @@ impl Pin {
 
     /// What to answer if no upstream gives a proof.
     pub fn unproven(&self) -> Unproven {
-        self.identity.unproven
+        self.config.unproven
     }
 
     /// An upstream's name, without credentials.
     pub fn upstream_name(&self, upstream: usize) -> Option<&str> {
-        self.identity.upstreams.get(upstream).map(String::as_str)
+        self.config.upstreams.get(upstream).map(String::as_str)
     }
 
     /// Whether an upstream is resting after a failure. It is still asked if no other can prove a fact.
@@ -206,7 +206,7 @@ impl Pin {
 
     /// The head's age in seconds, if it exceeds the age that the host accepts.
     pub fn too_old(&self) -> Option<u64> {
-        self.age.filter(|age| self.identity.max_age > 0 && *age > self.identity.max_age)
+        self.age.filter(|age| self.config.max_age > 0 && *age > self.config.max_age)
     }
 
     /// Whether the head has been reached.

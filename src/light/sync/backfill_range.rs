@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 /// The state of the backfill.
 #[derive(Debug, Default)]
-pub(super) struct Below {
+pub(super) struct Backfill {
     /// The highest and the lowest block number that are still needed.
     pub(super) wanted: Option<(u64, u64)>,
     /// The upstream that is fetching a window now.
@@ -13,7 +13,7 @@ pub(super) struct Below {
     pub(super) refused: Vec<usize>,
 }
 
-impl Below {
+impl Backfill {
     pub(super) fn start(&mut self, base: u64, count: u64) {
         self.wanted = base.checked_sub(1).filter(|_| count > 0).map(|top| (top, base.saturating_sub(count)));
     }

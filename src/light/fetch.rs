@@ -1,0 +1,165 @@
+//! Runs one fetch against several upstreams: the best first, the next when one fails, and all of them before a fact
+//! counts as absent.
+
+use alloc::{boxed::Box, collections::VecDeque, string::ToString, sync::Arc, vec::Vec};
+
+use super::{
+    fact::{BlockRef, Fact},
+    pinned_head::PinnedHead,
+    plan, prove,
+    store::{FactStore, Known, Location},
+    sync::Observation,
+    upstream::{UpstreamRequest, UpstreamResponse},
+    upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, UpstreamFetch},
+};
+
+/// A request to one of the upstreams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoutedRequest {
+    /// The upstream, by number.
+    pub upstream: usize,
+    /// The request.
+    pub request: UpstreamRequest,
+}
+
+/// The state of an fetch after [`Fetch::settle`].
+#[derive(Debug)]
+pub enum FetchOutcome {
+    /// The proven facts, and the upstreams that were not asked.
+    Proven(Box<FactStore>, Vec<usize>),
+    /// The fetch has more requests: in another form, or to another upstream.
+    Again(Box<Fetch>),
+    /// No upstream could prove the fact.
+    Failed(FactFailure),
+}
+
+/// A fetch and the upstreams that are still to be asked.
+#[derive(Debug)]
+pub struct Fetch {
+    /// The fetch for the present upstream.
+    pub current: UpstreamFetch,
+    others: VecDeque<usize>,
+    /// What at least one upstream has said: that the fact does not exist, or that the transaction is pending.
+    absent: Option<FactStore>,
+    /// A fault of the present upstream, reported unless it proves the fact in another form.
+    doubt: Option<Observation>,
+    failures: Vec<AttemptFailure>,
+}
+
+impl Fetch {
+    /// An fetch that asks the upstreams in `roster`, best first.
+    pub fn new(mut current: UpstreamFetch, roster: &[usize]) -> Self {
+        let mut others: VecDeque<usize> = roster.iter().copied().collect();
+        current.upstream = others.pop_front().unwrap_or(0);
+        Self { current, others, absent: None, doubt: None, failures: Vec::new() }
+    }
+
+    /// The requests of the present attempt.
+    pub fn requests(&self) -> impl Iterator<Item = RoutedRequest> + '_ {
+        let upstream = self.current.upstream;
+        self.current
+            .requests()
+            .iter()
+            .map(move |request| RoutedRequest { upstream, request: request.clone() })
+    }
+
+    /// Takes the responses to [`Self::requests`] from an iterator, in order.
+    pub fn response(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
+        for index in 0..self.current.requests().len() {
+            if let Some(response) = responses.next() {
+                self.current.response(index, response);
+            }
+        }
+    }
+
+    /// Proves the responses, or moves on to another form of the request or to another upstream. Appends what it learned
+    /// about the upstream to `seen`.
+    pub fn settle(
+        mut self,
+        pinned: &PinnedHead,
+        known: &Known<'_>,
+        seen: &mut Vec<Observation>,
+    ) -> FetchOutcome {
+        let (upstream, request) = (self.current.upstream, self.current.requests().first().cloned());
+        let observation = |outcome| request.map(|request| Observation { upstream, request, outcome });
+        match prove::responses(&self.current, pinned.proof_context(), known) {
+            Ok(facts) if is_absence(&self.current.target, &facts) => {
+                // A pending transaction takes precedence over an absent one.
+                let waits = |place: &Arc<Location>| matches!(**place, Location::Pending(_));
+                if self.absent.is_none() || facts.locations.values().any(waits) {
+                    self.absent = Some(facts);
+                }
+                self.next_upstream(pinned, known)
+            }
+            Ok(facts) => {
+                seen.extend(observation(Ok(state_of(&self.current.target))));
+                FetchOutcome::Proven(Box::new(facts), self.others.into())
+            }
+            Err(cause) => {
+                let cause = self.current.blame(cause);
+                match observation(Err(cause.clone())) {
+                    _ if self.excuses(&cause, pinned) => {}
+                    // JSON hides part of some headers. Another form of the request decides whether this is a fault.
+                    doubt if matches!(cause, Cause::Hidden(_)) => self.doubt = self.doubt.or(doubt),
+                    observed => seen.extend(observed),
+                }
+                let mut parts = plan::transactions(&self.current.target, known);
+                parts.extend(prove::uncle_hashes(&self.current));
+                match self.current.next_attempt(cause, &parts) {
+                    Ok(()) => FetchOutcome::Again(Box::new(self)),
+                    Err(failure) => {
+                        self.failures.extend(failure.attempts);
+                        seen.extend(self.doubt.take());
+                        self.next_upstream(pinned, known)
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_upstream(mut self, pinned: &PinnedHead, known: &Known<'_>) -> FetchOutcome {
+        // An absence needs only the healthy upstreams: a resting one may not respond for a long time.
+        let next = self.others.pop_front().filter(|next| self.absent.is_none() || !pinned.rests(*next));
+        let Some(upstream) = next else {
+            let failure = FactFailure { target: self.current.target.to_string(), attempts: self.failures };
+            return self.absent.map_or(FetchOutcome::Failed(failure), |facts| {
+                FetchOutcome::Proven(Box::new(facts), Vec::new())
+            });
+        };
+        let transactions = plan::transactions(&self.current.target, known);
+        self.current = self.current.for_upstream(upstream, &transactions);
+        self.doubt = None;
+        FetchOutcome::Again(Box::new(self))
+    }
+
+    /// Whether an honest upstream may give this response about a block off the chain. It need not have the block, and
+    /// it answers a request by number or by transaction about its own chain. Asked by the block's hash, an honest
+    /// upstream gives no false response.
+    fn excuses(&self, cause: &Cause, pinned: &PinnedHead) -> bool {
+        if matches!(cause, Cause::Call(_) | Cause::Refuted(_)) {
+            return false;
+        }
+        let held = |block: &BlockRef| {
+            pinned.chain().is_some_and(|chain| chain.is_canonical(block.number, &block.hash))
+        };
+        self.current.target.block().is_some_and(|block| !held(block))
+    }
+}
+
+/// Whether the facts say "there is none" or "it is not mined yet". No response can prove that, so all healthy upstreams
+/// must say so.
+fn is_absence(target: &FetchTarget, facts: &FactStore) -> bool {
+    match target {
+        FetchTarget::One(Fact::Header(hash)) => matches!(facts.headers.get(hash), Some(None)),
+        FetchTarget::One(Fact::Location(hash)) => !facts.is_mined(hash),
+        _ => false,
+    }
+}
+
+/// The block whose state was proven.
+fn state_of(target: &FetchTarget) -> Option<u64> {
+    match target {
+        FetchTarget::Proof { block, .. } => Some(block.number),
+        _ => None,
+    }
+}
