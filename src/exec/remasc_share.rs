@@ -51,7 +51,7 @@ pub(super) struct Ledger {
     pub(super) reward: U256,
     pub(super) burned: U256,
     pub(super) federation: U256,
-    /// Whether the last candidate's siblings violated the selection rule.
+    /// Whether the last rewarded block's siblings violated the selection rule.
     pub(super) broken: bool,
     pub(super) burned_written: bool,
     pub(super) federation_written: bool,

@@ -13,7 +13,7 @@ use super::{
     upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, UpstreamFetch},
 };
 
-/// A request to one of the upstreams.
+/// A request and the upstream that it goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoutedRequest {
     /// The upstream, by number.
@@ -22,7 +22,7 @@ pub struct RoutedRequest {
     pub request: UpstreamRequest,
 }
 
-/// The state of an fetch after [`Fetch::settle`].
+/// The state of a fetch after [`Fetch::settle`].
 #[derive(Debug)]
 pub enum FetchOutcome {
     /// The proven facts, and the upstreams that were not asked.
@@ -47,7 +47,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// An fetch that asks the upstreams in `roster`, best first.
+    /// A fetch that asks the upstreams in `roster`, best first.
     pub fn new(mut current: UpstreamFetch, roster: &[usize]) -> Self {
         let mut others: VecDeque<usize> = roster.iter().copied().collect();
         current.upstream = others.pop_front().unwrap_or(0);
@@ -64,10 +64,10 @@ impl Fetch {
     }
 
     /// Takes the responses to [`Self::requests`] from an iterator, in order.
-    pub fn response(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
+    pub fn feed(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         for index in 0..self.current.requests().len() {
             if let Some(response) = responses.next() {
-                self.current.response(index, response);
+                self.current.take_response(index, response);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Turns missing facts into fetches; facts that one request fetches form one fetch.
+//! Turns missing facts into fetches; facts that one request gets form one fetch.
 
 use alloc::vec::Vec;
 
@@ -15,11 +15,11 @@ use crate::state::StateKey;
 /// Most storage slots in one proof request. Larger sets are split, since upstreams limit them.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;
 
-/// The fetches that fetch all of `lacking`. Facts about blocks off the pinned chain are requested by block hash first.
+/// The fetches for all of `lacking`. Facts about blocks off the pinned chain are requested by block hash first.
 pub fn fetches(lacking: &Facts, known: &Known<'_>, pinned: &PinnedHead) -> Vec<UpstreamFetch> {
     let aside = |block: &BlockRef| pinned.chain().is_some_and(|c| !c.is_canonical(block.number, &block.hash));
     let mut proofs = Proofs::new();
-    let mut target = Vec::new();
+    let mut targets = Vec::new();
     for fact in lacking {
         match fact {
             Fact::State(block, StateKey::Account(address)) => {
@@ -28,19 +28,19 @@ pub fn fetches(lacking: &Facts, known: &Known<'_>, pinned: &PinnedHead) -> Vec<U
             Fact::State(block, StateKey::Storage(address, slot)) => {
                 wants(&mut proofs, *block, *address, Some(*slot));
             }
-            other => target.push(FetchTarget::One(*other)),
+            other => targets.push(FetchTarget::One(*other)),
         }
     }
     for ((block, address), slots) in proofs {
         if slots.is_empty() {
-            target.push(FetchTarget::Proof { block, address, slots });
+            targets.push(FetchTarget::Proof { block, address, slots });
             continue;
         }
         for slots in slots.chunks(MAX_SLOTS_PER_PROOF) {
-            target.push(FetchTarget::Proof { block, address, slots: slots.to_vec() });
+            targets.push(FetchTarget::Proof { block, address, slots: slots.to_vec() });
         }
     }
-    target
+    targets
         .into_iter()
         .map(|target| {
             let transactions = transactions(&target, known);
@@ -75,7 +75,7 @@ pub fn transactions(target: &FetchTarget, known: &Known<'_>) -> Vec<B256> {
     }
 }
 
-/// The facts that a fetch fetches.
+/// The facts that a fetch gets.
 pub fn facts_of(target: &FetchTarget) -> Vec<Fact> {
     match target {
         FetchTarget::One(fact) => alloc::vec![*fact],

@@ -1,4 +1,4 @@
-//! Fetches: the requests that fetch a fact, the forms in which they are tried, and the responses so far.
+//! Fetching from one upstream: the requests for a target, the forms in which they are tried, and the responses so far.
 
 use alloc::{
     format,
@@ -26,7 +26,7 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// Advice for when an upstream has none of the methods that give proofs.
 const NO_PROOFS: &str = "; add an upstream that gives proofs, such as `rootlight follow`";
 
-/// What one fetch fetches: a fact, or a group of facts that one request fetches.
+/// What a fetch gets: a fact, or a group of facts that one request gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchTarget {
     /// A single fact.
@@ -273,10 +273,10 @@ fn state_requests(block: &BlockRef, key: &StateKey, attempt: usize) -> Option<Ve
     Some(vec![UpstreamRequest::new(method, params)])
 }
 
-/// A fetch in progress.
+/// A fetch from one upstream, in progress.
 #[derive(Debug)]
 pub struct UpstreamFetch {
-    /// What the fetch fetches.
+    /// What the fetch gets.
     pub target: FetchTarget,
     /// The number of the upstream that is asked.
     pub upstream: usize,
@@ -351,7 +351,7 @@ impl UpstreamFetch {
     }
 
     /// Takes the response to the request at `index`; the first response counts.
-    pub fn response(&mut self, index: usize, response: UpstreamResponse) {
+    pub fn take_response(&mut self, index: usize, response: UpstreamResponse) {
         if let Some(slot) = self.responses.get_mut(index) {
             slot.get_or_insert(response);
         }

@@ -175,19 +175,19 @@ impl Exchange {
         };
         for member in core::mem::take(&mut self.members) {
             let State::Finished(outcome) = member.state else { continue };
-            let Some(mut answer) = write_answer(&member.id, &outcome) else { continue };
+            let Some(mut text) = write_answer(&member.id, &outcome) else { continue };
             let start = member.by_work.then_some("work");
-            for (name, text) in [("level", member.level.map(Level::name)), ("start", start)] {
-                answer = marked(answer, name, text);
+            for (name, mark) in [("level", member.level.map(Level::name)), ("start", start)] {
+                text = marked(text, name, mark);
             }
             // The result is copied by now; dropping it frees its memory before the next member is written.
             let error = outcome.err();
             if open.is_empty() {
-                (answer.body, answer.failed) = (answer, member.method.zip(error).map(Box::new));
+                (answer.body, answer.failed) = (text, member.method.zip(error).map(Box::new));
                 return Some(answer);
             }
             answer.body.push_str(if answer.body.is_empty() { open } else { "," });
-            answer.body.push_str(&answer);
+            answer.body.push_str(&text);
         }
         if answer.body.is_empty() {
             return None;

@@ -8,7 +8,7 @@ use crate::{
     state::{StateError, StateKey},
 };
 
-/// The header of the selected block, or `None` if there is no such block.
+/// The header of the block that a parameter names, or `None` if there is no such block.
 ///
 /// # Errors
 /// Missing facts or a refusal; [`RpcError::NotCanonical`].

@@ -148,8 +148,8 @@ fn well(pinned: &PinnedHead) -> impl Iterator<Item = usize> + '_ {
     pinned.roster().iter().copied().filter(move |upstream| all || !pinned.rests(*upstream))
 }
 
-fn requests(call: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -> Vec<RoutedRequest> {
-    upstreams.map(|upstream| RoutedRequest { upstream, call: call.clone() }).collect()
+fn requests(request: &UpstreamRequest, upstreams: impl Iterator<Item = usize>) -> Vec<RoutedRequest> {
+    upstreams.map(|upstream| RoutedRequest { upstream, request: request.clone() }).collect()
 }
 
 /// Methods for which the reference node accepts a block hash (EIP-1898). Their responses concern that block or are
@@ -213,8 +213,8 @@ fn sent(hash: B256, answered: &[(&RoutedRequest, UpstreamResponse)], seen: &mut 
             Ok(raw) if raw.get().eq_ignore_ascii_case(&expected) => taken = true,
             Ok(_) => {
                 let outcome = Err(Cause::Refuted("another hash than the transaction's".into()));
-                let (upstream, call) = (request.upstream, request.request.clone());
-                seen.push(Observation { upstream, call, outcome });
+                let RoutedRequest { upstream, request } = (*request).clone();
+                seen.push(Observation { upstream, request, outcome });
             }
             // The node has the transaction already, from another upstream or an earlier attempt.
             Err(RequestFailure::Rpc { message, .. }) if is_known(message) => taken = true,

@@ -31,14 +31,14 @@ struct Run {
 
 /// A request whose run misses state.
 pub(super) struct Prefetch<'a> {
-    call: &'a Request,
+    request: &'a Request,
     facts: &'a Facts,
     run: Option<Run>,
 }
 
 impl<'a> Prefetch<'a> {
-    pub(super) fn new(call: &'a Request, facts: &'a Facts) -> Self {
-        Self { call, facts, run: run(call, facts) }
+    pub(super) fn new(request: &'a Request, facts: &'a Facts) -> Self {
+        Self { request, facts, run: run(request, facts) }
     }
 
     /// Requests the witness of the call from an upstream that offers them. Returns whether the witnesses cover
@@ -123,12 +123,12 @@ impl<'a> Prefetch<'a> {
     }
 }
 
-fn run(call: &Request, facts: &Facts) -> Option<Run> {
+fn run(request: &Request, facts: &Facts) -> Option<Run> {
     let state = |fact: &Fact| match fact {
         Fact::State(block, _) => Some(*block),
         _ => None,
     };
-    let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&call.row.name))?;
-    let message = message(call.params()).ok()?;
+    let block = facts.iter().find_map(state).filter(|_| RUNS.contains(&request.row.name))?;
+    let message = message(request.params()).ok()?;
     Some(Run { block, contract: message.to?, data: keccak256(&message.data) })
 }

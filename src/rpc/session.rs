@@ -170,10 +170,10 @@ impl Session {
                 Branch::Needs(next) => match failure(&self.failed, &Fact::Header(next)) {
                     Some(failure) => failure.clone(),
                     None => {
-                        let wanted = FetchTarget::One(Fact::Header(next));
-                        if self.fetches.iter().all(|fetch| fetch.current.wanted != wanted) {
+                        let target = FetchTarget::One(Fact::Header(next));
+                        if self.fetches.iter().all(|fetch| fetch.current.target != target) {
                             self.fetches
-                                .push(Fetch::new(UpstreamFetch::new(wanted, &[]), &self.pinned.roster));
+                                .push(Fetch::new(UpstreamFetch::new(target, &[]), &self.pinned.roster));
                         }
                         continue;
                     }
@@ -181,7 +181,7 @@ impl Session {
                 Branch::Refused(cause) => {
                     let attempts =
                         alloc::vec![AttemptFailure { upstream: 0, method: "eth_getBlockByHash", cause }];
-                    FactFailure { wanted: alloc::format!("{fact}"), attempts }
+                    FactFailure { target: alloc::format!("{fact}"), attempts }
                 }
             };
             self.failed.push((*fact, refusal));
@@ -353,7 +353,7 @@ impl Session {
         for fetch in plan::fetches(&wanted, &Known::new(&self.own, cache), &self.pinned) {
             let fetch = Fetch::new(fetch, &self.pinned.roster);
             // A fetch without upstream requests (receipts of a block without transactions) is complete already.
-            if fetch.current.calls().is_empty() {
+            if fetch.current.requests().is_empty() {
                 self.settle(fetch, cache);
             } else {
                 self.fetches.push(fetch);
@@ -363,11 +363,11 @@ impl Session {
 
     /// Proves a fetch from its responses, or moves on to the next way of asking.
     fn settle(&mut self, fetch: Fetch, cache: &FactCache) {
-        let wanted = fetch.current.wanted.clone();
+        let target = fetch.current.target.clone();
         let asked = fetch.requests().next();
         match fetch.settle(&self.pinned, &Known::new(&self.own, cache), &mut self.observations) {
             FetchOutcome::Proven(mut facts, others) => {
-                let about = match (&wanted, asked) {
+                let about = match (&target, asked) {
                     (FetchTarget::One(Fact::Location(hash)), Some(asked)) => {
                         hint(&mut self.hints, *hash, Hint::default).map(|hint| (hash, asked, hint))
                     }
@@ -386,7 +386,7 @@ impl Session {
             FetchOutcome::Again(fetch) => self.fetches.push(*fetch),
             FetchOutcome::Failed(failure) => {
                 // A prefetch must not make a needed fact fail: the needed facts are requested again without it.
-                let facts = plan::facts_of(&wanted);
+                let facts = plan::facts_of(&target);
                 let mixed = facts.iter().any(|fact| self.guessed.contains(fact));
                 for fact in facts {
                     if mixed {
@@ -445,7 +445,7 @@ fn misplaced(refusal: &Refusal) -> Option<B256> {
 /// Whether a fetch in flight looks for the transaction that the refusal is about: another request of the same message
 /// has started it, and both wait for its result.
 fn is_about(fetch: &Fetch, refusal: &Refusal) -> bool {
-    matches!(fetch.current.wanted, FetchTarget::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
+    matches!(fetch.current.target, FetchTarget::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
 }
 
 /// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a fetch that
@@ -463,9 +463,9 @@ fn misled(
     let hint = hint(hints, transaction, others)?;
     hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
     let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
-    if let (Some(RoutedRequest { upstream, call }), Refusal::Misplaced { .. }) = (asked, refusal) {
+    if let (Some(RoutedRequest { upstream, request }), Refusal::Misplaced { .. }) = (asked, refusal) {
         let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
-        seen.push(Observation { upstream, call, outcome });
+        seen.push(Observation { upstream, request, outcome });
     }
     if others.is_empty() {
         return None;
@@ -499,7 +499,7 @@ fn obstacle(
     let open = facts.iter().find(|fact| fetched.contains(fact))?;
     let cause = Cause::Refuted("it was fetched and proven, but is still missing".into());
     let attempts = alloc::vec![AttemptFailure { upstream: 0, method: "-", cause }];
-    Some(Refusal::Unproven(FactFailure { wanted: alloc::format!("{open}"), attempts }))
+    Some(Refusal::Unproven(FactFailure { target: alloc::format!("{open}"), attempts }))
 }
 
 #[cfg(all(test, feature = "local"))]
@@ -558,10 +558,10 @@ mod tests {
     #[test]
     fn a_batch_of_more_than_50_requests_is_refused() {
         let call = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}"#;
-        let responses =
+        let answers =
             |count: usize| without_upstreams(&alloc::format!("[{}]", alloc::vec![call; count].join(",")));
-        assert_eq!(responses(50).matches("\"0x21\"").count(), 50);
-        let refused = responses(51);
+        assert_eq!(answers(50).matches("\"0x21\"").count(), 50);
+        let refused = answers(51);
         assert!(refused.contains("50 is the max number") && !refused.contains("0x21"), "{refused}");
     }
 

@@ -40,7 +40,7 @@ pub struct Recording {
     pub withheld: Vec<&'static str>,
 }
 
-fn request(method: &str, params: &Value) -> String {
+fn key_of(method: &str, params: &Value) -> String {
     format!("{} {params}", method.replacen("ext_", "rsk_", 1))
 }
 
@@ -80,7 +80,7 @@ impl Recording {
         if method == "eth_getBlockByNumber" && result.is_object() {
             self.roots.insert(u64_of(text(result, "number")), text(result, "stateRoot").parse().unwrap());
         }
-        self.answers.entry(request(method, &request["params"])).or_insert_with(|| result.to_string());
+        self.answers.entry(key_of(method, &request["params"])).or_insert_with(|| result.to_string());
     }
 
     /// The recorded answer, or one that is made from the state.
@@ -90,14 +90,14 @@ impl Recording {
             method if self.withheld.contains(&method) => Some("null".into()),
             "eth_blockNumber" => Some(format!("\"{:#x}\"", self.announced.unwrap_or(self.head))),
             "eth_getProof" => {
-                self.answers.get(&request(call.method, &params)).cloned().or_else(|| self.proof(&params))
+                self.answers.get(&key_of(call.method, &params)).cloned().or_else(|| self.proof(&params))
             }
             "eth_getCode" => self.code(&params),
             "rsk_getStorageBytesAt" => self.storage_bytes(&params),
             "eth_getBlockByNumber" | "rsk_getRawBlockHeaderByNumber" if self.is_above(&params) => {
                 Some("null".into())
             }
-            method => self.answers.get(&request(method, &params)).cloned(),
+            method => self.answers.get(&key_of(method, &params)).cloned(),
         }
     }
 
@@ -142,17 +142,17 @@ impl Recording {
     /// Serves another block (a node's JSON with complete transactions) at its height.
     pub fn show(&mut self, block: &Value) {
         let params = json!([block["number"], true]);
-        self.answers.insert(request("eth_getBlockByNumber", &params), block.to_string());
+        self.answers.insert(key_of("eth_getBlockByNumber", &params), block.to_string());
     }
 
     /// Replaces the answer to a request.
     pub fn replace(&mut self, method: &str, params: &Value, answer: &Value) {
-        self.answers.insert(request(method, params), answer.to_string());
+        self.answers.insert(key_of(method, params), answer.to_string());
     }
 
     /// Removes the answer to a request.
     pub fn forget(&mut self, method: &str, params: &Value) {
-        self.answers.remove(&request(method, params));
+        self.answers.remove(&key_of(method, params));
     }
 
     /// A trie node of the recorded states.

@@ -139,9 +139,9 @@ impl Recorder<'_> {
         let requests =
             (first..=last).map(|n| call("rsk_getRawBlockHeaderByNumber", json!([quantity(n)]))).collect();
         self.ask("headers", requests).await?;
-        let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_calls(n)).collect();
+        let uncles = blocks.iter().zip(first..).flat_map(|(block, n)| block.uncle_requests(n)).collect();
         self.ask("uncles", uncles).await?;
-        let receipts = blocks.iter().flat_map(Block::receipt_calls).collect();
+        let receipts = blocks.iter().flat_map(Block::receipt_requests).collect();
         self.ask("receipts", receipts).await?;
         let proof =
             |n: u64, account: &String| call("eth_getProof", json!([account, plan.slots, quantity(n)]));
@@ -194,7 +194,7 @@ impl Recorder<'_> {
 }
 
 impl Block {
-    fn uncle_calls(&self, number: u64) -> Vec<UpstreamRequest> {
+    fn uncle_requests(&self, number: u64) -> Vec<UpstreamRequest> {
         let by = |method, block: String, index: u64| call(method, json!([block, quantity(index)]));
         (0..self.uncles.len() as u64)
             .flat_map(|index| {
@@ -207,7 +207,7 @@ impl Block {
             .collect()
     }
 
-    fn receipt_calls(&self) -> Vec<UpstreamRequest> {
+    fn receipt_requests(&self) -> Vec<UpstreamRequest> {
         let of = |tx: &Transaction| {
             let hash = &tx.hash;
             [

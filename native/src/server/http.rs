@@ -15,7 +15,7 @@ use super::body::{self, Unread};
 use super::places::Guest;
 use super::shared::Shared;
 use super::ws;
-use crate::service::{Caller, LIMIT_EXCEEDED};
+use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
@@ -67,11 +67,11 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
     };
-    let answer = shared.service.answer_to(caller, body).await;
+    let HeldAnswer { answer, held: budget } = shared.service.answer_to(caller, body).await;
     drop(held);
-    let Some(answer) = answer.answer else { return StatusCode::NO_CONTENT.into_response() };
+    let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    json(status, Bytes::from_owner(guest.sending(answer.body.into_bytes(), answer.held)))
+    json(status, Bytes::from_owner(guest.sending(answer.body.into_bytes(), budget)))
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {

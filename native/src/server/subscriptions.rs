@@ -56,14 +56,14 @@ impl Subscriptions {
     /// Answers a message. The caller passes the ids of new subscriptions to [`Self::begin`] once the answer is in the
     /// send queue.
     pub(super) async fn answer(&self, message: Vec<u8>) -> HeldAnswer {
-        let answer = self.service.answer_to(&self.caller, message).await;
-        if let Some(Answer { subscribed, unsubscribed, .. }) = &answer.answer {
+        let held = self.service.answer_to(&self.caller, message).await;
+        if let Some(Answer { subscribed, unsubscribed, .. }) = &held.answer {
             let mut open = self.open();
             open.ids.extend(subscribed.iter().map(|id| (id.clone(), false)));
             unsubscribed.iter().for_each(|id| _ = open.ids.remove(id));
             open.unsubscribed = open.unsubscribed.saturating_add(unsubscribed.len());
         }
-        answer
+        held
     }
 
     /// Starts sending notifications of these subscriptions.
@@ -97,19 +97,19 @@ impl Subscriptions {
     /// Sends the notifications of one subscription. Returns `false` if they cannot be sent or the service no longer
     /// has the subscription.
     async fn tell(&self, id: &str, queue: &mpsc::Sender<Unsent>) -> bool {
-        let answer = self.service.answer_to(&self.caller, poll_message(id).into_bytes()).await;
-        let Some(answer) = answer.answer else { return true };
-        for text in notifications(id, &answer) {
+        let held = self.service.answer_to(&self.caller, poll_message(id).into_bytes()).await;
+        let Some(answer) = &held.answer else { return true };
+        for text in notifications(id, answer) {
             // The client may have unsubscribed meanwhile.
             if !self.open().ids.contains_key(id) {
                 return true;
             }
-            let Some(held) = budget::hold_answer(text.len()).await else { return false };
-            if queue.send(self.guest.sending(text.into_bytes(), held)).await.is_err() {
+            let Some(budget) = budget::hold_answer(text.len()).await else { return false };
+            if queue.send(self.guest.sending(text.into_bytes(), budget)).await.is_err() {
                 return true;
             }
         }
-        !(is_gone(&answer) && self.is_lost(id))
+        !(is_gone(answer) && self.is_lost(id))
     }
 
     /// Whether a subscription that the service does not have was dropped by the service. The answer to the client's own

@@ -56,7 +56,7 @@ impl Driver {
         progress: Option<Function>,
     ) -> Self {
         let version = concat!("Rootlight/", env!("CARGO_PKG_VERSION"), "/wasm/Rust/light");
-        let config = ClientConfig {
+        let client_config = ClientConfig {
             version: version.into(),
             upstreams: config.names(upstreams.len()),
             min_depth: config.min_depth,
@@ -72,8 +72,8 @@ impl Driver {
         };
         let network = config.network.clone();
         let client = match config.start {
-            Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, config, options),
-            Start::Work(work) => Client::by_work(network, work, config, options),
+            Start::At(checkpoint) => Client::with_upstreams(network, checkpoint, client_config, options),
+            Start::Work(work) => Client::by_work(network, work, client_config, options),
         };
         let budget = Budget::new(ANSWER_BYTES);
         Self {

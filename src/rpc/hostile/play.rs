@@ -36,7 +36,7 @@ impl Play {
         let config = ClientConfig { version: "Rootlight/test".into(), upstreams: names, ..config };
         let network = super::chain::network().clone();
         let checkpoint = stage.chains.checkpoint();
-        let options = SyncOptions { below: super::chain::BELOW, ..SyncOptions::default() };
+        let options = SyncOptions { backfill: super::chain::BELOW, ..SyncOptions::default() };
         let client = Client::with_upstreams(network, checkpoint, config, options);
         let due = upstreams.iter().map(|_| (0, None)).collect();
         let apart = vec![false; upstreams.len()];
