@@ -110,7 +110,7 @@ pub(crate) async fn ask_all(
         }
     }
     drop(answered);
-    debug!(upstream = %exchange.label(), requests = count, elapsed = ?started.elapsed(), "upstream answered");
+    debug!(upstream = %exchange.label(), calls = count, elapsed = ?started.elapsed(), "upstream answered");
     (results, held)
 }
 
