@@ -1,4 +1,4 @@
-//! Records what an upstream answered while a request was asked, and asks the same request again of the recording: a run
+//! Records the responses of an upstream to a request, and sends the same request again to the recording: a run
 //! is a function of the upstream's responses, so a recorded bug happens again, with no network.
 //!
 //!     cargo run --example record_and_replay

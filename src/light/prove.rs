@@ -186,7 +186,7 @@ pub fn work(header: &SealedHeader, object: &str, network: &Network) -> Result<()
 }
 
 /// A header that the chain does not hold, with its proof of work checked. The header states its own difficulty; that is
-/// checked when the header is connected to the chain. Backfill the chain only its ancestors can be connected. They need no
+/// checked when the header is connected to the chain. Below the chain only its ancestors can be connected. They need no
 /// proof of work, because the chain's own hashes lead to them.
 fn unheld_header(
     fetch: &UpstreamFetch,
@@ -501,7 +501,7 @@ pub(super) fn account_proof(
 }
 
 /// Longest response with a witness that is read, in bytes of JSON, which are twice the bytes of its nodes and codes. A
-/// request of 10 million gas can read some 50,000 cells; requests of real contracts read less than a hundred.
+/// call of 10 million gas can read some 50,000 cells; calls of real contracts read less than a hundred.
 pub const MAX_WITNESS_TEXT: usize = 32 * 1024 * 1024;
 
 /// Proves the nodes of a witness that belong to the state, and the codes. The witness may still be incomplete: it is

@@ -27,7 +27,7 @@ pub struct Capabilities {
     pub absence: Option<bool>,
     /// The oldest block whose state the upstream has proven.
     pub oldest_state: Option<u64>,
-    /// Witnesses of requests: `rootlight_getWitness`.
+    /// Witnesses of calls: `rootlight_getWitness`.
     pub witness: Option<bool>,
 }
 
