@@ -340,7 +340,7 @@ impl Seeded {
 }
 
 /// Checks that every header that the service serves is the true one; returns the head's number.
-async fn serves_only_truth(service: &LightService, headers: &[HeaderCandidate]) -> u64 {
+async fn serves_only_true_headers(service: &LightService, headers: &[HeaderCandidate]) -> u64 {
     let (number, served) = head(service).await;
     let first = headers[0].header().number;
     assert_eq!(served, raw(&headers[(number - first) as usize]));
