@@ -2,7 +2,7 @@
 // head: time to the first proven answer, bytes received, memory of the WebAssembly module, of JavaScript and of the
 // page's process, and the size of the IndexedDB database.
 //
-// The module is the one for tests, which takes a network as an object: the chain is made for this at a low difficulty.
+// The module is the one for tests, which accepts a network as an object: the chain is mined for this measurement at a low difficulty.
 //
 //   COLD_START=target/release/examples/cold_start [CHROMIUM=..] node cold.mjs [HEADERS]
 import { spawn } from 'node:child_process';
@@ -56,7 +56,7 @@ function peakOfPages() {
 
 /**
  * Runs in the page: starts a provider and records memory every 100 ms in `globalThis.cold`. The clock is set to the time
- * of the newest block, since the chain may have been made days ago.
+ * of the newest block, because the chain may have been mined days ago.
  */
 async function begin(options, time) {
   const ahead = time * 1_000 - Date.now();

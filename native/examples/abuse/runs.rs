@@ -179,7 +179,7 @@ async fn logs(address: SocketAddr, least: usize) -> Words {
     let [answered, refused] =
         refused.await.into_iter().fold([0; 2], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
     let text = format!(
-        "{there} logs in the last receipt, {answered} questions answered, {refused} of them: too long"
+        "{there} logs in the last receipt, {answered} requests answered, {refused} of them refused as too long"
     );
     words(there * 2 >= least && refused > 0, text)
 }
@@ -217,5 +217,5 @@ async fn traces(address: SocketAddr) -> Words {
     });
     let [answered, refused] =
         refused.await.into_iter().fold([0; 2], |sum, one| [sum[0] + one[0], sum[1] + one[1]]);
-    words(refused > 0, format!("{answered} questions answered, {refused} of them refused"))
+    words(refused > 0, format!("{answered} requests answered, {refused} of them refused"))
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 
-/// A running server; ends when dropped.
+/// A running server, which ends when dropped.
 pub(crate) struct Target {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -32,12 +32,12 @@ impl Target {
         panic!("{binary} {arguments} does not listen");
     }
 
-    /// Lets the peak of memory begin with what is resident now (Linux, proc_pid_clear_refs(5)).
+    /// Resets the peak of resident memory to its present value (Linux, proc_pid_clear_refs(5)).
     pub(crate) fn reset_peak(&self) {
         let _ = std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5");
     }
 
-    /// The most memory that was resident so far, MiB.
+    /// Returns the peak of resident memory in MiB.
     pub(crate) fn peak(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
