@@ -161,7 +161,7 @@ pub struct LightArgs {
     pub upstream: Vec<String>,
     /// Trusted block to start from; "none" starts from genesis; "work" trusts no block and starts from the
     /// heaviest chain of recent headers that the upstreams prove [default: the newest built-in checkpoint,
-    /// for a year]
+    /// if it is less than a year old]
     #[arg(long, value_name = "NUMBER:HASH[:TD]|none|work")]
     pub checkpoint: Option<String>,
     /// Refuse answers about blocks that have fewer than this many blocks on top

@@ -20,8 +20,8 @@ pub enum StoreError {
     /// process, a full disk.
     #[error("database: {0}")]
     Database(#[from] Box<redb::Error>),
-    /// The data of a new block is not in memory, so it cannot be stored.
-    #[error("the data of block {number} {hash} is not in memory, so the block cannot be stored")]
+    /// A block cannot be stored, because its data or its parent is neither in memory nor in the store.
+    #[error("block {number} {hash} cannot be stored: its data or its parent is neither in memory nor in the store")]
     MissingBlock {
         /// The block's number.
         number: u64,
