@@ -114,7 +114,7 @@ pub struct DevArgs {
     /// Number of blocks below the head whose states are kept
     #[arg(long, value_name = "N", default_value_t = rootlight::dev::DEFAULT_HISTORY)]
     pub history: u64,
-    /// Leave mining to an outside miner (mnr_getWork, mnr_submitBitcoinBlock)
+    /// Leave mining to an external miner (mnr_getWork, mnr_submitBitcoinBlock)
     #[arg(long)]
     pub merge_mining: bool,
     /// Flags of calls.

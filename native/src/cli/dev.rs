@@ -131,7 +131,7 @@ fn flag_of(error: &DevOptionError) -> &'static str {
 
 fn mining(args: &DevArgs) -> Result<Mining, CommandError> {
     if args.merge_mining {
-        info!("blocks come from an outside miner: mnr_getWork and mnr_submitBitcoinBlock");
+        info!("blocks come from an external miner: mnr_getWork and mnr_submitBitcoinBlock");
         return Ok(Mining::Manual);
     }
     Mining::from_block_time(&args.block_time).map_err(wrong("--block-time"))
