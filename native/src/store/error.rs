@@ -21,7 +21,9 @@ pub enum StoreError {
     #[error("database: {0}")]
     Database(#[from] Box<redb::Error>),
     /// A block cannot be stored, because its data or its parent is neither in memory nor in the store.
-    #[error("block {number} {hash} cannot be stored: its data or its parent is neither in memory nor in the store")]
+    #[error(
+        "block {number} {hash} cannot be stored: its data or its parent is neither in memory nor in the store"
+    )]
     MissingBlock {
         /// The block's number.
         number: u64,
