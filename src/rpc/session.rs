@@ -416,7 +416,7 @@ type Hints = Vec<(B256, Hint)>;
 /// The upstream that reported a transaction's location.
 #[derive(Debug, Default)]
 struct Hint {
-    /// The request whose response named the location; `None` once the upstream has been blamed for it.
+    /// The request whose response named the location; taken out when the location turns out wrong.
     asked: Option<RoutedRequest>,
     /// The upstreams that were not asked yet.
     others: Vec<usize>,
