@@ -234,7 +234,7 @@ fn a_first_block_of_low_difficulty_is_refused() {
     });
     grow(&mut mined, HEADERS);
     let mut client = start_with(&mut mined);
-    refused_for(&mut client, "has difficulty 299, at least 300 is asked for");
+    refused_for(&mut client, "has difficulty 299; at least 300 is required");
     assert_eq!(client.sync().upstreams()[0].record.lies, 0, "no upstream is blamed");
 }
 
@@ -281,7 +281,7 @@ fn a_chain_that_is_too_short_is_refused() {
     let mut mined = upstream();
     grow(&mut mined, HEADERS - 1);
     let mut client = start_with(&mut mined);
-    refused_for(&mut client, "880 headers above block 5000 or a later one are asked for");
+    refused_for(&mut client, "a start needs 880 headers above block 5000 or a later one");
 }
 
 /// Blocks in quick succession reach the number of headers, but not the duration of a day.
