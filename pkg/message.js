@@ -23,8 +23,8 @@ export function message(call) {
 }
 
 /**
- * The result in a JSON-RPC response, with its level if it is less than proven, and with what it starts from if no block
- * is trusted. Throws the response's error.
+ * The result in a JSON-RPC response, with its level if it is less than proven, and with its start if no block is
+ * trusted. Throws the response's error.
  */
 export function answered(answer) {
   if (answer === undefined) throw failure(INTERNAL, 'no answer');

@@ -12,7 +12,7 @@ beforeEach(() => {
 
 const OPTIONS = { network: 'regtest', upstreams: async () => new Uint8Array(0) };
 
-/** Connects to a module that does `work` first; returns the provider and what the module was given and asked. */
+/** Connects to a module that does `work` first; returns the provider, and the calls and options that the module got. */
 async function start({ behind = [], ...options } = {}, work = async () => {}) {
   const seen = { asked: [], hints: [], closed: 0, restored: [], proven: [], again: [] };
   const load = async (source) => {

@@ -13,7 +13,7 @@ use crate::consensus::ChainError;
 pub struct SyncFault {
     /// Height of the block.
     pub number: u64,
-    /// What was wrong with it.
+    /// Why synchronization stopped.
     pub cause: SyncCause,
 }
 

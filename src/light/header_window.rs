@@ -175,8 +175,8 @@ fn string(json: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(text))
 }
 
-/// Whether a cause tells more than the first one. Raw bytes that do not decode as a header tell more than an object
-/// that may hide part of one.
+/// Whether a cause is more informative than the first one. Raw bytes that do not decode as a header say more than an
+/// object that may hide part of one.
 fn says_more(cause: &SyncCause, first: &SyncCause) -> bool {
     matches!((cause, first), (SyncCause::Decode(_), SyncCause::Hidden(_)))
 }
@@ -217,7 +217,8 @@ impl Slot {
             Err(cause) => {
                 let end = self.number > announced && matches!(cause, SyncCause::Missing);
                 self.form = self.form.saturating_add(1);
-                // The first cause tells most: later forms often fail only because the upstream does not serve them.
+                // The first cause is the most informative: later forms often fail only because the upstream does not
+                // serve them.
                 let first = match core::mem::replace(&mut self.state, SlotState::Wanted(None)) {
                     SlotState::Wanted(Some(first))
                         if !says_more(&cause, &first) && (!is_end(&first) || is_end(&cause)) =>

@@ -43,9 +43,9 @@ fn cause(announced: u64, forms: [UpstreamResponse; 3]) -> Option<SyncCause> {
     })
 }
 
-/// The first cause tells most, unless it only says that there is no such block.
+/// The first cause is the most informative, unless it only says that there is no such block.
 #[test]
-fn the_most_telling_cause_is_reported() {
+fn the_most_informative_cause_is_reported() {
     let wrong = || says("{}");
     let decode = cause(NUMBER, [wrong(), rpc(), rpc()]);
     assert!(matches!(decode, Some(SyncCause::Decode(_))), "{decode:?}");

@@ -26,7 +26,7 @@ pub enum Fact {
         /// The receipt.
         receipt: Box<Receipt>,
     },
-    /// An account, or that there is none.
+    /// An account, or its absence.
     Account {
         /// Its address.
         address: Address,
@@ -39,12 +39,12 @@ pub enum Fact {
     Slot {
         /// The slot.
         key: U256,
-        /// What it holds.
+        /// The proven content.
         content: SlotContent,
     },
 }
 
-/// What a storage slot holds.
+/// The content of a storage slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotContent {
     /// Nothing, which reads as zero.

@@ -73,7 +73,7 @@ impl Rule {
 pub struct Check {
     /// The kind of check.
     pub rule: Rule,
-    /// What the check showed, in words.
+    /// The result of the check, in words.
     pub shown: String,
 }
 
@@ -85,7 +85,7 @@ pub struct Failure {
     pub rule: Rule,
     /// The part of the document that was checked, for instance `accountProof`; `input` if the document cannot be read.
     pub what: &'static str,
-    /// What is wrong. It may quote the document.
+    /// The fault, in words. It may quote the document.
     pub reason: String,
 }
 
@@ -101,7 +101,7 @@ impl From<InputError> for Failure {
     }
 }
 
-/// Something that the document states or relies on and that was not checked.
+/// A statement or an assumption of the document that was not checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotProven {
@@ -163,9 +163,9 @@ pub struct Report {
     pub network: Option<String>,
     /// The checks that passed, in order.
     pub checks: Vec<Check>,
-    /// What the checks prove, in order.
+    /// The facts that the checks prove, in order.
     pub facts: Vec<Fact>,
-    /// What was not checked.
+    /// The statements and assumptions that were not checked.
     pub not_proven: Vec<NotProven>,
     /// The check that failed, if one did.
     pub failed: Option<Failure>,

@@ -2,7 +2,7 @@
 
 const hexadecimal = (number) => `0x${number.toString(16)}`;
 
-/** Connects with the module loaded; the head, what each of the blocks rests on, and milliseconds to the first proven answer. */
+/** Loads the module, then connects. Returns the head, the proofs of the given blocks, and the milliseconds to the first proven answer. */
 export async function follow({ createProvider, load }, options, numbers) {
   await load();
   const began = performance.now();

@@ -52,7 +52,7 @@ pub enum ChainError {
         /// Hash of the header.
         found_hash: B256,
     },
-    /// The header is above the last block whose rules this version knows. That is nobody's fault.
+    /// The header is above the last block whose rules this version knows. No upstream is to blame.
     #[error("block {number} is beyond block {known_until}, up to which the rules are known: update needed")]
     UpdateNeeded {
         /// Number of the header.

@@ -88,7 +88,7 @@ impl HeaderChain {
     /// rule. Returns whether more are left.
     ///
     /// # Errors
-    /// The first rule that is broken: whoever stored the chain made it up.
+    /// The first rule that is broken: the stored chain is forged.
     pub fn prove(&mut self, count: usize) -> Result<bool, ChainError> {
         for _ in 0..count {
             let Some(unproven) = self.view.unproven else { return Ok(false) };
