@@ -34,24 +34,29 @@ async function startUpstream(headers) {
   throw new Error('the upstream has ended');
 }
 
-/** The parent, type and peak of resident memory in bytes of a process, from /proc; `undefined` if it has ended. */
+/** Clock ticks of /proc per second. */
+const TICKS = 100;
+
+/** A process's parent, type, peak of resident memory in bytes and processor seconds, from /proc; `undefined` if it has ended. */
 function statusOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/status`, 'utf8');
     const field = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
     const type = /--type=([a-z-]+)/.exec(readFileSync(`/proc/${pid}/cmdline`, 'latin1'))?.[1];
-    return { parent: field('PPid'), peak: field('VmHWM') * 1_024, type };
+    // Fields 14 and 15 of the line; the second one, in brackets, may contain spaces.
+    const [user, system] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ').slice(11, 13);
+    return { parent: field('PPid'), peak: field('VmHWM') * 1_024, seconds: (Number(user) + Number(system)) / TICKS, type };
   } catch {
     return undefined;
   }
 }
 
-/** The highest peak of resident memory among the processes of this browser that run pages. */
-function peakOfPages() {
+/** Of the processes of this browser that run pages, the one with the highest peak of resident memory. */
+function pageProcess() {
   const processes = new Map(readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((pid) => [Number(pid), statusOf(pid)]));
   const isOurs = (pid) => pid === process.pid || (processes.get(pid) !== undefined && isOurs(processes.get(pid).parent));
   const pages = [...processes].filter(([pid, status]) => status?.type === 'renderer' && isOurs(pid));
-  return Math.max(0, ...pages.map(([, { peak }]) => peak));
+  return pages.map(([, status]) => status).reduce((most, status) => (status.peak > most.peak ? status : most));
 }
 
 /**
@@ -122,10 +127,10 @@ async function measure(name, { chain, figures }, more) {
     if (seen.head !== chain.head) throw new Error(`ended at block ${seen.head} instead of ${chain.head}`);
     const after = await figures();
     const [blocks, bytes] = [after.headers - before.headers, after.bytes - before.bytes];
-    const process = peakOfPages();
+    const page = pageProcess();
     console.log(
-      `${name}: ${seen.seconds.toFixed(1)} s, ${blocks} blocks, ${bytes} bytes received, ${(bytes / blocks).toFixed(0)} per block; ` +
-        `memory at most: module ${mib(seen.wasm)}, JavaScript ${mib(seen.heap)}, process ${mib(process)}; stored ${mib(await stored(browser))}`,
+      `${name}: ${seen.seconds.toFixed(1)} s, processor time of the page's process ${page.seconds.toFixed(1)} s, ${blocks} blocks, ${bytes} bytes received, ${(bytes / blocks).toFixed(0)} per block; ` +
+        `memory at most: module ${mib(seen.wasm)}, JavaScript ${mib(seen.heap)}, process ${mib(page.peak)}; stored ${mib(await stored(browser))}`,
     );
   } finally {
     await browser.close();
