@@ -45,7 +45,7 @@ test('a program whose node is down ends with the reason', async () => {
   await served.close();
   const { code, stderr } = await runScript(SIMPLEST, [served.options]);
   assert.equal(code, 1);
-  assert.match(stderr, /block 0: no answer: fetch failed/);
+  assert.match(stderr, /block 0: no response: fetch failed/);
 });
 
 test('a program that closes nothing ends after its last answer', async () => {

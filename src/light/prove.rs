@@ -439,7 +439,7 @@ struct AccountProof<'a> {
 
 #[derive(Deserialize)]
 struct StorageProof<'a> {
-    // The reference's first draft used the plural.
+    // The reference node's first draft of `eth_getProof` used the plural.
     #[serde(borrow, alias = "proofs", default)]
     proof: Option<&'a RawValue>,
 }

@@ -39,10 +39,10 @@ pub enum RequestFailure {
     #[error("malformed response: {0}")]
     Malformed(&'static str),
     /// No response arrived: connection, time or size limit. The host gives the reason.
-    #[error("no answer: {0}")]
+    #[error("no response: {0}")]
     Transport(String),
     /// The upstream asks for fewer requests (HTTP 429 or 503), and for a pause of this many seconds if it gives one.
-    #[error("no answer: the upstream asks for a pause")]
+    #[error("no response: the upstream asks for a pause")]
     Busy {
         /// Seconds, as in `Retry-After`.
         seconds: Option<u64>,
