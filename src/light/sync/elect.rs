@@ -1,11 +1,11 @@
 //! A start by work alone: no block is trusted.
 //!
-//! Each upstream proposes a block to start at, some thousand below its head. It shows the headers above,
-//! which a separate machine checks by every header rule, as above a checkpoint. What the proposal itself states counts
+//! Each upstream proposes a block to start at, some thousand below its head. It shows the headers above, which a
+//! separate machine checks by every header rule, as above a checkpoint. What the proposed block itself states counts
 //! for nothing. Its difficulty must reach the network's built-in minimum. In every stretch of time up to this clock,
 //! the headers above it must show the work floor of that minimum, without long gaps. Proposals are compared by the
-//! proven work of these headers. To make up a chain from a proposal on, an attacker must spend the work of all its
-//! headers; to win against an honest upstream, more than honest miners spent on their newest headers.
+//! proven work of these headers. To make up a chain from the proposed block on, an attacker must spend the work of all
+//! its headers; to win against an honest upstream, more than honest miners spent on their newest headers.
 //!
 //! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own
 //! block again, which is compared in the same way. So an honest upstream that was late or cut off at the start can

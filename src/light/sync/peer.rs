@@ -45,9 +45,10 @@ pub(super) struct Peer<C> {
     pub(super) at_end: bool,
     /// Whether it lacked one of the last blocks that it had announced when it was last asked for headers.
     pub(super) missed: bool,
-    /// The height of the newest header accepted from it, on any branch.
+    /// The height above which its next window begins: as a rule that of the newest header accepted from it, on any
+    /// branch.
     pub(super) cursor: u64,
-    /// The hash of that header.
+    /// The hash of the newest header accepted from it.
     pub(super) at: Option<B256>,
     pub(super) rewind: u64,
     /// Headers per window. Grows while responses are fast, shrinks when they are slow or fail.

@@ -30,8 +30,8 @@ pub(super) const LEASE_POLL: u64 = 500;
 /// How long slow upstreams can delay the moment when the client counts as synchronized, in milliseconds.
 pub(super) const PATIENCE: u64 = 30_000;
 
-/// Pause before an upstream may propose a candidate again that was judged too light, in milliseconds: a proposal costs
-/// thousands of headers.
+/// Pause before an upstream may propose a start again after one that was judged too light, in milliseconds: a proposal
+/// costs thousands of headers.
 const NEXT_PROPOSAL: u64 = 60_000;
 
 /// Blocks that an upstream may be behind the head and still be asked first.
