@@ -155,7 +155,7 @@ test('wrong options are named', LIMIT, async () => {
     [{ checkpoint: { ...options.checkpoint, unknown: 1 } }, /^checkpoint: unknown field/],
     [{ pollSeconds: -1 }, /^options: /],
     [{ upstream: [] }, /^upstream: at least one is needed/],
-    [{ unproven: 'quorum:2' }, /^unproven: quorum:2 takes 2 upstreams, 1 given/],
+    [{ unproven: 'quorum:2' }, /^unproven: quorum:2 needs 2 upstreams, 1 given/],
   ]) {
     const error = await createProvider({ ...options, ...wrong }).catch((reason) => reason);
     assert.equal(error.code, -32600, error.message);
