@@ -24,7 +24,7 @@ const functions = Array.from({ length: module.getNumFunctions() }, (_, index) =>
   binaryen.getFunctionInfo(module.getFunctionByIndex(index)),
 );
 const panics = functions.filter(({ name }) => PANICS.test(name));
-if (panics.length === 0) throw new Error(`${file}: no function panics; have their names changed?`);
+if (panics.length === 0) throw new Error(`${file}: there is no function that panics; have the names changed?`);
 for (const { name, params, results } of panics) {
   module.removeFunction(name);
   module.addFunction(name, params, results, [], module.unreachable());
