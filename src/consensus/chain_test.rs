@@ -167,9 +167,10 @@ fn the_heavier_branch_becomes_the_chain() {
     assert!(chain.by_hash(&old[0]).is_some() && chain.total_difficulty(&tip.hash()) > Some(U256::ZERO));
 }
 
-/// The first block of a height may have come when an ancestor was still kept that a later one cannot link to.
+/// The first block of a height may link to an ancestor that is no longer kept when a later block of that height is
+/// inserted, so that their skip links differ.
 #[test]
-fn a_heavier_branch_wins_wherever_it_parts_in_a_window() {
+fn a_heavier_branch_wins_wherever_it_starts_in_the_window() {
     for height in START + 20..START + 60 {
         let network = network();
         let mut chain = chain(network.clone(), START).with_window(16);
@@ -182,7 +183,7 @@ fn a_heavier_branch_wins_wherever_it_parts_in_a_window() {
             tip = mine(Header { gas_used: 5, ..child(&network, &tip) });
             insert(&mut chain, tip.clone());
         }
-        assert_eq!(chain.head().hash(), tip.hash(), "a branch that parts above block {}", height - 1);
+        assert_eq!(chain.head().hash(), tip.hash(), "a branch that starts above block {}", height - 1);
     }
 }
 
