@@ -1,4 +1,4 @@
-//! Sends the core's calls to the upstreams that they name.
+//! Sends the core's requests to the upstreams that they name.
 
 use futures::future::join_all;
 use rootlight::light::{RequestFailure, RoutedRequest, UpstreamRequest, UpstreamResponse};
@@ -13,7 +13,7 @@ pub(super) struct Fetched {
     pub(super) held: Held,
 }
 
-/// Sends calls to one upstream; returns as many responses, in the same order.
+/// Sends requests to one upstream; returns as many responses, in the same order.
 pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest>) -> Fetched {
     let count = requests.len();
     let (results, held) = upstream.request_held(requests).await;
@@ -23,8 +23,8 @@ pub(super) async fn ask(upstream: &SharedUpstream, requests: Vec<UpstreamRequest
     Fetched { answers, held }
 }
 
-/// Sends each call to the upstream that it names, to all upstreams at the same time; responses keep the order
-/// of the calls.
+/// Sends each request to the upstream that it names, to all upstreams at the same time; responses keep the order
+/// of the requests.
 pub(super) async fn ask_each(upstreams: &[SharedUpstream], requests: Vec<RoutedRequest>) -> Fetched {
     let mut answers: Vec<Option<UpstreamResponse>> = requests.iter().map(|_| None).collect();
     let parts = upstreams.iter().enumerate().map(|(index, upstream)| {

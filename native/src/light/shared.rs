@@ -122,7 +122,7 @@ impl Shared {
         }
     }
 
-    /// Feeds an upstream's responses to the calls of its last synchronization step.
+    /// Feeds an upstream's responses to the requests of its last synchronization step.
     pub(super) fn sync_feed(&self, upstream: usize, answers: Vec<UpstreamResponse>, now: Now) {
         if self.client.sync_feed(upstream, answers, now) {
             self.changed();

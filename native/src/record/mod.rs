@@ -1,4 +1,4 @@
-//! Writes recordings: the responses to all calls that a light client makes about a range of blocks.
+//! Writes recordings: the responses to all requests that a light client makes about a range of blocks.
 
 mod writer;
 
@@ -43,7 +43,7 @@ pub struct Recorded {
     pub answers: u64,
 }
 
-/// The fields of a block that lead to further calls.
+/// The fields of a block that lead to further requests.
 #[derive(Debug, Deserialize)]
 struct Block {
     hash: String,
@@ -119,7 +119,7 @@ impl Recorder<'_> {
         Ok(to)
     }
 
-    /// Records the calls about the chain as a whole.
+    /// Records the requests about the chain as a whole.
     async fn info(&mut self) -> Result<(), RecordError> {
         let requests =
             ["eth_chainId", "net_version", "web3_clientVersion"].map(|method| call(method, json!([])));
@@ -150,7 +150,7 @@ impl Recorder<'_> {
         self.ask("proofs", proofs).await.map(|_| ())
     }
 
-    /// Makes calls and writes the responses. A failed connection ends the recording; errors of single calls
+    /// Sends requests and writes the responses. A failed connection ends the recording; errors of single requests
     /// are recorded.
     async fn ask(
         &mut self,

@@ -72,7 +72,7 @@ impl Files {
         Ok(Self { folder: folder.to_owned(), gzip, open: BTreeMap::new() })
     }
 
-    /// Writes one line with a call and its response.
+    /// Writes one line with a request and its response.
     pub(super) fn write(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Sends any number of calls in batches of the size that the upstream accepts. The core encodes and decodes
+//! Sends any number of requests in batches of the size that the upstream accepts. The core encodes and decodes
 //! the batches.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,13 +20,13 @@ const DATA_BYTES: usize = 64 * 1024;
 
 /// The decoded response to a batch.
 pub(crate) enum Decoded {
-    /// Results in the order of the calls.
+    /// Results in the order of the requests.
     Results(Vec<UpstreamResult>),
     /// One error for the whole batch, for instance because the batch is too long.
     Refused(UpstreamError),
 }
 
-/// Decodes the response to `count` calls, whose ids start at `first`.
+/// Decodes the response to `count` requests, whose ids start at `first`.
 pub(crate) fn decode(text: &str, first: u64, count: usize) -> Result<Decoded, UpstreamError> {
     let mut results: Vec<Option<UpstreamResult>> = Vec::new();
     results.resize_with(count, || None);
@@ -73,7 +73,7 @@ pub(crate) trait Exchange: Sync {
         requests: &'a [UpstreamRequest],
     ) -> BoxFuture<'a, Result<(Decoded, Held), UpstreamError>>;
 
-    /// Calls per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
+    /// Requests per batch that the upstream accepts, as far as is known; shrinks when the upstream refuses a
     /// batch.
     fn size(&self) -> &AtomicUsize;
 
@@ -87,7 +87,7 @@ pub(crate) trait Exchange: Sync {
     fn secrets(&self) -> &Secrets;
 }
 
-/// Sends any number of calls, in batches of the size that the upstream accepts. With `counted`, the returned
+/// Sends any number of requests, in batches of the size that the upstream accepts. With `counted`, the returned
 /// [`Held`] covers the bytes of the results, and the caller keeps it as long as the results. Otherwise only
 /// batches that are being read count against the budget.
 pub(crate) async fn ask_all(
@@ -114,7 +114,7 @@ pub(crate) async fn ask_all(
     (results, held)
 }
 
-/// Sends calls as one batch; if the upstream refuses the batch, sends it in halves.
+/// Sends requests as one batch; if the upstream refuses the batch, sends it in halves.
 fn ask_one(
     exchange: &dyn Exchange,
     requests: Vec<UpstreamRequest>,

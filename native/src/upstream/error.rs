@@ -1,4 +1,4 @@
-//! Errors of calls to upstreams.
+//! Errors of requests to upstreams.
 
 use rootlight::light::RequestFailure;
 use serde_json::Value;
@@ -13,7 +13,7 @@ pub struct UrlError {
     pub reason: String,
 }
 
-/// Why a call to an upstream gave no result.
+/// Why a request to an upstream gave no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamError {
@@ -27,7 +27,7 @@ pub enum UpstreamError {
         /// The error's data, as sent.
         data: Option<Value>,
     },
-    /// The recording holds no response to this call.
+    /// The recording holds no response to this request.
     #[error("not recorded: {0}")]
     NotRecorded(String),
     /// The upstream could not be reached, or the connection broke.
@@ -55,7 +55,7 @@ pub enum UpstreamError {
         /// The requested wait, in seconds.
         seconds: u64,
     },
-    /// The response is not a JSON-RPC response to the calls.
+    /// The response is not a JSON-RPC response to the requests.
     #[error("upstream answer is malformed: {0}")]
     Malformed(String),
 }

@@ -14,7 +14,7 @@ use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
 use super::{Upstream, UpstreamError, UpstreamResult, UrlError};
 
-/// Id of the first call in a batch.
+/// Id of the first request in a batch.
 const FIRST_ID: u64 = 1;
 
 /// Bytes that are taken from the budget at a time while a response is read.
@@ -29,7 +29,7 @@ const ROOM_PATIENCE: Duration = Duration::from_secs(5);
 /// Limits of an upstream over HTTP or WebSocket.
 #[derive(Debug, Clone)]
 pub struct HttpConfig {
-    /// Calls in one batch. The reference node refuses more than 50, many gateways more than 20.
+    /// Requests in one batch. The reference node refuses more than 50, many gateways more than 20.
     pub batch: usize,
     /// Number of batches in flight at the same time.
     pub parallel: usize,
@@ -80,7 +80,7 @@ pub struct HttpUpstream {
     secrets: Secrets,
     client: reqwest::Client,
     config: HttpConfig,
-    /// Calls per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
+    /// Requests per batch that this upstream accepts, as far as is known; shrinks when it refuses a batch.
     batch: AtomicUsize,
 }
 

@@ -24,10 +24,10 @@ pub use ws::WsUpstream;
 
 use crate::budget::Held;
 
-/// The result of one call: the JSON text of the result as it was sent, or an error.
+/// The result of one request: the JSON text of the result as it was sent, or an error.
 pub type UpstreamResult = Result<Box<RawValue>, UpstreamError>;
 
-/// Builds a call from its parameters as JSON values.
+/// Builds a request from its parameters as JSON values.
 pub(crate) fn call(method: &'static str, params: Value) -> UpstreamRequest {
     UpstreamRequest::new(method, params.to_string())
 }
@@ -39,8 +39,8 @@ pub(crate) fn quantity(number: u64) -> String {
 
 /// A source of chain data.
 pub trait Upstream: Send + Sync + 'static {
-    /// Sends all calls, and returns their results in the same order. A failure of the whole request, such as
-    /// a broken connection, becomes the error of each call.
+    /// Sends all requests, and returns their results in the same order. A failure of the whole batch, such as
+    /// a broken connection, becomes the error of each request.
     fn request(&self, requests: Vec<UpstreamRequest>) -> BoxFuture<'_, Vec<UpstreamResult>>;
 
     /// Does what [`Self::request`] does, and returns the budget's bytes that the results take. The caller

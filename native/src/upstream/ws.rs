@@ -1,4 +1,4 @@
-//! JSON-RPC over WebSocket. The connection is opened again when it breaks, and no call is lost.
+//! JSON-RPC over WebSocket. The connection is opened again when it breaks, and no request is lost.
 //!
 //! One task owns the connection. Callers hand it batches and wait. Batches without a response when the
 //! connection breaks are sent again over the next connection, with the same number of tries as over HTTP.
@@ -27,7 +27,7 @@ pub struct WsUpstream {
     secrets: Secrets,
     config: HttpConfig,
     batch: AtomicUsize,
-    /// The next unused call id.
+    /// The next unused request id.
     next: AtomicU64,
     heads: Arc<Notify>,
     orders: OnceCell<mpsc::Sender<Order>>,
@@ -58,7 +58,7 @@ impl WsUpstream {
         })
     }
 
-    /// Returns the queue of the connection's task, which the first call starts.
+    /// Returns the queue of the connection's task, which the first request starts.
     async fn orders(&self) -> &mpsc::Sender<Order> {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);

@@ -21,7 +21,7 @@ use crate::budget::{self, Held};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Id of the subscription request; calls have ids from 1.
+/// Id of the subscription request; other requests have ids from 1.
 const SUBSCRIPTION: u64 = 0;
 
 /// Subscribes to new blocks. An upstream without this method returns an error, which is ignored.
@@ -29,9 +29,9 @@ const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","par
 
 /// A batch to be sent, and where its response goes.
 pub(super) struct Order {
-    /// Id of its first call.
+    /// Id of its first request.
     pub(super) first: u64,
-    /// Number of calls.
+    /// Number of requests.
     pub(super) count: usize,
     /// The batch as JSON text.
     pub(super) body: String,
@@ -211,7 +211,7 @@ impl Link {
                 let order = &waiting.order;
                 id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
             }),
-            // An error without an id is taken as the response to the oldest batch of several calls, or else
+            // An error without an id is taken as the response to the oldest batch of several requests, or else
             // to the oldest one.
             Subject::Unknown => {
                 let batch = self.waiting.iter().position(|waiting| waiting.order.count > 1);

@@ -1,4 +1,4 @@
-//! The index of a recording: finds the line that holds the response to a call.
+//! The index of a recording: finds the line that holds the response to a request.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::source::{ReplayError, Source};
 use crate::budget::Held;
 use crate::upstream::UpstreamResult;
 
-/// The key of a call: a hash of method and parameters, in which hex is lower case, object members are sorted,
+/// The key of a request: a hash of method and parameters, in which hex is lower case, object members are sorted,
 /// and `ext_` methods have their `rsk_` names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RequestKey(B256);
@@ -41,7 +41,7 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
-/// Bytes that one call, node or block takes in the index, with room for growth.
+/// Bytes that one request, node or block takes in the index, with room for growth.
 const ENTRY_BYTES: usize = 192;
 
 /// Bytes that the index takes from the budget at a time.
@@ -157,8 +157,8 @@ impl Index {
     }
 }
 
-/// Whether the response to a call changes while a node runs; its last recorded response counts. All other
-/// calls are about fixed blocks, and their first response counts.
+/// Whether the response to a request changes while a node runs; its last recorded response counts. All other
+/// requests are about fixed blocks, and their first response counts.
 fn moves(method: &str, params: &[Value]) -> bool {
     let tag = |param: &Value| matches!(param.as_str(), Some("latest" | "pending" | "safe" | "finalized"));
     matches!(method, "eth_getTransactionByHash" | "eth_getTransactionReceipt")

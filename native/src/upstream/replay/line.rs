@@ -32,7 +32,7 @@ struct Line<'a> {
 /// memory.
 const REQUEST_BYTES: usize = 1024 * 1024;
 
-/// A recorded call with its response.
+/// A recorded request with its response.
 pub(super) struct Exchange {
     pub(super) method: String,
     pub(super) params: Vec<Value>,

@@ -28,10 +28,10 @@ use index::{Index, RequestKey};
 
 pub use source::ReplayError;
 
-/// Longest description of a call in a "not recorded" error, in characters.
+/// Longest description of a request in a "not recorded" error, in characters.
 const QUESTION_CHARS: usize = 300;
 
-/// A recording that responds to calls.
+/// A recording that responds to requests.
 #[derive(Clone)]
 pub struct Replay {
     index: Arc<Index>,
@@ -52,13 +52,13 @@ impl Replay {
         Ok(Self { index: Arc::new(index), name: format!("replay:{name}") })
     }
 
-    /// Number of recorded calls.
+    /// Number of recorded requests.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether the recording holds no call.
+    /// Whether the recording holds no request.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -82,7 +82,7 @@ impl Replay {
         self.index.node(hash)
     }
 
-    /// Returns the response to one call: recorded, or derived from recorded blocks and trie nodes.
+    /// Returns the response to one request: recorded, or derived from recorded blocks and trie nodes.
     pub fn answer(&self, method: &str, params: &[Value]) -> UpstreamResult {
         if let Some(answer) = self.head_request(method, params) {
             return answer;
@@ -127,7 +127,7 @@ impl Replay {
         }
     }
 
-    /// Canonical blocks are recorded by number, so a call by hash is looked up by the block's number.
+    /// Canonical blocks are recorded by number, so a request by hash is looked up by the block's number.
     fn by_number_instead(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         let method = match method {
             "eth_getBlockByHash" => "eth_getBlockByNumber",

@@ -18,11 +18,11 @@ const EMPTY_CODE_HASH: B256 = b256!("c5d2460186f7233c927e7db2dcc703c0e500b653ca8
 /// JSON-RPC code of bad parameters.
 const INVALID_PARAMS: i64 = -32602;
 
-/// Why a call about state has no response.
+/// Why a request about state has no response.
 pub(super) enum NoAnswer {
     /// The recording lacks the method, block or node.
     NotRecorded,
-    /// The parameters of the call are invalid.
+    /// The parameters of the request are invalid.
     Invalid(String),
 }
 
