@@ -139,7 +139,7 @@ fn accounts_are_proven_in_every_recorded_state() {
 }
 
 #[test]
-fn invalid_parameters_and_unrecorded_calls_are_different_errors() {
+fn invalid_parameters_and_unrecorded_requests_are_different_errors() {
     let Some(path) = common::shared("vectors/chain") else { return };
     let replay = Replay::open(path).unwrap();
     let address = "0x0000000000000000000000000000000001000006";

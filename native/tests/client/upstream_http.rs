@@ -128,7 +128,7 @@ async fn later_batches_are_no_longer_than_a_refused_one_was_split_to() {
 }
 
 #[tokio::test]
-async fn passing_troubles_are_tried_again() {
+async fn temporary_http_errors_are_retried() {
     let node = node([status(503), status(502), status(429), Act::UpstreamResponse]);
     let upstream = upstream(&node, config()).await;
     assert_eq!(one(&upstream).await, Ok("0".into()));
@@ -138,7 +138,7 @@ async fn passing_troubles_are_tried_again() {
 /// Status 413 means that the batch is too large for this node, so halves are sent. A single call is not split
 /// further.
 #[tokio::test]
-async fn a_message_that_is_too_large_is_halved() {
+async fn a_batch_with_status_413_is_halved() {
     let node = node([status(413), Act::UpstreamResponse, status(413), Act::UpstreamResponse, status(413)]);
     let upstream = upstream(&node, HttpConfig { batch: 8, parallel: 1, ..config() }).await;
     let answers = upstream.request(calls(4)).await;
@@ -150,7 +150,7 @@ async fn a_message_that_is_too_large_is_halved() {
 }
 
 #[tokio::test]
-async fn tries_are_limited() {
+async fn the_number_of_tries_is_limited() {
     let node = node([status(503), status(503), status(503), status(503), Act::UpstreamResponse]);
     let upstream = upstream(&node, config()).await;
     assert_eq!(one(&upstream).await, Err(UpstreamError::Status(503)));

@@ -135,7 +135,7 @@ async fn all_answered(upstream: &WsUpstream, count: usize) {
 }
 
 #[tokio::test]
-async fn many_calls_share_one_connection() {
+async fn many_requests_share_one_connection() {
     let node = Node::with(&[]);
     let upstream = serve(&node).await;
     let questions = (0..20).map(|_| all_answered(&upstream, 105));
@@ -147,7 +147,7 @@ async fn many_calls_share_one_connection() {
 }
 
 #[tokio::test]
-async fn nothing_asked_is_lost_when_the_connection_breaks_or_hangs() {
+async fn no_request_is_lost_when_the_connection_breaks_or_hangs() {
     let node = Node::with(&[Act::UpstreamResponse, Act::Break, Act::UpstreamResponse, Act::Hang, Act::Break]);
     let upstream = serve(&node).await;
     for _ in 0..4 {
@@ -203,7 +203,7 @@ async fn responses_above_the_size_limit_are_refused() {
 }
 
 #[tokio::test]
-async fn calls_to_a_dead_upstream_fail_at_once_until_it_returns() {
+async fn requests_to_a_dead_upstream_fail_at_once_until_it_returns() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let upstream = WsUpstream::new(&format!("ws://{free}"), config()).unwrap();
     assert!(matches!(upstream.request(calls(1)).await.remove(0), Err(UpstreamError::Transport(_))));

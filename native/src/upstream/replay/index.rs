@@ -172,7 +172,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn questions_ignore_spelling() {
+    fn requests_match_regardless_of_hex_case_member_order_and_prefix() {
         let one = RequestKey::new("ext_getRaw", &[json!({"b": "0xAb", "a": [1]})]);
         assert_eq!(one, RequestKey::new("rsk_getRaw", &[json!({"a": [1], "b": "0xab"})]));
         assert_ne!(one, RequestKey::new("rsk_getRaw", &[json!({"a": [1], "b": "0xac"})]));
