@@ -114,7 +114,7 @@ async fn batches_keep_the_order_of_the_calls() {
 }
 
 #[tokio::test]
-async fn later_batches_are_no_longer_than_a_refused_one_was_split_to() {
+async fn a_refused_batch_is_halved_and_later_batches_stay_short() {
     let node = Node { batch: Some(3), ..node([]) };
     let upstream = upstream(&node, HttpConfig { batch: 8, ..config() }).await;
     assert!(upstream.request(calls(8)).await.iter().all(Result::is_ok));
