@@ -6,13 +6,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rootlight::light::{UpstreamRequest, encode_batch};
+use rustls::ClientConfig;
 use tracing::debug;
 
 use crate::budget::{self, Held};
 
 use super::batch::{Decoded, Exchange, ask_all, decode_apart};
 use super::error::Secrets;
-use super::{Upstream, UpstreamError, UpstreamResult, UrlError};
+use super::{Upstream, UpstreamError, UpstreamResult, UrlError, tls};
 
 /// Id of the first request in a batch.
 const FIRST_ID: u64 = 1;
@@ -97,8 +98,6 @@ impl HttpUpstream {
     /// # Errors
     /// The text is not a URL, or the HTTP client cannot be created.
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
-        // The provider is process-wide; a second installation fails and changes nothing.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |reason: String| UrlError { name: redact(url), reason };
         let url: reqwest::Url = url.parse().map_err(|_| failed("not a URL".into()))?;
         let client = reqwest::Client::builder()
@@ -107,6 +106,7 @@ impl HttpUpstream {
             // A redirect could lead to addresses inside our own network.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("rootlight/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(ClientConfig::clone(&tls::config()))
             .build()
             .map_err(|failure| failed(failure.without_url().to_string()))?;
         let (name, secrets) = (redact(url.as_str()), Secrets::of(url.as_str()));

@@ -5,6 +5,7 @@ mod error;
 mod http;
 mod open;
 pub mod replay;
+mod tls;
 mod ws;
 mod ws_link;
 

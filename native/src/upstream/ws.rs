@@ -39,8 +39,6 @@ impl WsUpstream {
     /// # Errors
     /// The text is not a URL.
     pub fn new(url: &str, config: HttpConfig) -> Result<Self, UrlError> {
-        // The provider is process-wide; a second installation fails and changes nothing.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed: Result<reqwest::Url, _> = url.parse();
         let name = redact(url);
         if !parsed.is_ok_and(|url| url.has_host()) {

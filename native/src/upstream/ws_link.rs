@@ -10,13 +10,13 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{Connector, MaybeTlsStream, WebSocketStream, connect_async_tls_with_config};
 use tracing::debug;
 
 use super::batch::{Decoded, decode};
 use super::error::Secrets;
 use super::http::COPIES;
-use super::{HttpConfig, UpstreamError};
+use super::{HttpConfig, UpstreamError, tls};
 use crate::budget::{self, Held};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -90,7 +90,8 @@ impl Link {
     async fn connect(&self) -> Result<Socket, UpstreamError> {
         let limit = self.config.answer_bytes;
         let config = WebSocketConfig::default().max_message_size(Some(limit)).max_frame_size(Some(limit));
-        let connecting = connect_async_with_config(self.url.as_str(), Some(config), true);
+        let tls = Connector::Rustls(tls::config());
+        let connecting = connect_async_tls_with_config(self.url.as_str(), Some(config), true, Some(tls));
         match timeout(self.config.timeout, connecting).await {
             Ok(Ok((socket, _))) => Ok(socket),
             Ok(Err(error)) => Err(self.failure(error).without(&Secrets::of(&self.url))),

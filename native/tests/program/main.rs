@@ -6,5 +6,6 @@ mod common;
 mod cli;
 mod dev;
 mod light;
+mod tls;
 mod verify;
 mod verify_table;
