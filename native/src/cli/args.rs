@@ -84,7 +84,31 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Print a script that completes commands and flags in a shell
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell that reads the script
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write those of all commands into a folder
+    #[command(after_help = MAN_HELP)]
+    Man {
+        /// Write rootlight.1, rootlight-light.1 and the others into this folder
+        #[arg(long, value_name = "DIR")]
+        out_dir: Option<PathBuf>,
+    },
 }
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  rootlight completions bash > ~/.local/share/bash-completion/completions/rootlight
+  rootlight completions zsh > ~/.zfunc/_rootlight
+  rootlight completions fish > ~/.config/fish/completions/rootlight.fish";
+
+const MAN_HELP: &str = "\
+Examples:
+  rootlight man | man -l -
+  rootlight man --out-dir ~/.local/share/man/man1";
 
 /// Flags of `dev`.
 #[derive(Debug, Clone, Args)]

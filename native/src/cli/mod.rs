@@ -8,6 +8,7 @@ mod dev;
 mod follow;
 mod light;
 mod logging;
+mod manual;
 mod methods;
 mod record;
 mod serving;
@@ -111,6 +112,8 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
         Some(Command::Methods { json }) => methods::run(json),
+        Some(Command::Completions { shell }) => manual::completions(shell),
+        Some(Command::Man { out_dir }) => manual::man(out_dir.as_deref()),
         Some(Command::Verify(args)) => verify::run(&args),
         Some(Command::Record(args)) => record::run(&args, cli.common.silent),
     }

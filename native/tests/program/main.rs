@@ -6,6 +6,7 @@ mod common;
 mod cli;
 mod dev;
 mod light;
+mod manual;
 mod tls;
 mod verify;
 mod verify_table;

@@ -1,0 +1,40 @@
+//! `rootlight completions` and `rootlight man`: both are made from the definitions of the flags.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use super::{Cli, CommandError};
+
+/// Prints the completion script of a shell.
+pub(super) fn completions(shell: Shell) -> Result<(), CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "rootlight", &mut script);
+    print(&script)
+}
+
+/// Prints the main manual page, or writes the pages of all commands into a folder, which is made if it is missing.
+pub(super) fn man(folder: Option<&Path>) -> Result<(), CommandError> {
+    let Some(folder) = folder else {
+        let mut page = Vec::new();
+        // Built, so that flags of all commands are part of the page.
+        let mut command = Cli::command();
+        command.build();
+        Man::new(command).render(&mut page).map_err(CommandError::failed)?;
+        return print(&page);
+    };
+    let wrong = |error: io::Error| CommandError::Failed(format!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(wrong)?;
+    clap_mangen::generate_to(Cli::command(), folder).map_err(wrong)
+}
+
+/// Prints bytes. A reader that stops early, such as `head`, is no failure.
+fn print(bytes: &[u8]) -> Result<(), CommandError> {
+    match io::stdout().write_all(bytes) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(error)),
+        _ => Ok(()),
+    }
+}
