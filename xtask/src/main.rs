@@ -12,7 +12,9 @@ mod dependencies;
 mod fuzz;
 mod links;
 mod nodes;
+mod packages;
 mod peers;
+mod release;
 mod shell;
 mod steps;
 mod suite;
@@ -34,6 +36,7 @@ cargo xtask <task>
                                (ABUSED=PROGRAM for another one than the one built here)
   checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
                                pasted into src/consensus/checkpoint.rs
+  release [TARGET..]           static Linux programs, the npm package and checksums in target/release-artifacts
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
   bench peers                  proven calls beside Lodestar's prover and Patronum
   bench engines                main network headers natively, in Node.js and in Chromium
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
+        Some((&"release", rest)) => release::run(rest),
         Some((&"abuse", rest)) => abuse::run(rest),
         Some((&"checkpoint", rest)) => checkpoint::run(rest),
         Some((&"fuzz", rest)) => fuzz::run(rest),

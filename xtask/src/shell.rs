@@ -89,8 +89,13 @@ impl Cmd {
     }
 
     /// Sets the folder of the workspace in which the command runs.
-    pub(crate) fn within(mut self, folder: &str) -> Self {
-        self.command.current_dir(root().join(folder));
+    pub(crate) fn within(self, folder: &str) -> Self {
+        self.inside(&root().join(folder))
+    }
+
+    /// Sets the folder in which the command runs.
+    pub(crate) fn inside(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
         self
     }
 

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{clients, dependencies, links, tools, wasm};
+use crate::{clients, dependencies, links, packages, release, tools, wasm};
 
 /// One installation step or check.
 struct Part {
@@ -33,10 +33,11 @@ const PACKAGES: [Part; 4] = [
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
 /// example while it links a module or waits for a server, and the two build into different output folders of
 /// cargo.
-const HOST: [Part; 8] = [
+const HOST: [Part; 9] = [
     part("format", format),
     part("documents", links::check),
     part("dependencies", dependencies::check),
+    part("packages", packages::check),
     part("tests: core and native", native_tests),
     part("examples", examples),
     part("lint", lint),
@@ -58,8 +59,13 @@ const BROWSER: [Part; 6] = [
 const LAST: [Part; 2] =
     [part("tests: client libraries", clients::test), part("tests: built package", package)];
 
-/// Checks that only `--full` runs: longer forms of tests that are part of every run.
-const FULL: [Part; 1] = [part("tests: long runs", long_runs)];
+/// Checks that only `--full` runs: longer forms of tests that are part of every run, and what compiles everything anew.
+const FULL: [Part; 4] = [
+    part("tests: long runs", long_runs),
+    part("oldest compiler", oldest_compiler),
+    part("packages: dry run", packages::dry_run),
+    part("release", release::check),
+];
 
 struct Options<'a> {
     full: bool,
@@ -198,6 +204,20 @@ fn lint(log: &mut Log) -> Outcome {
 
 fn api_docs(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo doc --locked --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Compiles the published crates with the oldest compiler they promise to work with, `rust-version` in Cargo.toml.
+fn oldest_compiler(log: &mut Log) -> Outcome {
+    let manifest = std::fs::read_to_string(crate::shell::root().join("Cargo.toml"));
+    let manifest = manifest.map_err(|e| format!("Cargo.toml: {e}"))?;
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap_or_default();
+    let version = version.trim_matches('"');
+    log.run(Cmd::new("rustup toolchain install --no-self-update --profile minimal").arg(version))?;
+    let check = Cmd::new("rustup run").args(&[version, "cargo", "check", "--locked"]);
+    let check = packages::PUBLISHED.iter().fold(check, |cmd, name| cmd.args(&["--package", name]));
+    // A folder of its own: artefacts of another compiler are not reused.
+    let folder = crate::shell::target_dir().join("oldest");
+    plain(log, check.env("CARGO_TARGET_DIR", folder)).map(|_| format!("Rust {version}"))
 }
 
 /// Builds the core for targets without an operating system or a standard library.

@@ -46,6 +46,11 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     if find("node").is_none() || find("npm").is_none() {
         return Err("Node.js 20 or newer with npm is missing: install it, then run this again".into());
     }
+    debian_packages(log, &missing)
+}
+
+/// Installs packages with apt-get, or says how if that needs an administrator.
+pub(crate) fn debian_packages(log: &mut Log, missing: &[&str]) -> Outcome {
     if missing.is_empty() {
         return Ok("installed already".into());
     }
@@ -58,7 +63,7 @@ pub(crate) fn system_packages(log: &mut Log) -> Outcome {
     }
     let quiet = |line: &str| Cmd::new(line).env("DEBIAN_FRONTEND", "noninteractive");
     log.run(quiet("apt-get update -q"))?;
-    log.run(quiet("apt-get install -q -y --no-install-recommends").args(&missing))?;
+    log.run(quiet("apt-get install -q -y --no-install-recommends").args(missing))?;
     Ok(format!("installed {packages}"))
 }
 

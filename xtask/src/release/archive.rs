@@ -1,0 +1,100 @@
+//! Packs the program and the npm package.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::program::{TARGETS, Target};
+use super::{VERSION, commit_time, folder};
+use crate::shell::{Cmd, Log, root};
+use crate::steps::Outcome;
+
+/// Files of the repository that go with the program and into the npm package.
+const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
+
+/// Completion scripts: the shell, and the name under which it looks for the script.
+const COMPLETIONS: [(&str, &str); 3] =
+    [("bash", "rootlight.bash"), ("fish", "rootlight.fish"), ("zsh", "_rootlight")];
+
+/// Packs a program with its documents, manual pages and completion scripts.
+pub(super) fn program(log: &mut Log, target: &Target) -> Outcome {
+    let name = format!("rootlight-{VERSION}-{}", target.triple);
+    let stage = folder().join("stage").join(&name);
+    make(&stage)?;
+    copy(&target.path(), &stage.join("rootlight"))?;
+    documents(&stage)?;
+    manual(&stage)?;
+    let archive = folder().join(format!("{name}.tar.gz"));
+    log.run(
+        Cmd::new("tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w,a+rX")
+            .arg(format!("--mtime=@{}", commit_time()))
+            .arg("--use-compress-program=gzip -n -9")
+            .arg("--file")
+            .arg(&archive)
+            .args(&["--", &name])
+            .inside(&folder().join("stage")),
+    )?;
+    size(&archive)
+}
+
+/// Writes manual pages and completion scripts. They are the same for all targets, so any program that runs here serves.
+fn manual(stage: &Path) -> Result<(), String> {
+    let run = |args: &[&str]| {
+        let runnable = TARGETS.iter().filter(|target| target.path().exists()).find_map(Target::command);
+        let output = runnable.ok_or("no program was built that runs here")?.args(args).output();
+        let output = output.map_err(|e| format!("{args:?}: {e}"))?;
+        if output.status.success() { Ok(output.stdout) } else { Err(format!("{args:?}: {}", output.status)) }
+    };
+    let pages = stage.join("man");
+    run(&["man", "--out-dir", &pages.to_string_lossy()])?;
+    let scripts = stage.join("completions");
+    make(&scripts)?;
+    for (shell, name) in COMPLETIONS {
+        let path = scripts.join(name);
+        fs::write(&path, run(&["completions", shell])?).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The file of the npm package.
+pub(super) fn npm_file() -> PathBuf {
+    folder().join(format!("rootlight-{VERSION}.tgz"))
+}
+
+/// Packs the npm package with its documents. `files` in pkg/package.json says what it holds.
+pub(super) fn npm(log: &mut Log) -> Outcome {
+    let manifest =
+        fs::read_to_string(root().join("pkg/package.json")).map_err(|e| format!("pkg/package.json: {e}"))?;
+    if !manifest.contains(&format!("\"version\": \"{VERSION}\"")) {
+        return Err(format!("pkg/package.json has another version than {VERSION}"));
+    }
+    // npm leaves out links, and documents of the folder above.
+    let stage = folder().join("stage/npm");
+    make(&stage)?;
+    log.run(Cmd::new("cp --recursive pkg/package.json pkg/dist").arg(&stage))?;
+    for entry in fs::read_dir(root().join("pkg")).map_err(|e| format!("pkg: {e}"))?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".js") || name.ends_with(".d.ts") {
+            copy(&entry.path(), &stage.join(name))?;
+        }
+    }
+    documents(&stage)?;
+    log.run(Cmd::new("npm pack --ignore-scripts --pack-destination").arg(folder()).inside(&stage))?;
+    size(&npm_file())
+}
+
+fn documents(stage: &Path) -> Result<(), String> {
+    DOCUMENTS.iter().try_for_each(|name| copy(&root().join(name), &stage.join(name)))
+}
+
+fn make(path: &Path) -> Result<(), String> {
+    fs::create_dir_all(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    fs::copy(from, to).map(|_| ()).map_err(|e| format!("{}: {e}", from.display()))
+}
+
+fn size(path: &Path) -> Outcome {
+    let bytes = path.metadata().map_err(|e| format!("{}: {e}", path.display()))?.len();
+    Ok(format!("{bytes} bytes"))
+}

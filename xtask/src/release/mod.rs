@@ -1,0 +1,113 @@
+//! `cargo xtask release`: what a release consists of, in `target/release-artifacts`. Nothing is uploaded.
+//!
+//! - `rootlight-VERSION-TARGET.tar.gz`: the static program with its licences, manual pages and completion scripts;
+//! - `rootlight-VERSION.tgz`: the npm package;
+//! - `container/`: the folder that `Containerfile` is built from;
+//! - `SHA256SUMS`: checksums of the archives.
+//!
+//! The same commit, compiler and system packages give the same bytes: paths are remapped, and archives hold the time of
+//! the commit and no user.
+
+mod archive;
+mod program;
+mod trial;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::shell::{Cmd, Log, ask, target_dir};
+use crate::steps::{Outcome, Run};
+use crate::{tools, wasm};
+
+use program::{TARGETS, Target};
+
+/// The folder of everything that is made here.
+fn folder() -> PathBuf {
+    target_dir().join("release-artifacts")
+}
+
+/// The version of all crates and of the npm package, which is that of the tasks too.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// `cargo xtask release [TARGET..]`: all targets without a name.
+pub(crate) fn run(args: &[&str]) -> ExitCode {
+    let known = |name: &&&str| TARGETS.iter().any(|target| target.triple == **name);
+    if let Some(unknown) = args.iter().find(|name| !known(name)) {
+        let names: Vec<&str> = TARGETS.iter().map(|target| target.triple).collect();
+        eprintln!("no target is called {unknown}; there are: {}", names.join(", "));
+        return ExitCode::from(2);
+    }
+    let run = Run::new(false);
+    if run.step("empty the folder", empty) {
+        for target in TARGETS.iter().filter(|target| args.is_empty() || args.contains(&target.triple)) {
+            programs(&run, target);
+        }
+        packages(&run);
+        run.step("checksums", checksums);
+        println!("\nmade in {}", folder().display());
+    }
+    run.finish()
+}
+
+/// For `cargo xtask test --full`: the program for this machine's processor, built and tried.
+pub(crate) fn check(log: &mut Log) -> Outcome {
+    empty(log)?;
+    let Some(target) = TARGETS.iter().find(|target| target.native()) else {
+        return Ok("no release is made for this machine's processor".into());
+    };
+    program::tools(log, target)?;
+    program::build(log, target)?;
+    let note = trial::run(log, target)?;
+    archive::program(log, target)?;
+    checksums(log)?;
+    Ok(note)
+}
+
+fn programs(run: &Run, target: &'static Target) {
+    let name = target.triple;
+    let _ = run.step(&format!("{name}: tools"), |log| program::tools(log, target))
+        && run.step(&format!("{name}: build"), |log| program::build(log, target))
+        && run.step(&format!("{name}: trial"), |log| trial::run(log, target))
+        && run.step(&format!("{name}: archive"), |log| archive::program(log, target));
+}
+
+fn packages(run: &Run) {
+    let ready = run.step("setup: npm packages", tools::npm_packages)
+        && run.step("setup: rust targets", tools::rust_targets)
+        && run.step("setup: wasm tools", tools::wasm_tools);
+    let published = wasm::ARTEFACTS.iter().filter(|artefact| artefact.published);
+    let mut built = ready;
+    for artefact in published {
+        built = built && run.step(artefact.name, |log| wasm::build(log, artefact));
+    }
+    let _ = built && run.step("npm package", archive::npm) && run.step("npm package: trial", trial::npm);
+}
+
+fn empty(_: &mut Log) -> Outcome {
+    let folder = folder();
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    // Belongs to the user of the container; see `Containerfile`.
+    let data = folder.join("container/data");
+    fs::create_dir_all(&data).map_err(|e| format!("{}: {e}", data.display()))?;
+    Ok(String::new())
+}
+
+/// Writes SHA256SUMS, which `sha256sum --check` reads.
+fn checksums(log: &mut Log) -> Outcome {
+    let entries = fs::read_dir(folder()).map_err(|e| format!("{}: {e}", folder().display()))?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut files: Vec<String> = names.filter(|name| name.ends_with("gz")).collect();
+    files.sort();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let sums = log.run(Cmd::new("sha256sum --").args(&files).inside(&folder()))?;
+    fs::write(folder().join("SHA256SUMS"), sums).map_err(|e| format!("SHA256SUMS: {e}"))?;
+    Ok(format!("{} files", files.len()))
+}
+
+/// Seconds since 1970 of the commit, for archives.
+fn commit_time() -> String {
+    ask("git", &["log", "-1", "--format=%ct"]).unwrap_or_else(|| "0".into())
+}
