@@ -1,10 +1,93 @@
-//! Rootlight core: a verifying light client for Rootstock.
+//! The core of Rootlight: a light client, a development chain and a verifier for [Rootstock](https://rootstock.io).
 //!
-//! No I/O, no clock, no threads: bytes come in, proven facts and JSON-RPC answers come out.
-//! Layers, each knowing only those below it:
-//! `rpc -> engine -> dev -> local -> light -> exec -> evm -> verify -> state -> consensus ->
-//! trie -> types`.
+//! The core has no I/O, no clock and no threads. A host passes bytes, the time and randomness in, and gets proven facts,
+//! JSON-RPC answers and the requests to send next. The program `rootlight` (crate `rootlight-native`) is such a host, and
+//! so is the npm package.
+//!
+//! # A development chain inside a test
+//!
+//! ```
+//! # #[cfg(feature = "local")] {
+//! use rootlight::dev::{DevAccounts, DevConfig};
+//! use rootlight::engine::{DevNode, Moment};
+//! use rootlight::rpc::LocalClient;
+//!
+//! // Seconds since 1970, and 32 bytes that a real host takes from its source of randomness for every message.
+//! let moment = Moment { now: 1_900_000_000, entropy: Default::default() };
+//! let config = DevConfig::new(&DevAccounts::default());
+//! let node = DevNode::new(config, moment).expect("the configuration is valid");
+//! let mut client = LocalClient::new(Box::new(node));
+//!
+//! let message = client.open(br#"{"jsonrpc":"2.0","id":1,"method":"evm_mine","params":[]}"#);
+//! client.answer(message, moment, &|| false);
+//! let message = client.open(br#"{"jsonrpc":"2.0","id":2,"method":"eth_blockNumber","params":[]}"#);
+//! let answer = client.answer(message, moment, &|| false).expect("a request has an answer");
+//! assert_eq!(answer.body, r#"{"jsonrpc":"2.0","id":2,"result":"0x1"}"#);
+//! # }
+//! ```
+//!
+//! # A light client over a transport of your own
+//!
+//! [`rpc::Client`] says which JSON-RPC requests to send to an upstream, and checks the responses. It starts from a block
+//! that you trust:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use rootlight::consensus::{Network, checkpoint};
+//! use rootlight::light::{Now, SyncStep};
+//! use rootlight::rpc::Client;
+//!
+//! let now = 1_795_000_000;
+//! let network = Arc::new(Network::mainnet());
+//! let start = checkpoint::newest("mainnet", now).expect("younger than a year").expect("mainnet has one");
+//! let client = Client::new(network, start, Default::default());
+//!
+//! match client.sync_next(0, Now { unix: now, millis: 0 }) {
+//!     // Send these to the upstream, and pass the responses to `sync_feed` in the same order.
+//!     SyncStep::Fetch(requests) => assert!(!requests.is_empty()),
+//!     SyncStep::Wait(millis) => println!("nothing to do for {millis} ms"),
+//! }
+//! ```
+//!
+//! The folder `examples` has complete programs: `light_client` drives this loop to an answered request, `dev_chain`
+//! deploys a contract, `verify_header` checks one header alone, and `record_and_replay` repeats a session without a
+//! network.
+//!
+//! # Verifying data at hand
+//!
+//! [`verify`](mod@verify) says what a header, block, receipt or `eth_getProof` result proves by itself.
+//!
+//! ```
+//! use rootlight::verify::verify_account;
+//!
+//! let report = verify_account(br#"{"address":"0x0000000000000000000000000000000000000001"}"#, None);
+//! assert!(!report.verified(), "nothing is proven without trie nodes");
+//! println!("{report}");
+//! ```
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `local` | chains that are executed here: the development chain, the follower of a regtest node, traces, filters |
+//! | `bridge-write` | methods of the Bridge contract that write; calls of a light client only read |
+//! | `work-start` | a start by proof of work alone, without a checkpoint |
+//! | `verify-headers` | verification of headers and blocks at hand |
+//! | `catalogue` | descriptions of all JSON-RPC methods |
+//! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
+//! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
+//!
+//! The first five are on by default. Without default features the crate is a light client for targets without an
+//! operating system.
+//!
+//! # Layers
+//!
+//! Each knows only those after it: `rpc -> engine -> dev -> local -> light -> exec -> evm -> verify -> state ->
+//! consensus -> trie -> types`.
 #![cfg_attr(not(test), no_std)]
+// docs.rs shows the feature that an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 // Without local chains much of their code has no caller; linkers drop it.
 #![cfg_attr(not(feature = "local"), allow(dead_code))]
 // Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
