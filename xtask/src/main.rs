@@ -9,6 +9,7 @@ mod checkpoint;
 mod clients;
 mod cold;
 mod dependencies;
+mod features;
 mod fuzz;
 mod links;
 mod nodes;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{clients, dependencies, links, packages, release, tools, wasm};
+use crate::{clients, dependencies, features, links, packages, release, tools, wasm};
 
 /// One installation step or check.
 struct Part {
@@ -60,8 +60,9 @@ const LAST: [Part; 2] =
     [part("tests: client libraries", clients::test), part("tests: built package", package)];
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, and what compiles everything anew.
-const FULL: [Part; 4] = [
+const FULL: [Part; 5] = [
     part("tests: long runs", long_runs),
+    part("documentation: features", features::documentation),
     part("oldest compiler", oldest_compiler),
     part("packages: dry run", packages::dry_run),
     part("release", release::check),

@@ -1,0 +1,23 @@
+//! Checks of the core with each set of features in which it is used.
+
+use crate::shell::{Cmd, Log};
+use crate::steps::Outcome;
+
+/// The feature sets of the core, as cargo takes them: without default features, the npm package's modules, the defaults,
+/// and everything, as the native program has it.
+pub(crate) const SETS: [&str; 5] =
+    ["", "work-start", "bridge-write,local", "default", "default,secp256k1-c,asm-keccak"];
+
+/// Documents the core with each set and runs the examples of the documentation. Warnings, such as a link to an item that
+/// the set does not have, are errors.
+pub(crate) fn documentation(log: &mut Log) -> Outcome {
+    for set in SETS {
+        let with = |line: &str| {
+            let cmd = Cmd::new(line).args(&["--locked", "--package", "rootlight", "--no-default-features"]);
+            cmd.args(&["--features", set]).env("RUSTDOCFLAGS", "-D warnings")
+        };
+        log.run(with("cargo doc --no-deps"))?;
+        log.run(with("cargo test --doc"))?;
+    }
+    Ok(format!("{} feature sets", SETS.len()))
+}
