@@ -4,7 +4,7 @@
 use crate::common;
 
 use std::io::Write as _;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -28,7 +28,8 @@ fn server_config() -> Arc<ServerConfig> {
 /// wrote to standard error.
 fn handshake(scheme: &str, authorities: &str) -> (bool, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let upstream = format!("{scheme}://{}", listener.local_addr().unwrap());
+    let address = listener.local_addr().unwrap();
+    let upstream = format!("{scheme}://{address}");
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut connection = ServerConnection::new(server_config()).unwrap();
@@ -52,6 +53,8 @@ fn handshake(scheme: &str, authorities: &str) -> (bool, String) {
     let _watch = common::Watch::of(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1), "the upstream answers nothing");
+    // Ends the server if the program did not connect.
+    let _ = TcpStream::connect(address);
     (server.join().unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
