@@ -4,6 +4,7 @@
 //! nothing else. `cargo xtask help` lists them.
 
 mod abuse;
+mod api;
 mod bench;
 mod checkpoint;
 mod clients;
@@ -37,6 +38,7 @@ cargo xtask <task>
                                (ABUSED=PROGRAM for another one than the one built here)
   checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
                                pasted into src/consensus/checkpoint.rs
+  api [--write]                compare the public API of the published crates with api/*.txt, or write these lists
   release [TARGET..]           static Linux programs, the npm package and checksums in target/release-artifacts
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
   bench peers                  proven calls beside Lodestar's prover and Patronum
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
+        Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),
         Some((&"abuse", rest)) => abuse::run(rest),
         Some((&"checkpoint", rest)) => checkpoint::run(rest),

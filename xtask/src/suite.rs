@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{clients, dependencies, features, links, packages, release, tools, wasm};
+use crate::{api, clients, dependencies, features, links, packages, release, tools, wasm};
 
 /// One installation step or check.
 struct Part {
@@ -33,7 +33,7 @@ const PACKAGES: [Part; 4] = [
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
 /// example while it links a module or waits for a server, and the two build into different output folders of
 /// cargo.
-const HOST: [Part; 9] = [
+const HOST: [Part; 10] = [
     part("format", format),
     part("documents", links::check),
     part("dependencies", dependencies::check),
@@ -42,6 +42,7 @@ const HOST: [Part; 9] = [
     part("examples", examples),
     part("lint", lint),
     part("api documentation", api_docs),
+    part("public api", api::check),
     part("bare metal builds", bare),
 ];
 
