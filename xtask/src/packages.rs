@@ -17,7 +17,7 @@ const NEEDED: [&str; 5] = ["Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENS
 /// Fields of the manifest that crates.io shows, and without which a crate is not found.
 const FIELDS: [&str; 6] = ["description", "license", "readme", "rust_version", "documentation", "keywords"];
 
-/// The largest package, compressed: four times what it has today, so that data does not slip in.
+/// The largest package, compressed: several times what one has today, so that data does not slip in.
 const MAX_BYTES: u64 = 3 * 1024 * 1024;
 
 /// Macros that make another file part of a source file.
