@@ -1,8 +1,9 @@
-//! `cargo xtask api`: compares the public API of the published crates with the lists in `api/`, so that no change of it
-//! goes unnoticed.
+//! `cargo xtask api`: compares the public API of the published crates with the lists in `api/`, so that every
+//! change is noticed.
 //!
-//! rustdoc writes the items as JSON, in a format that changes with the compiler; the crate `public-api` turns them into
-//! lines. [`FORMAT`] and the version of `public-api` in `xtask/Cargo.toml` belong together.
+//! rustdoc writes the items as JSON in a format that changes with the compiler; the crate `public-api`
+//! converts them to lines. [`FORMAT`] must be the format of the version of `public-api` in
+//! `xtask/Cargo.toml`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const FORMAT: u64 = 57;
 /// The number of changed lines shown for a crate.
 const SHOWN: usize = 40;
 
-/// `cargo xtask api [--write]`.
+/// Runs `cargo xtask api [--write]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {
     let run = Run::new(false);
     match args {
@@ -76,8 +77,8 @@ fn list(name: &str) -> PathBuf {
     root().join("api").join(format!("{name}.txt"))
 }
 
-/// Writes the JSON of all libraries. Packages, targets and features are those of the step "api documentation", so that
-/// cargo has checked the dependencies already.
+/// Writes the JSON of all libraries. Packages, targets and features are those of the step "api
+/// documentation", so the dependencies are already compiled.
 fn document(log: &mut Log) -> Result<(), String> {
     let docs = Cmd::new("cargo doc --locked --workspace --no-deps --features rootlight-wasm/dev --lib");
     let docs = docs.env("RUSTDOC", root().join("xtask/rustdoc.sh"));
@@ -108,7 +109,7 @@ fn same_format(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Lines of which only one text has a copy: `-` is missing now, `+` is new.
+/// Lists the lines that only one of the texts contains: `-` marks missing lines, `+` new ones.
 fn difference(known: &str, found: &str) -> Vec<String> {
     let (old, new): (BTreeSet<&str>, BTreeSet<&str>) = (known.lines().collect(), found.lines().collect());
     let gone = old.difference(&new).map(|line| format!("- {line}"));

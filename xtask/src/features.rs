@@ -1,10 +1,10 @@
-//! Checks of the core with each set of features in which it is used.
+//! Checks the core with each set of features that is used.
 
 use crate::shell::{Cmd, Log};
 use crate::steps::Outcome;
 
-/// The feature sets of the core, as cargo takes them: without default features, the npm package's modules, the defaults,
-/// and everything, as the native program has it.
+/// The feature sets of the core, in the form that cargo takes: no default features, those of the npm
+/// package's modules, the defaults, and all features of the native program.
 pub(crate) const SETS: [&str; 5] =
     ["", "work-start", "bridge-write,local", "default", "default,secp256k1-c,asm-keccak"];
 

@@ -1,4 +1,4 @@
-//! Checks the crates that are published: what they pack, and that it is complete.
+//! Checks that the packages of the published crates are complete.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -8,16 +8,16 @@ use serde_json::Value;
 use crate::shell::{Cmd, Log, root, target_dir};
 use crate::steps::Outcome;
 
-/// The crates that are published, in the order in which they must be. All others have `publish = false`.
+/// The published crates, in the order of publication. All other crates have `publish = false`.
 pub(crate) const PUBLISHED: [&str; 2] = ["rootlight", "rootlight-native"];
 
-/// Files that every package has.
+/// Files that every package must contain.
 const NEEDED: [&str; 5] = ["Cargo.lock", "Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Fields of the manifest that crates.io shows, and without which a crate is not found.
+/// Fields of the manifest that crates.io shows and searches.
 const FIELDS: [&str; 6] = ["description", "license", "readme", "rust_version", "documentation", "keywords"];
 
-/// The largest package, compressed: several times what one has today, so that data does not slip in.
+/// Largest package, compressed, in bytes. Packages are several times smaller; the limit keeps data files out.
 const MAX_BYTES: u64 = 3 * 1024 * 1024;
 
 /// Macros that make another file part of a source file.
@@ -57,12 +57,13 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     if faults.is_empty() { Ok(notes.join(", ")) } else { Err(faults.join("\n")) }
 }
 
-/// Builds the crates from their packages, as `cargo publish` does before it uploads. Every dependency is compiled anew.
+/// Builds the crates from their packages, like `cargo publish` before an upload. All dependencies are
+/// compiled again.
 pub(crate) fn dry_run(log: &mut Log) -> Outcome {
     log.run(packing("cargo publish --locked --allow-dirty --dry-run")).map(|_| String::new())
 }
 
-/// A command of cargo for all published crates.
+/// Builds a cargo command for all published crates.
 fn packing(line: &str) -> Cmd {
     PUBLISHED.iter().fold(Cmd::new(line), |cmd, name| cmd.args(&["--package", name]))
 }
@@ -71,7 +72,7 @@ fn published(package: &Value) -> bool {
     PUBLISHED.iter().any(|name| package["name"] == *name)
 }
 
-/// What is wrong in a crate's manifest.
+/// Lists the faults of a crate's manifest.
 fn manifest(package: &Value) -> Vec<String> {
     let name = package["name"].as_str().unwrap_or_default();
     // Cargo shows `publish = false` as an empty list of registries.
@@ -89,14 +90,14 @@ fn manifest(package: &Value) -> Vec<String> {
     faults
 }
 
-/// Features of the core that its front page, the documentation of `src/lib.rs`, does not describe.
+/// Lists the features of the core that its front page, the documentation of `src/lib.rs`, does not describe.
 fn undescribed(package: &Value, front: &str) -> Vec<String> {
     let names = package["features"].as_object().into_iter().flatten().map(|(name, _)| name);
     let missing = names.filter(|name| *name != "default" && !front.contains(&format!("//! | `{name}` |")));
     missing.map(|name| format!("src/lib.rs does not describe the feature {name}")).collect()
 }
 
-/// The files that packed sources include and that are not packed.
+/// Lists the files that packed sources include and that are not packed.
 fn unpacked<'a>(folder: &'a Path, files: &'a BTreeSet<PathBuf>) -> impl Iterator<Item = String> + 'a {
     let sources = files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
     sources.flat_map(move |source| {
@@ -109,8 +110,8 @@ fn unpacked<'a>(folder: &'a Path, files: &'a BTreeSet<PathBuf>) -> impl Iterator
     })
 }
 
-/// The files that a source file includes, relative to the package. A path that is not a literal is given as it is
-/// written, so that it is reported.
+/// Returns the files that a source file includes, relative to the package. A path that is not a literal is
+/// returned as it is written, so that it is reported.
 fn included(source: &Path, text: &str) -> Vec<PathBuf> {
     let base = source.parent().unwrap_or(Path::new(""));
     let starts = INCLUDES.iter().flat_map(|word| text.match_indices(word).map(|(at, word)| at + word.len()));
@@ -123,7 +124,7 @@ fn included(source: &Path, text: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// A path without `.` and `..`.
+/// Removes `.` and `..` from a path.
 fn plain(path: &Path) -> PathBuf {
     let mut result = PathBuf::new();
     for part in path.components() {

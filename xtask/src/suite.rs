@@ -60,7 +60,8 @@ const BROWSER: [Part; 6] = [
 const LAST: [Part; 2] =
     [part("tests: client libraries", clients::test), part("tests: built package", package)];
 
-/// Checks that only `--full` runs: longer forms of tests that are part of every run, and what compiles everything anew.
+/// Checks that only `--full` runs: longer forms of tests that are part of every run, and builds that compile
+/// all dependencies again.
 const FULL: [Part; 5] = [
     part("tests: long runs", long_runs),
     part("documentation: features", features::documentation),
@@ -208,7 +209,7 @@ fn api_docs(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo doc --locked --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Compiles the published crates with the oldest compiler they promise to work with, `rust-version` in Cargo.toml.
+/// Compiles the published crates with the oldest supported compiler, `rust-version` in Cargo.toml.
 fn oldest_compiler(log: &mut Log) -> Outcome {
     let manifest = std::fs::read_to_string(crate::shell::root().join("Cargo.toml"));
     let manifest = manifest.map_err(|e| format!("Cargo.toml: {e}"))?;

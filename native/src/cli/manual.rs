@@ -1,4 +1,4 @@
-//! `rootlight completions` and `rootlight man`: both are made from the definitions of the flags.
+//! `rootlight completions` and `rootlight man`, which are generated from the definitions of the flags.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -16,7 +16,8 @@ pub(super) fn completions(shell: Shell) -> Result<(), CommandError> {
     print(&script)
 }
 
-/// Prints the main manual page, or writes the pages of all commands into a folder, which is made if it is missing.
+/// Prints the main manual page, or writes the pages of all commands into a folder, which is created if
+/// needed.
 pub(super) fn man(folder: Option<&Path>) -> Result<(), CommandError> {
     let Some(folder) = folder else {
         let mut page = Vec::new();
@@ -31,7 +32,7 @@ pub(super) fn man(folder: Option<&Path>) -> Result<(), CommandError> {
     clap_mangen::generate_to(Cli::command(), folder).map_err(wrong)
 }
 
-/// Prints bytes. A reader that stops early, such as `head`, is no failure.
+/// Prints bytes. A reader that stops early, such as `head`, does not cause an error.
 fn print(bytes: &[u8]) -> Result<(), CommandError> {
     match io::stdout().write_all(bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(error)),

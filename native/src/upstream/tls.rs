@@ -1,4 +1,4 @@
-//! TLS of upstream connections, HTTP and WebSocket alike.
+//! TLS of upstream connections over HTTP and WebSocket.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,7 +6,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tracing::{debug, info};
 
-/// The settings of every connection. Reading the system's certificates takes milliseconds, so they are read once.
+/// The configuration of all connections. It is built once, because reading the system's certificates takes
+/// milliseconds.
 static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
     // The provider is process-wide; a second installation fails and changes nothing.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,5 +1,5 @@
-//! Which certificates the program accepts of an upstream. The files in `tls/` were made for these tests: an authority
-//! whose key was thrown away, and a certificate of it for 127.0.0.1.
+//! Tests which certificates of an upstream the program accepts. The files in `tls/` were made for these
+//! tests: a certificate authority, whose key was deleted, and its certificate for 127.0.0.1.
 
 use crate::common;
 

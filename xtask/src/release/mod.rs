@@ -1,4 +1,4 @@
-//! `cargo xtask release`: what a release consists of, in `target/release-artifacts`. Nothing is uploaded.
+//! `cargo xtask release`: builds all files of a release in `target/release-artifacts`. Nothing is uploaded.
 //!
 //! - `rootlight-VERSION-TARGET.tar.gz`: the static program with its licences, manual pages and completion scripts;
 //! - `rootlight-VERSION.tgz`: the npm package;
@@ -22,7 +22,7 @@ use crate::{tools, wasm};
 
 use program::{TARGETS, Target};
 
-/// The folder of everything that is made here.
+/// The folder of all files of the release.
 fn folder() -> PathBuf {
     target_dir().join("release-artifacts")
 }

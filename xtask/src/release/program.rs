@@ -10,23 +10,23 @@ use crate::{tools, wasm};
 
 /// A platform of the release.
 pub(super) struct Target {
-    /// Rust's name of it.
+    /// The target triple of rustc.
     pub(super) triple: &'static str,
-    /// Rust's name of the processor.
+    /// Rust's name for the processor.
     processor: &'static str,
-    /// The name that containers have for the processor.
+    /// The containers' name for the processor.
     pub(super) container: &'static str,
     /// The C compiler, for the C and assembly code of dependencies.
     compiler: &'static str,
-    /// The linker, if it is not the one of this machine.
+    /// The linker, unless this machine's own links for the target.
     linker: Option<&'static str>,
-    /// Debian's packages with the two.
+    /// Debian's packages of the compiler and the linker.
     packages: &'static [&'static str],
-    /// Runs the program on another processor; from Debian's package `qemu-user-static`.
+    /// Name of the emulator for other processors, from Debian's package `qemu-user-static`.
     emulator: &'static str,
 }
 
-/// Platforms for which a program is made. Rust brings the C library, musl, for both.
+/// Platforms that the program is built for. Rust includes the C library musl for both.
 pub(super) const TARGETS: [Target; 2] = [
     Target {
         triple: "x86_64-unknown-linux-musl",
@@ -54,7 +54,7 @@ impl Target {
         self.processor == std::env::consts::ARCH
     }
 
-    /// The program.
+    /// Path of the built program.
     pub(super) fn path(&self) -> PathBuf {
         target_dir().join(self.triple).join("release/rootlight")
     }
@@ -64,7 +64,7 @@ impl Target {
         if self.native() { Some(None) } else { find(self.emulator).map(Some) }
     }
 
-    /// The program with arguments, or `None` if this machine cannot run it.
+    /// Returns the command that runs the program, or `None` if this machine cannot run it.
     pub(super) fn command(&self) -> Option<Command> {
         Some(match self.emulator()? {
             None => Command::new(self.path()),

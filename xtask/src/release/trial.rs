@@ -1,4 +1,4 @@
-//! Tries the program in a root folder that holds nothing else, as a container `FROM scratch` does.
+//! Tries the program in a root folder without any other file, as in a container `FROM scratch`.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,13 +13,13 @@ use super::program::Target;
 use crate::shell::{Cmd, Log, ask};
 use crate::steps::Outcome;
 
-/// The user of `Containerfile`.
+/// The user that `Containerfile` names.
 const USER: &str = "65532:65532";
 
-/// How long the development chain may take for an answer.
+/// Longest wait for an answer of the development chain.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the program logs when it finds no certificate authorities (`native/src/upstream/tls.rs`).
+/// The program's log line when it finds no certificate authorities (`native/src/upstream/tls.rs`).
 const COMPILED_IN: &str = "no certificate authorities: those compiled in are used";
 
 /// Runs the program three times: its version, a development chain, and a connection with TLS.
@@ -41,7 +41,8 @@ pub(super) fn run(_: &mut Log, target: &Target) -> Outcome {
     Ok(format!("version, chain and TLS in an empty root folder{how}"))
 }
 
-/// What the npm package must do in a folder that has nothing else: load each entry point, and answer from a module.
+/// The script that tries the npm package in an empty folder: loads each entry point, and gets an answer from
+/// a module.
 const PACKAGE: &str = "
 await import('rootlight');
 await import('rootlight/verify.js').then((verify) => verify.load());
@@ -51,7 +52,7 @@ console.log('chain', await chain.request({ method: 'eth_chainId' }));
 process.exit();
 ";
 
-/// Unpacks the npm package as npm does, and uses it.
+/// Unpacks the npm package like npm, and runs the script.
 pub(super) fn npm(log: &mut Log) -> Outcome {
     let folder = super::folder().join("trial/npm");
     let package = folder.join("node_modules/rootlight");
@@ -63,10 +64,10 @@ pub(super) fn npm(log: &mut Log) -> Outcome {
     if output.contains("chain 0x21") { Ok("all entry points".into()) } else { Err(output) }
 }
 
-/// The root folder.
+/// The root folder of the trial.
 struct Room {
     folder: PathBuf,
-    /// The emulator's name in it.
+    /// Name of the emulator in this folder.
     emulator: Option<String>,
 }
 
@@ -89,7 +90,8 @@ impl Room {
         Ok(Self { folder, emulator })
     }
 
-    /// The program in this root folder, without an environment, and without an administrator's rights.
+    /// Returns the command that runs the program in this root folder, without environment variables and
+    /// without administrator rights.
     fn command(&self, args: &[&str]) -> Command {
         let administrator = ask("id", &["-u"]).as_deref() == Some("0");
         let mut command = if administrator {
@@ -134,8 +136,8 @@ impl Room {
         answer
     }
 
-    /// Opens a connection with TLS to a port where nothing listens. Before it connects, the program needs its roots of
-    /// trust: without any it would fail for that reason.
+    /// Opens a TLS connection to a port where nothing listens. The program loads its certificate authorities
+    /// first, and would fail earlier without any.
     fn tls(&self) -> Result<(), String> {
         let args =
             ["record", "--upstream", "https://127.0.0.1:1", "--out", "/data/out", "--from", "0", "--to", "0"];
@@ -149,13 +151,13 @@ impl Room {
     }
 }
 
-/// The address in the line that says that requests are answered.
+/// Returns the address from the ready line.
 fn listening(line: &str) -> Option<String> {
     let url = line.strip_prefix("listening ")?.split(' ').next()?;
     Some(url.strip_prefix("http://")?.to_owned())
 }
 
-/// Asks for the chain id and returns the response.
+/// Requests the chain id; returns the response.
 fn post(address: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
