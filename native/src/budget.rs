@@ -22,6 +22,10 @@ static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
 /// same time; computing one takes about as much memory again.
 static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 
+/// What one address can take of the budget of answers for its runs: all but as much as the longest answer needs, so that
+/// a run of another address need not wait until answers are received that it has nothing to do with.
+static ANSWERS_EACH: LazyLock<Shares> = LazyLock::new(|| Shares::new(36 * MIB));
+
 /// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
 /// parsing it needs, together with many of usual length.
 static UPSTREAMS: LazyLock<Budget> = LazyLock::new(|| Budget::new(64 * MIB));
@@ -69,6 +73,24 @@ pub async fn hold_answer(bytes: usize) -> Option<Held> {
     ANSWERS.take_soon(bytes).await
 }
 
+/// Waits for bytes of the budget of answers for a run of an address, as many as its answer may have; returns `None`
+/// after `limit`.
+pub async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Option<Held> {
+    let share = ANSWERS_EACH.of(asker);
+    let taking = async {
+        let own = match share.try_take(bytes) {
+            Some(own) => own,
+            None => {
+                // Clients that do not take their answers have to make room for this one.
+                let _waiting = Waiting::new(&ANSWERS.waiting);
+                share.take(bytes).await
+            }
+        };
+        Held { own: own.all, ..ANSWERS.take(bytes).await }
+    };
+    tokio::time::timeout(limit, taking).await.ok()
+}
+
 /// The error message when a budget has no room for a request or an answer.
 pub const NO_ROOM: &str = "Limit exceeded: too many bytes of requests and answers are pending; try again";
 
@@ -97,7 +119,11 @@ pub struct Budget {
 
 /// Bytes taken from a budget. Dropping them gives them back.
 #[derive(Debug, Default)]
-pub struct Held(Option<OwnedSemaphorePermit>);
+pub struct Held {
+    all: Option<OwnedSemaphorePermit>,
+    /// The same bytes of an address's share, where it has one.
+    own: Option<OwnedSemaphorePermit>,
+}
 
 impl Budget {
     /// A budget of this many bytes.
@@ -120,7 +146,8 @@ impl Budget {
         }
         let _waiting = Waiting::new(&self.waiting);
         // The semaphore is never closed.
-        Held(self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok())
+        let all = self.units.clone().acquire_many_owned(self.units_of(bytes)).await.ok();
+        Held { all, own: None }
     }
 
     /// As [`Self::take`]; returns `None` after `limit`.
@@ -144,7 +171,7 @@ impl Budget {
     #[must_use]
     pub fn try_take(&self, bytes: usize) -> Option<Held> {
         let permit = self.units.clone().try_acquire_many_owned(self.units_of(bytes)).ok()?;
-        Some(Held(Some(permit)))
+        Some(Held { all: Some(permit), own: None })
     }
 
     /// As [`Self::try_take`], for callers that cannot wait. A refusal makes the budget contended, as waiting does.
@@ -180,7 +207,13 @@ impl Budget {
 #[derive(Debug)]
 pub struct Shared {
     all: Budget,
-    /// The share of each asker.
+    each: Shares,
+}
+
+/// The budget of each asker.
+#[derive(Debug)]
+struct Shares {
+    bytes: usize,
     each: Mutex<BTreeMap<u64, Arc<Budget>>>,
 }
 
@@ -195,23 +228,29 @@ pub struct Share {
 /// The number of shares above which those that hold nothing are removed.
 const MAX_SHARES: usize = 1_024;
 
-impl Shared {
+impl Shares {
     fn new(bytes: usize) -> Self {
-        Self { all: Budget::new(bytes), each: Mutex::default() }
+        Self { bytes, each: Mutex::default() }
     }
 
-    fn share_of(&self, asker: u64) -> Arc<Budget> {
+    fn of(&self, asker: u64) -> Arc<Budget> {
         let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
         if each.len() > MAX_SHARES {
-            each.retain(|_, share| Arc::strong_count(share) > 1);
+            // Bytes that are held keep the semaphore.
+            each.retain(|_, share| Arc::strong_count(share) > 1 || Arc::strong_count(&share.units) > 1);
         }
-        let share = || Arc::new(Budget::new(self.all.all() / 2));
-        each.entry(asker).or_insert_with(share).clone()
+        each.entry(asker).or_insert_with(|| Arc::new(Budget::new(self.bytes))).clone()
+    }
+}
+
+impl Shared {
+    fn new(bytes: usize) -> Self {
+        Self { all: Budget::new(bytes), each: Shares::new(bytes / 2) }
     }
 
     /// Waits for bytes for an asker and takes them; returns `None` after `limit`.
     pub async fn take_within(&self, asker: u64, bytes: usize, limit: Duration) -> Option<Share> {
-        let of = self.share_of(asker);
+        let of = self.each.of(asker);
         let taking = async {
             let own = of.take(bytes).await;
             (own, self.all.take(bytes).await)
@@ -223,7 +262,7 @@ impl Shared {
     /// Takes bytes for an asker if they are free now. A refusal makes the budget contended, as waiting does.
     #[must_use]
     pub fn take_or_refuse(&self, asker: u64, bytes: usize) -> Option<Share> {
-        let of = self.share_of(asker);
+        let of = self.each.of(asker);
         let own = of.take_or_refuse(bytes)?;
         Some(Share { held: self.all.take_or_refuse(bytes)?, own, of: Some(of) })
     }
@@ -254,23 +293,25 @@ impl Held {
     /// The number of bytes held, rounded up to whole units.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
+        self.all.as_ref().map_or(0, |permit| permit.num_permits() * UNIT)
     }
 
     /// Gives back all but `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes().saturating_sub(bytes.div_ceil(UNIT) * UNIT) / UNIT;
-        if let Some(permit) = &mut self.0 {
+        for permit in [&mut self.all, &mut self.own].into_iter().flatten() {
             drop(permit.split(surplus));
         }
     }
 
-    /// Adds bytes of the same budget.
+    /// Adds bytes of the same budget and address.
     pub fn merge(&mut self, other: Self) {
-        match (&mut self.0, other.0) {
-            (Some(mine), Some(more)) => mine.merge(more),
-            (mine @ None, more) => *mine = more,
-            (Some(_), None) => {}
+        for (mine, more) in [(&mut self.all, other.all), (&mut self.own, other.own)] {
+            match (mine, more) {
+                (Some(mine), Some(more)) => mine.merge(more),
+                (mine @ None, more) => *mine = more,
+                (Some(_), None) => {}
+            }
         }
     }
 }
@@ -314,6 +355,18 @@ mod tests {
         assert!(shared.take_or_refuse(3, 2 * UNIT).is_none(), "the whole budget is limited too");
         drop((greedy, other));
         assert!(shared.take_or_refuse(3, 4 * UNIT).is_some());
+    }
+
+    /// Answers of one address that nobody receives leave room for the longest answer of another.
+    #[tokio::test]
+    async fn runs_of_one_address_leave_room_for_a_run_of_another() {
+        let (limit, moment) = (Duration::from_secs(5), Duration::from_millis(20));
+        let (greedy, other) = (u64::MAX, u64::MAX - 1);
+        let mut held = hold_run(greedy, 30 * MIB, limit).await.unwrap();
+        assert!(hold_run(greedy, 10 * MIB, moment).await.is_none());
+        assert!(hold_run(other, 10 * MIB, limit).await.is_some());
+        held.shrink_to(20 * MIB);
+        assert_eq!(hold_run(greedy, 10 * MIB, limit).await.unwrap().bytes(), 10 * MIB);
     }
 
     #[tokio::test]

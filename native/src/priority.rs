@@ -1,5 +1,9 @@
 //! The priority of threads that run handlers.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Longest JSON text that is read on a thread that serves connections, in bytes; reading it takes well below
@@ -12,13 +16,64 @@ pub(crate) const SHORT_JSON: usize = 64 * 1024;
 #[cfg(target_os = "linux")]
 const NICER: i32 = 5;
 
+/// The time after which long work lets other threads run while such work occupies all processors. Without it, a
+/// thread that serves connections would wait for the end of a time slice, which takes several milliseconds
+/// whatever the priorities are.
+const PAUSE: Duration = Duration::from_micros(250);
+
+/// The number of threads that do long work now.
+static AT_WORK: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static LAST_PAUSE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
 /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
-/// many run at the same time.
+/// many run at the same time. The work calls [`pause`] often, if it can.
 pub(crate) fn spawn_lowered<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     spawn_blocking(move || {
         lower();
+        let _counted = AtWork::begin();
         work()
     })
+}
+
+/// Lets other threads run, if long work occupies all processors and this thread has run for [`PAUSE`]. Otherwise
+/// does nothing, because a pause gives processor time to other programs.
+pub(crate) fn pause() {
+    let processors = processors();
+    if AT_WORK.load(Ordering::Relaxed) < processors {
+        return;
+    }
+    let now = Instant::now();
+    let due = |last: Instant| now.saturating_duration_since(last) >= PAUSE;
+    LAST_PAUSE.with(|last| {
+        if last.get().is_none_or(due) {
+            std::thread::yield_now();
+            last.set(Some(Instant::now()));
+        }
+    });
+}
+
+fn processors() -> usize {
+    static PROCESSORS: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// Counts a thread that does long work, until the value is dropped.
+struct AtWork;
+
+impl AtWork {
+    fn begin() -> Self {
+        AT_WORK.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        AT_WORK.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Lowers the priority of the calling thread, once. Only threads for CPU work may call this, because the
@@ -29,7 +84,7 @@ fn lower() {
     {
         use rustix::process::{getpriority_process, setpriority_process};
         thread_local! {
-            static LOWERED: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+            static LOWERED: Cell<bool> = const { Cell::new(false) };
         }
         if !LOWERED.replace(true) {
             // On Linux this sets the priority of the calling thread. A failure only makes waiting times less

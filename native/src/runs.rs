@@ -1,8 +1,10 @@
-//! Scheduling of long runs: addresses take turns, and within an address its connections do.
+//! Scheduling of long runs: addresses take turns; within an address single calls and batches do, and within these its
+//! connections.
 //!
 //! A semaphore favours the client with the most requests. Here each connection has its own queue, and a free place
 //! goes to the next connection of the next address, so a client that sends fifty messages at once gets as many turns
-//! as one that sends a single message. Brief messages are not scheduled.
+//! as one that sends a single message. A batch may take fifty times as long as a single call, which therefore does not
+//! wait for all batches of its address. Brief messages are not scheduled.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -22,6 +24,23 @@ const FREE_DEBT: Duration = Duration::from_secs(1);
 
 /// The largest number of connections whose debt is kept. Beyond it all debts are cleared.
 const MAX_BUSY: usize = 4_096;
+
+/// Whether a message is one call or a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Size {
+    /// One call.
+    Single,
+    /// A list of calls.
+    Batch,
+}
+
+impl Size {
+    /// The size of a message by its first character, since messages take turns before they are read.
+    #[must_use]
+    pub fn of(message: &[u8]) -> Self {
+        if message.trim_ascii_start().starts_with(b"[") { Self::Batch } else { Self::Single }
+    }
+}
 
 /// The places for long runs, which limit how many run at the same time.
 #[derive(Debug)]
@@ -46,14 +65,18 @@ struct State {
     placed: BTreeMap<Peer, usize>,
 }
 
-/// One kind of places: the number taken, and the queue of those who wait.
+/// One kind of places: the number taken, and the queue of those who wait, by address, size and connection.
 #[derive(Debug, Default)]
 struct Lane {
     taken: usize,
-    queue: BTreeMap<IpAddr, BTreeMap<u64, VecDeque<oneshot::Sender<Place>>>>,
-    /// The address served last, and the connection served last of each address.
-    last: Option<IpAddr>,
-    last_of: BTreeMap<IpAddr, u64>,
+    queue: Turns<IpAddr, Turns<Size, Turns<u64, VecDeque<oneshot::Sender<Place>>>>>,
+}
+
+/// Those who wait, and the one served last: the one after it is next.
+#[derive(Debug)]
+struct Turns<K, V> {
+    waiting: BTreeMap<K, V>,
+    last: Option<K>,
 }
 
 /// The right to run. Dropping it gives the place to the next one in the queue.
@@ -81,6 +104,21 @@ impl Runs {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
     }
 
+    /// Places for work that cannot pause for others ([`crate::priority::pause`]): one processor less than this machine
+    /// has.
+    #[must_use]
+    pub fn without_pauses() -> Arc<Self> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
+    }
+
+    /// The places for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
+    /// to others.
+    #[must_use]
+    pub fn for_long_messages() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), fresh: 2, busy: 1 })
+    }
+
     /// The places for this machine.
     #[must_use]
     pub fn for_this_machine() -> Arc<Self> {
@@ -91,15 +129,15 @@ impl Runs {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of a connection.
-    pub async fn enter(self: &Arc<Self>, peer: Peer) -> Place {
+    /// Waits for the turn of a message of a connection.
+    pub async fn enter(self: &Arc<Self>, peer: Peer, size: Size) -> Place {
         loop {
             let turn = {
                 let mut state = self.state();
                 let state = &mut *state;
                 let is_fresh = self.fresh > 0
-                    && state.is_fresh(peer, Instant::now())
-                    && state.has_room(peer.address, self.fresh);
+                    && is_fresh(&state.until, &state.placed, peer, Instant::now())
+                    && has_room(&state.placed, peer.address, self.fresh);
                 let (lane, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if lane.taken < most {
@@ -110,7 +148,7 @@ impl Runs {
                     return self.place(peer, is_fresh);
                 }
                 let (sender, turn) = oneshot::channel();
-                lane.wait(peer, sender);
+                lane.wait(peer, size, sender);
                 turn
             };
             // The receiver fails only if the sender was dropped; then the loop queues again.
@@ -131,16 +169,14 @@ impl Runs {
         state.ran(peer, is_fresh, ran);
         let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
         lane.taken = lane.taken.saturating_sub(1);
-        // Addresses that already hold as many fresh places as they may are skipped.
-        let placed = &state.placed;
-        let most = if is_fresh { self.fresh } else { usize::MAX };
         while let Some((next, sender)) =
-            lane.next(|address| places_of(placed, address).saturating_add(1) < most)
+            if is_fresh { state.next_fresh(self.fresh) } else { state.busy.next(|_| true) }
         {
             // If the receiver no longer waits, the place comes back and the next one gets it.
             match sender.send(self.place(next, is_fresh)) {
                 Err(mut place) => place.given = false,
                 Ok(()) => {
+                    let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
                     lane.taken += 1;
                     if is_fresh {
                         *state.placed.entry(next).or_default() += 1;
@@ -153,15 +189,16 @@ impl Runs {
 }
 
 impl State {
-    /// Whether a connection has little debt and holds no fresh place.
-    fn is_fresh(&self, peer: Peer, now: Instant) -> bool {
-        let debt = self.until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-        debt <= FREE_DEBT && !self.placed.contains_key(&peer)
-    }
-
-    /// Whether an address has fewer fresh places than it may.
-    fn has_room(&self, address: IpAddr, fresh: usize) -> bool {
-        places_of(&self.placed, address).saturating_add(1) < fresh
+    /// Takes the next run for a free fresh place: one that waits for such a place, or else one of a fresh connection
+    /// that waits with busy ones because its address held as many fresh places as it may. Addresses that still do
+    /// are skipped.
+    fn next_fresh(&mut self, fresh: usize) -> Option<(Peer, oneshot::Sender<Place>)> {
+        let Self { fresh: lane, busy, until, placed } = self;
+        let (now, until, placed) = (Instant::now(), &*until, &*placed);
+        let next = lane.next(|peer| has_room(placed, peer.address, fresh));
+        next.or_else(|| {
+            busy.next(|peer| is_fresh(until, placed, peer, now) && has_room(placed, peer.address, fresh))
+        })
     }
 
     fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
@@ -182,49 +219,80 @@ impl State {
 }
 
 impl Lane {
-    fn wait(&mut self, peer: Peer, sender: oneshot::Sender<Place>) {
-        self.queue.entry(peer.address).or_default().entry(peer.connection).or_default().push_back(sender);
+    fn wait(&mut self, peer: Peer, size: Size, sender: oneshot::Sender<Place>) {
+        self.queue.of(peer.address).of(size).of(peer.connection).push_back(sender);
     }
 
-    /// Takes the first waiting run of the next connection of the next address that may have a place.
-    fn next(&mut self, may: impl Fn(IpAddr) -> bool) -> Option<(Peer, oneshot::Sender<Place>)> {
-        let mut address = *after(&self.queue, self.last)?;
-        for _ in 0..self.queue.len() {
-            if may(address) {
-                break;
-            }
-            address = *after(&self.queue, Some(address))?;
-        }
-        if !may(address) {
-            return None;
-        }
-        let connections = self.queue.get_mut(&address)?;
-        let connection = *after(connections, self.last_of.get(&address).copied())?;
-        let waiting = connections.get_mut(&connection)?;
-        let sender = waiting.pop_front();
-        self.last = Some(address);
-        self.last_of.insert(address, connection);
-        if waiting.is_empty() {
-            connections.remove(&connection);
-        }
-        if connections.is_empty() {
-            self.queue.remove(&address);
-            self.last_of.remove(&address);
-        }
-        Some((Peer { address, connection }, sender?))
+    /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
+    fn next(&mut self, may: impl Fn(Peer) -> bool) -> Option<(Peer, oneshot::Sender<Place>)> {
+        let in_turn = self.queue.in_turn().flat_map(|(address, sizes)| {
+            sizes.in_turn().flat_map(move |(size, connections)| {
+                connections
+                    .in_turn()
+                    .map(move |(connection, _)| (*size, Peer { address: *address, connection: *connection }))
+            })
+        });
+        let (size, peer) = { in_turn }.find(|(_, peer)| may(*peer))?;
+        let sender = self.queue.serve(peer.address, |sizes| {
+            sizes.serve(size, |connections| {
+                connections.serve(peer.connection, |senders| (senders.pop_front(), senders.is_empty()))
+            })
+        });
+        Some((peer, sender.0?))
     }
+}
+
+impl<K: Ord + Copy, V: Default> Turns<K, V> {
+    fn of(&mut self, key: K) -> &mut V {
+        self.waiting.entry(key).or_default()
+    }
+
+    /// All, in the order of their turns.
+    fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
+        let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
+        let first = self.last.map(|last| self.waiting.range(..=last));
+        self.waiting.range((after, Bound::Unbounded)).chain(first.into_iter().flatten())
+    }
+
+    /// Serves one: `take` says whether nobody waits under its key any more. Gives what it took, and whether nobody waits
+    /// at all.
+    fn serve<T>(&mut self, key: K, take: impl FnOnce(&mut V) -> (Option<T>, bool)) -> (Option<T>, bool) {
+        let Some(value) = self.waiting.get_mut(&key) else { return (None, self.waiting.is_empty()) };
+        let (taken, is_empty) = take(value);
+        self.last = Some(key);
+        if is_empty {
+            self.waiting.remove(&key);
+        }
+        (taken, self.waiting.is_empty())
+    }
+}
+
+impl<K, V> Default for Turns<K, V> {
+    fn default() -> Self {
+        Self { waiting: BTreeMap::new(), last: None }
+    }
+}
+
+/// Whether a connection has little debt and holds no fresh place.
+fn is_fresh(
+    until: &BTreeMap<Peer, Instant>,
+    placed: &BTreeMap<Peer, usize>,
+    peer: Peer,
+    now: Instant,
+) -> bool {
+    let debt = until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
+    debt <= FREE_DEBT && !placed.contains_key(&peer)
+}
+
+/// Whether an address has fewer fresh places than it may.
+fn has_room(placed: &BTreeMap<Peer, usize>, address: IpAddr, fresh: usize) -> bool {
+    places_of(placed, address).saturating_add(1) < fresh
 }
 
 /// The number of fresh places that the connections of an address hold.
 fn places_of(placed: &BTreeMap<Peer, usize>, address: IpAddr) -> usize {
     let [first, last] = [u64::MIN, u64::MAX].map(|connection| Peer { address, connection });
     placed.range(first..=last).map(|(_, count)| count).sum()
-}
-
-/// The key after `last`, or the first key after the end.
-fn after<K: Ord, V>(map: &BTreeMap<K, V>, last: Option<K>) -> Option<&K> {
-    let next = last.and_then(|last| map.range((Bound::Excluded(last), Bound::Unbounded)).next());
-    next.or_else(|| map.first_key_value()).map(|(key, _)| key)
 }
 
 impl Drop for Place {
@@ -250,13 +318,13 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(60);
         let first = peer([9; 4], 0);
         runs.state().until.extend(asked.iter().chain([&first]).map(|peer| (*peer, until)));
-        let taken = runs.enter(first).await;
+        let taken = runs.enter(first, Size::Single).await;
         let told = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for peer in asked {
             let (runs, told, peer) = (runs.clone(), told.clone(), *peer);
             tasks.push(tokio::spawn(async move {
-                let place = runs.enter(peer).await;
+                let place = runs.enter(peer, Size::Single).await;
                 told.lock().unwrap().push(peer.connection);
                 tokio::task::yield_now().await;
                 drop(place);
@@ -291,19 +359,21 @@ mod tests {
     async fn a_busy_connection_leaves_places_to_fresh_ones() {
         let runs = Runs::new(2);
         let greedy = peer([127, 0, 0, 1], 1);
-        let one = runs.enter(greedy).await;
-        let two = runs.enter(greedy).await;
+        let one = runs.enter(greedy, Size::Single).await;
+        let two = runs.enter(greedy, Size::Single).await;
         assert!(one.is_fresh && !two.is_fresh, "a connection gets one fresh place");
-        let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy)).await;
+        let third = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy, Size::Single)).await;
         assert!(third.is_err(), "and no third place");
-        let other = tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 1], 2))).await;
+        let other =
+            tokio::time::timeout(Duration::from_secs(5), runs.enter(peer([127, 0, 0, 1], 2), Size::Single))
+                .await;
         assert!(other.unwrap().is_fresh);
         drop((one, two));
-        assert!(runs.enter(greedy).await.is_fresh, "short runs leave little debt");
+        assert!(runs.enter(greedy, Size::Single).await.is_fresh, "short runs leave little debt");
         runs.state().ran(greedy, false, Duration::from_millis(300));
-        assert!(!runs.enter(greedy).await.is_fresh, "the connection has debt after a long run");
+        assert!(!runs.enter(greedy, Size::Single).await.is_fresh, "the connection has debt after a long run");
         tokio::time::sleep(Duration::from_millis(400)).await;
-        assert!(runs.enter(greedy).await.is_fresh, "the debt has decreased with time");
+        assert!(runs.enter(greedy, Size::Single).await.is_fresh, "the debt has decreased with time");
     }
 
     /// An address that opens a connection for each run has no debt on any of them.
@@ -312,21 +382,25 @@ mod tests {
         let runs = Runs::new(2);
         let greedy = |connection| peer([127, 0, 0, 1], connection);
         let other = |connection| peer([127, 0, 0, 2], connection);
-        let soon = |peer| tokio::time::timeout(Duration::from_secs(5), runs.enter(peer));
-        let one = runs.enter(greedy(1)).await;
-        let two = runs.enter(greedy(2)).await;
-        let three = runs.enter(greedy(3)).await;
+        let soon = |peer| tokio::time::timeout(Duration::from_secs(5), runs.enter(peer, Size::Single));
+        let one = runs.enter(greedy(1), Size::Single).await;
+        let two = runs.enter(greedy(2), Size::Single).await;
+        let three = runs.enter(greedy(3), Size::Single).await;
         assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
-        let waiting = tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(4))).await;
+        let waiting =
+            tokio::time::timeout(Duration::from_millis(20), runs.enter(greedy(4), Size::Single)).await;
         assert!(waiting.is_err());
         assert!(soon(other(5)).await.unwrap().is_fresh, "another address does not wait");
         // The same holds if connections of the first address have waited for longer.
         drop((one, two));
-        let held =
-            [runs.enter(other(6)).await, runs.enter(other(7)).await, runs.enter(peer([9; 4], 8)).await];
+        let held = [
+            runs.enter(other(6), Size::Single).await,
+            runs.enter(other(7), Size::Single).await,
+            runs.enter(peer([9; 4], 8), Size::Single).await,
+        ];
         let queued = [9, 10, 11].map(|connection| {
             let (runs, peer) = (runs.clone(), greedy(connection));
-            tokio::spawn(async move { runs.enter(peer).await })
+            tokio::spawn(async move { runs.enter(peer, Size::Single).await })
         });
         tokio::task::yield_now().await;
         drop(held);
@@ -346,16 +420,56 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(60);
         let (one, two) = (peer([127, 0, 0, 1], 1), peer([127, 0, 0, 1], 2));
         runs.state().until.extend([(one, until), (two, until)]);
-        let taken = runs.enter(one).await;
-        let given_up = tokio::time::timeout(Duration::from_millis(10), runs.enter(two)).await;
+        let taken = runs.enter(one, Size::Single).await;
+        let given_up = tokio::time::timeout(Duration::from_millis(10), runs.enter(two, Size::Single)).await;
         assert!(given_up.is_err());
         let waiting = tokio::spawn({
             let runs = runs.clone();
-            async move { runs.enter(one).await }
+            async move { runs.enter(one, Size::Single).await }
         });
         tokio::task::yield_now().await;
         drop(taken);
         drop(waiting.await.unwrap());
         assert_eq!(runs.state().busy.taken, 0);
+    }
+
+    /// Batches of an address fill all places it may have; a single call from a new connection of it waits for one batch
+    /// to end, not for those that wait already, and takes whichever place becomes free.
+    #[tokio::test]
+    async fn a_single_call_does_not_wait_for_all_batches_of_its_address() {
+        let runs = Runs::new(2);
+        let at = |connection| peer([127, 0, 0, 1], connection);
+        for first_to_end in [0, 2] {
+            let mut running = Vec::new();
+            for connection in 1..=3 {
+                running.push(runs.enter(at(connection), Size::Batch).await);
+            }
+            let ended = Arc::new(Mutex::new(Vec::new()));
+            let mut tasks = Vec::new();
+            for (connection, size) in
+                (4..=9).map(|connection| (connection, Size::Batch)).chain([(10, Size::Single)])
+            {
+                let (runs, ended) = (runs.clone(), ended.clone());
+                tasks.push(tokio::spawn(async move {
+                    let place = runs.enter(at(connection), size).await;
+                    ended.lock().unwrap().push(connection);
+                    drop(place);
+                }));
+                tokio::task::yield_now().await;
+            }
+            drop(running.remove(first_to_end));
+            for task in tasks {
+                tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap();
+            }
+            let ended = ended.lock().unwrap().clone();
+            assert!(ended.iter().position(|connection| *connection == 10).unwrap() <= 1, "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn a_batch_is_known_by_its_first_character() {
+        assert_eq!(Size::of(b" \n[{}]"), Size::Batch);
+        assert_eq!(Size::of(b"{\"a\":[]}"), Size::Single);
+        assert_eq!(Size::of(b""), Size::Single);
     }
 }

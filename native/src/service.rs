@@ -13,6 +13,7 @@ use rootlight::rpc::{Answer, Connection};
 use tokio::sync::watch;
 
 use crate::budget::Held;
+use crate::priority::{self, SHORT_JSON};
 
 /// JSON-RPC code of an internal error (JSON-RPC 2.0).
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
@@ -53,6 +54,20 @@ impl HeldAnswer {
     #[must_use]
     pub fn failed(message: &[u8], code: i32, text: &str) -> Self {
         Self::served(Some(write_error(message, code, text)))
+    }
+
+    /// As [`Self::failed`], for a message of any length: a long one, whose id is to be found, is read on a thread of
+    /// lower priority.
+    pub(crate) async fn failed_apart(
+        message: impl AsRef<[u8]> + Send + 'static,
+        code: i32,
+        text: impl AsRef<str> + Send + 'static,
+    ) -> Self {
+        if message.as_ref().len() <= SHORT_JSON {
+            return Self::failed(message.as_ref(), code, text.as_ref());
+        }
+        let reading = priority::spawn_lowered(move || Self::failed(message.as_ref(), code, text.as_ref()));
+        reading.await.unwrap_or_default()
     }
 
     /// The text that is sent.

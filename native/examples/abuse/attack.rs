@@ -36,7 +36,22 @@ pub(crate) struct Attack {
     pub(crate) attack: fn(SocketAddr) -> Doing<Words>,
     /// The request of the well-behaved client that is not brief.
     pub(crate) question: &'static str,
+    /// The command that runs the attacker at its priority.
+    pub(crate) priority: &'static [&'static str],
 }
+
+/// Attackers get only processor time that nobody else wants (`chrt` of util-linux, sched(7)): attackers on other
+/// machines would take none from the server. Each abuse checks that it still does enough.
+const IDLE: [&str; 3] = ["chrt", "--idle", "0"];
+
+/// For attackers that are upstreams: who waits for the server waits for them too.
+pub(crate) const UPSTREAM: [&str; 3] = ["nice", "-n", "10"];
+
+/// The priority of the server's threads that do long work.
+const AS_RUNS: [&str; 3] = ["nice", "-n", "5"];
+
+/// The name of the control, which is no abuse.
+pub(crate) const CONTROL: &str = "control";
 
 /// A call that executes no code but waits for its turn like every call.
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"0x00000000000000000000000000000000000000aa"},"latest"]}"#;
@@ -49,13 +64,37 @@ impl Attack {
             prepare: |_| Box::pin(async {}),
             attack,
             question: CALL,
+            priority: &IDLE,
         }
     }
 }
 
+/// As many threads as there are processors compute for a while, and leave the server alone: what a client waits longer
+/// then is the work of the operating system's scheduler.
+fn control() -> Attack {
+    let compute = |_: SocketAddr| -> Doing<Words> {
+        Box::pin(async {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(12);
+            let compute = move || {
+                let mut rounds = 0_u64;
+                while std::time::Instant::now() < until {
+                    rounds = std::hint::black_box(rounds + 1);
+                }
+                rounds
+            };
+            let running: Vec<_> = (0..threads).map(|_| std::thread::spawn(compute)).collect();
+            let rounds: u64 = running.into_iter().filter_map(|thread| thread.join().ok()).sum();
+            words(rounds > 0, format!("{threads} threads computed, the server was left alone"))
+        })
+    };
+    Attack { priority: &AS_RUNS, ..Attack::of_development(compute) }
+}
+
 /// Every abuse, in the order in which they run.
 pub(crate) fn all() -> impl Iterator<Item = (&'static str, Attack)> {
-    memory::all().into_iter().chain(runs::all()).chain(connections::all()).chain(upstream::all())
+    let control = [(CONTROL, control())].into_iter();
+    control.chain(memory::all()).chain(runs::all()).chain(connections::all()).chain(upstream::all())
 }
 
 /// Returns the abuse with this name.
@@ -96,14 +135,15 @@ pub(crate) struct Attacker {
 impl Attacker {
     pub(crate) fn start(name: &str) -> Self {
         let program = std::env::current_exe().expect("this program");
-        let mut child = Command::new("nice")
-            .args(["-n", "10"])
+        let priority = find(name).map(|attack| attack.priority).unwrap_or(&IDLE);
+        let mut child = Command::new(priority[0])
+            .args(&priority[1..])
             .arg(program)
             .args(["--attack", name])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("the attacker starts");
+            .unwrap_or_else(|error| panic!("{} of the system is needed: {error}", priority[0]));
         let input = child.stdin.take().expect("its input");
         let output = BufReader::new(child.stdout.take().expect("its output")).lines();
         let mut attacker = Self { child, input, output, server: String::new(), question: String::new() };

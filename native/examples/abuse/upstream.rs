@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::attack::{Attack, Words, words};
+use crate::attack::{Attack, UPSTREAM, Words, words};
 use crate::chain::{BLOCKS, Chain};
 use crate::http::{call, post, together};
 use crate::watch;
@@ -59,6 +59,7 @@ macro_rules! attack {
         Attack {
             server: || Box::pin(server(Way::$way, $log_bytes)),
             question: $question,
+            priority: &UPSTREAM,
             ..Attack::of_development($attack)
         }
     };

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::budget::{self, Held, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
-use crate::runs::Runs;
+use crate::runs::{Runs, Size};
 use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service, TIMED_OUT};
 use crate::store::StoreError;
 use crate::upstream::SharedUpstream;
@@ -78,6 +78,8 @@ pub struct LightService {
     options: LightOptions,
     /// Long runs of handlers.
     runs: Arc<Runs>,
+    /// Turns for reading long messages.
+    reads: Arc<Runs>,
     /// Turns for brief runs, which never wait for long ones.
     brief: Arc<Semaphore>,
     syncing: Vec<tokio::task::JoinHandle<()>>,
@@ -154,7 +156,15 @@ impl LightService {
         syncing.push(tokio::spawn(sync::prove_kept(shared.clone())));
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let brief = Arc::new(Semaphore::new(processors.saturating_mul(BRIEF_RUNS)));
-        Self { shared, upstreams, options, runs: Runs::for_this_machine(), brief, syncing }
+        Self {
+            shared,
+            upstreams,
+            options,
+            runs: Runs::for_this_machine(),
+            reads: Runs::without_pauses(),
+            brief,
+            syncing,
+        }
     }
 
     /// Whether the head has been reached at least once.
@@ -194,12 +204,13 @@ impl LightService {
     }
 
     async fn converse(&self, message: &Bytes, caller: &Caller) -> HeldAnswer {
-        let error = |code, text| HeldAnswer::failed(message, code, text);
+        let error = |code, text: &'static str| HeldAnswer::failed_apart(message.clone(), code, text);
+        let size = Size::of(message);
         let mut next = Next::Start(message.clone(), caller.connection.clone());
         let (mut held, mut facts) = (Held::default(), Held::default());
         loop {
-            let Some((session, step)) = self.run(next, caller.peer).await else {
-                return error(INTERNAL_ERROR, "Internal server error");
+            let Some((session, step)) = self.run(next, caller.peer, size).await else {
+                return error(INTERNAL_ERROR, "Internal server error").await;
             };
             match step {
                 None => next = Next::Begin(session),
@@ -209,7 +220,7 @@ impl LightService {
                     if !hold(&mut held, session.finished_bytes()).await
                         || !hold_facts(&mut facts, session.fact_bytes()).await
                     {
-                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                        return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
                     next = Next::Feed(session, ask_each(&self.upstreams, requests).await);
                 }
@@ -217,7 +228,7 @@ impl LightService {
                     self.shared.close(*session);
                     let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
                     if !hold(&mut held, bytes).await {
-                        return error(LIMIT_EXCEEDED, NO_ROOM);
+                        return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
                     return HeldAnswer { answer, held };
                 }
@@ -231,14 +242,14 @@ impl LightService {
             Ok(answer) => answer,
             Err(_) => {
                 // The reference node's message.
-                HeldAnswer::failed(&message, TIMED_OUT, "Execution has got timeout out.")
+                HeldAnswer::failed_apart(message.clone(), TIMED_OUT, "Execution has got timeout out.").await
             }
         }
     }
 
     /// Runs one step of a session on a thread for blocking work; a run that is not brief waits for its turn.
     /// Returns a session without a step if its message turns out not to be brief.
-    async fn run(&self, next: Next, peer: Peer) -> Option<(Box<Session>, Option<SessionStep>)> {
+    async fn run(&self, next: Next, peer: Peer, size: Size) -> Option<(Box<Session>, Option<SessionStep>)> {
         let brief = match &next {
             // Reading a long message takes as long as a run.
             Next::Start(message, _) => message.len() <= SHORT_JSON,
@@ -247,7 +258,8 @@ impl LightService {
         };
         // The semaphore is never closed.
         let permit = if brief { Some(self.brief.clone().acquire_owned().await.ok()?) } else { None };
-        let place = if brief { None } else { Some(self.runs.enter(peer).await) };
+        let runs = if matches!(next, Next::Start(..)) { &self.reads } else { &self.runs };
+        let place = if brief { None } else { Some(runs.enter(peer, size).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
         let work = priority::spawn_lowered(move || {
             let _turn = (permit, place);
@@ -268,7 +280,11 @@ impl LightService {
                 }
             };
             let started = Instant::now();
-            let step = shared.client.step(&mut session, &|| started.elapsed() > limit);
+            let interrupt = || {
+                priority::pause();
+                started.elapsed() > limit
+            };
+            let step = shared.client.step(&mut session, &interrupt);
             (session, Some(step))
         });
         work.await.inspect_err(|failure| warn!(%failure, "a handler failed")).ok()

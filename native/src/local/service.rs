@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use alloy_primitives::{B256, keccak256};
+use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::exec::Interrupts;
@@ -17,7 +18,7 @@ use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
 use crate::budget::{self, Held, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
-use crate::runs::Runs;
+use crate::runs::{Runs, Size};
 use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service};
 use crate::store::{Persist, StoreError};
 
@@ -101,6 +102,10 @@ pub struct LocalService {
     options: LocalOptions,
     /// Schedules long runs of readers.
     runs: Arc<Runs>,
+    /// Schedules the reading of long messages.
+    reads: Arc<Runs>,
+    /// Schedules long messages of readers.
+    long: Arc<Runs>,
     /// Schedules runs of writers, one at a time since they exclude each other.
     writes: Arc<Runs>,
     entropy: Arc<Entropy>,
@@ -143,6 +148,8 @@ impl LocalService {
             writer: Arc::new(Mutex::new(Writer { client, persist })),
             options,
             runs: Runs::for_this_machine(),
+            reads: Runs::without_pauses(),
+            long: Runs::for_long_messages(),
             writes: Runs::one_at_a_time(),
             entropy: Arc::new(entropy),
             state: Arc::default(),
@@ -175,14 +182,14 @@ impl LocalService {
     }
 
     /// Reads a message. Reading a long one takes milliseconds, so it is done in turn and not on the calling thread.
-    async fn open(&self, caller: &Caller, message: &Arc<Vec<u8>>) -> Result<LocalMessage, Unanswered> {
+    async fn open(&self, caller: &Caller, message: &Bytes) -> Result<LocalMessage, Unanswered> {
         let (dispatcher, connection) = (self.dispatcher.clone(), caller.connection.clone());
         let bytes = message.clone();
         let read = move || LocalMessage::new(&dispatcher, connection, &bytes);
         if message.len() <= SHORT_JSON {
             return Ok(read());
         }
-        let place = self.runs.enter(caller.peer).await;
+        let place = self.reads.enter(caller.peer, Size::of(message)).await;
         let reading = priority::spawn_lowered(move || {
             let _place = place;
             read()
@@ -197,7 +204,7 @@ impl LocalService {
         &self,
         peer: Peer,
         message: LocalMessage,
-        short: bool,
+        bytes: &[u8],
     ) -> Result<(Option<Answer>, Held), Unanswered> {
         let job = Job {
             message,
@@ -208,7 +215,7 @@ impl LocalService {
             state: self.state.clone(),
             options: self.options.clone(),
         };
-        let brief = match short {
+        let brief = match bytes.len() <= SHORT_JSON {
             true => catch_unwind(AssertUnwindSafe(|| job.run_if_brief())).map_err(|_| Unanswered::Failed)?,
             // Hashing a long parameter takes as long as a run.
             false => Err(job),
@@ -221,9 +228,13 @@ impl LocalService {
             }
             Err(job) => job,
         };
-        let runs = if job.message.reads_only() { &self.runs } else { &self.writes };
-        let place = runs.enter(peer).await;
-        let room = budget::answers().take_within(MAX_RESPONSE, ROOM_PATIENCE).await;
+        let runs = match (job.message.reads_only(), bytes.len() <= SHORT_JSON) {
+            (true, true) => &self.runs,
+            (true, false) => &self.long,
+            (false, _) => &self.writes,
+        };
+        let place = runs.enter(peer, Size::of(bytes)).await;
+        let room = budget::hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut held = room.ok_or(Unanswered::NoRoom)?;
         let run = priority::spawn_lowered(move || {
             let _place = place;
@@ -236,10 +247,10 @@ impl LocalService {
     }
 
     async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
-        let message = Arc::new(message);
-        let error = |code, text: &str| HeldAnswer::failed(&message, code, text);
+        let message = Bytes::from(message);
+        let error = |code, text: &str| HeldAnswer::failed_apart(message.clone(), code, text.to_owned());
         let answered = match self.open(caller, &message).await {
-            Ok(open) => self.run(caller.peer, open, message.len() <= SHORT_JSON).await,
+            Ok(open) => self.run(caller.peer, open, &message).await,
             Err(unanswered) => Err(unanswered),
         };
         match answered {
@@ -249,14 +260,14 @@ impl LocalService {
                 }
                 HeldAnswer { answer, held }
             }
-            Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM),
+            Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM).await,
             Err(Unanswered::NotKept(failure)) => {
                 let text = format!("the change could not be written to disk, and was not made: {failure}");
-                error(INTERNAL_ERROR, &text)
+                error(INTERNAL_ERROR, &text).await
             }
             Err(Unanswered::Failed) => {
                 warn!("a handler failed");
-                error(INTERNAL_ERROR, "Internal server error")
+                error(INTERNAL_ERROR, "Internal server error").await
             }
         }
     }
@@ -313,7 +324,11 @@ impl Job {
     fn read(self) -> Option<Answer> {
         let view = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (started, limit) = (Instant::now(), self.options.run_timeout);
-        self.message.read(&*view, now(), &|| started.elapsed() > limit)
+        let interrupt = || {
+            priority::pause();
+            started.elapsed() > limit
+        };
+        self.message.read(&*view, now(), &interrupt)
     }
 
     fn write(self, writer: &mut Writer) -> Result<Option<Answer>, StoreError> {
@@ -321,7 +336,10 @@ impl Job {
         let changes_chain = message.changes_chain();
         // The time limit does not include waiting for other writers.
         let (started, limit) = (Instant::now(), options.run_timeout);
-        let interrupt = || started.elapsed() > limit || state.stopping.load(Ordering::Relaxed);
+        let interrupt = || {
+            priority::pause();
+            started.elapsed() > limit || state.stopping.load(Ordering::Relaxed)
+        };
         let answer = writer.change(&state, options.blocks(), |client| {
             client.answer(message, moment(&entropy), &interrupt)
         })?;
@@ -409,7 +427,7 @@ impl Service for LocalService {
     fn disconnect<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             caller.connection.close();
-            let place = self.writes.enter(caller.peer).await;
+            let place = self.writes.enter(caller.peer, Size::Single).await;
             let (writer, connection) = (self.writer.clone(), caller.connection.clone());
             let ended = tokio::task::spawn_blocking(move || {
                 let _place = place;

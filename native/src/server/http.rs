@@ -12,6 +12,7 @@ use tracing::debug;
 
 use super::access::Sender;
 use super::body::{self, Unread};
+use super::compress;
 use super::places::Guest;
 use super::shared::Shared;
 use super::ws;
@@ -63,6 +64,7 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
     }
     let _work = guest.work();
+    let compressed = compress::is_accepted(request.headers());
     let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
@@ -71,7 +73,19 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
     drop(held);
     let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    json(status, Bytes::from_owner(guest.sending(answer.body.into_bytes(), budget)))
+    let mut budget = budget;
+    let plain = answer.body.into_bytes();
+    let (body, coding) = match compressed && plain.len() >= compress::LEAST_BYTES {
+        true => (compress::gzip(shared, guest.peer, plain).await, Some("gzip")),
+        false => (plain, None),
+    };
+    budget.shrink_to(body.len());
+    let mut response = json(status, Bytes::from_owner(guest.sending(body, budget)));
+    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    if let Some(coding) = coding {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+    }
+    response
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {

@@ -11,13 +11,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tower_http::compression::CompressionLayer;
 use tracing::{debug, info, warn};
 
 use super::metered::Metered;
 use super::places::{Guest, Places, Ticket};
 use super::shared::{Shared, stopped};
 use super::{Access, Limits, Origins, http};
+use crate::runs::Runs;
 use crate::service::{Peer, SharedService};
 
 /// Pause after a failed `accept` (out of file descriptors), so that the loop does not spin.
@@ -88,6 +88,7 @@ impl Server {
             access: Arc::new(access),
             websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
+            compressions: Runs::without_pauses(),
             stop: stopped,
         };
         Ok(Self { main, second, address, shared, stop })
@@ -114,8 +115,7 @@ impl Server {
     /// Serves until `stop` completes, then waits for open requests to finish.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { main, second: second_listener, shared, stop: stopping, .. } = self;
-        let router =
-            Router::new().fallback(http::handle).layer(CompressionLayer::new()).with_state(shared.clone());
+        let router = Router::new().fallback(http::handle).with_state(shared.clone());
         let connections = Connections {
             router,
             places: Places::new(shared.limits.connections),

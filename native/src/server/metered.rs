@@ -11,24 +11,42 @@ use tokio::net::TcpStream;
 use super::places::Guest;
 use crate::budget::NO_ROOM;
 
+/// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
+/// connections. Copying a body of megabytes takes milliseconds; over loopback the writer also does the work of the
+/// receiving socket.
+const PIECE: usize = 128 * 1024;
+
 /// A socket that reports the bytes read and written to its [`Guest`].
 #[derive(Debug)]
 pub(crate) struct Metered {
     stream: TcpStream,
     guest: Arc<Guest>,
+    /// The number of bytes read and written since the last pause.
+    moved: usize,
 }
 
 impl Metered {
     /// Reports the bytes of `stream` to `guest`.
     pub(crate) fn new(stream: TcpStream, guest: Arc<Guest>) -> Self {
-        Self { stream, guest }
+        Self { stream, guest, moved: 0 }
     }
 
-    fn count(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
             self.guest.wrote(bytes);
+            self.moved = self.moved.saturating_add(bytes);
         }
         written
+    }
+
+    /// Whether the task has to let others run first; it is woken at once.
+    fn pauses(&mut self, context: &Context<'_>) -> bool {
+        let pauses = self.moved >= PIECE;
+        if pauses {
+            self.moved = 0;
+            context.waker().wake_by_ref();
+        }
+        pauses
     }
 }
 
@@ -38,9 +56,14 @@ impl AsyncRead for Metered {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.pauses(context) {
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if !self.guest.received(buffer.filled().len().saturating_sub(before)) {
+        let bytes = buffer.filled().len().saturating_sub(before);
+        self.moved = self.moved.saturating_add(bytes);
+        if !self.guest.received(bytes) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, NO_ROOM)));
         }
         read
@@ -53,7 +76,11 @@ impl AsyncWrite for Metered {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if self.pauses(context) {
+            return Poll::Pending;
+        }
+        let piece = bytes.get(..PIECE).unwrap_or(bytes);
+        let written = Pin::new(&mut self.stream).poll_write(context, piece);
         self.count(written)
     }
 
@@ -62,7 +89,20 @@ impl AsyncWrite for Metered {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        if let Some(long) = parts.iter().find(|part| !part.is_empty()).filter(|part| part.len() > PIECE) {
+            return self.poll_write(context, long);
+        }
+        if self.pauses(context) {
+            return Poll::Pending;
+        }
+        // Parts after a short first one are written with it as far as they are short too.
+        let mut bytes = 0_usize;
+        let short = parts.iter().take_while(|part| {
+            bytes = bytes.saturating_add(part.len());
+            bytes <= PIECE
+        });
+        let short = parts.get(..short.count()).unwrap_or(parts);
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, short);
         self.count(written)
     }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod body;
+mod compress;
 mod http;
 mod limits;
 mod listen;

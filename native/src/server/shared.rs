@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use super::access::Access;
 use super::limits::Limits;
 use super::places::Places;
+use crate::runs::Runs;
 use crate::service::SharedService;
 
 /// State that all connections share.
@@ -16,6 +17,8 @@ pub(crate) struct Shared {
     pub(crate) access: Arc<Access>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,
+    /// Schedules the compression of long answers.
+    pub(crate) compressions: Arc<Runs>,
     /// Becomes true when the server stops.
     pub(crate) stop: watch::Receiver<bool>,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, close_code};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
@@ -139,9 +140,9 @@ async fn read(
 /// The bytes of a JSON-RPC message; `None` for control frames.
 fn payload(message: Message) -> Option<Vec<u8>> {
     match message {
-        Message::Text(text) => Some(text.as_bytes().to_vec()),
+        Message::Text(text) => Some(Bytes::from(text).into()),
         // Some client libraries send binary frames; the reference node reads them as text.
-        Message::Binary(bytes) => Some(bytes.to_vec()),
+        Message::Binary(bytes) => Some(bytes.into()),
         // The library answers pings and close frames while the next message is awaited.
         Message::Ping(_) | Message::Pong(_) | Message::Close(_) => None,
     }
