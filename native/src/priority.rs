@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Longest JSON text that is read on a thread that serves connections, in bytes; reading it takes well below
@@ -13,8 +14,10 @@ pub(crate) const SHORT_JSON: usize = 64 * 1024;
 /// How much nicer (nice(2)) the threads that run handlers are than the threads that serve connections.
 /// Without the difference, a brief message would wait for the end of a run's time slice when all processors
 /// are busy.
-#[cfg(target_os = "linux")]
 const NICER: i32 = 5;
+
+/// As [`NICER`], for long work that cannot pause.
+const LAST: i32 = 10;
 
 /// The time after which long work lets other threads run while such work occupies all processors. Without it, a
 /// thread that serves connections would wait for the end of a time slice, which takes several milliseconds
@@ -38,11 +41,29 @@ pub(crate) fn spawn_lowered<T: Send + 'static>(work: impl FnOnce() -> T + Send +
     })
 }
 
+/// Runs work that takes long and cannot pause on a thread of its own, of even lower priority. Returns `None` if the work
+/// panics or there is no thread for it.
+pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (sender, result) = oneshot::channel();
+    let run = move || {
+        lower_by(LAST);
+        let _counted = AtWork::begin();
+        let _ = sender.send(work());
+    };
+    // A thread of the pool could not have its old priority again.
+    std::thread::Builder::new().name("long-message".to_owned()).spawn(run).ok()?;
+    result.await.ok()
+}
+
+/// Whether long work occupies all processors.
+pub(crate) fn is_busy() -> bool {
+    AT_WORK.load(Ordering::Relaxed) >= processors()
+}
+
 /// Lets other threads run, if long work occupies all processors and this thread has run for [`PAUSE`]. Otherwise
 /// does nothing, because a pause gives processor time to other programs.
 pub(crate) fn pause() {
-    let processors = processors();
-    if AT_WORK.load(Ordering::Relaxed) < processors {
+    if !is_busy() {
         return;
     }
     let now = Instant::now();
@@ -77,21 +98,28 @@ impl Drop for AtWork {
 }
 
 /// Lowers the priority of the calling thread, once. Only threads for CPU work may call this, because the
-/// priority cannot be raised again. On systems other than Linux this does nothing: they have priorities of
-/// processes only.
+/// priority cannot be raised again.
 fn lower() {
+    thread_local! {
+        static LOWERED: Cell<bool> = const { Cell::new(false) };
+    }
+    if !LOWERED.replace(true) {
+        lower_by(NICER);
+    }
+}
+
+/// Makes the calling thread this much nicer. On systems other than Linux this does nothing: they have priorities of
+/// processes only.
+fn lower_by(nicer: i32) {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{getpriority_process, setpriority_process};
-        thread_local! {
-            static LOWERED: Cell<bool> = const { Cell::new(false) };
-        }
-        if !LOWERED.replace(true) {
-            // On Linux this sets the priority of the calling thread. A failure only makes waiting times less
-            // even.
-            let _ = getpriority_process(None).and_then(|now| setpriority_process(None, now + NICER));
-        }
+        // On Linux this sets the priority of the calling thread. A failure only makes waiting times less
+        // even.
+        let _ = getpriority_process(None).and_then(|now| setpriority_process(None, now + nicer));
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = nicer;
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -108,5 +136,13 @@ mod tests {
         });
         assert_eq!(lowered.join().unwrap(), (before + super::NICER).min(19));
         assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn what_cannot_pause_runs_last() {
+        let before = getpriority_process(None).unwrap();
+        let lowered = super::run_last(|| getpriority_process(None).unwrap()).await;
+        assert_eq!(lowered, Some((before + super::LAST).min(19)));
+        assert_eq!(super::run_last(|| -> u8 { panic!("a defect") }).await, None);
     }
 }

@@ -66,8 +66,8 @@ impl HeldAnswer {
         if message.as_ref().len() <= SHORT_JSON {
             return Self::failed(message.as_ref(), code, text.as_ref());
         }
-        let reading = priority::spawn_lowered(move || Self::failed(message.as_ref(), code, text.as_ref()));
-        reading.await.unwrap_or_default()
+        let failed = move || Self::failed(message.as_ref(), code, text.as_ref());
+        priority::run_last(failed).await.unwrap_or_default()
     }
 
     /// The text that is sent.

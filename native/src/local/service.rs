@@ -190,11 +190,11 @@ impl LocalService {
             return Ok(read());
         }
         let place = self.reads.enter(caller.peer, Size::of(message)).await;
-        let reading = priority::spawn_lowered(move || {
+        let reading = priority::run_last(move || {
             let _place = place;
             read()
         });
-        reading.await.map_err(|_| Unanswered::Failed)
+        reading.await.ok_or(Unanswered::Failed)
     }
 
     /// Answers brief messages on the calling thread, because moving one to another thread takes longer than a
@@ -236,11 +236,16 @@ impl LocalService {
         let place = runs.enter(peer, Size::of(bytes)).await;
         let room = budget::hold_run(peer.asker(), MAX_RESPONSE, ROOM_PATIENCE).await;
         let mut held = room.ok_or(Unanswered::NoRoom)?;
-        let run = priority::spawn_lowered(move || {
+        let run = move || {
             let _place = place;
             job.run()
-        });
-        let answer = run.await.map_err(|_| Unanswered::Failed)?;
+        };
+        // Parameters of megabytes are decoded and hashed without pauses.
+        let answer = match bytes.len() <= SHORT_JSON {
+            true => priority::spawn_lowered(run).await.ok(),
+            false => priority::run_last(run).await,
+        };
+        let answer = answer.ok_or(Unanswered::Failed)?;
         let answer = answer.map_err(Unanswered::NotKept)?;
         held.shrink_to(answer.as_ref().map_or(0, |answer| answer.body.len()));
         Ok((answer, held))

@@ -10,10 +10,16 @@ use tokio::time::{Instant, timeout};
 use super::limits::Limits;
 use super::places::FREE_BYTES;
 use crate::budget::{self, NO_ROOM, Share};
+use crate::priority;
 
 /// The number of bytes of a too long body that are read and discarded. Closing the connection while the client still
 /// sends would reset it, and the client would not see the error; but reading must end.
 const SURPLUS_BYTES: usize = 1024 * 1024;
+
+/// The number of bytes after which reading a body rests while long work occupies all processors, and the time of a rest:
+/// other connections go first, and a long message would only wait for its turn earlier.
+const PIECE: usize = 128 * 1024;
+const REST: Duration = Duration::from_millis(2);
 
 /// The time between two checks whether others wait for the bytes that a stalled body holds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,8 +52,15 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
     let exact = request.body().size_hint().exact().is_some();
     let mut chunks = request.into_body().into_data_stream();
     let (mut body, mut held) = (Vec::new(), Share::default());
-    let mut surplus = 0_usize;
+    let (mut surplus, mut piece) = (0_usize, 0_usize);
     while let Some(chunk) = next(&mut chunks, until, &held).await? {
+        piece = piece.saturating_add(chunk.len());
+        if piece >= PIECE {
+            piece = 0;
+            if priority::is_busy() {
+                tokio::time::sleep(REST).await;
+            }
+        }
         let length = body.len().saturating_add(chunk.len());
         if surplus == 0 && length <= most {
             if length > FREE_BYTES && held.bytes() == 0 {

@@ -41,7 +41,7 @@ pub(super) async fn gzip(shared: &Shared, peer: Peer, plain: Vec<u8>) -> Vec<u8>
         return compressed(&plain);
     }
     let place = shared.compressions.enter(peer, Size::Single).await;
-    let compressing = priority::spawn_lowered(move || {
+    let compressing = priority::run_last(move || {
         let _place = place;
         compressed(&plain)
     });
