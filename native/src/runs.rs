@@ -104,7 +104,7 @@ impl Runs {
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: 1 })
     }
 
-    /// Places for work that cannot pause for others ([`crate::priority::pause`]): one processor less than this machine
+    /// Places for work that cannot pause for others (`priority::pause`): one processor less than this machine
     /// has.
     #[must_use]
     pub fn without_pauses() -> Arc<Self> {
