@@ -75,7 +75,7 @@ pub async fn hold_answer(bytes: usize) -> Option<Held> {
 
 /// Waits for bytes of the budget of answers for a run of an address, as many as its answer may have; returns `None`
 /// after `limit`.
-pub async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Option<Held> {
+pub(crate) async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Option<Held> {
     let share = ANSWERS_EACH.of(asker);
     let taking = async {
         let own = match share.try_take(bytes) {

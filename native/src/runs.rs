@@ -106,16 +106,14 @@ impl Runs {
 
     /// Places for work that cannot pause for others (`priority::pause`): one processor less than this machine
     /// has.
-    #[must_use]
-    pub fn without_pauses() -> Arc<Self> {
+    pub(crate) fn without_pauses() -> Arc<Self> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Arc::new(Self { state: Mutex::default(), fresh: 0, busy: processors.saturating_sub(1).clamp(1, 4) })
     }
 
     /// The places for messages of megabytes, whose parameters take tens of MiB: two for one address, and one that it leaves
     /// to others.
-    #[must_use]
-    pub fn for_long_messages() -> Arc<Self> {
+    pub(crate) fn for_long_messages() -> Arc<Self> {
         Arc::new(Self { state: Mutex::default(), fresh: 2, busy: 1 })
     }
 
