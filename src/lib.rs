@@ -88,8 +88,6 @@
 #![cfg_attr(not(test), no_std)]
 // docs.rs shows the feature that an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
-// Without local chains much of their code has no caller; linkers drop it.
-#![cfg_attr(not(feature = "local"), allow(dead_code))]
 // Bytes from outside must never panic: nothing here may unwrap, index or overflow unchecked.
 #![cfg_attr(
     not(test),
@@ -107,11 +105,13 @@
 extern crate alloc;
 
 pub mod consensus;
+#[cfg(feature = "local")]
 pub mod dev;
 pub mod engine;
 pub mod evm;
 pub mod exec;
 pub mod light;
+#[cfg(feature = "local")]
 pub mod local;
 pub mod rpc;
 pub mod state;

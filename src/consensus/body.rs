@@ -8,6 +8,8 @@ use super::network::Network;
 use super::rule::Rule;
 use super::verified::VerifiedHeader;
 use crate::trie::{EMPTY_ROOT, NodeFormat, ordered_root};
+#[cfg(feature = "local")]
+use crate::types::SealedHeader;
 use crate::types::bloom::logs_bloom;
 use crate::types::{B256, Bloom, Receipt, Transaction};
 
@@ -126,7 +128,8 @@ impl VerifiedBody {
 
     /// Creates the body of a block that was executed or built locally. The root was checked or computed
     /// there.
-    pub(crate) fn executed(header: &VerifiedHeader, transactions: Vec<Transaction>) -> Self {
+    #[cfg(feature = "local")]
+    pub(crate) fn executed(header: &SealedHeader, transactions: Vec<Transaction>) -> Self {
         let hashes = transactions.iter().map(Transaction::hash).collect();
         Self { block: header.hash(), transactions, hashes }
     }
@@ -199,7 +202,8 @@ impl VerifiedReceipts {
 
     /// Creates the receipts of a block that was executed or built locally. The root was checked or computed
     /// there.
-    pub(crate) fn executed(header: &VerifiedHeader, receipts: Vec<Receipt>) -> Self {
+    #[cfg(feature = "local")]
+    pub(crate) fn executed(header: &SealedHeader, receipts: Vec<Receipt>) -> Self {
         Self { block: header.hash(), receipts }
     }
 

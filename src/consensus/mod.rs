@@ -58,4 +58,4 @@ pub use pow::{PowError, Seal, verify_merged_mining};
 pub use rule::{Fork, Rule, RuleSet};
 pub use rules::{RuleError, verify_child, verify_standalone};
 pub use uncles::{UncleError, VerifiedUncles};
-pub use verified::{Evidence, Origin, VerifiedHeader};
+pub use verified::{Evidence, Origin, PendingHeader, VerifiedHeader};

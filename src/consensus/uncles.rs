@@ -6,8 +6,10 @@ use thiserror::Error;
 
 use super::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use super::rules::RuleError;
+#[cfg(feature = "local")]
+use super::verified::PendingHeader;
 use super::verified::VerifiedHeader;
-use crate::types::{B256, Header, SealedHeader, U256, uncles_hash};
+use crate::types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader, U256, uncles_hash};
 
 /// Why uncles do not belong to a block, or do not count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -121,6 +123,16 @@ pub struct VerifiedUncles {
 impl VerifiedUncles {
     /// Checks the list against the header's uncles hash.
     pub fn check(header: &VerifiedHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
+        Self::of(header, uncles)
+    }
+
+    /// The uncles of the pending block.
+    #[cfg(feature = "local")]
+    pub(crate) fn pending(header: &PendingHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
+        Self::of(header, uncles)
+    }
+
+    fn of(header: &SealedHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
         let (expected, found) = (header.uncles_hash, uncles_hash(&uncles));
         if expected != found {
             return Err(UncleError::Hash { expected, found });
@@ -129,9 +141,10 @@ impl VerifiedUncles {
         Ok(Self { block: header.hash(), uncles })
     }
 
-    /// The uncles of a block whose header commits to an empty list.
-    pub(crate) fn none(header: &VerifiedHeader) -> Self {
-        Self { block: header.hash(), uncles: Vec::new() }
+    /// The uncles of a block whose header commits to an empty list. `None` for other blocks.
+    pub(crate) fn none(header: &VerifiedHeader) -> Option<Self> {
+        let empty = header.uncles_hash == EMPTY_UNCLES_HASH;
+        empty.then(|| Self { block: header.hash(), uncles: Vec::new() })
     }
 
     /// Hash of the block that includes the uncles.

@@ -22,8 +22,6 @@ pub enum Origin {
     Mined(Seal),
     /// It has the requested hash and its own proof of work, but is not connected to the chain.
     Alone(Seal),
-    /// It was built here on top of the head and is not mined: the pending block.
-    Pending,
 }
 
 /// The checks that a header has passed.
@@ -61,18 +59,6 @@ impl VerifiedHeader {
         Ok(Self::shared(candidate.into_shared(), Origin::Alone(seal), ForkDetection::NotRequired))
     }
 
-    /// The header of the pending block, which has no proof of work.
-    #[must_use]
-    pub fn pending(header: SealedHeader) -> Self {
-        Self::new(header, Origin::Pending, ForkDetection::NotRequired)
-    }
-
-    /// Whether it is the header of the pending block.
-    #[must_use]
-    pub fn is_pending(&self) -> bool {
-        self.evidence.origin == Origin::Pending
-    }
-
     /// The same header with more of its fork detection data compared.
     pub(super) fn with_fork_detection(&self, fork_detection: ForkDetection) -> Self {
         Self { header: self.header.clone(), evidence: Evidence { fork_detection, ..self.evidence } }
@@ -98,7 +84,7 @@ impl VerifiedHeader {
                 (*number == 0 && empty(merkle_proof) && empty(coinbase_tx))
                     || Check::new(&candidate, network, None).mined().is_ok()
             }
-            Origin::Mined(_) | Origin::Alone(_) | Origin::Pending => true,
+            Origin::Mined(_) | Origin::Alone(_) => true,
         }
     }
 
@@ -127,5 +113,24 @@ impl Deref for VerifiedHeader {
 
     fn deref(&self) -> &SealedHeader {
         &self.header
+    }
+}
+
+/// The header of the block that would come next on a chain that is executed here. It is built here, has no proof of work
+/// and was not checked. Cloning is cheap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingHeader(Arc<SealedHeader>);
+
+impl From<SealedHeader> for PendingHeader {
+    fn from(header: SealedHeader) -> Self {
+        Self(Arc::new(header))
+    }
+}
+
+impl Deref for PendingHeader {
+    type Target = SealedHeader;
+
+    fn deref(&self) -> &SealedHeader {
+        &self.0
     }
 }

@@ -2,8 +2,8 @@
 
 use alloy_primitives::B256;
 
-use super::{Need, view::View};
-use crate::{consensus::VerifiedHeader, light::BlockRef};
+use super::{BlockHeader, Need, view::View};
+use crate::light::BlockRef;
 
 /// The block that a caller means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum BlockId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     /// The block.
-    Header(VerifiedHeader),
+    Header(BlockHeader),
     /// No such block.
     NotFound,
     /// The block exists and is not on the canonical chain, which was required.
@@ -64,7 +64,7 @@ pub fn resolve(view: &dyn View, id: BlockId) -> Need<Resolved> {
 }
 
 /// The block `depth` below the head, or block 0 on a shorter chain.
-fn below_head(view: &dyn View, depth: u64) -> Need<Option<VerifiedHeader>> {
+fn below_head(view: &dyn View, depth: u64) -> Need<Option<BlockHeader>> {
     view.header_by_number(view.height()?.saturating_sub(depth))
 }
 

@@ -8,12 +8,12 @@ use alloc::{collections::BTreeMap, vec::Vec};
 use alloy_primitives::{B256, keccak256};
 
 use super::{
-    Refusal,
+    BlockHeader, Refusal,
     block_id::settled_height,
     logs::{FoundLog, LogFilter, RangeStop, logs_by_hash, range_logs},
     view::{Need, Stop, SyncProgress, View},
 };
-use crate::{consensus::VerifiedHeader, light::BlockRef};
+use crate::light::BlockRef;
 
 /// Seconds without a poll after which a filter is dropped.
 pub const FILTER_IDLE: u64 = 300;
@@ -82,7 +82,7 @@ pub enum Changes {
     /// Hashes of blocks or transactions.
     Hashes(Vec<B256>),
     /// Headers, oldest first.
-    Heads(Vec<VerifiedHeader>),
+    Heads(Vec<BlockHeader>),
     /// The progress of synchronization, if it has begun or ended since.
     Syncing(Option<Option<SyncProgress>>),
 }
@@ -203,7 +203,7 @@ impl Open {
 
     /// Replaces the blocks that left the chain by the new blocks. Returns the logs reported of the former, oldest
     /// first.
-    fn go_on(&mut self, stayed: usize, new: &[VerifiedHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
+    fn go_on(&mut self, stayed: usize, new: &[BlockHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
         let removed = self.trail.split_off(stayed).into_iter().flat_map(|told| told.logs).collect();
         self.trail.extend(new.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }));
         self.trail.drain(..self.trail.len().saturating_sub(TRAIL));
@@ -221,7 +221,7 @@ impl Open {
 }
 
 /// The blocks of a range that the view has, oldest first.
-fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<VerifiedHeader>> {
+fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<BlockHeader>> {
     let mut blocks = Vec::new();
     for number in from..=to {
         match view.header_by_number(number) {
@@ -472,7 +472,7 @@ impl Filters {
     }
 }
 
-fn block_ref(header: &VerifiedHeader) -> BlockRef {
+fn block_ref(header: &BlockHeader) -> BlockRef {
     BlockRef { number: header.number, hash: header.hash() }
 }
 

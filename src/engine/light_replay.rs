@@ -10,11 +10,11 @@ use core::cell::RefCell;
 use alloy_primitives::{Address, B256, U256};
 
 use super::{
-    Refusal,
+    BlockHeader, Refusal,
     view::{Need, Stop, View},
 };
 use crate::{
-    consensus::{VerifiedBody, VerifiedHeader},
+    consensus::VerifiedBody,
     evm::Inspector,
     exec::{
         Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed, ExecutedBlock, check_block,
@@ -36,7 +36,7 @@ use crate::{
 pub(super) fn replay(
     view: &dyn View,
     known: Known<'_>,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     observer: &mut dyn BlockObserver,
 ) -> Need<()> {
     if header.number == 0 {
@@ -58,8 +58,8 @@ pub(super) fn replay(
 struct Replay<'a> {
     view: &'a dyn View,
     known: Known<'a>,
-    header: &'a VerifiedHeader,
-    parent: &'a VerifiedHeader,
+    header: &'a BlockHeader,
+    parent: &'a BlockHeader,
     body: &'a VerifiedBody,
 }
 
@@ -204,12 +204,12 @@ impl BlockObserver for Watch<'_> {
 /// The verified ancestors of a block. Data of an ancestor that is missing or refused stops the run.
 struct Ancestors<'a> {
     view: &'a dyn View,
-    header: &'a VerifiedHeader,
+    header: &'a BlockHeader,
     stop: RefCell<Option<Stop>>,
 }
 
 impl Ancestors<'_> {
-    fn ancestor(&self, number: u64) -> Option<VerifiedHeader> {
+    fn ancestor(&self, number: u64) -> Option<BlockHeader> {
         self.note(self.view.ancestor(self.header.parent_hash, number))?
     }
 

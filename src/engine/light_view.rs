@@ -7,18 +7,18 @@ use alloy_primitives::Address;
 use alloy_primitives::{B256, Bytes, U256};
 
 use super::{
-    Refusal, gate,
+    BlockHeader, LightStatus, Refusal, gate,
     view::{Depths, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 #[cfg(feature = "local")]
 use crate::exec::BlockObserver;
 use crate::{
-    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::CallPolicy,
     light::{BlockRef, Fact, Known, Location, PinnedHead, UpstreamState, facts},
     state::{StateError, StateReader, TrieState},
     trie::{self, WalkError},
-    types::{EMPTY_UNCLES_HASH, Transaction},
+    types::Transaction,
 };
 
 /// Most blocks that one request for logs may cover: each that may have matching logs has to be fetched and proven.
@@ -58,13 +58,13 @@ impl<'a> LightView<'a> {
         let chain = self.chain()?;
         let Some(header) = chain.by_hash(hash) else { return Ok(None) };
         let Some(below) = chain.total_difficulty(&header.parent_hash) else { return Ok(None) };
-        let uncles = chain.uncle_work(hash, &*self.uncles(header)?, self.pinned.now);
+        let uncles = chain.uncle_work(hash, &*self.uncles(&header.into())?, self.pinned.now);
         Ok(uncles.map(|uncles| below.saturating_add(header.difficulty.value()).saturating_add(uncles)))
     }
 
     /// Whether the chain up to the head leaves a transaction's nonce unused, which proves that it is not mined;
     /// `None` if the sender's nonce cannot be proven.
-    fn is_unused(&self, head: &VerifiedHeader, transaction: &Transaction) -> Need<Option<bool>> {
+    fn is_unused(&self, head: &BlockHeader, transaction: &Transaction) -> Need<Option<bool>> {
         let proves = |state: &UpstreamState| state.resting.is_none() && state.can.proofs != Some(false);
         let sender = transaction.recover_sender(self.pinned.network().chain_id);
         let (Ok(sender), Ok(state)) = (sender, self.state(head)) else { return Ok(None) };
@@ -86,7 +86,7 @@ impl<'a> LightView<'a> {
     }
 
     /// The place of a transaction that no upstream shows in a block.
-    fn waiting(&self, head: &VerifiedHeader, transaction: &Arc<Transaction>) -> Need<TransactionPlace> {
+    fn waiting(&self, head: &BlockHeader, transaction: &Arc<Transaction>) -> Need<TransactionPlace> {
         let unused = self.is_unused(head, transaction)?;
         // If the nonce is used, the transaction is mined or replaced, and which of the two cannot be proven.
         self.unproven.set(self.unproven.get() || unused != Some(true));
@@ -111,7 +111,7 @@ fn lacking<T>(fact: Fact) -> Need<T> {
     Err(Stop::Lacking(facts([fact])))
 }
 
-fn block_ref(header: &VerifiedHeader) -> BlockRef {
+fn block_ref(header: &BlockHeader) -> BlockRef {
     BlockRef { number: header.number, hash: header.hash() }
 }
 
@@ -144,7 +144,7 @@ impl View for LightView<'_> {
         self.pinned.config.upstreams.clone()
     }
 
-    fn light(&self) -> Option<&PinnedHead> {
+    fn light(&self) -> Option<&dyn LightStatus> {
         Some(self.pinned)
     }
 
@@ -152,7 +152,7 @@ impl View for LightView<'_> {
         self.pinned.config.min_depth
     }
 
-    fn head(&self) -> Need<VerifiedHeader> {
+    fn head(&self) -> Need<BlockHeader> {
         let chain = self.chain()?;
         gate::admit(self.pinned, chain, chain.head())
     }
@@ -161,7 +161,7 @@ impl View for LightView<'_> {
         Ok(self.chain()?.head().number)
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
+    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_number(number) {
             return gate::admit(self.pinned, chain, header).map(Some);
@@ -172,7 +172,7 @@ impl View for LightView<'_> {
         Ok(None)
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
+    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.by_hash(&hash) {
             return gate::admit(self.pinned, chain, header).map(Some);
@@ -188,10 +188,10 @@ impl View for LightView<'_> {
     }
 
     /// An ancestor is deeper than the block, which was admitted.
-    fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
+    fn ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
         let chain = self.chain()?;
         if let Some(header) = chain.ancestor(&block, number) {
-            return Ok(Some(header.clone()));
+            return Ok(Some(header.into()));
         }
         let above = chain.by_hash(&block).map_or(0, |header| header.number);
         if number > above {
@@ -213,8 +213,8 @@ impl View for LightView<'_> {
         }
     }
 
-    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
-        if let Some(body) = VerifiedBody::none(header) {
+    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
+        if let Some(body) = header.verified().and_then(VerifiedBody::none) {
             return Ok(Arc::new(body));
         }
         match self.known.body(&header.hash()) {
@@ -223,9 +223,9 @@ impl View for LightView<'_> {
         }
     }
 
-    fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
-        if header.uncles_hash == EMPTY_UNCLES_HASH {
-            return Ok(Arc::new(VerifiedUncles::none(header)));
+    fn uncles(&self, header: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
+        if let Some(uncles) = header.verified().and_then(VerifiedUncles::none) {
+            return Ok(Arc::new(uncles));
         }
         if let Some(uncles) = self.pinned.chain.as_ref().and_then(|c| c.uncles(&header.hash())) {
             return Ok(uncles.clone());
@@ -236,7 +236,7 @@ impl View for LightView<'_> {
         }
     }
 
-    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
         // Receipts are requested by transaction hash, so the body comes first.
         self.body(header)?;
         match self.known.receipts(&header.hash()) {
@@ -247,7 +247,7 @@ impl View for LightView<'_> {
 
     fn locate(&self, transaction: B256, given: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         let chain = self.chain()?;
-        let head = chain.head();
+        let head = &BlockHeader::from(chain.head());
         let given = given.or_else(|| self.known.sent(&transaction));
         if let Some(given) = given {
             // The sender's nonce decides, and no upstream has to be asked for the location.
@@ -280,13 +280,13 @@ impl View for LightView<'_> {
         if self.known.is_refused(&Fact::Body(block)) {
             admitted()?;
         }
-        match self.body(header)?.position(&transaction) {
+        match self.body(&header.into())?.position(&transaction) {
             Some(index) => Ok(TransactionPlace::Mined(admitted()?, index)),
             None => Err(Stop::Refused(Refusal::Misplaced { transaction, block })),
         }
     }
 
-    fn state<'b>(&'b self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'b>> {
+    fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
         if !self.pinned.network.rules(header.number).has(Rule::Rskip126) {
             return Err(Stop::Refused(Refusal::NoStateProofs { number: header.number }));
         }
@@ -294,7 +294,7 @@ impl View for LightView<'_> {
     }
 
     #[cfg(feature = "local")]
-    fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
         super::light_replay::replay(self, self.known, header, observer)
     }
 
@@ -329,11 +329,11 @@ impl View for LightView<'_> {
         (self.interrupt)()
     }
 
-    fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+    fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
         trie::prove(&self.known, header.state_root, key)
     }
 
-    fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
+    fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
         Ok(trie::lookup_node(&self.known, header.state_root, key)?.map(|node| node.hash))
     }
 }

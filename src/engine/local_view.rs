@@ -6,12 +6,12 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    Refusal,
+    BlockHeader, Refusal, TransactionPool,
     node::Snapshot,
     view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 use crate::{
-    consensus::{Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
+    consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     dev::{Assembled, Clock, Mining, Recipe, pool::Pool},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, ExecutedBlock},
     light::BlockRef,
@@ -80,7 +80,7 @@ impl Snapshot for LocalSnapshot {
 
 /// The block that would be mined next.
 struct Pending {
-    header: VerifiedHeader,
+    header: PendingHeader,
     body: Arc<VerifiedBody>,
     receipts: Arc<VerifiedReceipts>,
     uncles: Arc<VerifiedUncles>,
@@ -90,8 +90,8 @@ struct Pending {
 impl Pending {
     fn new(block: Assembled) -> Option<Self> {
         let Assembled { header, uncles, transactions, mut executed, .. } = block;
-        let header = VerifiedHeader::pending(header.seal());
-        let uncles = VerifiedUncles::check(&header, uncles).ok()?;
+        let header = PendingHeader::from(header.seal());
+        let uncles = VerifiedUncles::pending(&header, uncles).ok()?;
         let receipts = core::mem::take(&mut executed.receipts);
         Some(Self {
             body: Arc::new(VerifiedBody::executed(&header, transactions)),
@@ -132,28 +132,28 @@ impl<'a> LocalView<'a> {
     }
 
     /// The pending block, if this is its header.
-    fn if_pending(&self, header: &VerifiedHeader) -> Option<&Pending> {
+    fn if_pending(&self, header: &BlockHeader) -> Option<&Pending> {
         let pending = self.pending.get().and_then(Option::as_ref)?;
         (header.is_pending() && pending.header.hash() == header.hash()).then_some(pending)
     }
 
-    fn trie(&self, header: &VerifiedHeader) -> Option<&Trie> {
+    fn trie(&self, header: &BlockHeader) -> Option<&Trie> {
         match self.if_pending(header) {
             Some(pending) => Some(&pending.executed.state),
             None => self.chain().state(&header.hash()),
         }
     }
 
-    fn kept_trie(&self, header: &VerifiedHeader) -> Need<&Trie> {
+    fn kept_trie(&self, header: &BlockHeader) -> Need<&Trie> {
         self.trie(header).ok_or_else(|| no_state(header))
     }
 
-    fn stored(&self, header: &VerifiedHeader) -> Need<&'a Arc<crate::local::StoredBlock>> {
+    fn stored(&self, header: &BlockHeader) -> Need<&'a Arc<crate::local::StoredBlock>> {
         self.chain().block(&header.hash()).ok_or_else(|| no_state(header))
     }
 }
 
-fn no_state(header: &VerifiedHeader) -> Stop {
+fn no_state(header: &BlockHeader) -> Stop {
     Stop::Refused(Refusal::StateNotKept { number: header.number, hash: header.hash() })
 }
 
@@ -178,20 +178,20 @@ impl View for LocalView<'_> {
         self.snapshot.upstreams.to_vec()
     }
 
-    fn head(&self) -> Need<VerifiedHeader> {
-        Ok(self.chain().head().clone())
+    fn head(&self) -> Need<BlockHeader> {
+        Ok(self.chain().head().into())
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
-        Ok(self.chain().headers().by_number(number).cloned())
+    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
+        Ok(self.chain().headers().by_number(number).map(Into::into))
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
-        Ok(self.chain().headers().by_hash(&hash).cloned())
+    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+        Ok(self.chain().headers().by_hash(&hash).map(Into::into))
     }
 
-    fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
-        Ok(self.chain().headers().ancestor(&block, number).cloned())
+    fn ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
+        Ok(self.chain().headers().ancestor(&block, number).map(Into::into))
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
@@ -209,21 +209,21 @@ impl View for LocalView<'_> {
         Ok(parent.map(|total| total.saturating_add(own)))
     }
 
-    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.body.clone()),
             None => Ok(self.stored(header)?.body.clone()),
         }
     }
 
-    fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, header: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.uncles.clone()),
             None => self.chain().uncles(&header.hash()).cloned().ok_or_else(|| no_state(header)),
         }
     }
 
-    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
         match self.if_pending(header) {
             Some(pending) => Ok(pending.receipts.clone()),
             None => Ok(self.stored(header)?.receipts.clone()),
@@ -234,7 +234,7 @@ impl View for LocalView<'_> {
         if let Some((block, index)) = self.chain().locate(&transaction)
             && let Some(header) = self.chain().headers().by_hash(&block)
         {
-            return Ok(TransactionPlace::Mined(header.clone(), index));
+            return Ok(TransactionPlace::Mined(header.into(), index));
         }
         let waiting = self.snapshot.dev.as_ref().and_then(|dev| dev.pool.get(&transaction));
         Ok(waiting.map_or(TransactionPlace::Unknown, |pooled| {
@@ -242,11 +242,11 @@ impl View for LocalView<'_> {
         }))
     }
 
-    fn state<'b>(&'b self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'b>> {
+    fn state<'b>(&'b self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'b>> {
         Ok(Box::new(self.kept_trie(header)?))
     }
 
-    fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
         if header.number == 0 {
             return Ok(());
         }
@@ -269,7 +269,7 @@ impl View for LocalView<'_> {
         self.snapshot.policy
     }
 
-    fn next_environment(&self, header: &VerifiedHeader) -> Need<BlockEnvironment> {
+    fn next_environment(&self, header: &BlockHeader) -> Need<BlockEnvironment> {
         let Some(dev) = &self.snapshot.dev else {
             let mut next = BlockEnvironment::from(header.header());
             next.number = next.number.saturating_add(1);
@@ -283,22 +283,22 @@ impl View for LocalView<'_> {
         (self.interrupt)()
     }
 
-    fn state_root(&self, header: &VerifiedHeader) -> B256 {
+    fn state_root(&self, header: &BlockHeader) -> B256 {
         self.trie(header).map_or(header.state_root, Trie::root)
     }
 
-    fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+    fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError> {
         let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
         Ok(trie.proof(key))
     }
 
-    fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
+    fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError> {
         let trie = self.trie(header).ok_or(WalkError::Missing(header.state_root))?;
         Ok(trie.node_hash(key))
     }
 
-    fn pending(&self) -> Need<Option<VerifiedHeader>> {
-        Ok(self.pending_block().map(|pending| pending.header.clone()))
+    fn pending(&self) -> Need<Option<BlockHeader>> {
+        Ok(self.pending_block().map(|pending| BlockHeader::Pending(pending.header.clone())))
     }
 
     fn sender(
@@ -318,8 +318,8 @@ impl View for LocalView<'_> {
         }
     }
 
-    fn pool(&self) -> Option<&Pool> {
-        self.snapshot.dev.as_ref().map(|dev| &dev.pool)
+    fn pool(&self) -> Option<&dyn TransactionPool> {
+        Some(&self.snapshot.dev.as_ref()?.pool)
     }
 
     fn accounts(&self) -> Vec<Address> {

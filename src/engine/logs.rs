@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256};
 
-use super::view::{Need, Stop, View, both};
+use super::{
+    BlockHeader,
+    view::{Need, Stop, View, both},
+};
 use crate::{
-    consensus::VerifiedHeader,
     light::{BlockRef, Facts},
     types::{Log, bloom},
 };
@@ -45,7 +47,7 @@ impl LogFilter {
     }
 
     /// Whether a block with this bloom may have a matching log; `false` proves that it has none.
-    fn may_match(&self, header: &VerifiedHeader) -> bool {
+    fn may_match(&self, header: &BlockHeader) -> bool {
         let held = &header.logs_bloom;
         let address = self.addresses.is_empty()
             || self.addresses.iter().any(|address| bloom::may_contain(held, address.as_slice()));
@@ -83,7 +85,7 @@ impl FoundLog {
 ///
 /// # Errors
 /// As [`View::body`] and [`View::receipts`].
-pub fn block_logs(view: &dyn View, header: &VerifiedHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
+pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> Need<Vec<FoundLog>> {
     if !filter.may_match(header) {
         return Ok(Vec::new());
     }

@@ -3,34 +3,48 @@
 //! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Lacking`]; the host fetches them,
 //! the light client proves them, and the handler runs again.
 
+mod block_header;
 mod block_id;
+#[cfg(feature = "local")]
 mod dev_node;
 mod filters;
+#[cfg(feature = "local")]
 mod follow_node;
 pub mod gate;
 #[cfg(feature = "local")]
 mod light_replay;
+mod light_status;
 mod light_view;
+#[cfg(feature = "local")]
 mod local_view;
 mod logs;
+#[cfg(feature = "local")]
 mod node;
+mod pool;
 mod refusal;
 mod view;
 
+pub use block_header::BlockHeader;
 pub use block_id::{BlockId, Resolved, resolve, settled_height};
+#[cfg(feature = "local")]
 pub use dev_node::DevNode;
 pub use filters::{
     Changes, FILTER_IDLE, Filters, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner, SUBSCRIPTION_IDLE, TRAIL,
     Watch,
 };
+#[cfg(feature = "local")]
 pub use follow_node::FollowNode;
+pub use light_status::LightStatus;
 pub use light_view::LightView;
+#[cfg(feature = "local")]
 pub use local_view::{DevPart, LocalSnapshot, LocalView};
 pub use logs::{
     FREE_LOG_BLOCKS, FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash,
     range_logs,
 };
+#[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};
+pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
 pub use refusal::Refusal;
 pub(crate) use view::both;
 pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

@@ -4,12 +4,11 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use super::Refusal;
+use super::{BlockHeader, LightStatus, Refusal, TransactionPool};
 use crate::{
-    consensus::{Network, Rule, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles},
-    dev::pool::Pool,
+    consensus::{Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
-    light::{BlockRef, Facts, PinnedHead},
+    light::{BlockRef, Facts},
     state::StateReader,
     trie::WalkError,
     types::{SenderError, Transaction},
@@ -59,7 +58,7 @@ impl Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransactionPlace {
     /// In this block of the canonical chain, at this index.
-    Mined(VerifiedHeader, usize),
+    Mined(BlockHeader, usize),
     /// Pending: the sender's nonce proves that it is not mined yet, or an upstream says so. The transaction itself
     /// matches the requested hash.
     Pending(Arc<Transaction>),
@@ -121,12 +120,12 @@ pub trait View {
     fn upstreams(&self) -> Vec<String>;
 
     /// What a light client knows about its proofs and upstreams; `None` on a chain that is executed locally.
-    fn light(&self) -> Option<&PinnedHead> {
+    fn light(&self) -> Option<&dyn LightStatus> {
         None
     }
 
-    /// Whether a header's merged-mining fields may be shown; see [`VerifiedHeader::shows_work`].
-    fn shows_work(&self, header: &VerifiedHeader) -> bool {
+    /// Whether a header's merged-mining fields may be shown; see [`BlockHeader::shows_work`].
+    fn shows_work(&self, header: &BlockHeader) -> bool {
         self.light().is_none() || header.shows_work(self.network())
     }
 
@@ -145,7 +144,7 @@ pub trait View {
     ///
     /// # Errors
     /// Refused during synchronization, and if the head is younger than the required depth allows.
-    fn head(&self) -> Need<VerifiedHeader>;
+    fn head(&self) -> Need<BlockHeader>;
 
     /// Height of the pinned head.
     ///
@@ -159,19 +158,19 @@ pub trait View {
     ///
     /// # Errors
     /// Refused during synchronization, below the checkpoint, and if the block has too few blocks on top.
-    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>>;
+    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>>;
 
     /// A header by hash, canonical or not.
     ///
     /// # Errors
     /// Missing if it has to be fetched; refused as by number.
-    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>>;
+    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>>;
 
     /// The ancestor of a block at a height, or the block itself; on the block's own branch, canonical or not.
     ///
     /// # Errors
     /// Refused if the ancestor is not known.
-    fn ancestor(&self, block: B256, number: u64) -> Need<Option<VerifiedHeader>> {
+    fn ancestor(&self, block: B256, number: u64) -> Need<Option<BlockHeader>> {
         let mut at = self.header_by_hash(block)?;
         while let Some(header) = at.as_ref().filter(|header| header.number > number) {
             at = self.header_by_hash(header.parent_hash)?;
@@ -192,19 +191,19 @@ pub trait View {
     ///
     /// # Errors
     /// Missing facts.
-    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>>;
+    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>>;
 
     /// All uncles of a block.
     ///
     /// # Errors
     /// Missing facts.
-    fn uncles(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedUncles>>;
+    fn uncles(&self, header: &BlockHeader) -> Need<Arc<VerifiedUncles>>;
 
     /// All receipts of a block.
     ///
     /// # Errors
     /// Missing facts.
-    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>>;
+    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>>;
 
     /// The place of a transaction. `given` is the transaction itself, if the caller has it: its sender's nonce tells
     /// whether it is mined.
@@ -217,13 +216,13 @@ pub trait View {
     ///
     /// # Errors
     /// Refused for blocks without provable state.
-    fn state<'a>(&'a self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>>;
+    fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>>;
 
     /// Executes a block again on its parent's state and reports to the observer, for traces.
     ///
     /// # Errors
     /// Refused if this view executes no blocks, or the parent's state is not kept.
-    fn replay(&self, header: &VerifiedHeader, _observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, _observer: &mut dyn BlockObserver) -> Need<()> {
         Err(Stop::Refused(Refusal::NotExecuted { number: header.number }))
     }
 
@@ -236,7 +235,7 @@ pub trait View {
     ///
     /// # Errors
     /// As the other look-ups.
-    fn next_environment(&self, header: &VerifiedHeader) -> Need<BlockEnvironment> {
+    fn next_environment(&self, header: &BlockHeader) -> Need<BlockEnvironment> {
         let mut next = BlockEnvironment::from(header.header());
         next.number = next.number.saturating_add(1);
         next.timestamp = next.timestamp.saturating_add(1);
@@ -258,7 +257,7 @@ pub trait View {
 
     /// Root of the state that [`Self::state`] reads. It is the header's, unless the state was changed directly on a
     /// development chain.
-    fn state_root(&self, header: &VerifiedHeader) -> B256 {
+    fn state_root(&self, header: &BlockHeader) -> B256 {
         header.state_root
     }
 
@@ -266,20 +265,20 @@ pub trait View {
     ///
     /// # Errors
     /// A node is missing; [`Self::state`] names the missing key, which can be fetched.
-    fn prove(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError>;
+    fn prove(&self, header: &BlockHeader, key: &[u8]) -> Result<Vec<Bytes>, WalkError>;
 
     /// Hash of the node at a key of the state after a block, if there is one.
     ///
     /// # Errors
     /// As [`Self::prove`].
-    fn node_hash(&self, header: &VerifiedHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
+    fn node_hash(&self, header: &BlockHeader, key: &[u8]) -> Result<Option<B256>, WalkError>;
 
     /// Header of the pending block, with all transactions that can be mined; `None` if none is built. The other
     /// look-ups accept it as they do any header.
     ///
     /// # Errors
     /// As the other look-ups.
-    fn pending(&self) -> Need<Option<VerifiedHeader>> {
+    fn pending(&self) -> Need<Option<BlockHeader>> {
         Ok(None)
     }
 
@@ -297,7 +296,7 @@ pub trait View {
     }
 
     /// The transaction pool; `None` if there is none.
-    fn pool(&self) -> Option<&Pool> {
+    fn pool(&self) -> Option<&dyn TransactionPool> {
         None
     }
 

@@ -111,8 +111,7 @@ impl<'a> RawResponse<'a> {
     /// # Errors
     /// [`RequestFailure::Malformed`]: the text is not a JSON object, or repeats one of the members read here.
     pub fn read(text: &'a str) -> Result<Self, RequestFailure> {
-        // Serde would also accept an array that lists the members in the order of their declaration.
-        if !text.trim_start().starts_with('{') {
+        if !is_object(text) {
             return Err(NOT_A_RESPONSE);
         }
         serde_json::from_str(text).map_err(|_| NOT_A_RESPONSE)
@@ -120,7 +119,7 @@ impl<'a> RawResponse<'a> {
 
     /// The id, if it is a number of at most 64 bits, as all ids of our requests are.
     pub fn id(&self) -> Option<u64> {
-        self.id?.get().parse().ok()
+        id_of(self.id)
     }
 
     /// The result, or why there is none. `"result":null` is a result.
@@ -152,36 +151,61 @@ pub enum Subject {
     /// A notification, which responds to no request.
     Notification,
     /// The request with this id, or the batch that contains it.
-    Call(u64),
+    Request(u64),
     /// A response without an id, such as the refusal of a whole batch.
     Unknown,
     /// The text is not a JSON-RPC message.
     Nothing,
 }
 
+/// The members of a message that tell what it is about. Repeated members make it unreadable.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(default)]
+    method: Option<IgnoredAny>,
+    #[serde(default, rename = "result")]
+    _result: Option<IgnoredAny>,
+    #[serde(default, rename = "error")]
+    _error: Option<IgnoredAny>,
+}
+
 /// What a message responds to. In a batch, the first member with an id decides.
 pub fn subject(text: &str) -> Subject {
-    #[derive(Deserialize)]
-    struct Notification {
-        #[serde(default)]
-        method: Option<IgnoredAny>,
-    }
-    let notifies = |text| serde_json::from_str(text).is_ok_and(|Notification { method }| method.is_some());
-    let of = |text| match RawResponse::read(text) {
-        Err(_) => Subject::Nothing,
-        Ok(_) if notifies(text) => Subject::Notification,
-        Ok(response) => response.id().map_or(Subject::Unknown, Subject::Call),
-    };
     if !text.trim_start().starts_with('[') {
-        return of(text);
+        return subject_of_object(text);
     }
     let mut subject = Subject::Unknown;
     let read = for_each_member(text, &mut |member| {
-        let request = Some(of(member.get())).filter(|of| matches!(of, Subject::Call(_)));
+        let request =
+            Some(subject_of_object(member.get())).filter(|subject| matches!(subject, Subject::Request(_)));
         subject = request.unwrap_or(subject);
         request.is_none()
     });
     read.map_or(Subject::Unknown, |()| subject)
+}
+
+/// What a single message is about, read in one pass.
+fn subject_of_object(text: &str) -> Subject {
+    if !is_object(text) {
+        return Subject::Nothing;
+    }
+    match serde_json::from_str(text) {
+        Err(_) => Subject::Nothing,
+        Ok(Envelope { method: Some(_), .. }) => Subject::Notification,
+        Ok(Envelope { id, .. }) => id_of(id).map_or(Subject::Unknown, Subject::Request),
+    }
+}
+
+/// Whether a JSON text can be an object. Serde would also read an array as the members in the order of their declaration.
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
+/// An id, if it is a number of at most 64 bits, as the ids of all requests are.
+fn id_of(id: Option<&RawValue>) -> Option<u64> {
+    id?.get().parse().ok()
 }
 
 /// The failure for bytes that are not a response.
@@ -353,8 +377,8 @@ mod tests {
     fn messages_are_matched_to_their_request() {
         for (text, expected) in [
             (r#"{"method":"eth_subscription","params":{}}"#, Subject::Notification),
-            (r#" {"id":7,"result":1}"#, Subject::Call(7)),
-            (r#"[{"id":null},{"id":8,"result":1},{"id":9}]"#, Subject::Call(8)),
+            (r#" {"id":7,"result":1}"#, Subject::Request(7)),
+            (r#"[{"id":null},{"id":8,"result":1},{"id":9}]"#, Subject::Request(8)),
             (r#"{"error":{"code":1}}"#, Subject::Unknown),
             (r#"[{"id":8,"result":1}"#, Subject::Unknown),
             ("[]", Subject::Unknown),

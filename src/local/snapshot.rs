@@ -121,7 +121,7 @@ impl ChainSnapshot {
     /// The execution was interrupted, or a direct change of the state made a transaction invalid.
     pub fn replay(
         &self,
-        header: &VerifiedHeader,
+        header: &SealedHeader,
         observer: &mut dyn BlockObserver,
         interrupt: &dyn Fn() -> bool,
     ) -> Option<Result<ExecutedBlock, BlockError>> {
@@ -135,7 +135,7 @@ impl ChainSnapshot {
     /// As [`Self::replay`].
     pub fn replay_as(
         &self,
-        header: &VerifiedHeader,
+        header: &SealedHeader,
         (transactions, senders): (&[Transaction], &[Address]),
         observer: &mut dyn BlockObserver,
         interrupt: &dyn Fn() -> bool,

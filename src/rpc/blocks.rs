@@ -13,8 +13,7 @@ use super::{
     render,
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, View},
+    engine::{BlockHeader, Level, View},
     light::BlockRef,
     types::json::Quantity,
 };
@@ -136,17 +135,17 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// The block whose hash is the first parameter.
-pub(super) fn by_hash(view: &dyn View, params: Params<'_>) -> Result<Option<VerifiedHeader>, Failure> {
+pub(super) fn by_hash(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
     let hash = params.hash(0, "block hash")?;
     find(view, &BlockParam::Hash { hash, require_canonical: false, in_map: false })
 }
 
 /// The block that the first parameter selects.
-pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<VerifiedHeader>, Failure> {
+pub(super) fn by_selector(view: &dyn View, params: Params<'_>) -> Result<Option<BlockHeader>, Failure> {
     find(view, &params.block(0)?)
 }
 
-fn block(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
     let full = params.boolean(1, false)?;
     match header {
         Some(header) => verified(&render::block(view, &header, full)?),
@@ -154,16 +153,16 @@ fn block(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) ->
     }
 }
 
-fn transaction_count(view: &dyn View, header: &VerifiedHeader) -> Result<Done, Failure> {
+fn transaction_count(view: &dyn View, header: &BlockHeader) -> Result<Done, Failure> {
     verified(&format!("{:#x}", view.body(header)?.transactions().len()))
 }
 
 /// The number of proven uncles. The count in the header is only the miner's claim.
-fn uncle_count(view: &dyn View, header: &VerifiedHeader) -> Result<Done, Failure> {
+fn uncle_count(view: &dyn View, header: &BlockHeader) -> Result<Done, Failure> {
     verified(&format!("{:#x}", view.uncles(header)?.headers().len()))
 }
 
-fn uncle(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn uncle(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     match view.uncles(&header)?.headers().get(index) {

@@ -13,14 +13,13 @@ use super::{
     revert::reason,
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, Refusal, Stop, View},
+    engine::{BlockHeader, Level, Refusal, Stop, View},
     exec::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, Estimate, HaltReason,
         OverrideError, RunLimits, call, estimate,
     },
     light::{BlockRef, Fact, Facts},
-    state::{NotingState, StateError, StateKey, StateOverride, StateReader},
+    state::{StateError, StateKey, StateOverride, StateReader},
     types::{Header, SealedHeader, json::Quantity},
 };
 
@@ -59,17 +58,17 @@ pub(super) const METHODS: &[Method] = &[
 
 /// Where a message runs: on the state after a block, as part of that block or of the next one.
 struct Place {
-    header: VerifiedHeader,
+    header: BlockHeader,
     environment: BlockEnvironment,
     parent: B256,
 }
 
 impl Place {
-    fn inside(header: VerifiedHeader) -> Self {
+    fn inside(header: BlockHeader) -> Self {
         Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
 
-    fn after(view: &dyn View, header: VerifiedHeader) -> Result<Self, Failure> {
+    fn after(view: &dyn View, header: BlockHeader) -> Result<Self, Failure> {
         Ok(Self { environment: view.next_environment(&header)?, parent: header.hash(), header })
     }
 
@@ -162,7 +161,7 @@ struct Ancestors<'a> {
 }
 
 impl Ancestors<'_> {
-    fn ancestor(&self, number: u64) -> Option<VerifiedHeader> {
+    fn ancestor(&self, number: u64) -> Option<BlockHeader> {
         self.view.ancestor(self.parent, number).ok()?
     }
 }
@@ -213,14 +212,15 @@ fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 ///
 /// # Errors
 /// As `eth_call`; a call that reverts or halts is not an error.
+#[cfg(feature = "local")]
 pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
-) -> Result<(VerifiedHeader, BTreeSet<StateKey>), Failure> {
+) -> Result<(BlockHeader, BTreeSet<StateKey>), Failure> {
     let (message, param, overrides) = arguments(params)?;
     let place = Place::inside(block(view, &param)?);
     let state = view.state(&place.header)?;
-    let noting = NotingState::new(&*state);
+    let noting = crate::state::NotingState::new(&*state);
     place.run_on(view, &noting, |context, limits| call(context, &message, &overrides, limits))?;
     let mut keys = noting.into_keys();
     // An estimate also reads the sender's balance.
@@ -249,7 +249,7 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
 }
 
 /// The block of a call. The reference node prints unknown numbers in decimal here.
-fn block(view: &dyn View, param: &BlockParam) -> Result<VerifiedHeader, Failure> {
+fn block(view: &dyn View, param: &BlockParam) -> Result<BlockHeader, Failure> {
     if let Some(header) = find(view, param)? {
         return Ok(header);
     }

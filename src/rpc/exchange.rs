@@ -126,6 +126,7 @@ impl Exchange {
     }
 
     /// Runs each unfinished request in order until `interrupt` returns `true`; the rest is refused.
+    #[cfg(feature = "local")]
     pub(super) fn run_each(
         &mut self,
         interrupt: &dyn Fn() -> bool,

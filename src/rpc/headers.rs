@@ -11,8 +11,7 @@ use super::{
     render,
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, TransactionPlace, View},
+    engine::{BlockHeader, Level, TransactionPlace, View},
     trie::{Bits, Child, NodeStep, Trie, index_key, ordered_trie, parse_node},
     types::{HeaderForm, Receipt},
 };
@@ -66,7 +65,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-fn raw(header: Option<VerifiedHeader>) -> Result<Done, Failure> {
+fn raw(header: Option<BlockHeader>) -> Result<Done, Failure> {
     match header {
         Some(header) => verified(&hex::encode_prefixed(header.encode(HeaderForm::Raw))),
         None => absent(),

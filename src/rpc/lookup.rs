@@ -2,8 +2,7 @@
 
 use super::{error::RpcError, method::Failure, params::BlockParam};
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{BlockId, Refusal, Resolved, Stop, View, resolve},
+    engine::{BlockHeader, BlockId, Refusal, Resolved, Stop, View, resolve},
     light::{BlockRef, Fact, facts},
     state::{StateError, StateKey},
 };
@@ -12,7 +11,7 @@ use crate::{
 ///
 /// # Errors
 /// Missing facts or a refusal; [`RpcError::NotCanonical`].
-pub(super) fn find(view: &dyn View, param: &BlockParam) -> Result<Option<VerifiedHeader>, Failure> {
+pub(super) fn find(view: &dyn View, param: &BlockParam) -> Result<Option<BlockHeader>, Failure> {
     if *param == BlockParam::Pending
         && let Some(header) = view.pending()?
     {
@@ -41,7 +40,7 @@ pub(super) fn find(view: &dyn View, param: &BlockParam) -> Result<Option<Verifie
 ///
 /// # Errors
 /// [`RpcError::BlockNotFound`], [`RpcError::BlockHashNotFound`] and those of [`find`].
-pub(super) fn require(view: &dyn View, param: &BlockParam) -> Result<VerifiedHeader, Failure> {
+pub(super) fn require(view: &dyn View, param: &BlockParam) -> Result<BlockHeader, Failure> {
     if let Some(header) = find(view, param)? {
         return Ok(header);
     }
@@ -54,7 +53,7 @@ pub(super) fn require(view: &dyn View, param: &BlockParam) -> Result<VerifiedHea
 }
 
 /// Turns a failed state read into missing facts of the block or into a refusal.
-pub(super) fn state_failure(header: &VerifiedHeader, error: StateError) -> Failure {
+pub(super) fn state_failure(header: &BlockHeader, error: StateError) -> Failure {
     match error {
         StateError::Missing(key) => lacking_state(header, [key]),
         corrupt => Failure::Stop(Stop::Refused(Refusal::CorruptState(corrupt))),
@@ -62,7 +61,7 @@ pub(super) fn state_failure(header: &VerifiedHeader, error: StateError) -> Failu
 }
 
 /// Turns missing pieces of state into facts of the block.
-pub(super) fn lacking_state(header: &VerifiedHeader, keys: impl IntoIterator<Item = StateKey>) -> Failure {
+pub(super) fn lacking_state(header: &BlockHeader, keys: impl IntoIterator<Item = StateKey>) -> Failure {
     let block = BlockRef { number: header.number, hash: header.hash() };
     Failure::Stop(Stop::Lacking(facts(keys.into_iter().map(|key| Fact::State(block, key)))))
 }

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{error::RpcError, params::Params};
-use crate::engine::{Filters, Level, Node, Stop, View};
+#[cfg(feature = "local")]
+use crate::engine::Node;
+use crate::engine::{Filters, Level, Stop, View};
 
 /// A JSON-RPC method: everything that the dispatcher, the OpenRPC catalogue and the documentation say about it.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +65,7 @@ pub type Read = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
 pub type Watching = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<Done, Failure>;
 
 /// A handler that changes a local chain, its pool, keys or clock.
+#[cfg(feature = "local")]
 pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
 
 /// The implementation of a method.
@@ -77,9 +80,10 @@ pub enum Handler {
     /// As [`Self::Subscribe`]; ends a subscription.
     Unsubscribe(Watching),
     /// Runs alone on the node of a local chain; a light client refuses the method.
+    #[cfg(feature = "local")]
     Write(Write),
     /// Takes a signed transaction: runs as [`Self::Write`] on a local chain; a light client forwards it to upstreams.
-    Forward(Write),
+    Forward(#[cfg(feature = "local")] Write),
 }
 
 /// A finished answer.
@@ -120,7 +124,12 @@ impl Method {
 
     /// Whether the method changes a local chain.
     pub fn writes(&self) -> bool {
-        matches!(self.handler, Handler::Write(_) | Handler::Forward(_))
+        match self.handler {
+            #[cfg(feature = "local")]
+            Handler::Write(_) => true,
+            Handler::Forward(..) => true,
+            _ => false,
+        }
     }
 
     /// Whether the method needs the filters.

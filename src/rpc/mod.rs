@@ -7,6 +7,7 @@ mod call;
 mod chain;
 mod client;
 mod connection;
+#[cfg(feature = "local")]
 mod debug;
 #[cfg(feature = "local")]
 mod dev;
@@ -23,6 +24,7 @@ mod gate_test;
 mod headers;
 #[cfg(all(test, feature = "local"))]
 mod hostile;
+#[cfg(feature = "local")]
 mod local_client;
 mod logs;
 mod lookup;
@@ -52,8 +54,10 @@ mod share;
 mod signed;
 mod state;
 mod table;
+#[cfg(feature = "local")]
 mod trace;
 mod transactions;
+#[cfg(feature = "local")]
 mod witness;
 #[cfg(test)]
 mod work_start_test;
@@ -63,12 +67,16 @@ pub use connection::Connection;
 pub use dispatch::Dispatcher;
 pub use error::{EnvelopeError, ParamError, RpcError};
 pub use exchange::{Answer, MAX_RESPONSE};
+#[cfg(feature = "local")]
 pub use local_client::{LocalClient, LocalMessage};
-pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching, Write};
+#[cfg(feature = "local")]
+pub use method::Write;
+pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
 pub use notify::{is_gone, notifications, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 pub use revert::reason as revert_reason;
 pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, SessionStep};
 pub use share::{Alone, Lock, Share};
 pub use table::{UNAVAILABLE, methods};
+#[cfg(feature = "local")]
 pub use witness::MAX_WITNESS_BYTES;

@@ -14,18 +14,13 @@ pub(super) const METHODS: &[Method] = &[Method {
     doc: told(
         "Takes a signed transaction into the pool; with instant mining it is mined before the answer. A light client forwards it to upstreams.",
     ),
-    handler: Handler::Forward(pool),
+    handler: HANDLER,
 }];
 
 #[cfg(feature = "local")]
-use super::dev::send_raw as pool;
+const HANDLER: Handler = Handler::Forward(super::dev::send_raw);
 
 /// Without a local chain there is no pool. A light client's session forwards transactions to upstreams before it
 /// reaches this.
 #[cfg(not(feature = "local"))]
-fn pool(
-    _: &mut dyn crate::engine::Node,
-    _: super::params::Params<'_>,
-) -> Result<super::method::Done, super::method::Failure> {
-    Err(super::error::RpcError::NeedsLocalChain("eth_sendRawTransaction").into())
-}
+const HANDLER: Handler = Handler::Forward();

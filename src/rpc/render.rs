@@ -6,8 +6,8 @@ use alloy_primitives::{Address, B256};
 
 use super::method::Failure;
 use crate::{
-    consensus::{VerifiedBody, VerifiedHeader, VerifiedReceipts},
-    engine::{Need, Refusal, Stop, View, both},
+    consensus::{VerifiedBody, VerifiedReceipts},
+    engine::{BlockHeader, Need, Refusal, Stop, View, both},
     light::BlockRef,
     types::{
         EMPTY_UNCLES_HASH, SealedHeader,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A block with transaction hashes or whole transactions. Body and uncles are fetched in one round.
-pub(super) fn block(view: &dyn View, header: &VerifiedHeader, full: bool) -> Result<RpcBlock, Failure> {
+pub(super) fn block(view: &dyn View, header: &BlockHeader, full: bool) -> Result<RpcBlock, Failure> {
     let (body, uncles) = both(view.body(header), view.uncles(header))?;
     let transactions = if full {
         RpcTransactions::Full(transactions(view, header, &body)?)
@@ -60,7 +60,7 @@ pub(super) fn uncle(view: &dyn View, uncle: &SealedHeader) -> Result<RpcBlock, F
 
 fn transactions(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     body: &VerifiedBody,
 ) -> Result<Vec<RpcTransaction>, Failure> {
     (0..body.transactions().len())
@@ -71,7 +71,7 @@ fn transactions(
 /// The transaction at an index, or `None` past the end.
 pub(super) fn transaction(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     body: &VerifiedBody,
     index: usize,
 ) -> Result<Option<RpcTransaction>, Failure> {
@@ -86,7 +86,7 @@ pub(super) fn transaction(
 /// The receipt at an index, or `None` past the end.
 pub(super) fn receipt(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     body: &VerifiedBody,
     receipts: &VerifiedReceipts,
     index: usize,
@@ -98,7 +98,7 @@ pub(super) fn receipt(
     Ok(Some(RpcReceipt::new(receipt, transaction, *hash, from, &place(header, index), first_log as u64)))
 }
 
-fn place(header: &VerifiedHeader, index: usize) -> Location {
+fn place(header: &BlockHeader, index: usize) -> Location {
     Location { block_hash: header.hash(), block_number: header.number, index: index as u64 }
 }
 
@@ -107,7 +107,7 @@ fn sender(
     view: &dyn View,
     body: &VerifiedBody,
     index: usize,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
 ) -> Result<Address, Failure> {
     let Some(transaction) = body.transactions().get(index) else { return Ok(Address::ZERO) };
     let block = BlockRef { number: header.number, hash: header.hash() };
@@ -118,7 +118,7 @@ fn sender(
 /// Body and receipts of a block, fetched in one round.
 pub(super) fn body_and_receipts(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
 ) -> Need<(Arc<VerifiedBody>, Arc<VerifiedReceipts>)> {
     both(view.body(header), view.receipts(header))
 }

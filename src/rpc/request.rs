@@ -9,7 +9,9 @@ use super::{
     method::{Done, Failure, Handler, Method},
     params::{Params, Parsed},
 };
-use crate::engine::{Filters, Node, View};
+#[cfg(feature = "local")]
+use crate::engine::Node;
+use crate::engine::{Filters, View};
 
 /// A call with its row of the method table.
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl Request {
     ///
     /// # Errors
     /// As [`Self::run`].
+    #[cfg(feature = "local")]
     pub(super) fn run_on(&self, node: &mut dyn Node, interrupt: &dyn Fn() -> bool) -> Result<Done, Failure> {
         if let Handler::Write(write) | Handler::Forward(write) = self.row.handler {
             return write(node, self.params());

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     consensus::{Origin, VerifiedHeader},
-    engine::{Level, View},
-    light::{BlockRef, Capabilities, Evidence, PinnedHead, UpstreamState},
+    engine::{BlockHeader, Level, LightStatus, View},
+    light::{BlockRef, Capabilities, Evidence, UpstreamState},
 };
 
 pub(super) const METHODS: &[Method] = &[
@@ -112,7 +112,7 @@ struct LowWork {
 
 fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let status = match view.light() {
-        Some(pinned) => light_status(pinned),
+        Some(light) => light_status(light),
         None => {
             let head = view.height()?;
             let (starting, current, highest) = (quantity(0), quantity(head), quantity(head));
@@ -136,38 +136,38 @@ fn sync_status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     done(&status, Level::Local)
 }
 
-fn light_status(pinned: &PinnedHead) -> SyncStatus {
-    let progress = pinned.progress();
+fn light_status(light: &dyn LightStatus) -> SyncStatus {
+    let progress = light.progress();
     SyncStatus {
-        synced: pinned.is_synced(),
+        synced: light.is_synced(),
         starting_block: quantity(progress.start),
         current_block: quantity(progress.head),
         highest_block: quantity(progress.target),
         headers_per_second: progress.rate,
         seconds_left: progress.left,
-        stale: pinned.stale(),
-        low_work: pinned.low_work().map(|low| LowWork {
+        stale: light.stale(),
+        low_work: light.low_work().map(|low| LowWork {
             block_number: quantity(low.number),
             seconds: low.seconds,
             percent: low.percent,
         }),
-        uncles_complete: pinned.is_settled(),
-        start: Some(start_of(pinned)),
-        attack_cost: attack_cost(pinned, 0),
-        headers_to_prove: pinned.to_prove(),
-        fault: pinned.fault().map(|fault| format!("{fault}")),
+        uncles_complete: light.is_settled(),
+        start: Some(start_of(light)),
+        attack_cost: attack_cost(light, 0),
+        headers_to_prove: light.to_prove(),
+        fault: light.fault().map(|fault| format!("{fault}")),
     }
 }
 
 /// What the chain starts from.
-fn start_of(pinned: &PinnedHead) -> &'static str {
-    if pinned.is_by_work() { "work" } else { "checkpoint" }
+fn start_of(light: &dyn LightStatus) -> &'static str {
+    if light.is_by_work() { "work" } else { "checkpoint" }
 }
 
 /// The least work, in difficulty, that a forgery of a canonical block and all blocks above it needs; `None` with a
 /// trusted checkpoint.
-fn attack_cost(pinned: &PinnedHead, number: u64) -> Option<U256> {
-    pinned.chain().filter(|_| pinned.is_by_work())?.work_from(number)
+fn attack_cost(light: &dyn LightStatus, number: u64) -> Option<U256> {
+    light.chain().filter(|_| light.is_by_work())?.work_from(number)
 }
 
 #[derive(Serialize)]
@@ -201,7 +201,7 @@ struct Misbehaviour<'a> {
 
 fn upstreams(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let names = view.upstreams();
-    let states: &[UpstreamState] = view.light().map_or(&[], PinnedHead::states);
+    let states: &[UpstreamState] = view.light().map_or(&[], LightStatus::upstreams);
     let all: Vec<UpstreamStatus<'_>> =
         names.iter().zip(states).map(|(name, state)| upstream_status(name, state)).collect();
     done(&all, Level::Local)
@@ -245,9 +245,9 @@ struct CheckpointStatus {
 }
 
 fn checkpoint(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    let status = view.light().map(|pinned| {
-        let checkpoint = pinned.checkpoint();
-        let lowest = pinned.chain().map_or(checkpoint.number, |chain| chain.lowest());
+    let status = view.light().map(|light| {
+        let checkpoint = light.checkpoint();
+        let lowest = light.chain().map_or(checkpoint.number, |chain| chain.lowest());
         CheckpointStatus {
             number: quantity(checkpoint.number),
             hash: checkpoint.hash,
@@ -287,19 +287,20 @@ fn verification(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     verified(&proof_of(view, &header)?)
 }
 
-fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Failure> {
+fn proof_of(view: &dyn View, header: &BlockHeader) -> Result<Verification, Failure> {
     let block = BlockRef { number: header.number, hash: header.hash() };
-    let chain = view.light().and_then(PinnedHead::chain);
+    let chain = view.light().and_then(LightStatus::chain);
     let canonical = view.is_canonical(block);
     let height = view.height()?;
     let depth = if canonical { height.saturating_sub(block.number) } else { 0 };
-    let (level, origin) = match header.evidence().origin {
+    let evidence = header.verified().map(VerifiedHeader::evidence);
+    let (level, origin) = match evidence.map(|evidence| evidence.origin) {
         // On a test network whose difficulty drops after ten minutes without a block, work is nearly free.
-        Origin::Mined(_) if view.cheap_work() => ("verified (testnet work)", "mined"),
-        Origin::Mined(_) => ("verified", "mined"),
-        Origin::Trusted if view.light().is_some_and(PinnedHead::is_by_work) => ("verified", "work"),
-        Origin::Trusted => ("verified", "checkpoint"),
-        Origin::HashLinked => ("verified", "hash link"),
+        Some(Origin::Mined(_)) if view.cheap_work() => ("verified (testnet work)", "mined"),
+        Some(Origin::Mined(_)) => ("verified", "mined"),
+        Some(Origin::Trusted) if view.light().is_some_and(LightStatus::is_by_work) => ("verified", "work"),
+        Some(Origin::Trusted) => ("verified", "checkpoint"),
+        Some(Origin::HashLinked) => ("verified", "hash link"),
         _ => ("local", "built here"),
     };
     Ok(Verification {
@@ -312,8 +313,8 @@ fn proof_of(view: &dyn View, header: &VerifiedHeader) -> Result<Verification, Fa
         work_on_top: chain.filter(|_| canonical).and_then(|chain| chain.work_above(block.number)),
         header_work: chain.and_then(|chain| chain.header_work(&block.hash)),
         start: view.light().map(start_of),
-        attack_cost: view.light().filter(|_| canonical).and_then(|pinned| attack_cost(pinned, block.number)),
-        fork_detection_complete: header.evidence().fork_detection.is_complete(),
+        attack_cost: view.light().filter(|_| canonical).and_then(|light| attack_cost(light, block.number)),
+        fork_detection_complete: evidence.is_none_or(|evidence| evidence.fork_detection.is_complete()),
         uncles_proven: chain.is_some_and(|chain| chain.uncles(&block.hash).is_some()),
     })
 }

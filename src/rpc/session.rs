@@ -210,7 +210,7 @@ impl Session {
     fn pass_on(&mut self) {
         for (place, member) in self.exchange.members.iter_mut().enumerate() {
             let State::Pending(request) = &member.state else { continue };
-            if !matches!(request.row.handler, Handler::Forward(_)) {
+            if !matches!(request.row.handler, Handler::Forward(..)) {
                 continue;
             }
             member.state = match Poll::send(place, request, &self.pinned) {

@@ -11,8 +11,7 @@ use super::{
     params::{BlockParam, Params},
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, View},
+    engine::{BlockHeader, Level, View},
     state::{AccountState, StateError, StateKey, StateReader, keys},
     trie,
 };
@@ -101,7 +100,7 @@ const NO_ACCOUNT: AccountState =
 /// Reads the state after a block.
 fn read<T>(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     get: impl FnOnce(&dyn StateReader) -> Result<T, StateError>,
 ) -> Result<T, Failure> {
     let state = view.state(header)?;
@@ -195,7 +194,7 @@ fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 fn account_proof(
     view: &dyn View,
     state: &dyn StateReader,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     address: Address,
     slots: &[U256],
 ) -> Result<AccountProof, StateError> {
@@ -222,7 +221,7 @@ fn account_proof(
 /// The nodes on the path of a key, root first, each as an RLP string (EIP-1186).
 fn nodes(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     key: &[u8],
     missing: StateKey,
 ) -> Result<Vec<String>, StateError> {
@@ -232,7 +231,7 @@ fn nodes(
 
 /// Hash of the node at the account's storage marker, which has no meaning in consensus; the hash of the empty trie if
 /// there is no storage.
-fn storage_hash(view: &dyn View, header: &VerifiedHeader, address: &Address) -> Result<B256, StateError> {
+fn storage_hash(view: &dyn View, header: &BlockHeader, address: &Address) -> Result<B256, StateError> {
     // The path of every slot leads through the marker, so that a proof of slot 0 contains it.
     let missing = StateError::Missing(StateKey::Storage(*address, U256::ZERO));
     let found = view.node_hash(header, &keys::storage_root_key(address)).map_err(|_| missing)?;

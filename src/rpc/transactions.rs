@@ -10,8 +10,7 @@ use super::{
     render, signed,
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, Refusal, Stop, TransactionPlace, View},
+    engine::{BlockHeader, Level, Refusal, Stop, TransactionPlace, View},
     types::{Transaction, json::RpcTransaction},
 };
 
@@ -81,7 +80,7 @@ pub(super) const METHODS: &[Method] = &[
     },
 ];
 
-fn at_index(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn at_index(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
     let index = params.index(1)?;
     let Some(header) = header else { return absent() };
     let body = view.body(&header)?;
@@ -119,8 +118,8 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
 /// A waiting transaction: its hash proves its content, but only an upstream says that it waits.
 fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
     let hash = transaction.hash();
-    if let Some(pooled) = view.pool().and_then(|pool| pool.get(&hash)) {
-        return done(&RpcTransaction::new(transaction, hash, pooled.sender, None), Level::Verified);
+    if let Some(sender) = view.pool().and_then(|pool| pool.sender_of(&hash)) {
+        return done(&RpcTransaction::new(transaction, hash, sender, None), Level::Verified);
     }
     match transaction.recover_sender(view.network().chain_id) {
         Ok(from) => done(&RpcTransaction::new(transaction, hash, from, None), Level::UnprovenAbsence),

@@ -15,8 +15,7 @@ use super::{
     params::{BlockParam, Params},
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, Refusal, Stop, View},
+    engine::{BlockHeader, Level, Refusal, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
     state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
     types::keccak256,
@@ -168,7 +167,7 @@ impl Collected {
     fn way(
         &mut self,
         view: &dyn View,
-        header: &VerifiedHeader,
+        header: &BlockHeader,
         path: &[u8],
         key: &StateKey,
     ) -> Result<(), Failure> {
@@ -187,7 +186,7 @@ impl Collected {
     }
 }
 
-fn witness(view: &dyn View, header: &VerifiedHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
+fn witness(view: &dyn View, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> Result<Witness, Failure> {
     let state = view.state(header)?;
     let mut collected = Collected::default();
     for key in keys {
@@ -208,7 +207,7 @@ fn witness(view: &dyn View, header: &VerifiedHeader, keys: &BTreeSet<StateKey>) 
 
 fn add(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     state: &dyn StateReader,
     key: &StateKey,
     collected: &mut Collected,

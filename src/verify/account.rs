@@ -182,44 +182,43 @@ fn storage(
     slot: &SlotProof,
     report: &mut Report,
 ) -> Result<ProvenNodes, Failure> {
-    const VALUE: &str = "storageProof.value";
     let path = slot_key(address, &slot.key);
     let nodes = link(root, &path, &slot.proof, &[], STORAGE_PROOF)?;
-    let found =
+    let proven =
         lookup(&nodes, root, &path).map_err(|error| Failure::new(Rule::StateProof, STORAGE_PROOF, error))?;
-    let key = slot.key;
-    let content = match (found, &slot.value) {
-        (Lookup::FoundLong { hash, len }, None) => SlotContent::Hash { hash, len },
-        (Lookup::FoundLong { hash, len }, Some(claimed)) => match claimed {
-            SlotContent::Bytes(value) if value.len() == len as usize && keccak256(value) == hash => {
-                claimed.clone()
-            }
-            _ => {
-                let reason =
-                    format!("slot {key:#x} holds {len} bytes with hash {hash}, the value given is another");
-                return Err(Failure::new(Rule::StateValues, VALUE, reason));
-            }
-        },
-        (found, claimed) => {
-            let content = match found {
-                // A value in a node has at most 32 bytes.
-                Lookup::Found(value) => {
-                    SlotContent::Word(U256::try_from_be_slice(&value).unwrap_or_default())
-                }
-                _ => SlotContent::Absent,
-            };
-            match claimed {
-                Some(SlotContent::Bytes(value)) => {
-                    return Err(differs(VALUE, &hex::encode_prefixed(value), &content));
-                }
-                Some(SlotContent::Word(word)) => claim(VALUE, Some(*word), content.word())?,
-                _ => {}
-            }
-            content
-        }
-    };
-    report.facts.push(Fact::Slot { key, content });
+    let content = compared(slot.key, proven, slot.value.as_ref())?;
+    report.facts.push(Fact::Slot { key: slot.key, content });
     Ok(nodes)
+}
+
+/// The content of a slot: what the proof shows, unless the claimed content is another. A claimed value is the content
+/// where the proof shows its hash.
+///
+/// # Errors
+/// [`Rule::StateValues`].
+fn compared(key: U256, proven: Lookup, claimed: Option<&SlotContent>) -> Result<SlotContent, Failure> {
+    const VALUE: &str = "storageProof.value";
+    let content = match proven {
+        Lookup::FoundLong { hash, len } => SlotContent::Hash { hash, len },
+        // A value in a node has at most 32 bytes.
+        Lookup::Found(value) => SlotContent::Word(U256::try_from_be_slice(&value).unwrap_or_default()),
+        _ => SlotContent::Absent,
+    };
+    match (&content, claimed) {
+        (SlotContent::Hash { hash, len }, Some(SlotContent::Bytes(value)))
+            if value.len() == *len as usize && keccak256(value) == *hash =>
+        {
+            Ok(SlotContent::Bytes(value.clone()))
+        }
+        (SlotContent::Hash { hash, len }, Some(_)) => {
+            let reason =
+                format!("slot {key:#x} holds {len} bytes with hash {hash}, the value given is another");
+            Err(Failure::new(Rule::StateValues, VALUE, reason))
+        }
+        (_, Some(SlotContent::Bytes(value))) => Err(differs(VALUE, &hex::encode_prefixed(value), &content)),
+        (_, Some(SlotContent::Word(word))) => claim(VALUE, Some(*word), content.word()).map(|()| content),
+        _ => Ok(content),
+    }
 }
 
 /// Compares the storage hash as far as the nodes of all lists together show it. The hash of the node at the storage

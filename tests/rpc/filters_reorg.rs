@@ -11,8 +11,8 @@ use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
 use rootlight::engine::{
-    Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need, SUBSCRIPTION_IDLE,
-    SyncProgress, TransactionPlace, View, Watch,
+    BlockHeader, Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need,
+    SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
 };
 use rootlight::light::BlockRef;
 use rootlight::state::StateReader;
@@ -132,16 +132,16 @@ impl View for Chain<'_> {
         Vec::new()
     }
 
-    fn head(&self) -> Need<VerifiedHeader> {
-        Ok(self.all.headers[&self.head].clone())
+    fn head(&self) -> Need<BlockHeader> {
+        Ok((&self.all.headers[&self.head]).into())
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
-        Ok(self.hash_at(number).map(|hash| self.all.headers[&hash].clone()))
+    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
+        Ok(self.hash_at(number).map(|hash| (&self.all.headers[&hash]).into()))
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
-        Ok(self.all.headers.get(&hash).cloned())
+    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+        Ok(self.all.headers.get(&hash).map(Into::into))
     }
 
     fn is_canonical(&self, block: BlockRef) -> bool {
@@ -152,19 +152,23 @@ impl View for Chain<'_> {
         Ok(None)
     }
 
-    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
         let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
         let read =
             |tx: &Value| json::transaction_from_json(&tx.to_string(), None, self.network().chain_id).unwrap();
-        let body = VerifiedBody::check(header, transactions.iter().map(read).collect(), self.network());
+        let body = VerifiedBody::check(
+            header.verified().unwrap(),
+            transactions.iter().map(read).collect(),
+            self.network(),
+        );
         Ok(Arc::new(body.unwrap()))
     }
 
-    fn uncles(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, _: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
         unreachable!("filters read no uncles")
     }
 
-    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
         let transactions = self.all.blocks[&header.hash()]["transactions"].as_array().unwrap();
         let side = self.all.side_logs.get(&header.hash());
         let read = |(index, transaction): (u64, &Value)| {
@@ -178,14 +182,14 @@ impl View for Chain<'_> {
             Receipt::new(receipt.success, receipt.cumulative_gas_used, receipt.gas_used, logs)
         };
         let receipts = (0..).zip(transactions).map(read).collect();
-        Ok(Arc::new(VerifiedReceipts::check(header, receipts, self.network()).unwrap()))
+        Ok(Arc::new(VerifiedReceipts::check(header.verified().unwrap(), receipts, self.network()).unwrap()))
     }
 
     fn locate(&self, _: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         Ok(TransactionPlace::Unknown)
     }
 
-    fn state<'a>(&'a self, _: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>> {
+    fn state<'a>(&'a self, _: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
         unreachable!("filters read no state")
     }
 
@@ -193,11 +197,11 @@ impl View for Chain<'_> {
         false
     }
 
-    fn prove(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+    fn prove(&self, _: &BlockHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
         unreachable!("filters prove nothing")
     }
 
-    fn node_hash(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
+    fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
         unreachable!("filters prove nothing")
     }
 }

@@ -8,7 +8,7 @@ use alloy_primitives::{B256, Bytes, U256};
 use rootlight::consensus::{
     HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
 };
-use rootlight::engine::{Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
+use rootlight::engine::{BlockHeader, Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
 use rootlight::light::BlockRef;
 use rootlight::rpc::{Dispatcher, LocalMessage};
@@ -125,17 +125,17 @@ impl View for At<'_> {
         Vec::new()
     }
 
-    fn head(&self) -> Need<VerifiedHeader> {
-        Ok(self.0.headers[self.1].clone())
+    fn head(&self) -> Need<BlockHeader> {
+        Ok((&self.0.headers[self.1]).into())
     }
 
-    fn header_by_number(&self, number: u64) -> Need<Option<VerifiedHeader>> {
+    fn header_by_number(&self, number: u64) -> Need<Option<BlockHeader>> {
         let number = usize::try_from(number).ok().filter(|number| *number <= self.1);
-        Ok(number.and_then(|number| self.0.headers.get(number)).cloned())
+        Ok(number.and_then(|number| self.0.headers.get(number)).map(Into::into))
     }
 
-    fn header_by_hash(&self, hash: B256) -> Need<Option<VerifiedHeader>> {
-        Ok(self.0.headers.iter().find(|header| header.hash() == hash).cloned())
+    fn header_by_hash(&self, hash: B256) -> Need<Option<BlockHeader>> {
+        Ok(self.0.headers.iter().find(|header| header.hash() == hash).map(Into::into))
     }
 
     fn is_canonical(&self, _: BlockRef) -> bool {
@@ -146,33 +146,34 @@ impl View for At<'_> {
         Ok(None)
     }
 
-    fn body(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedBody>> {
+    fn body(&self, header: &BlockHeader) -> Need<Arc<VerifiedBody>> {
         let block = &self.0.recording.blocks[header.number as usize];
-        let body = VerifiedBody::check(header, block.transactions.clone(), self.network());
+        let body =
+            VerifiedBody::check(header.verified().unwrap(), block.transactions.clone(), self.network());
         Ok(Arc::new(body.unwrap()))
     }
 
-    fn uncles(&self, _: &VerifiedHeader) -> Need<Arc<VerifiedUncles>> {
+    fn uncles(&self, _: &BlockHeader) -> Need<Arc<VerifiedUncles>> {
         unreachable!("traces read no uncles")
     }
 
-    fn receipts(&self, header: &VerifiedHeader) -> Need<Arc<VerifiedReceipts>> {
+    fn receipts(&self, header: &BlockHeader) -> Need<Arc<VerifiedReceipts>> {
         let receipts = self.0.receipts[header.number as usize].clone();
-        Ok(Arc::new(VerifiedReceipts::check(header, receipts, self.network()).unwrap()))
+        Ok(Arc::new(VerifiedReceipts::check(header.verified().unwrap(), receipts, self.network()).unwrap()))
     }
 
     fn locate(&self, transaction: B256, _: Option<&Arc<Transaction>>) -> Need<TransactionPlace> {
         Ok(match self.0.places.get(&transaction) {
-            Some((number, index)) => TransactionPlace::Mined(self.0.headers[*number].clone(), *index),
+            Some((number, index)) => TransactionPlace::Mined((&self.0.headers[*number]).into(), *index),
             None => TransactionPlace::Unknown,
         })
     }
 
-    fn state<'a>(&'a self, header: &VerifiedHeader) -> Need<Box<dyn StateReader + 'a>> {
+    fn state<'a>(&'a self, header: &BlockHeader) -> Need<Box<dyn StateReader + 'a>> {
         Ok(Box::new(self.0.states[header.number as usize].clone()))
     }
 
-    fn replay(&self, header: &VerifiedHeader, observer: &mut dyn BlockObserver) -> Need<()> {
+    fn replay(&self, header: &BlockHeader, observer: &mut dyn BlockObserver) -> Need<()> {
         let Executed { recording, states, .. } = self.0;
         let block = &recording.blocks[header.number as usize];
         let input = BlockInput { header: &block.header, transactions: &block.transactions, senders: None };
@@ -186,11 +187,11 @@ impl View for At<'_> {
         false
     }
 
-    fn prove(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
+    fn prove(&self, _: &BlockHeader, _: &[u8]) -> Result<Vec<Bytes>, WalkError> {
         unreachable!("traces prove nothing")
     }
 
-    fn node_hash(&self, _: &VerifiedHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
+    fn node_hash(&self, _: &BlockHeader, _: &[u8]) -> Result<Option<B256>, WalkError> {
         unreachable!("traces prove nothing")
     }
 }

@@ -200,10 +200,20 @@ fn examples(log: &mut Log) -> Outcome {
     Ok(format!("{} examples", names.len()))
 }
 
+/// Lints the workspace, then the core without features and with each feature that leaves code out, alone.
 fn lint(log: &mut Log) -> Outcome {
+    let deny = ["--", "-D", "warnings"];
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets --features rootlight-wasm/dev");
-    plain(log, clippy.args(&["--", "-D", "warnings"]))
+    log.run(clippy.args(&deny))?;
+    for features in CORE_FEATURES {
+        let core = Cmd::new("cargo clippy --locked --package rootlight --lib --no-default-features");
+        log.run(core.args(&["--features", features]).args(&deny))?;
+    }
+    Ok(format!("{} feature sets of the core alone", CORE_FEATURES.len()))
 }
+
+/// The feature sets of the core that are linted alone. The first one is that of a light client.
+const CORE_FEATURES: [&str; 6] = ["", "bridge-write", "catalogue", "local", "verify-headers", "work-start"];
 
 fn api_docs(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo doc --locked --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))

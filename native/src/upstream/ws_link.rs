@@ -207,8 +207,8 @@ impl Link {
                 self.heads.notify_one();
                 return;
             }
-            Subject::Call(SUBSCRIPTION) | Subject::Nothing => None,
-            Subject::Call(id) => self.waiting.iter().position(|waiting| {
+            Subject::Request(SUBSCRIPTION) | Subject::Nothing => None,
+            Subject::Request(id) => self.waiting.iter().position(|waiting| {
                 let order = &waiting.order;
                 id.checked_sub(order.first).is_some_and(|index| index < order.count as u64)
             }),

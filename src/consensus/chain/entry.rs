@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use crate::consensus::fork_detection::ForkContext;
 use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::VerifiedHeader;
-use crate::types::{B256, EMPTY_UNCLES_HASH, U256};
+use crate::types::{B256, U256};
 
 /// Uncle work that is proven without a gap: of every block above `above`, up to and including this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Entry {
 
 /// The uncles of a header that commits to an empty list, which needs no further proof.
 pub(super) fn no_uncles(header: &VerifiedHeader) -> Option<Arc<VerifiedUncles>> {
-    (header.uncles_hash == EMPTY_UNCLES_HASH).then(|| Arc::new(VerifiedUncles::none(header)))
+    VerifiedUncles::none(header).map(Arc::new)
 }
 
 /// The height that a header's skip link points to. With it, every height is reached from above in a logarithmic number

@@ -18,8 +18,7 @@ use super::{
     trace::{traced_block, traces},
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, TransactionPlace, View},
+    engine::{BlockHeader, Level, TransactionPlace, View},
     exec::trace::{StepOptions, Tracer, TransactionTrace},
 };
 
@@ -155,7 +154,7 @@ fn transaction(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
     }
 }
 
-fn block(view: &dyn View, header: Option<VerifiedHeader>, params: Params<'_>) -> Result<Done, Failure> {
+fn block(view: &dyn View, header: Option<BlockHeader>, params: Params<'_>) -> Result<Done, Failure> {
     let options = Options::read(params)?;
     let Some(header) = header else { return absent() };
     let traces = traces(view, &header, options.tracer(), None)?;

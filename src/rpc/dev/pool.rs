@@ -1,14 +1,13 @@
 //! The transaction pool: `txpool_*` and `eth_pendingTransactions`.
 
-use alloc::{collections::BTreeMap, string::String, sync::Arc, vec::Vec};
+use alloc::{collections::BTreeMap, string::String, vec::Vec};
 
-use alloy_primitives::{Address, hex};
+use alloy_primitives::hex;
 use serde::Serialize;
 
 use super::{address, read, send::shown};
 use crate::{
-    dev::pool::Pooled,
-    engine::{Level, View},
+    engine::{Level, PoolPart, View, WaitingTransaction},
     rpc::{
         method::{Done, Failure, Method, done},
         params::Params,
@@ -29,14 +28,14 @@ pub(super) const METHODS: &[Method] = &[
         &[],
         "transactions by state, sender and nonce",
         "All transactions in the pool: pending ones can be mined, queued ones wait for earlier nonces.",
-        |view, _| lists(view, |pooled| alloc::vec![content(pooled)]),
+        |view, _| lists(view, |waiting| alloc::vec![content(waiting)]),
     ),
     read(
         "txpool_inspect",
         &[],
         "summaries by state, sender and nonce",
         "All transactions in the pool, a line of text each.",
-        |view, _| lists(view, |pooled| alloc::vec![summary(pooled)]),
+        |view, _| lists(view, |waiting| alloc::vec![summary(waiting)]),
     ),
     read(
         "txpool_status",
@@ -49,10 +48,15 @@ pub(super) const METHODS: &[Method] = &[
 
 fn pending(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let held = view.accounts();
-    let pool = view.pool().map(|pool| pool.pending()).unwrap_or_default();
-    let own = pool.iter().filter(|(sender, _)| held.contains(sender)).flat_map(|(_, all)| all);
-    let shown = own.map(|pooled| RpcTransaction::new(&pooled.transaction, pooled.hash, pooled.sender, None));
-    done(&shown.collect::<Vec<_>>(), Level::Local)
+    let mut own = Vec::new();
+    if let Some(pool) = view.pool() {
+        pool.visit(PoolPart::Pending, &mut |WaitingTransaction { hash, sender, transaction }| {
+            if held.contains(&sender) {
+                own.push(RpcTransaction::new(transaction, hash, sender, None));
+            }
+        });
+    }
+    done(&own, Level::Local)
 }
 
 /// Transactions by sender (without `0x`) and decimal nonce, nested as in the reference node.
@@ -64,22 +68,22 @@ struct Lists<T> {
     queued: Listed<T>,
 }
 
-fn lists<T: Serialize>(view: &dyn View, show: impl Fn(&Pooled) -> T) -> Result<Done, Failure> {
-    let listed = |all: BTreeMap<Address, Vec<Arc<Pooled>>>| -> Listed<T> {
-        all.iter()
-            .map(|(sender, of)| {
-                let nonce =
-                    |pooled: &Pooled| u64::try_from(pooled.transaction.nonce.value()).unwrap_or(u64::MAX);
-                (hex::encode(sender), of.iter().map(|pooled| (nonce(pooled), show(pooled))).collect())
-            })
-            .collect()
+fn lists<T: Serialize>(
+    view: &dyn View,
+    show: impl Fn(&WaitingTransaction<'_>) -> T,
+) -> Result<Done, Failure> {
+    let listed = |part| {
+        let mut listed = Listed::<T>::new();
+        if let Some(pool) = view.pool() {
+            pool.visit(part, &mut |waiting| {
+                let nonce = u64::try_from(waiting.transaction.nonce.value()).unwrap_or(u64::MAX);
+                let of_sender = listed.entry(hex::encode(waiting.sender)).or_default();
+                of_sender.insert(nonce, show(&waiting));
+            });
+        }
+        listed
     };
-    let pool = view.pool();
-    let lists = Lists {
-        pending: listed(pool.map(|pool| pool.pending()).unwrap_or_default()),
-        queued: listed(pool.map(|pool| pool.queued()).unwrap_or_default()),
-    };
-    done(&lists, Level::Local)
+    done(&Lists { pending: listed(PoolPart::Pending), queued: listed(PoolPart::Queued) }, Level::Local)
 }
 
 /// A transaction of the pool with the fields of the reference node, in its order.
@@ -99,16 +103,16 @@ struct Content {
     value: Quantity,
 }
 
-fn content(pooled: &Pooled) -> Content {
-    let transaction = &pooled.transaction;
+fn content(waiting: &WaitingTransaction<'_>) -> Content {
+    let transaction = waiting.transaction;
     Content {
         block_hash: shown(&Default::default()),
         block_number: None,
         transaction_index: None,
-        from: address(&pooled.sender),
+        from: address(&waiting.sender),
         gas: transaction.gas_limit.value().into(),
         gas_price: transaction.gas_price.value().into(),
-        hash: shown(&pooled.hash),
+        hash: shown(&waiting.hash),
         input: Data(transaction.data.clone()),
         nonce: transaction.nonce.value().into(),
         to: transaction.to.as_ref().map(address),
@@ -116,8 +120,8 @@ fn content(pooled: &Pooled) -> Content {
     }
 }
 
-fn summary(pooled: &Pooled) -> String {
-    let transaction = &pooled.transaction;
+fn summary(waiting: &WaitingTransaction<'_>) -> String {
+    let transaction = waiting.transaction;
     alloc::format!(
         "{}: {} wei + {} x {} gas",
         transaction.to.map(hex::encode).unwrap_or_default(),
@@ -135,8 +139,8 @@ struct Status {
 
 fn status(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     let status = view.pool().map_or(Status { pending: 0, queued: 0 }, |pool| Status {
-        pending: pool.pending_len(),
-        queued: pool.queued_len(),
+        pending: pool.count(PoolPart::Pending),
+        queued: pool.count(PoolPart::Queued),
     });
     done(&status, Level::Local)
 }

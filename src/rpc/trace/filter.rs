@@ -8,8 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{CALLS, shape, too_large, traced_block, traces};
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Refusal, Stop, View},
+    engine::{BlockHeader, Refusal, Stop, View},
     exec::trace::{MAX_TRACE_BYTES, TransactionTrace},
     light::Facts,
     rpc::{
@@ -141,7 +140,7 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failur
 fn collect(
     view: &dyn View,
     filter: &Filter,
-    from: VerifiedHeader,
+    from: BlockHeader,
     to: u64,
 ) -> Result<Vec<shape::RpcTrace>, Failure> {
     let max = view.max_traced_blocks();

@@ -12,8 +12,7 @@ use super::{
     params::{BlockParam, Params, tag_in_any_case},
 };
 use crate::{
-    consensus::VerifiedHeader,
-    engine::{Level, Refusal, Stop, TransactionPlace, View},
+    engine::{BlockHeader, Level, Refusal, Stop, TransactionPlace, View},
     exec::trace::{BlockTracer, MAX_TRACE_BYTES, Tracer, TransactionTrace},
 };
 
@@ -72,7 +71,7 @@ pub(super) const METHODS: &[Method] = &[
 /// As [`View::replay`]; also if the traces need more memory than [`MAX_TRACE_BYTES`].
 pub(super) fn traces(
     view: &dyn View,
-    header: &VerifiedHeader,
+    header: &BlockHeader,
     tracer: Tracer,
     only: Option<usize>,
 ) -> Result<Vec<TransactionTrace>, Failure> {
@@ -94,7 +93,7 @@ const CALLS: Tracer = Tracer::Calls { with_logs: false };
 fn of_transaction(
     view: &dyn View,
     params: Params<'_>,
-) -> Result<Option<(VerifiedHeader, Vec<TransactionTrace>)>, Failure> {
+) -> Result<Option<(BlockHeader, Vec<TransactionTrace>)>, Failure> {
     match view.locate(params.hash(0, "transaction hash")?, None)? {
         TransactionPlace::Mined(header, index) => {
             let traces = traces(view, &header, CALLS, Some(index))?;

@@ -6,7 +6,7 @@ use alloy_primitives::{Address, B256};
 use serde::Serialize;
 
 use crate::{
-    consensus::VerifiedHeader,
+    engine::BlockHeader,
     exec::{
         FrameClose, FrameKind, FrameStart, HaltReason,
         trace::{CallTrace, TraceAction, TraceNode, TransactionTrace},
@@ -83,12 +83,12 @@ struct Outcome {
 }
 
 /// The trace objects of transactions, in order.
-pub(super) fn traces(header: &VerifiedHeader, traces: &[TransactionTrace]) -> Vec<RpcTrace> {
+pub(super) fn traces(header: &BlockHeader, traces: &[TransactionTrace]) -> Vec<RpcTrace> {
     traces.iter().flat_map(|trace| transaction(header, trace)).collect()
 }
 
 /// The trace objects of one transaction.
-pub(super) fn transaction(header: &VerifiedHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
+pub(super) fn transaction(header: &BlockHeader, trace: &TransactionTrace) -> Vec<RpcTrace> {
     let Some(calls) = &trace.calls else { return Vec::new() };
     let places = places(calls);
     let shown = calls.nodes.iter().enumerate().filter_map(|(index, node)| Some((places.get(&index)?, node)));
