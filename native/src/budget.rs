@@ -22,8 +22,8 @@ static REQUESTS: LazyLock<Shared> = LazyLock::new(|| Shared::new(32 * MIB));
 /// same time; computing one takes about as much memory again.
 static ANSWERS: LazyLock<Budget> = LazyLock::new(|| Budget::new(48 * MIB));
 
-/// What one address can take of the budget of answers for its runs: all but as much as the longest answer needs, so that
-/// a run of another address need not wait until answers are received that it has nothing to do with.
+/// Bytes of the budget of answers that the runs of one address can take. The rest is enough for the longest
+/// answer, so that a run of another address does not wait for unread answers of the first one.
 static ANSWERS_EACH: LazyLock<Shares> = LazyLock::new(|| Shares::new(36 * MIB));
 
 /// Responses of upstreams from their first byte until they are verified. The longest fits twice, which is what
@@ -81,7 +81,7 @@ pub(crate) async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Optio
         let own = match share.try_take(bytes) {
             Some(own) => own,
             None => {
-                // Clients that do not take their answers have to make room for this one.
+                // Clients that do not read their answers must make room for this one.
                 let _waiting = Waiting::new(&ANSWERS.waiting);
                 share.take(bytes).await
             }
@@ -121,7 +121,7 @@ pub struct Budget {
 #[derive(Debug, Default)]
 pub struct Held {
     all: Option<OwnedSemaphorePermit>,
-    /// The same bytes of an address's share, where it has one.
+    /// The same bytes in the address's share, if it has one.
     own: Option<OwnedSemaphorePermit>,
 }
 
@@ -236,7 +236,7 @@ impl Shares {
     fn of(&self, asker: u64) -> Arc<Budget> {
         let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
         if each.len() > MAX_SHARES {
-            // Bytes that are held keep the semaphore.
+            // A budget with held bytes stays, because their permits refer to its semaphore.
             each.retain(|_, share| Arc::strong_count(share) > 1 || Arc::strong_count(&share.units) > 1);
         }
         each.entry(asker).or_insert_with(|| Arc::new(Budget::new(self.bytes))).clone()

@@ -50,7 +50,7 @@ pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send 
         let _counted = AtWork::begin();
         let _ = sender.send(work());
     };
-    // A thread of the pool could not have its old priority again.
+    // A thread of the pool could not get its old priority back.
     std::thread::Builder::new().name("long-message".to_owned()).spawn(run).ok()?;
     result.await.ok()
 }
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_pause_runs_last() {
+    async fn work_that_cannot_pause_runs_last() {
         let before = getpriority_process(None).unwrap();
         let lowered = super::run_last(|| getpriority_process(None).unwrap()).await;
         assert_eq!(lowered, Some((before + super::LAST).min(19)));

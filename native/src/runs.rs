@@ -35,7 +35,8 @@ pub enum Size {
 }
 
 impl Size {
-    /// The size of a message by its first character, since messages take turns before they are read.
+    /// Tells the size of a message from its first character, because messages take turns before they are
+    /// read.
     #[must_use]
     pub fn of(message: &[u8]) -> Self {
         if message.trim_ascii_start().starts_with(b"[") { Self::Batch } else { Self::Single }
@@ -72,7 +73,7 @@ struct Lane {
     queue: Turns<IpAddr, Turns<Size, Turns<u64, VecDeque<oneshot::Sender<Place>>>>>,
 }
 
-/// Those who wait, and the one served last: the one after it is next.
+/// A queue of waiting runs, and the key that was served last; the next key in order is served next.
 #[derive(Debug)]
 struct Turns<K, V> {
     waiting: BTreeMap<K, V>,
@@ -245,15 +246,15 @@ impl<K: Ord + Copy, V: Default> Turns<K, V> {
         self.waiting.entry(key).or_default()
     }
 
-    /// All, in the order of their turns.
+    /// Returns all entries in the order of their turns.
     fn in_turn(&self) -> impl Iterator<Item = (&K, &V)> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let first = self.last.map(|last| self.waiting.range(..=last));
         self.waiting.range((after, Bound::Unbounded)).chain(first.into_iter().flatten())
     }
 
-    /// Serves one: `take` says whether nobody waits under its key any more. Gives what it took, and whether nobody waits
-    /// at all.
+    /// Serves one entry. `take` returns a value, and whether nothing waits under its key any more. Returns
+    /// the value, and whether the whole queue is empty.
     fn serve<T>(&mut self, key: K, take: impl FnOnce(&mut V) -> (Option<T>, bool)) -> (Option<T>, bool) {
         let Some(value) = self.waiting.get_mut(&key) else { return (None, self.waiting.is_empty()) };
         let (taken, is_empty) = take(value);

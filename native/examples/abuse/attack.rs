@@ -40,11 +40,13 @@ pub(crate) struct Attack {
     pub(crate) priority: &'static [&'static str],
 }
 
-/// Attackers get only processor time that nobody else wants (`chrt` of util-linux, sched(7)): attackers on other
-/// machines would take none from the server. Each abuse checks that it still does enough.
+/// Attackers get only processor time that no other process uses (`chrt` of util-linux, sched(7)), because
+/// attackers on other machines would take none from the server. Each abuse checks that it still has its
+/// effect.
 const IDLE: [&str; 3] = ["chrt", "--idle", "0"];
 
-/// For attackers that are upstreams: who waits for the server waits for them too.
+/// The priority of attackers that are upstreams: a client that waits for the server also waits for its
+/// upstreams.
 pub(crate) const UPSTREAM: [&str; 3] = ["nice", "-n", "10"];
 
 /// The priority of the server's threads that do long work.
@@ -69,8 +71,8 @@ impl Attack {
     }
 }
 
-/// As many threads as there are processors compute for a while, and leave the server alone: what a client waits longer
-/// then is the work of the operating system's scheduler.
+/// Computes on as many threads as there are processors, without requests to the server. The additional
+/// waiting time of clients is due to the operating system's scheduler.
 fn control() -> Attack {
     let compute = |_: SocketAddr| -> Doing<Words> {
         Box::pin(async {

@@ -17,7 +17,8 @@ pub(super) const LEAST_BYTES: usize = 32;
 /// The number of bytes compressed between two pauses: well under a millisecond.
 const PIECE: usize = 16 * 1024;
 
-/// Whether a client takes gzip: `Accept-Encoding` names it, or `*`, with another quality than 0 (RFC 9110, 12.5.3).
+/// Whether a client accepts gzip: `Accept-Encoding` names it, or `*`, with a quality other than 0 (RFC 9110,
+/// 12.5.3).
 pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut any = false;
@@ -34,8 +35,9 @@ pub(super) fn is_accepted(headers: &HeaderMap) -> bool {
     any
 }
 
-/// Compresses a body, a long one on a thread of lower priority and in turn: ten MiB take some tenths of a second. An
-/// empty body, which clients report as damaged, is what is left if that fails.
+/// Compresses a body. A long one waits for its turn and is compressed on a thread of lower priority, because
+/// ten MiB take some tenths of a second. Returns an empty body, which clients report as damaged, if that
+/// fails.
 pub(super) async fn gzip(shared: &Shared, peer: Peer, plain: Vec<u8>) -> Vec<u8> {
     if plain.len() <= SHORT_JSON {
         return compressed(&plain);
@@ -63,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_accepted_where_it_is_named_with_a_quality_above_zero() {
+    fn gzip_is_accepted_if_named_with_a_quality_above_zero() {
         for (text, accepted) in [
             ("gzip", true),
             ("deflate, GZIP;q=0.5, br", true),
