@@ -156,15 +156,17 @@ fn check_made_receipt(input: &mut Input<'_>) {
     let receipts: Vec<Vec<u8>> = (0..count).map(|index| receipt(index).encode()).collect();
     let trie = ordered_trie(&receipts);
     let index = input.below(count);
-    let mut nodes: Vec<Bytes> =
-        proof(&trie, &index_key(index as u64), false).into_iter().map(Bytes::from).collect();
+    // Without a stated index, it is read from the path to the leaf, so the leaf is listed even if it is embedded.
+    let stated = input.byte() % 2 == 0;
+    let listed = proof(&trie, &index_key(index as u64), !stated);
+    let mut nodes: Vec<Bytes> = listed.into_iter().map(Bytes::from).collect();
     nodes.reverse();
     let mut document = json!({
         "receiptsRoot": trie.root(),
         "receipt": Bytes::from(receipts[index].clone()),
         "nodes": {"jsonrpc": "2.0", "id": 1, "result": nodes},
     });
-    if input.byte() % 2 == 0 {
+    if stated {
         document["index"] = json!(index);
     }
     let report = checked(Subject::Receipt, &document.to_string()).expect("an honest document");
