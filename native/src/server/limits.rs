@@ -1,4 +1,5 @@
-//! Every limit of the server in one place.
+//! Limits of messages, connections and times. Limits of batches are in `src/rpc/envelope.rs` of the core, those of logs
+//! and filters in its `src/engine`, those of memory in `native/src/budget.rs`, those of long runs in `native/src/runs.rs`.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ pub(super) struct Method {
     pub(super) selector: u32,
     pub(super) name: &'static str,
     pub(super) arguments: &'static [Kind],
-    /// Price in gas, without call data; 0 if the price depends on more.
+    /// Price in gas, without call data; 0 if the price depends on data (see `price` in `dispatch.rs`).
     pub(super) cost: u32,
     gate: Gate,
     pub(super) who: Who,
