@@ -92,9 +92,9 @@ impl HeaderFact {
 
 const fn hash_rule(version: HeaderVersion) -> &'static str {
     match version {
-        HeaderVersion::V0 => "keccak-256 of the header, version 0",
-        HeaderVersion::V1 => "keccak-256 of the header, version 1",
-        HeaderVersion::V2 => "keccak-256 of the header, version 2",
+        HeaderVersion::V0 => "keccak-256 of the header fields (header version 0)",
+        HeaderVersion::V1 => "keccak-256 of the header fields (header version 1)",
+        HeaderVersion::V2 => "keccak-256 of the header fields (header version 2)",
     }
 }
 
@@ -109,7 +109,7 @@ fn sealed(seal: Seal, difficulty: &U256) -> Vec<Finding> {
             finding("seal", "signed by a fallback key", "fallback mining (until RSKIP-98)")
         }
     };
-    let fields = "gas limit, gas used, extra data, times, edges";
+    let fields = "gas limit, gas used, extra data, times, edges of parallel transaction lists (RSKIP-144)";
     vec![work, finding("header fields", fields, "rules that need no other block")]
 }
 

@@ -135,6 +135,9 @@ impl<'a> Input<'a> {
             return Err(InputError::TooLong(bytes.len()));
         }
         let text = core::str::from_utf8(bytes).map_err(|_| InputError::Form("not text".into()))?.trim();
+        if text.is_empty() {
+            return Err(InputError::Empty);
+        }
         if !text.starts_with(['{', '[', '"']) {
             return hex::decode(text).map(Self::Raw).map_err(|error| InputError::Form(error.to_string()));
         }
@@ -241,4 +244,24 @@ pub(super) fn list<'a>(text: &'a str, field: &str) -> Result<Vec<&'a RawValue>, 
 /// Trie nodes from a JSON array of hex strings.
 pub(super) fn nodes(text: &str, field: &str) -> Result<Vec<Bytes>, InputError> {
     list(text, field)?.into_iter().map(|node| bytes(node, field)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::ToString;
+
+    use super::super::{Failure, Rule, Subject, verify_account};
+    use super::{Input, InputError};
+
+    #[test]
+    fn an_empty_document_is_reported_as_empty() {
+        for document in [&b""[..], b" ", b"\r\n\t"] {
+            assert_eq!(Input::parse(document).err(), Some(InputError::Empty), "{document:?}");
+        }
+        let report = verify_account(b"\n", None);
+        assert_eq!(report.subject, Subject::Account);
+        let failed = report.failed.unwrap();
+        assert_eq!(failed, Failure::new(Rule::Document, "input", "the input is empty"));
+        assert_eq!(failed.to_string(), "input: the input is empty");
+    }
 }

@@ -13,6 +13,9 @@ pub enum InputError {
     /// The document is too long.
     #[error("{0} bytes; at most {MAX_INPUT_BYTES} are accepted")]
     TooLong(usize),
+    /// The document has no bytes, or only white space.
+    #[error("the input is empty")]
+    Empty,
     /// The document is neither hex nor JSON.
     #[error("neither hex nor JSON: {0}")]
     Form(String),
