@@ -73,8 +73,7 @@ fn measure(binary: &str, wanted: &[&str]) -> ExitCode {
     );
     let mut bad = Vec::new();
     let mut floor = FLOOR;
-    let is_wanted =
-        |name: &str| wanted.is_empty() || wanted.iter().any(|one| *one == name) || name == CONTROL;
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.contains(&name) || name == CONTROL;
     for (name, _) in attack::all().filter(|(name, _)| is_wanted(name)) {
         let outcome = one(binary, name, floor);
         if name == CONTROL {

@@ -70,8 +70,11 @@ struct State {
 #[derive(Debug, Default)]
 struct Lane {
     taken: usize,
-    queue: Turns<IpAddr, Turns<Size, Turns<u64, VecDeque<oneshot::Sender<Place>>>>>,
+    queue: Turns<IpAddr, Turns<Size, Waiting>>,
 }
+
+/// The runs that wait, by connection.
+type Waiting = Turns<u64, VecDeque<oneshot::Sender<Place>>>;
 
 /// A queue of waiting runs, and the key that was served last; the next key in order is served next.
 #[derive(Debug)]
