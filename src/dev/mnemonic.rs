@@ -1,4 +1,8 @@
 //! Keys derived from a mnemonic: BIP-39 seed, BIP-32 derivation, path `m/44'/60'/0'/0/i` (BIP-44).
+//!
+//! BIP-32 is our own code because the crate `bip32` 0.5 makes a browser module 3,400 bytes larger (brotli), most of
+//! the room that the development chain's has left. For the word list of BIP-39 (12,500 bytes with its checksum) there
+//! is no room.
 
 use alloc::string::String;
 
@@ -7,6 +11,7 @@ use hmac::{Hmac, Mac};
 use k256::elliptic_curve::ops::Reduce;
 use k256::elliptic_curve::sec1::ToEncodedPoint;
 use k256::{NonZeroScalar, Scalar, SecretKey, U256};
+use pbkdf2::pbkdf2_hmac_array;
 use sha2::Sha512;
 
 use super::key::PrivateKey;
@@ -103,21 +108,9 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
     mac.finalize().into_bytes().into()
 }
 
-/// PBKDF2 with HMAC-SHA-512: 2,048 rounds, 64 bytes (the one block that BIP-39 needs).
+/// PBKDF2 with HMAC-SHA-512: 2,048 rounds, 64 bytes, as in BIP-39.
 pub(super) fn pbkdf2(password: &[u8], salt: &[u8]) -> [u8; 64] {
-    let Ok(keyed) = HmacSha512::new_from_slice(password) else { return [0; 64] };
-    let run = |parts: &[&[u8]]| -> [u8; 64] {
-        let mut mac = keyed.clone();
-        parts.iter().for_each(|part| mac.update(part));
-        mac.finalize().into_bytes().into()
-    };
-    let mut last = run(&[salt, &1u32.to_be_bytes()]);
-    let mut out = last;
-    for _ in 1..ROUNDS {
-        last = run(&[&last]);
-        out.iter_mut().zip(last).for_each(|(to, from)| *to ^= from);
-    }
-    out
+    pbkdf2_hmac_array::<Sha512, 64>(password, salt, ROUNDS)
 }
 
 #[cfg(test)]

@@ -1,4 +1,7 @@
 //! Base64 (RFC 4648, section 4).
+//!
+//! This is our own code because the crate `base64` 0.23 makes a browser module 4,671 bytes larger (brotli), and the
+//! light client's has room for 1,700. Natively the crate decodes 271 kB in 0.07 ms, this code in 0.11 ms.
 
 use alloc::{string::String, vec, vec::Vec};
 

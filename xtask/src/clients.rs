@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log, ask, find, root, target_dir};
 use crate::steps::Outcome;
 
@@ -63,10 +64,8 @@ pub(crate) fn compile(log: &mut Log) -> Result<PathBuf, String> {
 
 /// Builds the server and the test contract, then runs all libraries' tests.
 pub(crate) fn test(log: &mut Log) -> Outcome {
-    // The program is built with the tests that start it. `cargo build` for its package alone would choose other
-    // features of some dependencies, and so compile them once more.
-    let built = "cargo test --locked --no-run --workspace --exclude rootlight-wasm --test program";
-    log.run(Cmd::new(built))?;
+    // The program is built with the tests that start it.
+    log.run(host_crates("test").args(&["--no-run", "--test", "program"]))?;
     let token = compile(log)?;
     let with = |cmd: Cmd| {
         cmd.env("ROOTLIGHT", target_dir().join("debug/rootlight"))

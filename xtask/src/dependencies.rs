@@ -1,30 +1,84 @@
-//! Checks the dependencies: their sources, their licences, and that a crate is linked in two versions only
-//! for a stated reason. The rules are in `[workspace.metadata.dependencies]` of Cargo.toml.
+//! Checks the dependencies: their sources, their licences, and that a crate is compiled in two versions only for a
+//! stated reason. The rules are in `deny.toml`, which cargo-deny reads too ([`deny`], with `--full`). This check needs
+//! no other tool: building cargo-deny takes 85 s of processor time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use semver::{Version, VersionReq};
 use serde_json::Value;
+use spdx::{Expression, Licensee, ParseMode};
 
-use crate::shell::{Cmd, Log};
+use crate::shell::{Cmd, Log, root};
 use crate::steps::Outcome;
+use crate::tools;
 
-/// The only allowed source of crates.
-const SOURCE: &str = "registry+https://github.com/rust-lang/crates.io-index";
+/// The registry as `cargo metadata` writes it before its address.
+const REGISTRY: &str = "registry+";
 
 /// Versions by the name of the crate.
-type Versions = BTreeMap<String, BTreeSet<String>>;
+type Versions = BTreeMap<String, BTreeSet<Version>>;
 
 /// Runs the check, and returns the number of crates as a note.
 pub(crate) fn check(log: &mut Log) -> Outcome {
+    let text = std::fs::read_to_string(root().join("deny.toml")).map_err(|e| format!("deny.toml: {e}"))?;
+    let rules = Rules::read(&text)?;
     let host = "cargo metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu";
     let text = log.run(Cmd::new(host))?;
     let metadata: Value = serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
-    let mut faults = foreign(&metadata);
-    faults.extend(duplicates(&linked(&metadata), &metadata["metadata"]["dependencies"]["duplicates"]));
+    let mut faults = foreign(&metadata, &rules);
+    faults.extend(duplicates(&built(&metadata)?, &rules.skipped));
     if !faults.is_empty() {
         return Err(faults.join("\n"));
     }
     Ok(format!("{} crates", list(&metadata["packages"]).len()))
+}
+
+/// Runs cargo-deny with the same rules. It also reads the texts of licences, and every feature of the dependencies.
+pub(crate) fn deny(log: &mut Log) -> Outcome {
+    tools::cargo_deny(log)?;
+    log.run(Cmd::new("cargo deny --workspace check -D warnings bans licenses sources")).map(|_| String::new())
+}
+
+/// What `deny.toml` permits.
+struct Rules {
+    licences: Vec<Licensee>,
+    /// Addresses of registries.
+    registries: Vec<String>,
+    /// Versions that may be beside another version of the same crate.
+    skipped: Vec<(String, VersionReq)>,
+}
+
+impl Rules {
+    fn read(text: &str) -> Result<Self, String> {
+        let file: toml::Table = text.parse().map_err(|error| format!("deny.toml: {error}"))?;
+        let entries = |section: &str, name: &str| {
+            let entries = file.get(section).and_then(|section| section.get(name)).and_then(|v| v.as_array());
+            entries.ok_or_else(|| format!("deny.toml has no list `{name}` in `{section}`"))
+        };
+        let texts = |section: &str, name: &str| -> Result<Vec<String>, String> {
+            Ok(entries(section, name)?.iter().filter_map(|v| Some(v.as_str()?.to_owned())).collect())
+        };
+        let licences = texts("licenses", "allow")?;
+        let licences = licences.iter().map(|name| Licensee::parse(name).map_err(|error| error.to_string()));
+        Ok(Self {
+            licences: licences.collect::<Result<_, _>>()?,
+            registries: texts("sources", "allow-registry")?,
+            skipped: entries("bans", "skip")?.iter().map(skip).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Reads `{ crate = "NAME:REQUIREMENT", reason = "..." }`.
+fn skip(entry: &toml::Value) -> Result<(String, VersionReq), String> {
+    let text = |key: &str| entry.get(key).and_then(toml::Value::as_str).unwrap_or_default();
+    let fault = || {
+        format!(
+            "deny.toml: `skip` entries are {{ crate = \"NAME:REQUIREMENT\", reason = \"...\" }}, not {entry:?}"
+        )
+    };
+    let (name, requirement) = text("crate").split_once(':').ok_or_else(fault)?;
+    let requirement = requirement.parse().map_err(|_| fault())?;
+    if text("reason").is_empty() { Err(fault()) } else { Ok((name.to_owned(), requirement)) }
 }
 
 /// Returns the members of an array, or nothing for other values.
@@ -37,106 +91,75 @@ fn text(value: &Value) -> &str {
 }
 
 /// Finds crates with another source or licence. Crates of this workspace have no source.
-fn foreign(metadata: &Value) -> Vec<String> {
-    let licences: Vec<&str> =
-        list(&metadata["metadata"]["dependencies"]["licences"]).iter().map(text).collect();
+fn foreign(metadata: &Value, rules: &Rules) -> Vec<String> {
     let mut faults = Vec::new();
     for package in list(&metadata["packages"]).iter().filter(|package| !package["source"].is_null()) {
         let (name, source, licence) =
             (text(&package["name"]), text(&package["source"]), text(&package["license"]));
-        if source != SOURCE {
+        let address = source.strip_prefix(REGISTRY);
+        if !address.is_some_and(|address| rules.registries.iter().any(|known| known == address)) {
             faults.push(format!("{name} comes from {source}"));
         }
-        if !allowed(licence, &licences) {
-            faults
-                .push(format!("{name} has the licence '{licence}', which is not in the list of Cargo.toml"));
+        if !allowed(licence, &rules.licences) {
+            faults.push(format!("{name} has the licence '{licence}', which is not in the list of deny.toml"));
         }
     }
     faults
 }
 
-/// Whether the known licences satisfy an SPDX expression. AND binds more closely than OR; `/` is an old form of OR.
-fn allowed(expression: &str, known: &[&str]) -> bool {
-    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
-    let mut words = spaced.split_whitespace().peekable();
-    let satisfied = any(&mut words, known);
-    satisfied && words.next().is_none()
+/// Whether the permitted licences satisfy an SPDX expression.
+fn allowed(expression: &str, licences: &[Licensee]) -> bool {
+    // Old crates separate alternatives with `/`.
+    let parsed = Expression::parse_mode(expression, ParseMode::LAX);
+    parsed.is_ok_and(|parsed| parsed.evaluate(|wanted| licences.iter().any(|known| known.satisfies(wanted))))
 }
 
-type Words<'a> = std::iter::Peekable<std::str::SplitWhitespace<'a>>;
-
-fn any(words: &mut Words<'_>, known: &[&str]) -> bool {
-    let mut satisfied = all(words, known);
-    while words.next_if_eq(&"OR").is_some() {
-        satisfied |= all(words, known);
-    }
-    satisfied
-}
-
-fn all(words: &mut Words<'_>, known: &[&str]) -> bool {
-    let mut satisfied = one(words, known);
-    while words.next_if_eq(&"AND").is_some() {
-        satisfied &= one(words, known);
-    }
-    satisfied
-}
-
-fn one(words: &mut Words<'_>, known: &[&str]) -> bool {
-    let Some(word) = words.next() else { return false };
-    let mut satisfied = known.contains(&word);
-    if word == "(" {
-        satisfied = any(words, known) & (words.next() == Some(")"));
-    }
-    // An exception only permits more.
-    if words.next_if_eq(&"WITH").is_some() {
-        words.next();
-    }
-    satisfied
-}
-
-/// Collects the crates that are linked into ours, without build scripts, macros and tests.
-fn linked(metadata: &Value) -> Versions {
+/// All crates that are compiled for our crates: what is linked, build scripts and macros, but nothing for tests only.
+fn built(metadata: &Value) -> Result<Versions, String> {
     let packages: BTreeMap<&str, &Value> =
         list(&metadata["packages"]).iter().map(|package| (text(&package["id"]), package)).collect();
     let nodes: BTreeMap<&str, &Value> =
         list(&metadata["resolve"]["nodes"]).iter().map(|node| (text(&node["id"]), node)).collect();
-    let is_macro = |id: &str| {
-        list(&packages[id]["targets"])
-            .iter()
-            .any(|target| list(&target["kind"]).iter().any(|kind| kind == "proc-macro"))
-    };
     let mut waiting: Vec<&str> = list(&metadata["workspace_members"]).iter().map(text).collect();
     let (mut seen, mut versions) = (BTreeSet::new(), Versions::new());
     while let Some(id) = waiting.pop() {
         if !seen.insert(id) {
             continue;
         }
-        let package = packages[id];
-        versions.entry(text(&package["name"]).into()).or_default().insert(text(&package["version"]).into());
-        for dependency in list(&nodes[id]["deps"]) {
-            let normal = list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
-            let target = text(&dependency["pkg"]);
-            if normal && !is_macro(target) {
-                waiting.push(target);
-            }
-        }
+        let (name, version) = (text(&packages[id]["name"]), text(&packages[id]["version"]));
+        let version = version.parse().map_err(|error| format!("{name} {version}: {error}"))?;
+        versions.entry(name.into()).or_default().insert(version);
+        let wanted = |kind: &Value| kind["kind"] != "dev";
+        let dependencies = list(&nodes[id]["deps"]).iter();
+        let needed = dependencies.filter(|dependency| list(&dependency["dep_kinds"]).iter().any(wanted));
+        waiting.extend(needed.map(|dependency| text(&dependency["pkg"])));
     }
-    versions
+    Ok(versions)
 }
 
 /// Finds crates in two versions without a reason, and reasons that are no longer needed.
-fn duplicates(linked: &Versions, reasons: &Value) -> Vec<String> {
-    let twice = |name: &str| linked.get(name).is_some_and(|versions| versions.len() > 1);
-    let unknown = linked.iter().filter(|(name, _)| twice(name) && text(&reasons[name.as_str()]).is_empty());
-    let mut faults: Vec<String> = unknown
-        .map(|(name, versions)| {
-            let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-            format!("{name} is linked in versions {}; Cargo.toml gives no reason", versions.join(" and "))
-        })
-        .collect();
-    let names = reasons.as_object().into_iter().flatten().map(|(name, _)| name);
-    let stale = names.filter(|name| !twice(name));
-    faults.extend(stale.map(|name| format!("{name} is linked once; Cargo.toml still has a reason for two")));
+fn duplicates(built: &Versions, skipped: &[(String, VersionReq)]) -> Vec<String> {
+    let skips = |name: &str, version: &Version| {
+        skipped.iter().any(|(skipped, requirement)| skipped == name && requirement.matches(version))
+    };
+    let mut faults = Vec::new();
+    for (name, versions) in built {
+        if versions.iter().filter(|version| !skips(name, version)).count() > 1 {
+            let versions: Vec<String> = versions.iter().map(Version::to_string).collect();
+            faults.push(format!(
+                "{name} has the versions {}; deny.toml gives no reason",
+                versions.join(" and ")
+            ));
+        }
+    }
+    for (name, requirement) in skipped {
+        let used = |versions: &BTreeSet<Version>| {
+            versions.len() > 1 && versions.iter().any(|v| requirement.matches(v))
+        };
+        if !built.get(name).is_some_and(used) {
+            faults.push(format!("deny.toml skips {name} {requirement}, which is beside no other version"));
+        }
+    }
     faults
 }
 
@@ -145,17 +168,26 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn rules() -> Rules {
+        let text = r#"
+            [licenses]
+            allow = ["MIT", "Apache-2.0", "ISC"]
+            [sources]
+            allow-registry = ["https://example.com/index"]
+            [bans]
+            skip = [{ crate = "a:^1", reason = "c needs it" }]
+        "#;
+        Rules::read(text).unwrap()
+    }
+
     #[test]
     fn licences_are_expressions() {
-        let known = ["MIT", "Apache-2.0", "ISC"];
-        for expression in [
-            "MIT",
-            "MIT OR GPL-3.0",
-            "GPL-3.0/MIT",
-            "(MIT OR GPL-3.0) AND ISC",
-            "Apache-2.0 WITH LLVM-exception",
-        ] {
-            assert!(allowed(expression, &known), "{expression}");
+        let known = rules().licences;
+        for expression in
+            ["MIT", "MIT OR GPL-3.0", "GPL-3.0/MIT", "(MIT OR GPL-3.0) AND ISC", "Apache-2.0 OR X-unknown"]
+        {
+            let unknown = expression.contains("unknown");
+            assert_eq!(allowed(expression, &known), !unknown, "{expression}");
         }
         for expression in [
             "",
@@ -172,24 +204,43 @@ mod tests {
 
     #[test]
     fn two_versions_need_a_reason_and_a_reason_two_versions() {
-        let versions = |of: &[&str]| of.iter().map(|version| (*version).to_owned()).collect();
-        let linked = Versions::from([("a".into(), versions(&["1", "2"])), ("b".into(), versions(&["1"]))]);
-        assert!(duplicates(&linked, &json!({"a": "c needs 1"})).is_empty());
-        assert_eq!(duplicates(&linked, &json!({})).len(), 1);
-        assert_eq!(duplicates(&linked, &json!({"a": "c needs 1", "b": "?"})).len(), 1);
+        let versions =
+            |of: &[&str]| of.iter().map(|version| version.parse().unwrap()).collect::<BTreeSet<Version>>();
+        let one = versions(&["1.2.3"]);
+        let built = Versions::from([("a".into(), versions(&["1.0.5", "2.0.0"])), ("b".into(), one.clone())]);
+        assert!(duplicates(&built, &rules().skipped).is_empty());
+        assert_eq!(duplicates(&built, &[]).len(), 1);
+        assert_eq!(duplicates(&Versions::from([("a".into(), one)]), &rules().skipped).len(), 1);
+        let three = Versions::from([("a".into(), versions(&["1.0.5", "2.0.0", "3.0.0"]))]);
+        assert_eq!(duplicates(&three, &rules().skipped).len(), 1);
     }
 
     #[test]
     fn another_source_or_licence_is_a_fault() {
         let package =
             |source: &str, license: &str| json!({"name": "x", "source": source, "license": license});
-        let faults = |package: Value| {
-            foreign(&json!({"packages": [package], "metadata": {"dependencies": {"licences": ["MIT"]}}}))
-                .len()
-        };
-        assert_eq!(faults(package(SOURCE, "MIT")), 0);
-        assert_eq!(faults(package("git+https://example.com/x", "MIT")), 1);
-        assert_eq!(faults(package(SOURCE, "GPL-3.0")), 1);
+        let faults = |package: Value| foreign(&json!({ "packages": [package] }), &rules()).len();
+        assert_eq!(faults(package("registry+https://example.com/index", "MIT")), 0);
+        assert_eq!(faults(package("registry+https://example.com/other", "MIT")), 1);
+        assert_eq!(faults(package("git+https://example.com/index", "MIT")), 1);
+        assert_eq!(faults(package("registry+https://example.com/index", "GPL-3.0")), 1);
         assert_eq!(faults(json!({"name": "own", "source": null, "license": null})), 0);
+    }
+
+    #[test]
+    fn skips_without_a_version_or_a_reason_are_refused() {
+        let read = |skip: &str| {
+            let lists = "[licenses]\nallow = []\n[sources]\nallow-registry = []\n[bans]\n";
+            Rules::read(&format!("{lists}skip = [{skip}]")).is_ok()
+        };
+        assert!(read(r#"{ crate = "a:^1", reason = "why" }"#));
+        for wrong in [
+            r#"{ crate = "a", reason = "why" }"#,
+            r#"{ crate = "a:^1" }"#,
+            r#"{ crate = "a:one", reason = "why" }"#,
+            "\"a\"",
+        ] {
+            assert!(!read(wrong), "{wrong}");
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod abuse;
 mod api;
 mod bench;
+mod cargo;
 mod checkpoint;
 mod clients;
 mod cold;
@@ -28,9 +29,9 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask <task>
 
-  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds longer forms of tests that
-                               draw their input (parts: cargo xtask test --list); -v runs one step at a time and
-                               shows the output of each command
+  test [--full] [-v] [PART..]  install what is missing, then run every check; --full adds cargo-deny and longer forms
+                               of tests that draw their input (parts: cargo xtask test --list); -v runs one step at a
+                               time and shows the output of each command
   setup [-v]                   only install what is missing
   wasm [-v]                    build the browser package into pkg/dist and check its size
   fuzz --minutes N [TARGET..]  run fuzz targets, all of them without a name

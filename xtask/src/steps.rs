@@ -116,7 +116,7 @@ impl Run {
                 println!("{name:<28} FAILED {seconds:7.1} s");
                 let lines: Vec<&str> = text.lines().collect();
                 for line in lines.iter().skip(lines.len().saturating_sub(TAIL_LINES)) {
-                    println!("    {line}");
+                    println!("    {line:.300}");
                 }
                 println!("    {why}");
                 if let Some(log) = log {

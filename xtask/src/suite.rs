@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
 use crate::{api, clients, dependencies, features, links, packages, release, tools, wasm};
@@ -62,9 +63,10 @@ const LAST: [Part; 2] =
 
 /// Checks that only `--full` runs: longer forms of tests that are part of every run, and builds that compile
 /// all dependencies again.
-const FULL: [Part; 5] = [
+const FULL: [Part; 6] = [
     part("tests: long runs", long_runs),
     part("documentation: features", features::documentation),
+    part("cargo-deny", dependencies::deny),
     part("oldest compiler", oldest_compiler),
     part("packages: dry run", packages::dry_run),
     part("release", release::check),
@@ -175,13 +177,9 @@ fn format(log: &mut Log) -> Outcome {
     plain(log, Cmd::new("cargo fmt --all --check"))
 }
 
-fn native_cargo_test() -> Cmd {
-    Cmd::new("cargo test --locked --no-fail-fast --workspace --exclude rootlight-wasm")
-}
-
 /// Tests the core, the native host and the tasks with one cargo invocation, so that dependencies are built once.
 fn native_tests(log: &mut Log) -> Outcome {
-    plain(log, native_cargo_test())
+    plain(log, host_crates("test").arg("--no-fail-fast"))
 }
 
 /// Runs every example of the core, and their tests.
@@ -193,9 +191,11 @@ fn examples(log: &mut Log) -> Outcome {
     let mut names: Vec<String> =
         sources.filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned())).collect();
     names.sort();
-    log.run(Cmd::new("cargo test --locked --package rootlight --examples"))?;
+    let named = |cmd: Cmd| names.iter().fold(cmd, |cmd, name| cmd.args(&["--example", name]));
+    log.run(named(host_crates("test")))?;
+    log.run(named(host_crates("build")))?;
     for name in &names {
-        log.run(Cmd::new("cargo run --locked --package rootlight --example").arg(name))?;
+        log.run(Cmd::program(&crate::shell::target_dir().join("debug/examples").join(name)))?;
     }
     Ok(format!("{} examples", names.len()))
 }
@@ -215,8 +215,12 @@ fn lint(log: &mut Log) -> Outcome {
 /// The feature sets of the core that are linted alone. The first one is that of a light client.
 const CORE_FEATURES: [&str; 6] = ["", "bridge-write", "catalogue", "local", "verify-headers", "work-start"];
 
+/// Documents the libraries and programs. With an example among them and the features of [`lint`], cargo chooses the
+/// same features of dependencies as there, and checks none of them once more.
 fn api_docs(log: &mut Log) -> Outcome {
-    plain(log, Cmd::new("cargo doc --locked --workspace --no-deps").env("RUSTDOCFLAGS", "-D warnings"))
+    let docs = Cmd::new("cargo doc --locked --workspace --no-deps --features rootlight-wasm/dev");
+    let targets = docs.args(&["--lib", "--bins", "--example", "dev_chain"]);
+    plain(log, targets.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 /// Compiles the published crates with the oldest supported compiler, `rust-version` in Cargo.toml.
@@ -233,13 +237,17 @@ fn oldest_compiler(log: &mut Log) -> Outcome {
     plain(log, check.env("CARGO_TARGET_DIR", folder)).map(|_| format!("Rust {version}"))
 }
 
-/// Builds the core for targets without an operating system or a standard library.
+/// Compiles the core for targets without an operating system or a standard library. It is built for one of them, and
+/// checked for the other, which finds every use of something that the target lacks. Both use the macros that the tests
+/// were built with.
 fn bare(log: &mut Log) -> Outcome {
-    let mut cmd = Cmd::new("cargo build --locked --package rootlight --lib --profile bare");
-    for target in tools::BARE {
-        cmd = cmd.args(&["--target", target]);
+    let [built, checked] = tools::BARE;
+    for (command, target) in [("build", built), ("check", checked)] {
+        let cmd = Cmd::new("cargo").arg(command).args(&["--locked", "--package", "rootlight", "--lib"]);
+        // Nobody runs the result, and the settings of the tests' profile apply to some dependencies only.
+        log.run(cmd.args(&["--target", target]).env("CARGO_PROFILE_DEV_OPT_LEVEL", "0"))?;
     }
-    plain(log, cmd)
+    Ok(String::new())
 }
 
 /// Runs tests of the browser package that are compiled for WebAssembly, with wasm-bindgen's test runner.
@@ -260,7 +268,7 @@ fn wasm_browser(log: &mut Log) -> Outcome {
 fn long_runs(log: &mut Log) -> Outcome {
     let tests =
         ["random_scenarios", "mixtures_of_upstreams", "statements_of_miners_add_no_work", "a_killed_process"];
-    let cmd = native_cargo_test().args(&["--"]).args(&tests);
+    let cmd = host_crates("test").args(&["--no-fail-fast", "--"]).args(&tests);
     plain(log, cmd.env("ROOTLIGHT_SCENARIOS", "2000").env("ROOTLIGHT_STORE_ROUNDS", "200"))
 }
 

@@ -13,6 +13,7 @@ pub(crate) const BARE: [&str; 2] = ["riscv32imac-unknown-none-elf", "thumbv7em-n
 /// Must be the version of the `wasm-bindgen` crate in Cargo.lock.
 const WASM_BINDGEN: &str = "0.2.130";
 const CARGO_FUZZ: &str = "0.13.2";
+const CARGO_DENY: &str = "0.20.2";
 
 /// Names under which Chromium is found on PATH.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -92,6 +93,11 @@ pub(crate) fn wasm_tools(log: &mut Log) -> Outcome {
 /// Installs cargo-fuzz, for `cargo xtask fuzz`.
 pub(crate) fn cargo_fuzz(log: &mut Log) -> Outcome {
     install(log, "cargo-fuzz", "cargo-fuzz", CARGO_FUZZ)
+}
+
+/// Installs cargo-deny, for `cargo xtask test --full`.
+pub(crate) fn cargo_deny(log: &mut Log) -> Outcome {
+    install(log, "cargo-deny", "cargo-deny", CARGO_DENY)
 }
 
 /// Builds a tool from crates.io unless the right version is installed.

@@ -136,6 +136,9 @@ async fn upgrade(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: R
 }
 
 /// Answers `OPTIONS` with 204 and the headers that a browser requires before it lets a page POST JSON.
+///
+/// tower-http's `CorsLayer` would not replace this: it answers every `OPTIONS` request before `Host` and `Origin` are
+/// checked, with 200 and without `Allow`, and the rules for origins would still be ours.
 fn preflight(request: &HeaderMap) -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use backon::{ExponentialBuilder, Retryable as _};
 use futures::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use rootlight::light::{UpstreamRequest, encode_batch};
@@ -57,6 +58,12 @@ impl HttpConfig {
             longest_pause: Duration::from_secs(2),
             ..Self::default()
         }
+    }
+
+    /// The pauses after failed tries, without an end.
+    pub(super) fn pauses(&self) -> ExponentialBuilder {
+        let pauses = ExponentialBuilder::new().with_factor(2.0).without_max_times();
+        pauses.with_min_delay(self.pause).with_max_delay(self.longest_pause)
     }
 }
 
@@ -117,22 +124,21 @@ impl HttpUpstream {
     /// Sends one batch, and tries again until a response arrives or the tries are used up.
     async fn attempt(&self, requests: &[UpstreamRequest]) -> Result<(Decoded, Held), UpstreamError> {
         let body = encode_batch(requests, FIRST_ID);
-        let mut pause = self.config.pause;
-        let mut attempt = 1;
-        loop {
-            let failure = match self.once(body.clone(), requests.len()).await {
-                Ok(decoded) => return Ok(decoded),
-                Err(failure) => failure,
-            };
-            let Some(wanted) = failure.retry.filter(|_| attempt < self.config.attempts) else {
-                return Err(failure.error);
-            };
-            let wait = wanted.unwrap_or(pause).min(self.config.longest_pause);
-            debug!(upstream = %self.name, error = %failure.error, attempt, ?wait, "trying again");
-            tokio::time::sleep(wait).await;
-            pause = pause.saturating_mul(2);
-            attempt += 1;
-        }
+        let retries = self.config.attempts.saturating_sub(1) as usize;
+        let longest = self.config.longest_pause;
+        (|| self.once(body.clone(), requests.len()))
+            .retry(self.config.pauses().with_max_times(retries))
+            .sleep(tokio::time::sleep)
+            .when(|failure| failure.retry.is_some())
+            .adjust(|failure, pause| {
+                let wanted = failure.retry.flatten();
+                pause.map(|pause| wanted.unwrap_or(pause).min(longest))
+            })
+            .notify(|failure, wait| {
+                debug!(upstream = %self.name, error = %failure.error, ?wait, "trying again");
+            })
+            .await
+            .map_err(|failure| failure.error)
     }
 
     async fn once(&self, body: String, count: usize) -> Result<(Decoded, Held), Failure> {

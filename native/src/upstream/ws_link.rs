@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use backon::BackoffBuilder as _;
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use rootlight::light::{Subject, subject};
@@ -114,8 +115,9 @@ impl Link {
     /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
     /// has users.
     async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<Order>) -> bool {
-        let doublings = self.failures.saturating_sub(1).min(16);
-        let pause = self.config.pause.saturating_mul(1 << doublings).min(self.config.longest_pause);
+        let earlier = self.failures.saturating_sub(1).min(16) as usize;
+        let longest = self.config.longest_pause;
+        let pause = self.config.pauses().build().nth(earlier).map_or(longest, |pause| pause.min(longest));
         let until = Instant::now() + pause;
         loop {
             tokio::select! {

@@ -1,6 +1,7 @@
 //! Set-up shared by the tests.
 #![allow(dead_code, unreachable_pub)]
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -35,15 +36,22 @@ impl Watch {
 
 /// Runs the program with these arguments; returns its output and exit status.
 pub fn run(arguments: &[&str]) -> Output {
+    run_with(arguments, "")
+}
+
+/// As [`run`], with this text as the program's input.
+pub fn run_with(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rootlight"));
-    let child = command
+    let mut child = command
         .args(arguments)
         .env_remove("RUST_LOG")
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let _watch = Watch::of(&child);
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     child.wait_with_output().unwrap()
 }
 

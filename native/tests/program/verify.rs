@@ -2,9 +2,6 @@
 
 use crate::common;
 
-use std::io::Write;
-use std::process::{Command, Stdio};
-
 use alloy_primitives::hex;
 use rootlight::consensus::Network;
 use rootlight::types::block::encode_block;
@@ -414,15 +411,7 @@ fn proofs_in_the_reference_nodes_draft_format_verify_unless_empty() {
 }
 
 fn run(arguments: &[&str], input: &str) -> (Option<i32>, String, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let output = common::run_with(arguments, input);
     (
         output.status.code(),
         String::from_utf8(output.stdout).unwrap(),

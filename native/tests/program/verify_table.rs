@@ -2,8 +2,7 @@
 //! expected reports are in `tests/vectors/verify.json`; `pkg/test/verify.test.mjs` runs the same table in
 //! JavaScript.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use crate::common::run_with;
 
 use rootlight_wasm::{verify_account, verify_receipt};
 use serde_json::{Value, json};
@@ -14,14 +13,8 @@ fn table() -> Value {
 
 /// Returns what `rootlight verify --json` prints.
 fn program(subject: &str, document: &str) -> Value {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
-        .args(["verify", subject, "-", "--network", "regtest", "--json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(document.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    let arguments = ["verify", subject, "-", "--network", "regtest", "--json"];
+    let output = run_with(&arguments, document);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(if report["verified"] == true { 0 } else { 1 }), "{report}");
     report

@@ -1,5 +1,6 @@
-//! A small SHA-512. Only key derivation uses it, and its gas price covers any speed. The library's unrolled
-//! version would be a large part of a browser module.
+//! A small SHA-512. Only key derivation uses it, and its gas price covers any speed. The crate `sha2` would make a
+//! browser module 1,125 bytes larger (brotli) when built for size, and more as it is built for speed; the light
+//! client's has room for 1,700.
 
 /// First 64 bits of the fractional parts of the cube roots of the first 80 primes (FIPS 180-4).
 const K: [u64; 80] = [
