@@ -205,15 +205,12 @@ fn lint(log: &mut Log) -> Outcome {
     let deny = ["--", "-D", "warnings"];
     let clippy = Cmd::new("cargo clippy --locked --workspace --all-targets --features rootlight-wasm/dev");
     log.run(clippy.args(&deny))?;
-    for features in CORE_FEATURES {
+    for features in features::ALONE {
         let core = Cmd::new("cargo clippy --locked --package rootlight --lib --no-default-features");
         log.run(core.args(&["--features", features]).args(&deny))?;
     }
-    Ok(format!("{} feature sets of the core alone", CORE_FEATURES.len()))
+    Ok(format!("{} feature sets of the core alone", features::ALONE.len()))
 }
-
-/// The feature sets of the core that are linted alone. The first one is that of a light client.
-const CORE_FEATURES: [&str; 6] = ["", "bridge-write", "catalogue", "local", "verify-headers", "work-start"];
 
 /// Documents the libraries and programs. With an example among them and the features of [`lint`], cargo chooses the
 /// same features of dependencies as there, and checks none of them once more.
