@@ -241,9 +241,13 @@ impl<S: Share> SharedClient<S> {
         self.filters.write().close(connection.number());
     }
 
-    /// The requests to an upstream about transactions that callers of this host have sent.
-    pub fn sent_requests(&self, outbox: &mut Outbox, now: Now) -> Vec<UpstreamRequest> {
-        outbox.requests(&self.cache.read(), now)
+    /// The requests to an upstream for the receipts of transactions that callers of this host have sent. None while
+    /// the upstream rests.
+    pub fn receipt_requests(&self, upstream: usize, outbox: &mut Outbox, now: Now) -> Vec<UpstreamRequest> {
+        if self.sync.read().is_resting(upstream) {
+            return Vec::new();
+        }
+        outbox.receipt_requests(&self.cache.read(), now)
     }
 }
 
@@ -295,6 +299,24 @@ mod tests {
         drop(running);
         finish(&client);
         assert!(client.learned.read().is_empty(), "the cache takes the waiting facts when the run is over");
+    }
+
+    #[test]
+    fn a_resting_upstream_is_not_asked_for_receipts_of_sent_transactions() {
+        let (client, mut outbox) = (client(), Outbox::default());
+        let at = |millis| Now { unix: 0, millis };
+        let transaction = crate::types::Transaction::remasc(1);
+        let (hash, sender) = (transaction.hash(), alloy_primitives::Address::ZERO);
+        let sent = crate::light::Sent { hash, sender, transaction: Arc::new(transaction) };
+        client.cache.write().absorb(FactStore { sent: alloc::vec![sent], ..FactStore::default() });
+        assert!(client.receipt_requests(0, &mut outbox, at(0)).is_empty());
+        assert!(client.receipt_requests(0, &mut outbox, at(30_000)).is_empty());
+        let SyncStep::Fetch(requests) = client.sync_next(0, at(60_000)) else { panic!("nothing to fetch") };
+        let busy = crate::light::RequestFailure::Busy { seconds: Some(60) };
+        client.sync_feed(0, alloc::vec![Err(busy); requests.len()], at(60_000));
+        assert!(client.receipt_requests(0, &mut outbox, at(60_000)).is_empty());
+        assert!(matches!(client.sync_next(0, at(120_001)), SyncStep::Fetch(_)));
+        assert_eq!(client.receipt_requests(0, &mut outbox, at(120_001)).len(), 1);
     }
 
     fn ask(

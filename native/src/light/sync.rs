@@ -29,9 +29,9 @@ const HINT_PAUSE: Duration = Duration::from_millis(200);
 pub(super) async fn run(shared: Arc<Shared>, index: usize, upstream: SharedUpstream, log: Arc<Mutex<Log>>) {
     let mut outbox = Outbox::default();
     loop {
-        let requests = shared.client.sent_requests(&mut outbox, now());
+        let requests = shared.client.receipt_requests(index, &mut outbox, now());
         if !requests.is_empty() {
-            let again = outbox.reminders(ask(&upstream, requests).await.answers);
+            let again = outbox.resend_requests(ask(&upstream, requests).await.answers);
             ask(&upstream, again).await;
         }
         match shared.client.sync_next(index, now()) {

@@ -180,8 +180,8 @@ impl Driver {
         let budget = Budget::new(FOLLOWING_BYTES);
         while !closed() {
             let share = budget.share();
-            let requests = self.client.sent_requests(&mut outbox, moment());
-            let again = outbox.reminders(upstream.ask(&requests, true, &share).await);
+            let requests = self.client.receipt_requests(index, &mut outbox, moment());
+            let again = outbox.resend_requests(upstream.ask(&requests, true, &share).await);
             upstream.ask(&again, true, &share).await;
             let step = self.client.sync_next(index, moment());
             match step {

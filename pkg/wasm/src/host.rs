@@ -18,12 +18,15 @@ extern "C" {
     /// provides it.
     #[wasm_bindgen(js_name = rootlightSleep)]
     fn host_sleep(milliseconds: f64) -> Promise;
+
+    /// Milliseconds of the monotonic clock. Pages, workers and Node.js all have it.
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    fn monotonic_now() -> f64;
 }
 
-/// The time of the only clock that pages, workers and Node.js share. It may be set back; a pause is then longer.
+/// The time on both clocks of the host.
 pub(crate) fn moment() -> Now {
-    let millis = Date::now();
-    Now { unix: (millis / 1000.0) as u64, millis: millis as u64 }
+    Now { unix: (Date::now() / 1000.0) as u64, millis: monotonic_now() as u64 }
 }
 
 /// Most milliseconds that one step of a request may compute, because the page does nothing else meanwhile.
@@ -36,12 +39,12 @@ pub(crate) struct Deadline(f64);
 impl Deadline {
     /// The deadline of a step that starts now.
     pub(crate) fn start() -> Self {
-        Self(Date::now() + STEP_TIME)
+        Self(monotonic_now() + STEP_TIME)
     }
 
     /// Whether the time is up.
     pub(crate) fn is_over(self) -> bool {
-        Date::now() > self.0
+        monotonic_now() > self.0
     }
 }
 

@@ -115,6 +115,11 @@ impl Sync {
         peers.filter(|(_, peer)| !peer.is_resting()).map(|(index, _)| index).collect()
     }
 
+    /// Whether an upstream is left alone for a while, because it failed, lied or asked for a pause.
+    pub fn is_resting(&self, upstream: usize) -> bool {
+        self.peers.get(upstream).is_some_and(Peer::is_resting)
+    }
+
     /// The upstreams to ask for facts, best first. Resting ones come last, for facts that no other can prove. Those
     /// that rest because of a lie are left out, unless all do.
     pub fn roster(&self) -> Vec<usize> {
@@ -129,7 +134,6 @@ impl Sync {
             })
         };
         let mut order: Vec<usize> = (0..self.peers.len()).collect();
-        let rests = |index: &usize| self.peers.get(*index).is_some_and(Peer::is_resting);
         let lied = |index: &usize| {
             let phase = self.peers.get(*index).map(|peer| &peer.phase);
             matches!(phase, Some(Phase::Resting(_, fault)) if fault.cause.is_lie())
@@ -137,7 +141,7 @@ impl Sync {
         if !order.iter().all(lied) {
             order.retain(|index| !lied(index));
         }
-        let order = sorted(order.into_iter().map(|index| (rests(&index), standing(&index), index)));
+        let order = sorted(order.into_iter().map(|index| (self.is_resting(index), standing(&index), index)));
         order.into_iter().map(|(_, _, index)| index).collect()
     }
 
