@@ -40,7 +40,7 @@
 //!
 //! let now = 1_795_000_000;
 //! let network = Arc::new(Network::mainnet());
-//! let start = checkpoint::newest("mainnet", now).expect("younger than a year").expect("mainnet has one");
+//! let start = checkpoint::newest(&network, now).expect("younger than a year").expect("mainnet has one");
 //! let client = Client::new(network, start, Default::default());
 //!
 //! match client.sync_next(0, Now { unix: now, millis: 0 }) {

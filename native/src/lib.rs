@@ -1,6 +1,7 @@
-//! The native host of Rootlight: HTTP and WebSocket server, upstream connections, recordings, command line.
+//! The native host of Rootlight: HTTP and WebSocket server, upstream connections, recordings of upstream
+//! responses, command line.
 //!
-//! The program `rootlight` is [`cli::main`]; `cargo install rootlight-native` installs it. As a library, this crate
+//! The program `rootlight` runs [`cli::main`]; `cargo install rootlight-native` installs it. As a library, this crate
 //! serves the core, `rootlight`, to other processes. A development chain with an HTTP port inside a test:
 //!
 //! ```
@@ -19,7 +20,7 @@
 //!
 //! let config = ServerConfig {
 //!     host: "127.0.0.1".into(),
-//!     http_port: 0, // any free one
+//!     http_port: 0, // 0: the system picks a free port
 //!     ws_port: None,
 //!     origins: Origins::Unnamed,
 //!     hosts: Vec::new(),

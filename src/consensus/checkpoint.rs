@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloy_primitives::b256;
 use thiserror::Error;
 
+use super::Network;
 use crate::types::{B256, U256};
 
 /// A block by number and hash, with its total difficulty if that is known.
@@ -14,12 +15,28 @@ pub struct Checkpoint {
     pub number: u64,
     /// Block hash.
     pub hash: B256,
-    /// Total difficulty with all uncles.
+    /// Sum of the difficulties of all blocks up to this one and of all their uncles.
     pub total_difficulty: Option<U256>,
 }
 
-const fn checkpoint(number: u64, hash: B256, total_difficulty: Option<U256>) -> Checkpoint {
-    Checkpoint { number, hash, total_difficulty }
+/// A built-in checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// The block.
+    pub checkpoint: Checkpoint,
+    /// When the block was mined, in seconds since 1970, or the time of a block before it. `None` if it is not known:
+    /// such a checkpoint is never the default start.
+    pub timestamp: Option<u64>,
+}
+
+impl BuiltIn {
+    const fn mined(self, timestamp: u64) -> Self {
+        Self { timestamp: Some(timestamp), ..self }
+    }
+}
+
+const fn checkpoint(number: u64, hash: B256, total_difficulty: Option<U256>) -> BuiltIn {
+    BuiltIn { checkpoint: Checkpoint { number, hash, total_difficulty }, timestamp: None }
 }
 
 /// Makes a total difficulty from its high and low 64 bits.
@@ -28,8 +45,8 @@ const fn total(high: u64, low: u64) -> Option<U256> {
 }
 
 /// Mainnet blocks, oldest first. Each hash was computed from a complete header, or is the parent hash of such a header.
-/// Total difficulties are those that an independent block explorer states.
-pub const MAINNET: &[Checkpoint] = &[
+/// Total difficulties are those that the Rootstock block explorer states.
+pub const MAINNET: &[BuiltIn] = &[
     checkpoint(0, super::builtin::MAINNET_GENESIS, total(0, 0x10_0000)),
     checkpoint(4_479_840, b256!("70e1fb5b84e50f3f6199a5becc4a1a30474b4b0fc3a329a320dfe4301cb9d876"), None),
     checkpoint(4_481_393, b256!("6a78a0e87ab53aaeb1810ccfbab51a3f062bd221afa404c12aebfe41d3c88073"), None),
@@ -59,49 +76,47 @@ pub const MAINNET: &[Checkpoint] = &[
         9_000_000,
         b256!("8504f9b1d5adb7dbd560165fdabc089c9f680831b68175ef300292559fe9c9cb"),
         total(0xb96d_8d42, 0x7b3a_1861_8a1b_8f75),
-    ),
+    )
+    .mined(1_782_788_355),
 ];
 
 /// Blocks of the test network, from the same sources.
-pub const TESTNET: &[Checkpoint] = &[
+pub const TESTNET: &[BuiltIn] = &[
     checkpoint(0, super::builtin::TESTNET_GENESIS, total(0, 0x10_0000)),
     checkpoint(
         1_068_051,
         b256!("18b22e46ae153fd7bde0828db09d2dd7158f82d649f9c85ababa9ea1ca6e6f68"),
         total(0x2, 0xc19d_70a7_f1e2_84bb),
     ),
-    checkpoint(7_394_320, b256!("e23376cb75e1a9704a6f4a513a649519160afa36d4fd31c4f45d3093b1f74a15"), None),
+    // The time is that of a block shortly before it.
+    checkpoint(7_394_320, b256!("e23376cb75e1a9704a6f4a513a649519160afa36d4fd31c4f45d3093b1f74a15"), None)
+        .mined(1_772_204_131),
 ];
 
-/// The built-in checkpoints of a network, oldest first. A network without any starts at genesis.
+/// The built-in checkpoints of a network, oldest first. Networks without any start at genesis. A network that has the name
+/// of a built-in one but another genesis has none.
 #[must_use]
-pub fn built_in(network: &str) -> &'static [Checkpoint] {
-    match network {
+pub fn built_in(network: &Network) -> &'static [BuiltIn] {
+    let known = match network.name.as_str() {
         "mainnet" => MAINNET,
         "testnet" => TESTNET,
+        _ => &[],
+    };
+    match known.first() {
+        Some(genesis) if genesis.checkpoint.hash == network.genesis_hash => known,
         _ => &[],
     }
 }
 
-/// Greatest age of a built-in checkpoint, in seconds: a year. Above an older one are more than 1.3 million headers, the
-/// work of the chain no longer matches what its difficulty promises, and the rules are known for about as long.
+/// Greatest age of a built-in checkpoint, in seconds: a year. Hard forks come about once a year, so a program whose newest
+/// checkpoint is older probably lacks the newest rules.
 pub const MAX_AGE: u64 = 365 * 86_400;
-
-/// When the newest built-in checkpoint of a network was mined, in seconds since 1970. For testnet, the time of a block
-/// shortly before it.
-const fn newest_time(network: &str) -> u64 {
-    match network.as_bytes() {
-        b"mainnet" => 1_782_788_355,
-        b"testnet" => 1_772_204_131,
-        _ => u64::MAX,
-    }
-}
 
 /// The newest built-in checkpoint of a network is older than [`MAX_AGE`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "the newest built-in checkpoint of {network}, block {number}, is {days} days old, more than {} are not accepted: \
-     update, or give a newer checkpoint, NUMBER:HASH",
+    "the newest built-in checkpoint of {network}, block {number}, is {days} days old, at most {} are accepted: \
+     update Rootlight, or pass --checkpoint NUMBER:HASH",
     MAX_AGE / 86_400
 )]
 pub struct OldCheckpoint {
@@ -117,13 +132,14 @@ pub struct OldCheckpoint {
 ///
 /// # Errors
 /// The checkpoint is older than [`MAX_AGE`].
-pub fn newest(network: &str, now: u64) -> Result<Option<Checkpoint>, OldCheckpoint> {
-    let Some(newest) = built_in(network).last().copied() else { return Ok(None) };
-    let age = now.saturating_sub(newest_time(network));
+pub fn newest(network: &Network, now: u64) -> Result<Option<Checkpoint>, OldCheckpoint> {
+    let Some(newest) = built_in(network).last() else { return Ok(None) };
+    let age = now.saturating_sub(newest.timestamp.unwrap_or(0));
     if age > MAX_AGE {
-        return Err(OldCheckpoint { network: network.into(), number: newest.number, days: age / 86_400 });
+        let number = newest.checkpoint.number;
+        return Err(OldCheckpoint { network: network.name.clone(), number, days: age / 86_400 });
     }
-    Ok(Some(newest))
+    Ok(Some(newest.checkpoint))
 }
 
 #[cfg(test)]
@@ -132,16 +148,40 @@ mod tests {
 
     #[test]
     fn a_built_in_checkpoint_is_accepted_for_a_year() {
-        for network in ["mainnet", "testnet"] {
-            let mined = newest_time(network);
-            let known = built_in(network).last().copied();
-            assert!(known.is_some());
-            assert_eq!(newest(network, mined + MAX_AGE), Ok(known));
-            let old = newest(network, mined + MAX_AGE + 1).unwrap_err();
-            assert_eq!((old.number, old.days), (known.unwrap().number, 365));
+        for network in [Network::mainnet(), Network::testnet()] {
+            let known = built_in(&network).last().unwrap();
+            let mined = known.timestamp.unwrap();
+            assert_eq!(newest(&network, mined + MAX_AGE), Ok(Some(known.checkpoint)));
+            let old = newest(&network, mined + MAX_AGE + 1).unwrap_err();
+            assert_eq!((old.number, old.days), (known.checkpoint.number, 365));
             let words = alloc::format!("{old}");
-            assert!(words.contains("update, or give a newer checkpoint, NUMBER:HASH"), "{words}");
+            assert!(
+                words
+                    .contains("at most 365 are accepted: update Rootlight, or pass --checkpoint NUMBER:HASH"),
+                "{words}"
+            );
         }
-        assert_eq!(newest("regtest", u64::MAX), Ok(None));
+        assert_eq!(newest(&Network::regtest(), u64::MAX), Ok(None));
+    }
+
+    #[test]
+    fn built_in_checkpoints_are_oldest_first_and_the_newest_has_a_time() {
+        for network in [Network::mainnet(), Network::testnet()] {
+            let known = built_in(&network);
+            assert!(known.is_sorted_by(|a, b| a.checkpoint.number < b.checkpoint.number));
+            let times: alloc::vec::Vec<u64> = known.iter().filter_map(|known| known.timestamp).collect();
+            assert!(times.is_sorted());
+            assert!(known.last().unwrap().timestamp.is_some(), "{}", network.name);
+        }
+    }
+
+    #[test]
+    fn a_network_with_the_name_of_mainnet_but_another_genesis_has_no_checkpoints() {
+        for own in [r#"{"name":"mainnet"}"#, r#"{"name":"testnet","base":"mainnet"}"#] {
+            let own = Network::from_json(own).unwrap();
+            assert!(built_in(&own).is_empty());
+            assert_eq!(newest(&own, 0), Ok(None));
+        }
+        assert!(!built_in(&Network::from_json(r#"{"name":"mainnet","base":"mainnet"}"#).unwrap()).is_empty());
     }
 }

@@ -189,7 +189,8 @@ impl LocalChain {
         // Before RSKIP-126 headers commit to a trie of another format, so the root cannot be compared.
         let committed = network.active(Rule::Rskip126, number);
         if let Some(state) = state.as_ref().filter(|state| committed && state.root() != header.state_root) {
-            return Err(ImportError::StoredState { number, hash, found: state.root() });
+            let (found, expected) = (state.root(), header.state_root);
+            return Err(ImportError::StoredState { number, hash, found, expected });
         }
         let body = VerifiedBody::check(&header, body.transactions, network).map_err(fail)?;
         VerifiedReceipts::check(&header, receipts.clone(), network)

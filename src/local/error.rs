@@ -16,41 +16,45 @@ pub enum ImportError {
     /// The transactions or receipts do not match the header's roots.
     #[error("block {number} {hash}: {error}")]
     Body {
-        /// Its number.
+        /// Number of the refused block.
         number: u64,
-        /// Its hash.
+        /// Hash of the refused block.
         hash: B256,
         /// The mismatch.
+        #[source]
         error: BodyError,
     },
     /// A transaction breaks a rule, or the result of execution differs from the header.
     #[error("block {number} {hash}: {error}")]
     Execution {
-        /// Its number.
+        /// Number of the refused block.
         number: u64,
-        /// Its hash.
+        /// Hash of the refused block.
         hash: B256,
         /// The rule, or every field that differs.
+        #[source]
         error: BlockError,
     },
-    /// The parent's state is no longer kept.
+    /// The parent's state is not available.
     #[error("block {number} {hash}: the state of its parent {parent} is older than the history kept")]
     NoState {
-        /// Its number.
+        /// Number of the refused block.
         number: u64,
-        /// Its hash.
+        /// Hash of the refused block.
         hash: B256,
-        /// Its parent.
+        /// Hash of the refused block's parent.
         parent: B256,
     },
     /// A stored state does not belong to the block.
-    #[error("block {number} {hash}: the stored state has the root {found}")]
+    #[error("block {number} {hash}: the stored state has root {found}, the header states {expected}")]
     StoredState {
-        /// Its number.
+        /// Number of the refused block.
         number: u64,
-        /// Its hash.
+        /// Hash of the refused block.
         hash: B256,
         /// Root of the stored state.
         found: B256,
+        /// Root that the header states.
+        expected: B256,
     },
 }

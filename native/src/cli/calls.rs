@@ -1,16 +1,16 @@
-//! Flags of calls, shared by all commands that execute calls.
+//! Flags shared by all commands that execute calls.
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use rootlight::exec::{CALL_GAS_CAP, CallPolicy};
 
-/// Flags of calls.
+/// Command-line flags for `eth_call` and `eth_estimateGas`.
 #[derive(Debug, Clone, Args)]
 pub struct CallArgs {
     /// Answer of eth_call when execution halts (out of gas, invalid opcode): an error, or 0x as rskj answers
     #[arg(long, value_name = "error|rskj", value_enum, default_value = "error")]
     pub call_halt: CallHalt,
     /// Most gas that one eth_call or eth_estimateGas may use
-    #[arg(long, value_name = "GAS", default_value_t = CALL_GAS_CAP)]
+    #[arg(long, value_name = "GAS", default_value_t = CALL_GAS_CAP, value_parser = value_parser!(u64).range(1..))]
     pub call_gas_cap: u64,
 }
 

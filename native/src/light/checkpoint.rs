@@ -77,7 +77,7 @@ pub fn start(
     min_work: u64,
     now: u64,
 ) -> Result<Start, CheckpointError> {
-    let newest = || checkpoint::newest(&network.name, now);
+    let newest = || checkpoint::newest(network, now);
     Ok(match argument {
         Some("work") if min_work == 0 => return Err(CheckpointError::NoFloor),
         Some("work") => Start::Work(network.start_by_work()?),
@@ -93,15 +93,19 @@ pub fn start_checkpoint(argument: Option<&str>, network: &Network) -> Result<Che
         Some("none") => Ok(genesis(network)),
         Some(text) => parse_checkpoint(text),
         None => {
-            let newest = checkpoint::built_in(&network.name).last().copied();
-            Ok(newest.unwrap_or_else(|| genesis(network)))
+            let newest = checkpoint::built_in(network).last();
+            Ok(newest.map_or_else(|| genesis(network), |newest| newest.checkpoint))
         }
     }
 }
 
 fn genesis(network: &Network) -> Checkpoint {
-    let known = checkpoint::built_in(&network.name).iter().find(|known| known.number == 0);
-    known.copied().unwrap_or(Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None })
+    let known = checkpoint::built_in(network).first().map(|known| known.checkpoint);
+    known.filter(|known| known.number == 0).unwrap_or(Checkpoint {
+        number: 0,
+        hash: network.genesis_hash,
+        total_difficulty: None,
+    })
 }
 
 #[cfg(test)]

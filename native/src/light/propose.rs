@@ -125,8 +125,9 @@ pub async fn propose(
     }
     let (header, total_difficulty) = agreed(number, sources, stated)?;
     let checkpoint = Checkpoint { number, hash: header.hash(), total_difficulty };
-    let below = checkpoint::built_in(&network.name).iter().rev().find(|known| known.number < number);
-    let from = below.filter(|known| known.number > 0).copied().unwrap_or(checkpoint);
+    let below = checkpoint::built_in(network).iter().map(|known| known.checkpoint).rev();
+    let below = below.into_iter().find(|known| known.number < number);
+    let from = below.filter(|known| known.number > 0).unwrap_or(checkpoint);
     let mut lowest = u64::MAX;
     for source in sources {
         lowest = lowest.min(verify(source, network, from, &checkpoint).await?);
@@ -239,8 +240,12 @@ impl fmt::Display for Proposal {
             format!("total({high:#x}, {low:#x})")
         });
         let total = total.unwrap_or_else(|| "None".to_owned());
-        writeln!(f, "checkpoint({}, b256!(\"{hash:x}\"), {total}),", grouped(*number))?;
-        write!(f, "// newest_time: {}", grouped(self.time))
+        write!(
+            f,
+            "checkpoint({}, b256!(\"{hash:x}\"), {total}).mined({}),",
+            grouped(*number),
+            grouped(self.time)
+        )
     }
 }
 

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::replay::{Replay, ReplayError};
 use super::{HttpConfig, HttpUpstream, SharedUpstream, UrlError, WsUpstream};
 
+/// Scheme of recordings, in lower case.
+const REPLAY: &str = "replay:";
+
 /// Why an `--upstream` argument cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,14 +23,9 @@ pub enum OpenError {
     Replay(#[from] ReplayError),
 }
 
-/// Describes the beginning of an unusable argument. The rest is left out, since it may hold a password or a
-/// key.
-fn scheme(text: &str) -> String {
-    let plain = |scheme: &&str| scheme.len() <= 20 && scheme.chars().all(|c| c.is_ascii_alphanumeric());
-    match text.split_once("://").map(|(scheme, _)| scheme).filter(plain) {
-        Some(scheme) => format!("begins with {scheme}://"),
-        None => "has no scheme".to_owned(),
-    }
+/// Describes an unusable argument. Nothing of it is repeated, since any part may be a password or a key.
+fn fault(text: &str) -> &'static str {
+    if text.contains("://") { "has another scheme" } else { "has no scheme" }
 }
 
 /// Opens the upstream that `--upstream` names.
@@ -35,17 +33,17 @@ pub fn open(text: &str) -> Result<SharedUpstream, OpenError> {
     open_with(text, HttpConfig::default())
 }
 
-/// Opens the upstream that `--upstream` names, with these limits for HTTP.
+/// Opens the upstream that `--upstream` names, with these limits for HTTP and WebSocket.
 pub fn open_with(text: &str, config: HttpConfig) -> Result<SharedUpstream, OpenError> {
-    if let Some(path) = text.strip_prefix("replay:") {
+    let lower = text.to_ascii_lowercase();
+    if let Some(path) = text.get(REPLAY.len()..).filter(|_| lower.starts_with(REPLAY)) {
         return Ok(Arc::new(Replay::open(path)?));
     }
-    let lower = text.to_ascii_lowercase();
     if lower.starts_with("ws://") || lower.starts_with("wss://") {
-        return Ok(Arc::new(WsUpstream::new(text, HttpConfig::default())?));
+        return Ok(Arc::new(WsUpstream::new(text, config)?));
     }
     if !lower.starts_with("http://") && !lower.starts_with("https://") {
-        return Err(OpenError::Scheme(scheme(text)));
+        return Err(OpenError::Scheme(fault(text).to_owned()));
     }
     Ok(Arc::new(HttpUpstream::new(text, config)?))
 }

@@ -5,8 +5,10 @@ use crate::common;
 use std::io::Write;
 use std::path::Path;
 
+use rootlight::light::UpstreamRequest;
+use rootlight::types::keccak256;
 use rootlight_native::replay::{Replay, ReplayError};
-use rootlight_native::upstream::{self, OpenError, UpstreamError};
+use rootlight_native::upstream::{self, OpenError, Upstream, UpstreamError};
 use serde_json::{Value, json};
 
 fn write(folder: &Path, name: &str, lines: &[Value]) {
@@ -164,7 +166,126 @@ fn paths_without_a_recording_are_errors() {
     std::fs::write(folder.path().join("a.jsonl.gz"), b"not gzip").unwrap();
     assert!(matches!(Replay::open(folder.path()), Err(ReplayError::Read { .. })));
     assert!(matches!(upstream::open("ftp://x"), Err(OpenError::Scheme(_))));
-    assert!(matches!(upstream::open("replay:/nowhere/at/all"), Err(OpenError::Replay(_))));
+    for text in ["replay:/nowhere/at/all", "REPLAY:/nowhere/at/all"] {
+        assert!(matches!(upstream::open(text), Err(OpenError::Replay(_))), "{text}");
+    }
+}
+
+#[test]
+fn errors_about_schemes_repeat_nothing_of_the_argument() {
+    for (text, fault) in [
+        ("svn+ssh://host", "this one has another scheme"),
+        ("0123456789abcdef://host", "this one has another scheme"),
+        ("0123456789abcdef", "this one has no scheme"),
+    ] {
+        let Err(error) = upstream::open(text) else { panic!("{text}") };
+        let error = error.to_string();
+        assert!(error.ends_with(fault) && !error.contains("0123456789abcdef"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn requests_with_damaged_parameters_are_not_reported_as_malformed_responses() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "a.jsonl", &[exchange("m", json!([]), json!(1))]);
+    let replay = Replay::open(folder.path()).unwrap();
+    let answers = replay.request(vec![UpstreamRequest::new("m", "{".to_owned())]).await;
+    assert!(matches!(&answers[0], Err(UpstreamError::Rpc { code: -32602, .. })), "{answers:?}");
+}
+
+#[test]
+fn derived_results_replace_recorded_nulls_and_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = format!("0x{}", "20".repeat(32));
+    // The empty tree: its root node is the one byte 0x80.
+    let node = "0x80";
+    let mut empty = block(2, 0x30);
+    empty["stateRoot"] = json!(keccak256([0x80]));
+    let refused = |method: &str, params: Value| {
+        json!({"request": {"id": 1, "method": method, "params": params},
+            "response": {"id": 1, "error": {"code": -32601, "message": "no such method"}}})
+    };
+    let absent = json!([format!("0x{}", "11".repeat(20)), [], "0x2"]);
+    let unknown = json!([format!("0x{}", "11".repeat(20)), [], "0x7"]);
+    let lines = [
+        exchange("eth_getBlockByHash", json!([hash, true]), Value::Null),
+        exchange("eth_getBlockByNumber", json!(["0x1", true]), block(1, 0x20)),
+        exchange("eth_getBlockByNumber", json!(["0x2", true]), empty),
+        refused("eth_getProof", absent.clone()),
+        refused("eth_getProof", unknown.clone()),
+        json!({"node": node}),
+    ];
+    write(folder.path(), "a.jsonl", &lines);
+    let replay = Replay::open(folder.path()).unwrap();
+    assert_eq!(ask(&replay, "eth_getBlockByHash", json!([hash, true])), Ok(block(1, 0x20)));
+    let proof = ask(&replay, "eth_getProof", absent).unwrap();
+    assert_eq!(proof["balance"], json!("0x0"));
+    let error = ask(&replay, "eth_getProof", unknown).unwrap_err();
+    assert!(matches!(error, UpstreamError::Rpc { code: -32601, .. }), "no result can be derived: {error}");
+}
+
+#[test]
+fn a_recorded_latest_block_below_the_head_is_not_served_as_the_head() {
+    let folder = tempfile::tempdir().unwrap();
+    let latest = json!(["latest", false]);
+    write(
+        folder.path(),
+        "a.jsonl",
+        &[
+            exchange("eth_getBlockByNumber", latest.clone(), block(1, 0x20)),
+            exchange("eth_getBlockByNumber", json!(["0x2", true]), block(2, 0x30)),
+        ],
+    );
+    let old = Replay::open(folder.path()).unwrap();
+    assert_eq!(ask(&old, "eth_blockNumber", json!([])), Ok(json!("0x2")));
+    let answer = ask(&old, "eth_getBlockByNumber", latest.clone());
+    assert!(matches!(answer, Err(UpstreamError::NotRecorded(_))), "{answer:?}");
+    write(folder.path(), "b.jsonl", &[exchange("eth_getBlockByNumber", latest.clone(), block(2, 0x30))]);
+    let same = Replay::open(folder.path()).unwrap();
+    assert_eq!(ask(&same, "eth_getBlockByNumber", latest), Ok(block(2, 0x30)));
+}
+
+#[test]
+fn eth_block_number_with_parameters_is_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "a.jsonl",
+        &[exchange("eth_getBlockByNumber", json!(["0x2", true]), block(2, 0x30))],
+    );
+    let replay = Replay::open(folder.path()).unwrap();
+    assert!(ask(&replay, "eth_blockNumber", json!([5])).is_err());
+}
+
+/// The recording has block 1 before a reorganization with full transactions, and after it with hashes.
+#[test]
+fn a_block_of_another_branch_is_not_served_for_a_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let transaction = |mark: &str| json!({"hash": format!("0x{}", "01".repeat(32)), "blockHash": format!("0x{}", mark.repeat(32))});
+    write(
+        folder.path(),
+        "a.jsonl",
+        &[
+            exchange("eth_getBlockByNumber", json!(["0x1", true]), block(1, 0x20)),
+            exchange("rsk_getRawBlockHeaderByNumber", json!(["0x1"]), json!("0xf9")),
+            exchange("eth_getTransactionByBlockNumberAndIndex", json!(["0x1", "0x0"]), transaction("20")),
+            exchange("eth_getTransactionByBlockNumberAndIndex", json!(["0x1", "0x1"]), transaction("40")),
+            exchange("eth_getBlockByNumber", json!(["0x1", false]), block(1, 0x40)),
+        ],
+    );
+    let replay = Replay::open(folder.path()).unwrap();
+    let hash = format!("0x{}", "40".repeat(32));
+    assert_eq!(ask(&replay, "eth_getBlockByHash", json!([hash, false])), Ok(block(1, 0x40)));
+    let method = "eth_getTransactionByBlockHashAndIndex";
+    assert_eq!(ask(&replay, method, json!([hash, "0x1"])), Ok(transaction("40")));
+    for (method, params) in [
+        ("eth_getBlockByHash", json!([hash, true])),
+        (method, json!([hash, "0x0"])),
+        ("rsk_getRawBlockHeaderByHash", json!([hash])),
+    ] {
+        let answer = ask(&replay, method, params);
+        assert!(matches!(answer, Err(UpstreamError::NotRecorded(_))), "{method}: {answer:?}");
+    }
 }
 
 #[test]

@@ -237,3 +237,15 @@ fn unusable_urls_are_refused_and_names_hide_keys() {
     assert_eq!(upstream::open("wss://node.example/KEY").unwrap().name(), "wss://node.example");
     assert_eq!(upstream::open("WS://127.0.0.1:1/KEY").unwrap().name(), "ws://127.0.0.1:1");
 }
+
+/// The server accepts connections but never responds. With the default limits the request takes over a minute.
+#[tokio::test]
+async fn an_upstream_opened_with_limits_keeps_them_over_websocket() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("ws://{}", listener.local_addr().unwrap());
+    let limits = HttpConfig { attempts: 1, timeout: Duration::from_millis(200), ..config() };
+    let upstream = upstream::open_with(&url, limits).unwrap();
+    let request = upstream.request(calls(1));
+    let results = tokio::time::timeout(Duration::from_secs(10), request).await.unwrap();
+    assert!(results[0].is_err());
+}

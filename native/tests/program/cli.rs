@@ -28,6 +28,7 @@ fn usage_errors_go_to_stderr_with_exit_code_2() {
         &["nonsense"][..],
         &["record"],
         &["record", "--upstream", "ftp://x", "--out", "/tmp/x"],
+        &["dev", "--call-gas-cap", "0"],
         &["record", "--upstream", "http://x", "--out", "/tmp/x", "--from", "5", "--to", "4"],
         &["--config", "/nowhere.toml", "record", "--upstream", "http://x", "--out", "/tmp/x"],
     ] {

@@ -150,7 +150,7 @@ fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start
 
 /// The newest built-in checkpoint, or genesis if there is none. An error if the checkpoint is too old.
 fn newest(network: &Network) -> Result<Checkpoint, String> {
-    let newest = checkpoint::newest(&network.name, moment().unix).map_err(|e| format!("checkpoint: {e}"))?;
+    let newest = checkpoint::newest(network, moment().unix).map_err(|e| format!("checkpoint: {e}"))?;
     let genesis = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
     Ok(newest.unwrap_or(genesis))
 }

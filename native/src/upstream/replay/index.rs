@@ -125,8 +125,8 @@ impl Index {
         };
         if take {
             self.answers.insert(request, Entry { place, settled });
-            self.chain.learn(exchange);
         }
+        self.chain.learn(exchange, take);
     }
 
     pub(super) fn len(&self) -> usize {

@@ -4,8 +4,8 @@
 //! names). These lines are used:
 //!
 //! * `{"request": {...}, "response": {...}}`, full JSON-RPC envelopes; both may be batches;
-//! * `{"hash": "0x...", "value": "0x..."}` or `{"node": "0x..."}`, a node of the state trie or a long value.
-//!   They allow state proofs for every recorded block whose state is recorded completely enough.
+//! * `{"hash": "0x...", "value": "0x..."}` or `{"node": "0x..."}`, a node of the state trie, or a value over 32
+//!   bytes, which the trie stores by hash. State proofs are computed from them, for blocks that are recorded.
 //!
 //! Other lines are skipped. Responses stay in the files; memory holds an index.
 
@@ -64,7 +64,7 @@ impl Replay {
         self.len() == 0
     }
 
-    /// Returns the height of the highest recorded block.
+    /// Returns the height of the highest block recorded by number.
     #[must_use]
     pub fn head(&self) -> Option<u64> {
         self.index.chain().head()
@@ -76,28 +76,26 @@ impl Replay {
         self.index.chain().by_number(number).map(|block| (block.hash, block.state_root))
     }
 
-    /// Returns a recorded trie node or long value, checked against its hash.
+    /// Returns a recorded trie node, or a value over 32 bytes, checked against its hash.
     #[must_use]
     pub fn node(&self, hash: &B256) -> Option<alloy_primitives::Bytes> {
         self.index.node(hash)
     }
 
-    /// Returns the response to one request: recorded, or derived from recorded blocks and trie nodes.
+    /// Returns the response to one request: recorded, or derived from recorded blocks and trie nodes. A derived
+    /// result takes precedence over a recorded error or null.
     pub fn answer(&self, method: &str, params: &[Value]) -> UpstreamResult {
         if let Some(answer) = self.head_request(method, params) {
             return answer;
         }
-        if let Some(answer) = self.recorded(method, params) {
-            return answer;
+        let mut unsettled = None;
+        for source in [Self::recorded, Self::by_number_instead, Self::state_answer] {
+            match source(self, method, params) {
+                Some(answer) if is_settled(&answer) => return answer,
+                answer => unsettled = unsettled.or(answer),
+            }
         }
-        if let Some(answer) = self.by_number_instead(method, params) {
-            return answer;
-        }
-        if let Some(answer) = self.state_answer(method, params) {
-            return answer;
-        }
-        let text = format!("{method} {}", Value::from(params.to_vec()));
-        Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
+        unsettled.unwrap_or_else(|| not_recorded(method, params))
     }
 
     /// Computes proofs and state values from recorded trie nodes.
@@ -112,16 +110,21 @@ impl Replay {
         self.index.answer(&RequestKey::new(method, params))
     }
 
-    /// The head of a recording is its highest block, even if a recorded `eth_blockNumber` is lower.
+    /// The head of a recording is its highest block, even if a recorded `eth_blockNumber` or "latest" block is
+    /// lower.
     fn head_request(&self, method: &str, params: &[Value]) -> Option<UpstreamResult> {
         let head = self.head()?;
-        let tag = params.first().and_then(Value::as_str).unwrap_or("");
+        let tag = params.first().and_then(Value::as_str);
         match (method, tag) {
-            ("eth_blockNumber", "") => Some(raw(&Value::from(format!("{head:#x}")))),
-            ("eth_getBlockByNumber", "latest") => {
-                let mut params = params.to_vec();
-                *params.first_mut()? = Value::from(format!("{head:#x}"));
-                self.recorded(method, &params)
+            ("eth_blockNumber", _) if params.is_empty() => Some(raw(&Value::from(format!("{head:#x}")))),
+            ("eth_getBlockByNumber", Some("latest")) => {
+                let mut numbered = params.to_vec();
+                *numbered.first_mut()? = Value::from(format!("{head:#x}"));
+                let by_number = self.recorded(method, &numbered).filter(is_settled);
+                let is_head =
+                    |answer: &UpstreamResult| chain::block_of(answer).is_some_and(|b| b.number == head);
+                let latest = || self.recorded(method, params).filter(is_head);
+                Some(by_number.or_else(latest).unwrap_or_else(|| not_recorded(method, &numbered)))
             }
             _ => None,
         }
@@ -142,7 +145,11 @@ impl Replay {
         let number = self.index.chain().canonical_number(&hash)?;
         let mut params = params.to_vec();
         *params.first_mut()? = Value::from(format!("{number:#x}"));
-        self.recorded(method, &params)
+        let answer = self.recorded(method, &params)?;
+        // Where a recording has two blocks of this number, only a response that states the hash is known to be of
+        // the right one.
+        let is_right = !self.index.chain().is_reorganized(number) || chain::states_block(&answer, &hash);
+        is_right.then_some(answer)
     }
 }
 
@@ -154,7 +161,9 @@ impl Upstream for Replay {
             let work = tokio::task::spawn_blocking(move || {
                 let answer = |call: &UpstreamRequest| match serde_json::from_str::<Vec<Value>>(&call.params) {
                     Ok(params) => replay.answer(call.method, &params),
-                    Err(failure) => Err(UpstreamError::Malformed(failure.to_string())),
+                    Err(failure) => {
+                        Err(state::invalid_params(format!("params are not a JSON array: {failure}")))
+                    }
                 };
                 requests.iter().map(answer).collect()
             });
@@ -167,6 +176,16 @@ impl Upstream for Replay {
     fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// Whether a response is a result other than null.
+fn is_settled(answer: &UpstreamResult) -> bool {
+    answer.as_ref().is_ok_and(|result| result.get() != "null")
+}
+
+fn not_recorded(method: &str, params: &[Value]) -> UpstreamResult {
+    let text = format!("{method} {}", Value::from(params.to_vec()));
+    Err(UpstreamError::NotRecorded(text.chars().take(QUESTION_CHARS).collect()))
 }
 
 /// Encodes a value as JSON text.

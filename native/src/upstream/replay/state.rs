@@ -36,11 +36,13 @@ impl From<NoAnswer> for Option<UpstreamError> {
     fn from(reason: NoAnswer) -> Self {
         match reason {
             NoAnswer::NotRecorded => None,
-            NoAnswer::Invalid(message) => {
-                Some(UpstreamError::Rpc { code: INVALID_PARAMS, message, data: None })
-            }
+            NoAnswer::Invalid(message) => Some(invalid_params(message)),
         }
     }
+}
+
+pub(super) fn invalid_params(message: String) -> UpstreamError {
+    UpstreamError::Rpc { code: INVALID_PARAMS, message, data: None }
 }
 
 impl NodeSource for Index {
