@@ -25,7 +25,7 @@
 //! - On a network with base `regtest`, block 0 has the reference node's own allocation and the native
 //!   contracts of the network's rules, unless `genesis` or `genesisHash` is given.
 //! - `workStart` gives the conditions of a start by work alone ([`WorkStart`]). Its `from` is the newest hard
-//!   fork by default.
+//!   fork by default; its `headers` are 8,000 at most.
 //! - Numbers are JSON integers, or decimal or `0x` strings.
 
 use alloc::borrow::Cow;
@@ -42,6 +42,10 @@ use super::genesis::{Genesis, GenesisError};
 use super::network::{NEVER, Network, NetworkSpec, Params, WORK_START_HEADERS, WorkStart};
 use super::rule::{Fork, Rule};
 use crate::types::{Address, B256, U256};
+
+/// Most headers of a start by work: those that a client keeps (8,192, see `KEPT_HEADERS`), less room for blocks
+/// that arrive while a proposal is judged.
+const MAX_WORK_START_HEADERS: u64 = 8_000;
 
 /// Why a file does not describe a network.
 #[derive(Debug, Error)]
@@ -66,6 +70,9 @@ pub enum NetworkFileError {
         /// The text.
         value: String,
     },
+    /// A start by work compares more headers than a client keeps.
+    #[error("network file: workStart.headers: {0}; at most {MAX_WORK_START_HEADERS} are allowed")]
+    WorkStartHeaders(u64),
     /// The `genesis` object is invalid.
     #[error("network file: {0}")]
     Genesis(#[from] GenesisError),
@@ -116,10 +123,14 @@ struct WorkFile<'a> {
 
 impl WorkFile<'_> {
     fn read(&self, network: &Network) -> Result<WorkStart, NetworkFileError> {
+        let headers = self.headers.unwrap_or(WORK_START_HEADERS);
+        if headers > MAX_WORK_START_HEADERS {
+            return Err(NetworkFileError::WorkStartHeaders(headers));
+        }
         Ok(WorkStart {
             difficulty: number("workStart.difficulty", self.difficulty.get())?,
             from: self.from.unwrap_or_else(|| network.newest_fork()),
-            headers: self.headers.unwrap_or(WORK_START_HEADERS),
+            headers,
         })
     }
 }
@@ -254,6 +265,18 @@ mod tests {
         assert_eq!(network, Network::regtest());
         let network = Network::from_json(r#"{"name":"mainnet","base":"mainnet"}"#).unwrap();
         assert_eq!(network, Network::mainnet());
+    }
+
+    #[test]
+    fn a_start_by_work_needs_no_more_headers_than_a_client_keeps() {
+        let read = |headers: u64| {
+            let start = format!(r#"{{"difficulty":"1","headers":{headers}}}"#);
+            Network::from_json(&format!(r#"{{"name":"own","workStart":{start}}}"#))
+        };
+        assert_eq!(read(8_000).unwrap().work_start.unwrap().headers, 8_000);
+        let error = read(8_001).unwrap_err().to_string();
+        assert_eq!(error, "network file: workStart.headers: 8001; at most 8000 are allowed");
+        const { assert!(MAX_WORK_START_HEADERS < crate::consensus::chain::KEPT_HEADERS) };
     }
 
     #[test]

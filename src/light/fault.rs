@@ -21,28 +21,31 @@ impl core::error::Error for SyncFault {}
 
 impl fmt::Display for SyncFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block {}: {}", self.number, self.cause)
+        match &self.cause {
+            // These are not about a block.
+            SyncCause::BadHeight | SyncCause::Dishonest(_) | SyncCause::TooLittleWork(_) => self.cause.fmt(f),
+            cause => write!(f, "block {}: {cause}", self.number),
+        }
     }
 }
 
-/// Why a header was not accepted.
+/// Why an upstream is no longer followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SyncCause {
     /// The request failed.
     #[error(transparent)]
     Call(#[from] RequestFailure),
-    /// The upstream announced this block but does not have it.
-    #[error("the upstream announced this block but does not return it")]
+    /// The upstream did not return this block.
+    #[error("the upstream did not return this block")]
     Missing,
     /// The response is not a block number.
     #[error("eth_blockNumber did not return a number")]
     BadHeight,
-    /// The response does not decode as a header with the hash that it claims.
+    /// The response does not decode as a header.
     #[error("{0}")]
     Decode(String),
-    /// The header does not have the hash that the response claims. JSON may hide part of the header, so this may be
-    /// honest.
+    /// The response decodes, but hashes differently. JSON may omit header fields, so the upstream may be honest.
     #[error("{0} (the JSON form hides part of a header, and the upstream did not return the raw form)")]
     Hidden(String),
     /// The response is another block than the requested one.
@@ -65,13 +68,13 @@ pub enum SyncCause {
     /// The uncles do not verify.
     #[error("{0}")]
     Uncles(String),
-    /// Responses to requests for facts failed verification again and again.
+    /// Responses to requests for facts failed verification repeatedly.
     #[error("its responses do not verify: {0}")]
     Dishonest(String),
 }
 
 impl SyncCause {
-    /// Whether no honest upstream would respond so, whichever chain it follows and whatever data it keeps.
+    /// Whether the upstream is provably wrong, whichever chain it follows and whatever data it keeps.
     pub fn is_lie(&self) -> bool {
         match self {
             Self::Header(error) => error.is_misbehaviour(),

@@ -52,16 +52,33 @@ pub(super) struct Floor {
     /// The checkpoint's difficulty, or the value that replaces it.
     promised: Option<U256>,
     low: Option<LowWork>,
+    /// Whether the oldest low stretch is kept for good, in place of the newest one of the last day.
+    keeps_oldest: bool,
     /// The highest header whose work was not proven at the last look, and the work that headers state up to it.
     unproven: Option<(u64, U256)>,
 }
 
 impl Floor {
     pub(super) fn new(percent: u64, promised: Option<U256>) -> Self {
-        Self { percent, line: VecDeque::new(), start: None, promised, low: None, unproven: None }
+        Self {
+            percent,
+            line: VecDeque::new(),
+            start: None,
+            promised,
+            low: None,
+            keeps_oldest: false,
+            unproven: None,
+        }
     }
 
-    /// The newest stretch below the floor. It is forgotten after a day of sufficient work.
+    /// Keeps the oldest low stretch of the chain for good. A start by work is refused for any low stretch, however old.
+    /// The oldest one is kept because headers that replace a newer one do not make up for it.
+    pub(super) fn keep_oldest(&mut self) {
+        self.keeps_oldest = true;
+    }
+
+    /// The newest stretch below the floor. It is forgotten after a day of sufficient work. After
+    /// [`Self::keep_oldest`], the oldest stretch below the floor.
     pub(super) fn low(&self) -> Option<&LowWork> {
         self.low.as_ref()
     }
@@ -100,7 +117,8 @@ impl Floor {
             self.low = self.line.back().and_then(|end| self.look_back(*end, head.number));
         }
         let day = STRETCHES.into_iter().max().unwrap_or(0);
-        self.low = self.low.filter(|low| low.time.saturating_add(day) >= head.timestamp);
+        let recent = |low: &LowWork| low.time.saturating_add(day) >= head.timestamp;
+        self.low = self.low.filter(|low| self.keeps_oldest || recent(low));
     }
 
     fn add(&mut self, chain: &ChainView, header: &VerifiedHeader) {
@@ -115,7 +133,7 @@ impl Floor {
             self.promised = chain.by_number(chain.base().number).map(|base| base.difficulty.value());
         }
         let judged = self.line.back().and_then(|end| self.look_back(*end, chain.head().number));
-        self.low = judged.or(self.low);
+        self.low = if self.keeps_oldest { self.low.or(judged) } else { judged.or(self.low) };
     }
 
     /// The first stretch below the floor among those that end at `now`, in seconds since 1970.
@@ -279,6 +297,34 @@ mod tests {
             extend(&mut chain, 1, 7_200);
             assert_eq!(judged(&chain), None);
         }
+    }
+
+    /// A reorganisation that removes a newer low stretch does not hide an older one.
+    #[test]
+    fn the_oldest_low_stretch_can_be_kept_for_good() {
+        let mut chain = chain(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]), 10);
+        let network = chain.view().network().clone();
+        let mut floor = Floor::new(50, None);
+        floor.keep_oldest();
+        extend(&mut chain, 250, 30);
+        extend(&mut chain, 1, 7_200);
+        floor.follow(chain.view(), &network);
+        extend(&mut chain, 300, 30);
+        let fork = chain.head().sealed().clone();
+        extend(&mut chain, 1, 7_200);
+        floor.follow(chain.view(), &network);
+        assert_eq!(floor.low().map(|low| low.number), Some(261));
+        let mut parent = fork;
+        for _ in 0..2 {
+            let mut header = child(&network, &parent);
+            header.timestamp = parent.timestamp + 30;
+            parent = mine(header);
+            chain.insert(HeaderCandidate::from(parent.clone()), None).unwrap();
+        }
+        assert_eq!(chain.head().hash(), parent.hash());
+        extend(&mut chain, 1_600, 59);
+        floor.follow(chain.view(), &network);
+        assert_eq!(floor.low().map(|low| low.number), Some(261));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
     share::{Alone, Lock, Share},
 };
 use crate::{
-    consensus::{Checkpoint, Network, WorkStart},
+    consensus::{Checkpoint, Network},
     engine::{Filters, MAX_FILTERS},
     light::{
         ClientConfig, FactCache, FactStore, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage, Restoring,
@@ -76,9 +76,10 @@ impl<S: Share> SharedClient<S> {
     }
 
     /// A client that trusts no block; see [`Sync::by_work`].
+    #[cfg(feature = "work-start")]
     pub fn by_work(
         network: Arc<Network>,
-        work: WorkStart,
+        work: crate::consensus::WorkStart,
         config: ClientConfig,
         options: SyncOptions,
     ) -> Self {

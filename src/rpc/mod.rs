@@ -59,7 +59,7 @@ mod trace;
 mod transactions;
 #[cfg(feature = "local")]
 mod witness;
-#[cfg(test)]
+#[cfg(all(test, feature = "work-start"))]
 mod work_start_test;
 
 pub use client::{Client, MAX_WAITING, SharedClient};

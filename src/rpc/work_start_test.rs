@@ -276,6 +276,23 @@ fn the_work_floor_applies_up_to_the_present_time() {
     refused_for(&mut strict, "the 7200 s up to block");
 }
 
+/// Two hours of too little work that end more than a day below the head refuse the start as well.
+#[test]
+fn two_hours_of_too_little_work_in_the_first_day_refuse_the_start() {
+    let mut network = network();
+    network.work_start.as_mut().unwrap().headers = 1_000;
+    let mut mined = upstream();
+    grow(&mut mined, 80);
+    mined.grow(4, 1_700);
+    grow(&mut mined, 990);
+    let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
+    let mut client = started(network, config, SyncOptions::default());
+    let unix = mined.now().unix;
+    run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    refused_for(&mut client, "the 7200 s up to block 5082 show");
+    refused_for(&mut client, "% of the expected work; 50 % is required");
+}
+
 #[test]
 fn a_chain_that_is_too_short_is_refused() {
     let mut mined = upstream();

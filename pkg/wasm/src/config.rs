@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alloy_primitives::{B256, U256};
-use rootlight::consensus::{Checkpoint, Network, WorkStart, checkpoint};
+use rootlight::consensus::{Checkpoint, Network, checkpoint};
 use rootlight::light::{MAX_AGE, SyncOptions, Unproven};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -62,7 +62,8 @@ pub(crate) enum Start {
     /// A trusted block.
     At(Checkpoint),
     /// A block that is accepted for the work above it. No block is trusted.
-    Work(WorkStart),
+    #[cfg(feature = "work-start")]
+    Work(rootlight::consensus::WorkStart),
 }
 
 /// The settings of a client.
@@ -139,6 +140,7 @@ fn start(option: Option<&str>, network: &Network, min_work: u64) -> Result<Start
         Some(r#""work""#) if min_work == 0 => {
             return Err("checkpoint: 'work' needs a floor of work: minWork above 0".into());
         }
+        #[cfg(feature = "work-start")]
         Some(r#""work""#) => Start::Work(network.start_by_work().map_err(|e| format!("checkpoint: {e}"))?),
         Some(block) => {
             let block: CheckpointOption<'_> = serde_json::from_str(block)

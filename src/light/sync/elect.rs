@@ -1,26 +1,30 @@
 //! A start by work alone: no block is trusted.
 //!
 //! Each upstream proposes a block to start at, some thousand below its head. It shows the headers above, which a
-//! separate machine checks by every header rule, as above a checkpoint. What the proposed block itself states counts
-//! for nothing. Its difficulty must reach the network's built-in minimum. In every stretch of time up to this clock,
-//! the headers above it must show the work floor of that minimum, without long gaps. Proposals are compared by the
-//! proven work of these headers. To make up a chain from the proposed block on, an attacker must spend the work of all
-//! its headers; to win against an honest upstream, more than honest miners spent on their newest headers.
+//! separate machine checks by every header rule, as above a checkpoint. The proposed block's own work is not counted.
+//! Its difficulty must be at least the network's built-in minimum. In every stretch of 2, 6 and 24 hours up to the
+//! host's present time, the headers above it must show the configured percentage of the work expected at that minimum
+//! difficulty, without long gaps. Proposals are compared by the proven work of these headers. To make up a chain from
+//! the proposed block on, an attacker must spend the work of all its headers; to win against an honest upstream, more
+//! than honest miners spent on their newest headers.
+//!
+//! The proposal of an upstream ([`StartProposal`]) passes through these states: height -> block -> headers -> judged ->
+//! elected.
 //!
 //! The winner's block takes the place of a checkpoint. An upstream whose headers do not link to it proposes its own
 //! block again, which is compared in the same way. So an honest upstream that was late or cut off at the start can
 //! still win.
 
-use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use super::{
     backfill_range::Backfill,
     peer::Phase,
     standing::{LEASE_POLL, PATIENCE},
-    state::{Peer, StartProposal, Sync, SyncOptions, SyncStep},
+    state::{Peer, StartProposal, Sync, SyncStep},
 };
 use crate::{
-    consensus::{ChainView, Checkpoint, Network, VerifiedHeader, WorkStart},
+    consensus::{ChainView, Checkpoint, VerifiedHeader, WorkStart},
     light::{
         backlog::Backlog,
         clock::Now,
@@ -34,10 +38,10 @@ use crate::{
     types::{EMPTY_UNCLES_HASH, U256},
 };
 
-/// Seconds that the blocks above a proposal must span: the longest stretch of the work floor.
+/// Least age of the proposed block, in seconds: the longest stretch of the work floor.
 const LEAST_SPAN: u64 = 86_400;
 
-/// Longest time without a block, in seconds, up to this clock. At a block every 30 s, honest miners leave such a gap
+/// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave such a gap
 /// about once in 10^26 blocks.
 const LONGEST_GAP: u64 = 1_800;
 
@@ -58,15 +62,6 @@ impl StartProposal {
 }
 
 impl Sync {
-    /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
-    /// counts as 1, because without a floor the start would prove nothing.
-    pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
-        let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
-        let options = SyncOptions { promised, work_floor, ..options };
-        let nothing = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        Self { work: Some(work), ..Self::with_upstreams(network, nothing, upstreams, options) }
-    }
-
     /// Whether the start is accepted for its work alone.
     pub fn is_by_work(&self) -> bool {
         self.rule().is_some()
@@ -95,8 +90,8 @@ impl Sync {
     }
 
     pub(super) fn next_of_proposal(&mut self, upstream: usize) -> SyncStep {
-        let now = self.now;
-        let peer = self.peers.get_mut(upstream).filter(|_| self.work.is_some());
+        let (now, is_by_work) = (self.now, self.is_by_work());
+        let peer = self.peers.get_mut(upstream).filter(|_| is_by_work);
         peer.map_or(SyncStep::Wait(LEASE_POLL), |peer| peer.proposal.next(now))
     }
 
@@ -174,7 +169,9 @@ impl Sync {
         let cause = missing.map_or(SyncCause::Missing, |(_, cause)| cause);
         let found = found.into_iter().next().ok_or(SyncFault { number, cause })?.header.into_header();
         let checkpoint = Checkpoint { number, hash: found.hash(), total_difficulty: None };
+        // The ancestors that this machine fetches as backfill stay in its chain, so the winner's are not fetched again.
         let mut sync = Self::with_upstreams(self.network.clone(), checkpoint, 1, self.options);
+        sync.floor.keep_oldest();
         sync.start_at(found)?;
         Ok(StartProposal::Headers(Box::new(sync)))
     }
@@ -189,7 +186,7 @@ impl Sync {
         sync.feed(0, responses, self.now);
         if let Some(fault) = sync.fault().cloned() {
             if let (SyncCause::Call(_), Some(peer)) = (&fault.cause, self.peers.get_mut(upstream)) {
-                // A failed request is not wrong: the proposal continues after the pause.
+                // A failed request says nothing about the headers: keep the proposal and resume after the pause.
                 sync.poll();
                 peer.proposal = StartProposal::Headers(sync);
             }
@@ -210,7 +207,7 @@ impl Sync {
     pub(super) fn elect(&mut self) {
         let Some(rule) = self.rule().filter(|_| self.chain.is_none()) else { return };
         let work = |peer: &Peer| match &peer.proposal {
-            StartProposal::Judged(sync) => Some(recent_work(sync.chain()?.view(), rule.headers)),
+            StartProposal::Judged(sync) => recent_work(sync.chain()?.view(), rule.headers),
             _ => None,
         };
         let mut heaviest: Option<(U256, usize)> = None;
@@ -253,14 +250,20 @@ impl Sync {
             }
             return Ok(Phase::Height);
         }
-        if recent_work(other, rule.headers) <= recent_work(ours, rule.headers) {
-            return Err(apart);
+        match (recent_work(other, rule.headers), recent_work(ours, rule.headers)) {
+            (Some(other), Some(ours)) if other > ours => {}
+            _ => return Err(apart),
         }
         self.adopt(sync);
         Ok(Phase::Height)
     }
 
-    /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped.
+    /// Continues from a proposal's chain. Requests in progress belong to the old chain and are dropped. The backfill
+    /// skips the ancestors that the proposal's chain holds.
+    ///
+    /// A peer's `cursor` is set when its height arrives. Its `rewind` and `missed` affect only how it is asked next:
+    /// one search may go further back, one block may be asked for once less. `unsaved` and `behind` serve the store,
+    /// which a start by work does not use; `meter` measures the speed of the network.
     fn adopt(&mut self, sync: Sync) {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
         (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
@@ -285,12 +288,12 @@ impl Sync {
     }
 }
 
-/// The proven work of the newest `headers` headers of a chain.
-fn recent_work(view: &ChainView, headers: u64) -> U256 {
-    let work =
-        |number: u64| view.hash_at(number).and_then(|hash| view.header_work(&hash)).unwrap_or_default();
+/// The proven work of the newest `headers` headers of a chain. `None` if not all of them are in memory.
+fn recent_work(view: &ChainView, headers: u64) -> Option<U256> {
+    let work = |number: u64| view.header_work(&view.hash_at(number)?);
     let head = view.head().number;
-    work(head).saturating_sub(work(head.saturating_sub(headers).max(view.base().number)))
+    let below = head.saturating_sub(headers).max(view.base().number);
+    Some(work(head)?.saturating_sub(work(below)?))
 }
 
 /// Whether the client may start at the block that this machine takes for a checkpoint. The error is the reason, in
@@ -298,7 +301,9 @@ fn recent_work(view: &ChainView, headers: u64) -> U256 {
 fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
     let Some(chain) = sync.chain() else { return Err("it has no headers".into()) };
     let (view, base) = (chain.view(), chain.view().base().number);
-    let Some(first) = view.by_number(base) else { return Err(format!("it lacks block {base}")) };
+    let Some(first) = view.by_number(base).filter(|_| view.lowest() <= base) else {
+        return Err(format!("more headers are above block {base} than fit into memory"));
+    };
     let difficulty = first.difficulty.value();
     if difficulty < rule.difficulty {
         let least = rule.difficulty;
@@ -321,9 +326,31 @@ fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
     }
     match sync.floor.until(now).or(sync.floor.low().copied()) {
         Some(low) => Err(format!(
-            "the {} s up to block {} show {} % of the expected work",
-            low.seconds, low.number, low.percent
+            "the {} s up to block {} show {} % of the expected work; {} % is required",
+            low.seconds, low.number, low.percent, sync.options.work_floor
         )),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::recent_work;
+    use crate::consensus::{
+        HeaderCandidate,
+        testing::{chain, child, easy_network, mine},
+    };
+
+    /// A header that is no longer in memory does not count as a header without work below it.
+    #[test]
+    fn recent_work_is_unknown_if_its_first_header_is_not_in_memory() {
+        let mut chain = chain(easy_network(&[], &[]), 10).with_window(5);
+        for _ in 0..20 {
+            let header = child(chain.view().network(), chain.head().sealed());
+            chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
+        }
+        let newest = [30, 29].map(|number| chain.by_number(number).unwrap().difficulty.value());
+        assert_eq!(recent_work(chain.view(), 2), Some(newest[0] + newest[1]));
+        assert_eq!(recent_work(chain.view(), 10), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Which upstreams are asked, which rest and for how long, and which of their claims count.
 
-use alloc::{sync::Arc, vec, vec::Vec};
+use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 
 use super::{Observation, SyncOptions, peer::Phase, state::Sync};
 use crate::{
@@ -48,6 +48,25 @@ fn observe(sync: &mut Sync, method: &'static str, outcome: Result<Option<u64>, C
 
 fn refuted() -> Cause {
     Cause::Refuted("wrong".into())
+}
+
+#[test]
+fn options_that_would_make_hosts_ask_without_a_pause_are_raised() {
+    let none =
+        SyncOptions { poll: 0, retry: 0, longest_retry: 0, work_floor: 1_000, ..SyncOptions::default() };
+    let one = sync(1);
+    let mut one = Sync::with_upstreams(one.network, one.checkpoint, 1, none);
+    assert_eq!((one.options.poll, one.options.work_floor), (1, 100));
+    assert_eq!(rest(&mut one, 0, silence()), 1);
+}
+
+/// Faults that are not about a block do not name one.
+#[test]
+fn a_fault_names_a_block_only_if_it_is_about_one() {
+    let words = |cause| SyncFault { number: 5, cause }.to_string();
+    assert_eq!(words(SyncCause::Dishonest("x".into())), "its responses do not verify: x");
+    assert_eq!(words(SyncCause::BadHeight), "eth_blockNumber did not return a number");
+    assert_eq!(words(SyncCause::Missing), "block 5: the upstream did not return this block");
 }
 
 #[test]

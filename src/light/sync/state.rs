@@ -12,26 +12,27 @@ use crate::{
     types::{B256, Header, SealedHeader, U256},
 };
 
-/// Ancestors of the checkpoint that the backfill fetches by default: fork detection data commit to 449 of them.
+/// Ancestors of the checkpoint that the backfill fetches by default. The fork detection data (RSKIP-110) of
+/// a block depend on up to 449 of its ancestors.
 pub(super) const FORK_WINDOW: u64 = 449;
 
 /// Times and limits of synchronization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SyncOptions {
-    /// Pause between two checks for new blocks, in milliseconds.
+    /// Pause between two checks for new blocks, in milliseconds; 0 counts as 1.
     pub poll: u64,
-    /// First pause after a failure, in milliseconds; each further one in a row doubles it.
+    /// First pause after a failure, in milliseconds; each further consecutive failure doubles it. 0 counts as 1.
     pub retry: u64,
-    /// Longest pause after failures, in milliseconds.
+    /// Longest pause after failures, in milliseconds; 0 counts as 1.
     pub longest_retry: u64,
     /// Most headers in one window.
     pub batch: usize,
-    /// Number of headers below the checkpoint to fetch by hash links.
+    /// Ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
     pub backfill: u64,
     /// Replaces the checkpoint's difficulty as the promise of work, if set.
     pub promised: Option<U256>,
-    /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of time must show;
-    /// 0 requires none.
+    /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of 2, 6 and 24
+    /// hours must show. 0 requires none, but counts as 1 in a start by work; more than 100 counts as 100.
     pub work_floor: u64,
 }
 
@@ -64,16 +65,18 @@ pub struct Sync {
     pub(super) network: Arc<Network>,
     pub(super) checkpoint: Checkpoint,
     pub(super) options: SyncOptions,
-    /// The rule that judges the start if no block is trusted. The checkpoint is then the block that was chosen by work.
+    /// Conditions of a start by work; then `checkpoint` is the elected block (genesis before).
     pub(super) work: Option<WorkStart>,
     pub(super) chain: Option<HeaderChain>,
     pub(super) peers: Vec<Peer>,
     pub(super) backlog: Backlog,
     pub(super) lease: Option<Lease>,
-    /// The backfill.
+    /// Which ancestors of the checkpoint are still to be fetched.
     pub(super) backfill: Backfill,
+    /// Whether the head was reached once on the present chain.
     pub(super) synced_once: bool,
-    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock.
+    /// When the first upstream had shown all of its headers, in milliseconds of the monotonic clock. In a start by
+    /// work, until a proposal is elected: when the first proposal was judged.
     pub(super) first_end: Option<u64>,
     pub(super) meter: Meter,
     pub(super) floor: Floor,
@@ -104,7 +107,7 @@ pub(super) enum StartProposal {
 /// An upstream, with its proposal to start at.
 pub(super) type Peer = peer::Peer<StartProposal>;
 
-/// The turn at fetching many headers.
+/// Exclusive right of one upstream to fetch a chain far ahead of ours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lease {
     pub(super) holder: usize,
@@ -112,8 +115,8 @@ pub(super) struct Lease {
     pub(super) headers: u64,
 }
 
-/// The state of taking back a stretch of the chain page by page: first some ancestors, then the base, the header from
-/// which on all others are checked. See [`Sync::restore_page`].
+/// Restores headers stored by an earlier run: first some ancestors of the base, then the base, above which all headers
+/// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See [`Sync::restore_page`].
 #[derive(Debug)]
 pub struct Restoring {
     /// For a stretch that begins above the checkpoint: the page of the checkpoint, until it is read.
@@ -154,6 +157,14 @@ impl Sync {
         upstreams: usize,
         options: SyncOptions,
     ) -> Self {
+        // Without a pause, hosts would ask again in a loop.
+        let options = SyncOptions {
+            poll: options.poll.max(1),
+            retry: options.retry.max(1),
+            longest_retry: options.longest_retry.max(1),
+            work_floor: options.work_floor.min(100),
+            ..options
+        };
         Self {
             network,
             checkpoint,
@@ -173,5 +184,15 @@ impl Sync {
             resumed: None,
             behind: None,
         }
+    }
+
+    /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
+    /// counts as 1, because without a floor the start would prove nothing.
+    #[cfg(feature = "work-start")]
+    pub fn by_work(network: Arc<Network>, work: WorkStart, upstreams: usize, options: SyncOptions) -> Self {
+        let (promised, work_floor) = (Some(work.difficulty), options.work_floor.max(1));
+        let options = SyncOptions { promised, work_floor, ..options };
+        let placeholder = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
+        Self { work: Some(work), ..Self::with_upstreams(network, placeholder, upstreams, options) }
     }
 }
