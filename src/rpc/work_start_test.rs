@@ -289,7 +289,7 @@ fn two_hours_of_too_little_work_in_the_first_day_refuse_the_start() {
     let mut client = started(network, config, SyncOptions::default());
     let unix = mined.now().unix;
     run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
-    refused_for(&mut client, "the 7200 s up to block 5082 show");
+    refused_for(&mut client, "the 7200 s up to block 5084 show");
     refused_for(&mut client, "% of the expected work; 50 % is required");
 }
 
