@@ -62,13 +62,8 @@ impl StartProposal {
 }
 
 impl Sync {
-    /// Whether the start is accepted for its work alone.
-    pub fn is_by_work(&self) -> bool {
-        self.rule().is_some()
-    }
-
     /// The rule that judges the start, if no block is trusted.
-    fn rule(&self) -> Option<WorkStart> {
+    pub(super) fn rule(&self) -> Option<WorkStart> {
         // Without the feature, the compiler removes all code that depends on this.
         self.work.filter(|_| cfg!(feature = "work-start"))
     }

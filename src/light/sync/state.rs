@@ -185,7 +185,9 @@ impl Sync {
             behind: None,
         }
     }
+}
 
+impl Sync {
     /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
     /// counts as 1, because without a floor the start would prove nothing.
     #[cfg(feature = "work-start")]
@@ -194,5 +196,10 @@ impl Sync {
         let options = SyncOptions { promised, work_floor, ..options };
         let placeholder = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         Self { work: Some(work), ..Self::with_upstreams(network, placeholder, upstreams, options) }
+    }
+
+    /// Whether the start is accepted for its work alone.
+    pub fn is_by_work(&self) -> bool {
+        self.rule().is_some()
     }
 }
