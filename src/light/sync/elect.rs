@@ -41,8 +41,8 @@ use crate::{
 /// Least age of the proposed block, in seconds: the longest stretch of the work floor.
 const LEAST_SPAN: u64 = 86_400;
 
-/// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave such a gap
-/// about once in 10^26 blocks.
+/// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
+/// such a gap about once in 10^26 blocks.
 const LONGEST_GAP: u64 = 1_800;
 
 /// Longest wait for further proposals once there is one, in milliseconds.
