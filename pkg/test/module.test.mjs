@@ -166,7 +166,7 @@ test('wrong options are named', LIMIT, async () => {
 
 test('without a checkpoint a client starts from the newest built-in one, or from genesis', LIMIT, async () => {
   const upstream = async () => Promise.reject(new Error('down'));
-  for (const [network, first] of [['mainnet', /^block [1-9]\d{6}: no answer/], ['testnet', /^block [1-9]\d{6}: no answer/], ['regtest', /^block 0: no answer/]]) {
+  for (const [network, first] of [['mainnet', /^block [1-9]\d{6}: no response/], ['testnet', /^block [1-9]\d{6}: no response/], ['regtest', /^block 0: no response/]]) {
     await assert.rejects(createProvider({ network, upstream, store: null }), { message: first });
   }
 });

@@ -132,7 +132,7 @@ mod tests {
     fn says(json: &str) -> UpstreamResponse {
         let raw: &RawValue = serde_json::from_str(json).unwrap();
         let raw: Box<RawValue> = raw.to_owned();
-        Ok(raw.into())
+        Ok(raw)
     }
 
     fn receipt() -> UpstreamResponse {

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use crate::shell::{Cmd, Log, target_dir};
-use crate::steps::{Outcome, Run};
+use crate::shell::{Cmd, target_dir};
+use crate::steps::{NamedStep, Run};
 use crate::{nodes, tools, wasm};
 
 const BUILD: &str =
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &[&str]) -> ExitCode {
 
 /// Builds the browser package and the upstream, then measures the package in headless Chromium: `[HEADERS]`.
 pub(crate) fn page(args: &[&str]) -> ExitCode {
-    const READY: [(&str, fn(&mut Log) -> Outcome); 6] = [
+    const READY: [NamedStep; 6] = [
         ("setup: system packages", tools::system_packages),
         ("setup: rust targets", tools::rust_targets),
         ("setup: npm packages", tools::npm_packages),

@@ -3,11 +3,8 @@
 use std::process::ExitCode;
 
 use crate::shell::{Cmd, Log};
-use crate::steps::{Outcome, Run};
+use crate::steps::{NamedStep, Outcome, Run};
 use crate::{clients, nodes, tools, wasm};
-
-/// One step before a script runs: its name and its function.
-type NamedStep = (&'static str, fn(&mut Log) -> Outcome);
 
 /// The steps that every script needs: they build the native program, the test contract and the browser package.
 const READY: [NamedStep; 6] = [

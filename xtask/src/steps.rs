@@ -59,6 +59,9 @@ fn before(text: &str, word: &str) -> u32 {
 /// The result of a step: a note for its line, or the reason of the failure.
 pub(crate) type Outcome = Result<String, String>;
 
+/// A step before a script runs: its name and its function.
+pub(crate) type NamedStep = (&'static str, fn(&mut Log) -> Outcome);
+
 /// One step that has ended.
 struct Done {
     name: String,
