@@ -45,7 +45,7 @@ function checkRefusals(said) {
   assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update Rootlight, or pass --checkpoint/);
   assert.match(said.light, /has difficulty 1; at least 100 is required/);
   assert.match(said.floorOfWork, /show \d % of the expected work/);
-  assert.match(said.short, new RegExp(`ends at block ${BLOCKS}, ${BLOCKS + 1} headers above block 0`));
+  assert.match(said.short, new RegExp(`ends at block ${BLOCKS}; a start needs ${BLOCKS + 1} headers above block 0`));
   assert.match(said.old, /its newest block \d+ is \d+ s old/);
   assert.match(said.beyond, /update needed/);
   assert.match(said.beyondACheckpoint, /update needed/);
