@@ -189,6 +189,7 @@ mod tests {
         HeaderCandidate, HeaderChain,
         testing::{chain, child, easy_network, mine},
     };
+    use crate::types::SealedHeader;
 
     /// Adds blocks with this many seconds between them.
     fn extend(chain: &mut HeaderChain, blocks: usize, seconds: u64) {
@@ -199,6 +200,19 @@ mod tests {
             header.timestamp = parent.timestamp + seconds;
             chain.insert(HeaderCandidate::from(mine(header)), None).unwrap();
         }
+    }
+
+    /// Two blocks above `fork`, the parent of the head, become the chain.
+    fn reorganize(chain: &mut HeaderChain, fork: SealedHeader) {
+        let network = chain.view().network().clone();
+        let mut parent = fork;
+        for _ in 0..2 {
+            let mut header = child(&network, &parent);
+            header.timestamp = parent.timestamp + 30;
+            parent = mine(header);
+            chain.insert(HeaderCandidate::from(parent.clone()), None).unwrap();
+        }
+        assert_eq!(chain.head().hash(), parent.hash());
     }
 
     fn judged(chain: &HeaderChain) -> Option<LowWork> {
@@ -274,14 +288,7 @@ mod tests {
         extend(&mut chain, 1, 7_200);
         floor.follow(chain.view(), &network);
         assert!(floor.low().is_some());
-        let mut parent = fork;
-        for _ in 0..2 {
-            let mut header = child(&network, &parent);
-            header.timestamp = parent.timestamp + 30;
-            parent = mine(header);
-            chain.insert(HeaderCandidate::from(parent.clone()), None).unwrap();
-        }
-        assert_eq!(chain.head().hash(), parent.hash());
+        reorganize(&mut chain, fork);
         floor.follow(chain.view(), &network);
         assert_eq!(floor.low(), None);
         assert_eq!(floor.line.len(), 303, "each block of the chain once");
@@ -314,14 +321,7 @@ mod tests {
         extend(&mut chain, 1, 7_200);
         floor.follow(chain.view(), &network);
         assert_eq!(floor.low().map(|low| low.number), Some(261));
-        let mut parent = fork;
-        for _ in 0..2 {
-            let mut header = child(&network, &parent);
-            header.timestamp = parent.timestamp + 30;
-            parent = mine(header);
-            chain.insert(HeaderCandidate::from(parent.clone()), None).unwrap();
-        }
-        assert_eq!(chain.head().hash(), parent.hash());
+        reorganize(&mut chain, fork);
         extend(&mut chain, 1_600, 59);
         floor.follow(chain.view(), &network);
         assert_eq!(floor.low().map(|low| low.number), Some(261));

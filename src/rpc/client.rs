@@ -161,7 +161,7 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().restore_page(restoring, page)
     }
 
-    /// Ends a restore page by page; see [`Sync::restored`].
+    /// Finishes a restore that read the stored headers page by page; see [`Sync::restored`].
     ///
     /// # Errors
     /// The restored data is unusable; the client starts afresh.

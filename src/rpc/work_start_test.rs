@@ -301,7 +301,7 @@ fn a_chain_that_is_too_short_is_refused() {
     refused_for(&mut client, "a start needs 880 headers above block 5000 or a later one");
 }
 
-/// Blocks in quick succession reach the number of headers, but not the duration of a day.
+/// Blocks at short intervals reach the required number of headers, but span less than a day.
 #[test]
 fn blocks_of_less_than_a_day_are_refused() {
     let mut mined = upstream();

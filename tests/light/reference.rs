@@ -1,6 +1,6 @@
-//! Light clients of nodes that offer less than ours: the reference node as it is, without state proofs, and the
-//! reference node with the proofs of its draft (rskj's pull request 3460), which lists the leaf first and has no
-//! nodes for absent keys.
+//! Light clients whose upstreams have fewer methods than a Rootlight server: the reference node as it is, without
+//! state proofs, and the reference node with the proofs of its draft (rskj's pull request 3460), which lists the leaf
+//! first and has no nodes for absent keys.
 
 use crate::support;
 

@@ -197,7 +197,7 @@ async fn requests_with_damaged_parameters_are_not_reported_as_malformed_response
 fn derived_results_replace_recorded_nulls_and_errors() {
     let folder = tempfile::tempdir().unwrap();
     let hash = format!("0x{}", "20".repeat(32));
-    // The empty tree: its root node is the one byte 0x80.
+    // The only node of the empty state trie is the byte 0x80.
     let node = "0x80";
     let mut empty = block(2, 0x30);
     empty["stateRoot"] = json!(keccak256([0x80]));

@@ -350,7 +350,7 @@ impl Chains {
         self.block(&block).facts.nonces.get(sender).copied().unwrap_or(0)
     }
 
-    /// Transactions whose nonces are next above a block.
+    /// Draws at most `most` transactions for a child of the block `parent`. Each has the next nonce of its sender.
     pub(super) fn transactions(&self, parent: B256, random: &mut Random, most: u64) -> Vec<usize> {
         let mut chosen: Vec<usize> = Vec::new();
         for _ in 0..random.below(most + 1) {

@@ -206,7 +206,7 @@ impl Upstream {
         swapped(&header)
     }
 
-    /// A block by its hash, whether on its chain or not.
+    /// Returns the block with this hash, whether it is on the chain of this upstream or not.
     fn by_hash(&self, stage: &Stage, hash: B256) -> Option<SealedHeader> {
         if self.does(Trick::NoBlocks) {
             return None;

@@ -4,8 +4,8 @@
 //! names). These lines are used:
 //!
 //! * `{"request": {...}, "response": {...}}`, full JSON-RPC envelopes; both may be batches;
-//! * `{"hash": "0x...", "value": "0x..."}` or `{"node": "0x..."}`, a node of the state trie, or a value over 32
-//!   bytes, which the trie stores by hash. State proofs are computed from them, for blocks that are recorded.
+//! * `{"node": "0x..."}` or `{"hash": "0x...", "value": "0x..."}`: a node of the state trie, or a value of more than 32
+//!   bytes, which the trie stores by hash. State proofs of recorded blocks are computed from them.
 //!
 //! Other lines are skipped. Responses stay in the files; memory holds an index.
 
