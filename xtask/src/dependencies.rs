@@ -23,7 +23,7 @@ pub(crate) fn check(log: &mut Log) -> Outcome {
     let text = std::fs::read_to_string(root().join("deny.toml")).map_err(|e| format!("deny.toml: {e}"))?;
     let rules = Rules::read(&text)?;
     let host = "cargo metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu";
-    let text = log.run(Cmd::new(host))?;
+    let text = log.read(Cmd::new(host))?;
     let metadata: Value = serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))?;
     let mut faults = foreign(&metadata, &rules);
     faults.extend(duplicates(&built(&metadata)?, &rules.skipped));

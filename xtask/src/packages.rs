@@ -25,7 +25,7 @@ const INCLUDES: [&str; 4] = ["include_str!(", "include_bytes!(", "include!(", "#
 
 /// Packs the published crates without building them, and checks that each is complete.
 pub(crate) fn check(log: &mut Log) -> Outcome {
-    let metadata = log.run(Cmd::new("cargo metadata --locked --no-deps --format-version 1"))?;
+    let metadata = log.read(Cmd::new("cargo metadata --locked --no-deps --format-version 1"))?;
     let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let mut faults: Vec<String> = packages.iter().flat_map(manifest).collect();

@@ -134,11 +134,26 @@ impl Log {
         &self.path
     }
 
-    /// Runs a command until it ends. Returns its output, or the reason of the failure.
+    /// Runs a command until it ends. Returns its output and its messages as they came, or the reason of the failure.
     pub(crate) fn run(&mut self, cmd: Cmd) -> Result<String, String> {
+        let out = self.file.try_clone().map_err(|e| e.to_string())?;
+        self.run_into(cmd, out)
+    }
+
+    /// Runs a command until it ends. Returns its standard output alone, for commands whose output is parsed: cargo
+    /// reports downloads and waiting on standard error.
+    pub(crate) fn read(&mut self, cmd: Cmd) -> Result<String, String> {
+        let path = self.path.with_extension("stdout");
+        let out = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        self.run_into(cmd, out)?;
+        fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+    }
+
+    /// Runs a command with its standard output in `out`. Returns what the log has of it.
+    fn run_into(&mut self, cmd: Cmd, out: File) -> Result<String, String> {
         let _ = writeln!(self.file, "$ {}", cmd.shown);
         let start = self.file.stream_position().map_err(|e| e.to_string())?;
-        let outcome = self.wait(cmd);
+        let outcome = self.wait(cmd, out);
         let output = self.read_from(start).unwrap_or_default();
         if self.shown {
             println!("\n{output}");
@@ -146,8 +161,7 @@ impl Log {
         outcome.map(|()| output)
     }
 
-    fn wait(&mut self, mut cmd: Cmd) -> Result<(), String> {
-        let out = self.file.try_clone().map_err(|e| e.to_string())?;
+    fn wait(&mut self, mut cmd: Cmd, out: File) -> Result<(), String> {
         let err = self.file.try_clone().map_err(|e| e.to_string())?;
         // A process group of its own, so that a browser which outlives its driver is killed too.
         cmd.command.stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
@@ -173,5 +187,21 @@ impl Log {
         self.file.seek(SeekFrom::Start(start))?;
         self.file.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cargo writes "Downloaded .." to standard error on a machine with an empty registry.
+    #[test]
+    fn output_that_is_parsed_has_no_messages_in_it() {
+        let mut log = Log::create("output and messages", false).unwrap();
+        let command = || Cmd::new("sh -c").arg("echo Downloaded >&2; echo [1]");
+        assert_eq!(log.read(command()).unwrap(), "[1]\n");
+        let both = log.run(command()).unwrap();
+        assert!(both.contains("Downloaded") && both.contains("[1]"), "{both}");
+        assert!(log.read(Cmd::new("sh -c").arg("exit 1")).is_err());
     }
 }

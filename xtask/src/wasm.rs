@@ -144,7 +144,7 @@ fn optimise(log: &mut Log, module: &Path) -> Result<(), String> {
 
 /// Returns the module's size and its brotli-compressed size. Fails if the engine rejects the module.
 fn weigh(log: &mut Log, module: &Path) -> Result<(u64, u64), String> {
-    let output = log.run(Cmd::new("node pkg/scripts/weigh.mjs").arg(module))?;
+    let output = log.read(Cmd::new("node pkg/scripts/weigh.mjs").arg(module))?;
     let mut numbers = output.split_whitespace().map(str::parse);
     match (numbers.next(), numbers.next()) {
         (Some(Ok(raw)), Some(Ok(brotli))) => Ok((raw, brotli)),

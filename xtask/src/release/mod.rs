@@ -102,7 +102,7 @@ fn checksums(log: &mut Log) -> Outcome {
     let mut files: Vec<String> = names.filter(|name| name.ends_with("gz")).collect();
     files.sort();
     let files: Vec<&str> = files.iter().map(String::as_str).collect();
-    let sums = log.run(Cmd::new("sha256sum --").args(&files).inside(&folder()))?;
+    let sums = log.read(Cmd::new("sha256sum --").args(&files).inside(&folder()))?;
     fs::write(folder().join("SHA256SUMS"), sums).map_err(|e| format!("SHA256SUMS: {e}"))?;
     Ok(format!("{} files", files.len()))
 }
