@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 use rootlight::consensus::mining::mine;
 use rootlight::consensus::{Checkpoint, Network, difficulty};
-use rootlight::light::{KeptFault, PAGE_HEADERS, Page, Sync};
+use rootlight::light::{KeptFault, PAGE_HEADERS, Page, HeaderSync};
 use rootlight::types::{EMPTY_UNCLES_HASH, Header, HeaderForm, SealedHeader, uncles_hash};
 
 use crate::input::{Input, change};
@@ -208,9 +208,9 @@ fn changed_headers(network: &Network, blocks: &[Block], input: &mut Input<'_>) -
     pages(&blocks)
 }
 
-fn machine() -> Sync {
+fn machine() -> HeaderSync {
     let Setting { network, checkpoint, .. } = setting();
-    Sync::new(network.clone(), *checkpoint)
+    HeaderSync::new(network.clone(), *checkpoint)
 }
 
 /// All pages at once: a chain from the checkpoint whose own pages read back to the same, or a fault and no chain.
@@ -243,7 +243,7 @@ fn restored_until_fault(pages: &[Vec<u8>], whole: bool) {
 }
 
 /// What is proven behind holds too, or nothing stays.
-fn prove_and_check(sync: &mut Sync, head: u64, pages: &[Vec<u8>]) {
+fn prove_and_check(sync: &mut HeaderSync, head: u64, pages: &[Vec<u8>]) {
     for _ in 0..STEPS {
         match sync.prove_kept(&mut |index| Ok(pages.get(index as usize).cloned())) {
             Ok(true) => {}
@@ -255,7 +255,7 @@ fn prove_and_check(sync: &mut Sync, head: u64, pages: &[Vec<u8>]) {
     panic!("proving does not end");
 }
 
-fn check_chain(sync: &mut Sync, head: u64) {
+fn check_chain(sync: &mut HeaderSync, head: u64) {
     let Setting { network, checkpoint, .. } = setting();
     let chain = sync.chain().expect("restored");
     assert_eq!((chain.head().number, sync.unproven()), (head, None));

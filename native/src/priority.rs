@@ -36,7 +36,7 @@ thread_local! {
 pub(crate) fn spawn_lowered<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     spawn_blocking(move || {
         lower();
-        let _counted = AtWork::begin();
+        let _counted = RunningThread::begin();
         work()
     })
 }
@@ -47,7 +47,7 @@ pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     let (sender, result) = oneshot::channel();
     let run = move || {
         lower_by(LAST);
-        let _counted = AtWork::begin();
+        let _counted = RunningThread::begin();
         let _ = sender.send(work());
     };
     // A thread of the pool could not get its old priority back.
@@ -82,16 +82,16 @@ fn processors() -> usize {
 }
 
 /// Counts a thread that does long work, until the value is dropped.
-struct AtWork;
+struct RunningThread;
 
-impl AtWork {
+impl RunningThread {
     fn begin() -> Self {
         AT_WORK.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
-impl Drop for AtWork {
+impl Drop for RunningThread {
     fn drop(&mut self) {
         AT_WORK.fetch_sub(1, Ordering::Relaxed);
     }

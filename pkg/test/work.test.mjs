@@ -41,8 +41,8 @@ function checkRefusals(said) {
   assert.match(said.file, /^network: .*rules: unknown name rskip1/);
   assert.match(said.besideAChain, /^checkpoint: 'work' is not in this module: use createProvider of rootlight\/index.js/);
   assert.match(said.object, /^network: give a name/);
-  assert.match(said.age, /newest built-in checkpoint of mainnet, block \d+, is \d+ days old, at most 365 are accepted: update Rootlight, or pass --checkpoint NUMBER:HASH/);
-  assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update Rootlight, or pass --checkpoint/);
+  assert.match(said.age, /newest built-in checkpoint of mainnet, block \d+, is \d+ days old, at most 365 are accepted: update Rootlight, or give a newer checkpoint, NUMBER:HASH/);
+  assert.match(said.ageOnTestnet, /newest built-in checkpoint of testnet.*update Rootlight, or give a newer checkpoint,/);
   assert.match(said.light, /has difficulty 1; at least 100 is required/);
   assert.match(said.floorOfWork, /show \d % of the expected work/);
   assert.match(said.short, new RegExp(`ends at block ${BLOCKS}; a start needs ${BLOCKS + 1} headers above block 0`));

@@ -116,7 +116,7 @@ pub const MAX_AGE: u64 = 365 * 86_400;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "the newest built-in checkpoint of {network}, block {number}, is {days} days old, at most {} are accepted: \
-     update Rootlight, or pass --checkpoint NUMBER:HASH",
+     update Rootlight, or give a newer checkpoint, NUMBER:HASH",
     MAX_AGE / 86_400
 )]
 pub struct OldCheckpoint {
@@ -156,8 +156,9 @@ mod tests {
             assert_eq!((old.number, old.days), (known.checkpoint.number, 365));
             let words = alloc::format!("{old}");
             assert!(
-                words
-                    .contains("at most 365 are accepted: update Rootlight, or pass --checkpoint NUMBER:HASH"),
+                words.contains(
+                    "at most 365 are accepted: update Rootlight, or give a newer checkpoint, NUMBER:HASH"
+                ),
                 "{words}"
             );
         }

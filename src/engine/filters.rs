@@ -89,7 +89,7 @@ pub enum Changes {
 
 /// A reported block, with the reported logs of it.
 #[derive(Debug, Clone)]
-struct Told {
+struct ReportedBlock {
     block: BlockRef,
     logs: Vec<FoundLog>,
 }
@@ -101,7 +101,7 @@ struct Open {
     /// Whether there was no poll yet.
     fresh: bool,
     /// The last reported blocks, oldest first.
-    trail: Vec<Told>,
+    trail: Vec<ReportedBlock>,
     pending: Vec<B256>,
     polled: u64,
     /// Number of the connection, if this is a subscription. Its host polls it and sends only what is new.
@@ -205,7 +205,8 @@ impl Open {
     /// first.
     fn go_on(&mut self, stayed: usize, new: &[BlockHeader], logs: &[FoundLog]) -> Vec<FoundLog> {
         let removed = self.trail.split_off(stayed).into_iter().flat_map(|told| told.logs).collect();
-        self.trail.extend(new.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }));
+        self.trail
+            .extend(new.iter().map(|header| ReportedBlock { block: block_ref(header), logs: Vec::new() }));
         self.trail.drain(..self.trail.len().saturating_sub(TRAIL));
         let mut held = 0_usize;
         for told in self.trail.iter_mut().rev() {
@@ -363,7 +364,8 @@ impl Filters {
             }
             Watch::BlockLogs { .. } | Watch::Pending | Watch::Syncing => Vec::new(),
         };
-        let trail = trail.iter().map(|header| Told { block: block_ref(header), logs: Vec::new() }).collect();
+        let trail =
+            trail.iter().map(|header| ReportedBlock { block: block_ref(header), logs: Vec::new() }).collect();
         let id = self.next_id();
         let mut made = Open {
             id,

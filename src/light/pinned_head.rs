@@ -11,7 +11,7 @@ use super::{
     floor::LowWork,
     meter::Progress,
     prove::ProofContext,
-    sync::{Sync, UpstreamState},
+    sync::{HeaderSync, UpstreamState},
 };
 use crate::{
     consensus::{ChainView, Checkpoint, Network},
@@ -69,7 +69,7 @@ impl FromStr for Unproven {
 
 /// Age of the head in seconds. `None` if the head is ahead of the clock, or if the network has no rules for block
 /// times.
-fn age(sync: &Sync, now: Now) -> Option<u64> {
+fn age(sync: &HeaderSync, now: Now) -> Option<u64> {
     let head = sync.chain()?.head();
     let age = now.unix.checked_sub(head.timestamp);
     age.filter(|_| sync.network().params.future_bound > 0)
@@ -111,7 +111,7 @@ pub const MAX_AGE: u64 = 3_600;
 impl PinnedHead {
     /// Pins the head of a synchronization machine for a request that arrives at `now`. The machine's own time may be
     /// older: synchronization may have waited for an upstream, or the computer may have slept.
-    pub fn new(sync: &Sync, config: Arc<ClientConfig>, now: Now) -> Self {
+    pub fn new(sync: &HeaderSync, config: Arc<ClientConfig>, now: Now) -> Self {
         Self {
             network: sync.network().clone(),
             config,

@@ -18,8 +18,8 @@ use crate::{
     consensus::{Checkpoint, Network},
     engine::{Filters, MAX_FILTERS},
     light::{
-        ClientConfig, FactCache, FactStore, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage, Restoring,
-        Sync, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
+        ClientConfig, FactCache, FactStore, HeaderSync, KeptFault, Now, Outbox, Page, PinnedHead, ReadPage,
+        Restoring, SyncOptions, SyncStep, UpstreamRequest, UpstreamResponse,
     },
 };
 
@@ -40,7 +40,7 @@ pub type Client = SharedClient<Alone>;
 /// block every new message behind that run. Therefore the chain is locked only briefly, and the facts that sessions
 /// have proven are written to the cache when it has no readers.
 pub struct SharedClient<S: Share> {
-    sync: S::Lock<Sync>,
+    sync: S::Lock<HeaderSync>,
     cache: S::Lock<FactCache>,
     /// Facts that sessions have proven and that are not in the cache yet.
     learned: S::Lock<Vec<FactStore>>,
@@ -61,7 +61,7 @@ impl<S: Share> SharedClient<S> {
     /// A client with one upstream that trusts the checkpoint and nothing else. Filter ids can be guessed, which is
     /// harmless while all messages come from the host itself; [`Self::hide_filters`] makes them secret.
     pub fn new(network: Arc<Network>, checkpoint: Checkpoint, config: ClientConfig) -> Self {
-        Self::following(Sync::new(network, checkpoint), config)
+        Self::following(HeaderSync::new(network, checkpoint), config)
     }
 
     /// A client with several upstreams, numbered from 0.
@@ -72,10 +72,10 @@ impl<S: Share> SharedClient<S> {
         options: SyncOptions,
     ) -> Self {
         let upstreams = config.upstreams.len();
-        Self::following(Sync::with_upstreams(network, checkpoint, upstreams, options), config)
+        Self::following(HeaderSync::with_upstreams(network, checkpoint, upstreams, options), config)
     }
 
-    /// A client that trusts no block; see [`Sync::by_work`].
+    /// A client that trusts no block; see [`HeaderSync::by_work`].
     #[cfg(feature = "work-start")]
     pub fn by_work(
         network: Arc<Network>,
@@ -84,10 +84,10 @@ impl<S: Share> SharedClient<S> {
         options: SyncOptions,
     ) -> Self {
         let upstreams = config.upstreams.len();
-        Self::following(Sync::by_work(network, work, upstreams, options), config)
+        Self::following(HeaderSync::by_work(network, work, upstreams, options), config)
     }
 
-    fn following(sync: Sync, config: ClientConfig) -> Self {
+    fn following(sync: HeaderSync, config: ClientConfig) -> Self {
         Self {
             sync: S::Lock::new(sync),
             cache: S::Lock::new(FactCache::new()),
@@ -112,12 +112,12 @@ impl<S: Share> SharedClient<S> {
 
     /// The synchronization state, for reporting progress. Do not hold it across a call of this client or during long
     /// work.
-    pub fn sync(&self) -> impl Deref<Target = Sync> + use<'_, S> {
+    pub fn sync(&self) -> impl Deref<Target = HeaderSync> + use<'_, S> {
         self.sync.read()
     }
 
     /// The synchronization state, for restoring an earlier run. Do not hold it across a call of this client.
-    pub fn sync_mut(&self) -> impl DerefMut<Target = Sync> + use<'_, S> {
+    pub fn sync_mut(&self) -> impl DerefMut<Target = HeaderSync> + use<'_, S> {
         self.sync.write()
     }
 
@@ -145,7 +145,7 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().hint(upstream);
     }
 
-    /// Restores what an earlier run has stored. To be called first; see [`Sync::restore`].
+    /// Restores what an earlier run has stored. To be called first; see [`HeaderSync::restore`].
     ///
     /// # Errors
     /// The stored data is unusable; the client starts afresh.
@@ -153,7 +153,7 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().restore(pages, read)
     }
 
-    /// Restores the next page of an earlier run. To be called before anything else; see [`Sync::restoring`].
+    /// Restores the next page of an earlier run. To be called before anything else; see [`HeaderSync::restoring`].
     ///
     /// # Errors
     /// The page is invalid; no further page can follow it.
@@ -161,7 +161,7 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().restore_page(restoring, page)
     }
 
-    /// Finishes a restore that read the stored headers page by page; see [`Sync::restored`].
+    /// Finishes a restore that read the stored headers page by page; see [`HeaderSync::restored`].
     ///
     /// # Errors
     /// The restored data is unusable; the client starts afresh.
@@ -174,7 +174,7 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().keep_again(page);
     }
 
-    /// Verifies a further part of the restored data; see [`Sync::prove_kept`].
+    /// Verifies a further part of the restored data; see [`HeaderSync::prove_kept`].
     ///
     /// # Errors
     /// The stored data is invalid; the client starts from the checkpoint.
@@ -182,7 +182,7 @@ impl<S: Share> SharedClient<S> {
         self.sync.write().prove_kept(read)
     }
 
-    /// The pages to be stored; see [`Sync::export`].
+    /// The pages to be stored; see [`HeaderSync::export`].
     pub fn export(&self) -> Vec<Page> {
         self.sync.write().export()
     }
@@ -259,7 +259,7 @@ fn fits(waiting: &[FactStore], facts: &FactStore) -> bool {
 }
 
 /// What subscribers are notified of: the head, and whether it is the newest block.
-fn standing(sync: &Sync) -> (Option<B256>, bool) {
+fn standing(sync: &HeaderSync) -> (Option<B256>, bool) {
     (sync.chain().map(|chain| chain.head().hash()), sync.is_synced())
 }
 

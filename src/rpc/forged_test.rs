@@ -9,7 +9,7 @@ use crate::{
         ChainError, Checkpoint, HeaderChain, Rule, difficulty,
         testing::{child, header, mine},
     },
-    light::{ClientConfig, KeptFault, REPROVEN, Sync},
+    light::{ClientConfig, HeaderSync, KeptFault, REPROVEN},
     rpc::Client,
     types::{Header, SealedHeader, U256},
 };
@@ -33,7 +33,7 @@ fn pages(mined: &Mined, blocks: &[(SealedHeader, Vec<SealedHeader>)]) -> Vec<Vec
         let uncles = uncles.iter().map(|uncle| uncle.header().clone()).collect();
         chain.attach_linked(&header.hash(), uncles).unwrap();
     }
-    Sync::pages_of(checkpoint(mined), chain)
+    HeaderSync::pages_of(checkpoint(mined), chain)
 }
 
 fn restored(mined: &Mined, pages: &[Vec<u8>]) -> (Client, Result<Option<u64>, KeptFault>) {

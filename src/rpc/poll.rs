@@ -315,7 +315,7 @@ mod tests {
     use super::*;
     use crate::{
         consensus::{Checkpoint, Network},
-        light::{ClientConfig, Now, Sync, SyncOptions, SyncStep},
+        light::{ClientConfig, HeaderSync, Now, SyncOptions, SyncStep},
         rpc::{dispatch::Dispatcher, exchange::Exchange},
     };
 
@@ -323,7 +323,7 @@ mod tests {
     fn pin(failed: &[usize]) -> PinnedHead {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-        let mut sync = Sync::with_upstreams(network, checkpoint, 2, SyncOptions::default());
+        let mut sync = HeaderSync::with_upstreams(network, checkpoint, 2, SyncOptions::default());
         for upstream in failed {
             let SyncStep::Fetch(calls) = sync.next(*upstream, Now::default()) else { panic!("due") };
             let silent = || Err(RequestFailure::Transport("gone".into()));

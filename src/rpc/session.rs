@@ -508,7 +508,7 @@ mod tests {
     use crate::{
         consensus::{Checkpoint, Network},
         dev::PrivateKey,
-        light::{ClientConfig, Now, Sync, Unproven},
+        light::{ClientConfig, HeaderSync, Now, Unproven},
         types::Transaction,
     };
 
@@ -516,7 +516,7 @@ mod tests {
         let network = Arc::new(Network::regtest());
         let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
         let config = ClientConfig { unproven: Unproven::Trust, ..ClientConfig::default() };
-        PinnedHead::new(&Sync::new(network, checkpoint), Arc::new(config), Now::default())
+        PinnedHead::new(&HeaderSync::new(network, checkpoint), Arc::new(config), Now::default())
     }
 
     /// The answer of a client without upstreams.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::mined_chain::{Mined, PROMISED, START, ask};
 use crate::{
     consensus::{Checkpoint, Network, Rule, WorkStart, WorkStartError, testing::easy_network},
-    light::{ClientConfig, KeptFault, Now, RequestFailure, Sync, SyncOptions, SyncStep},
+    light::{ClientConfig, HeaderSync, KeptFault, Now, RequestFailure, SyncOptions, SyncStep},
     rpc::Client,
     types::{SealedHeader, U256},
 };
@@ -88,7 +88,7 @@ fn started(network: Network, config: ClientConfig, options: SyncOptions) -> Clie
 }
 
 /// How an upstream responds to a request.
-enum Way<'a> {
+enum Behavior<'a> {
     Answers(&'a mut Mined),
     /// It accepts the request and never responds.
     Silent,
@@ -98,7 +98,7 @@ enum Way<'a> {
 
 /// Runs the client from one moment to another, both in milliseconds; `unix` is the wall clock at the first one, in
 /// seconds.
-fn run(client: &mut Client, ways: &mut [Way<'_>], unix: u64, from: u64, to: u64) {
+fn run(client: &mut Client, ways: &mut [Behavior<'_>], unix: u64, from: u64, to: u64) {
     let mut millis = from;
     while millis < to {
         let now = Now { unix: unix + (millis - from) / 1_000, millis };
@@ -106,11 +106,11 @@ fn run(client: &mut Client, ways: &mut [Way<'_>], unix: u64, from: u64, to: u64)
             for _ in 0..50 {
                 let SyncStep::Fetch(calls) = client.sync_next(index, now) else { break };
                 let answers = match way {
-                    Way::Answers(mined) => calls.iter().map(|call| mined.answer(call)).collect(),
-                    Way::Fails => {
+                    Behavior::Answers(mined) => calls.iter().map(|call| mined.answer(call)).collect(),
+                    Behavior::Fails => {
                         calls.iter().map(|_| Err(RequestFailure::Transport("down".into()))).collect()
                     }
-                    Way::Silent => break,
+                    Behavior::Silent => break,
                 };
                 client.sync_feed(index, answers, now);
             }
@@ -122,7 +122,7 @@ fn run(client: &mut Client, ways: &mut [Way<'_>], unix: u64, from: u64, to: u64)
 fn start_with(mined: &mut Mined) -> Client {
     let mut client = client(1);
     let unix = mined.now().unix;
-    run(&mut client, &mut [Way::Answers(mined)], unix, 0, 2_000);
+    run(&mut client, &mut [Behavior::Answers(mined)], unix, 0, 2_000);
     client
 }
 
@@ -172,7 +172,7 @@ fn a_chain_of_enough_work_is_a_start_and_answers_say_so() {
     // The chain continues as after a checkpoint.
     grow(&mut mined, 3);
     let unix = mined.now().unix;
-    run(&mut client, &mut [Way::Answers(&mut mined)], unix, 60_000, 70_000);
+    run(&mut client, &mut [Behavior::Answers(&mut mined)], unix, 60_000, 70_000);
     assert_eq!(client.sync().chain().unwrap().head().hash(), mined.head().hash());
 }
 
@@ -252,7 +252,7 @@ fn an_old_chain_is_refused_and_one_fresh_block_does_not_help() {
     let mut mined = honest();
     let unix = mined.now().unix + 1_801;
     let mut old = client(1);
-    run(&mut old, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    run(&mut old, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut old, "s old");
     let fresh = mined.next(|header| header.timestamp = unix);
     mined.blocks.push((fresh, Vec::new()));
@@ -266,13 +266,13 @@ fn the_work_floor_applies_up_to_the_present_time() {
     let mut mined = honest();
     let unix = mined.now().unix + 1_700;
     let mut good = client(1);
-    run(&mut good, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    run(&mut good, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);
     assert!(good.sync().is_synced());
     // 800 * 30 / 100 = 240 per 30 s is 80 % of the difficulty 300: a floor of 79 % leaves no room for the gap.
     let options = SyncOptions { work_floor: 79, ..SyncOptions::default() };
     let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
     let mut strict = started(network(), config, options);
-    run(&mut strict, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    run(&mut strict, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut strict, "the 7200 s up to block");
 }
 
@@ -288,7 +288,7 @@ fn two_hours_of_too_little_work_in_the_first_day_refuse_the_start() {
     let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
     let mut client = started(network, config, SyncOptions::default());
     let unix = mined.now().unix;
-    run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    run(&mut client, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut client, "the 7200 s up to block 5084 show");
     refused_for(&mut client, "% of the expected work; 50 % is required");
 }
@@ -317,7 +317,7 @@ fn the_heavier_of_two_chains_wins_in_any_order() {
         assert!(sum(&light, HEADERS) < sum(&honest, HEADERS));
         let (unix, head) = (honest.now().unix, honest.head().hash());
         let mut client = client(2);
-        let mut ways = [Way::Answers(&mut honest), Way::Answers(&mut light)];
+        let mut ways = [Behavior::Answers(&mut honest), Behavior::Answers(&mut light)];
         if !honest_first {
             ways.reverse();
         }
@@ -338,7 +338,7 @@ fn upstreams_at_different_heights_share_a_start() {
     behind.blocks.truncate(behind.blocks.len() - 2);
     let (unix, head) = (ahead.now().unix, ahead.head().hash());
     let mut client = client(2);
-    run(&mut client, &mut [Way::Answers(&mut behind), Way::Answers(&mut ahead)], unix, 0, 10_000);
+    run(&mut client, &mut [Behavior::Answers(&mut behind), Behavior::Answers(&mut ahead)], unix, 0, 10_000);
     assert!(client.sync().is_synced());
     assert_eq!(client.sync().chain().unwrap().head().hash(), head);
     assert!(client.sync().upstreams().iter().all(|state| state.resting.is_none()));
@@ -352,13 +352,13 @@ fn a_late_chain_wins_if_it_is_heavier() {
         let (mut early, mut late) = if late_is_heavier { (light(), honest()) } else { (honest(), light()) };
         let (unix, first, second) = (early.now().unix, early.head().hash(), late.head().hash());
         let mut client = client(2);
-        let mut ways = [Way::Answers(&mut early), Way::Silent];
+        let mut ways = [Behavior::Answers(&mut early), Behavior::Silent];
         run(&mut client, &mut ways, unix, 0, 29_000);
         assert!(!client.sync().is_synced(), "the other upstream is waited for");
         run(&mut client, &mut ways, unix, 29_000, 70_000);
         assert!(client.sync().is_synced());
         assert_eq!(client.sync().chain().unwrap().head().hash(), first);
-        let mut ways = [Way::Answers(&mut early), Way::Answers(&mut late)];
+        let mut ways = [Behavior::Answers(&mut early), Behavior::Answers(&mut late)];
         // It responds to the earlier request, and to those that follow.
         run(&mut client, &mut ways, unix, 70_000, 200_000);
         let head = client.sync().chain().unwrap().head().hash();
@@ -384,9 +384,9 @@ fn a_proposed_start_continues_after_a_failed_connection() {
         client.sync_feed(0, answers, now);
     }
     let shown = mined.windows().count();
-    run(&mut client, &mut [Way::Fails], now.unix, 0, 3_000);
+    run(&mut client, &mut [Behavior::Fails], now.unix, 0, 3_000);
     assert!(client.sync().fault().is_some());
-    run(&mut client, &mut [Way::Answers(&mut mined)], now.unix, 20_000, 30_000);
+    run(&mut client, &mut [Behavior::Answers(&mut mined)], now.unix, 20_000, 30_000);
     assert!(client.sync().is_synced());
     assert!(mined.windows().skip(shown).all(|(number, _)| number != first), "no window is requested twice");
 }
@@ -399,7 +399,7 @@ fn a_chain_beyond_the_rules_known_asks_for_an_update() {
     let config = ClientConfig { upstreams: vec!["upstream".into()], ..ClientConfig::default() };
     let mut client = started(known, config, SyncOptions::default());
     let unix = mined.now().unix;
-    run(&mut client, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    run(&mut client, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);
     refused_for(&mut client, "update needed");
     let state = &client.sync().upstreams()[0];
     assert!(
@@ -433,13 +433,13 @@ fn a_start_by_work_uses_no_store() {
     let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
     let chain =
         crate::consensus::HeaderChain::from_checkpoint(Arc::new(network()), &checkpoint, base).unwrap();
-    let pages = Sync::pages_of(checkpoint, chain);
+    let pages = HeaderSync::pages_of(checkpoint, chain);
     assert!(!pages.is_empty());
     let mut second = client(1);
     let taken = second.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
     assert_eq!(taken, Err(KeptFault::ByWork));
     assert!(second.sync().chain().is_none() && !second.sync().is_synced());
     let unix = mined.now().unix;
-    run(&mut second, &mut [Way::Answers(&mut mined)], unix, 0, 2_000);
+    run(&mut second, &mut [Behavior::Answers(&mut mined)], unix, 0, 2_000);
     assert!(second.sync().is_synced(), "it starts from what upstreams show");
 }

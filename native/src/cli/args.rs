@@ -201,7 +201,7 @@ pub struct LightArgs {
     pub unproven: Unproven,
     /// Work floor in percent: every 2, 6 and 24 hours of the chain must show at least this share of the work
     /// that the checkpoint promises, or with "work" of the network's least difficulty; 0 turns the check off
-    #[arg(long, value_name = "PERCENT", default_value_t = 50)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=100))]
     pub min_work: u64,
     /// Store verified headers in this folder, and continue from them; a file that is damaged or has another
     /// checkpoint is set aside, and stored headers are proven again

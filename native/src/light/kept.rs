@@ -1,7 +1,7 @@
 //! Verified headers on disk: the proven chain of the light client, in one redb file.
 //!
 //! The core exports the headers as numbered pages, and checks the pages when it reads them again
-//! ([`rootlight::light::Sync::restore`]). This file only stores pages. Each change is one database
+//! ([`rootlight::light::HeaderSync::restore`]). This file only stores pages. Each change is one database
 //! transaction, so a crash at any point leaves a consistent set of pages. A file that is damaged or belongs
 //! to another network or checkpoint is set aside and never used; a new one replaces it.
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 use redb::{
     Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, StorageError, TableDefinition,
 };
-use rootlight::light::{KeptFault, Page, REPROVEN, Sync};
+use rootlight::light::{HeaderSync, KeptFault, Page, REPROVEN};
 use tracing::{info, warn};
 
 use crate::store::StoreError;
@@ -45,14 +45,14 @@ pub struct HeaderStore {
 }
 
 /// Why opening a file failed.
-enum Trouble {
+enum OpenFailure {
     /// The file is not at fault: it is in use, or permission or space is missing.
     Fatal(StoreError),
     /// The contents of the file cannot be used.
     Useless(String),
 }
 
-impl From<StoreError> for Trouble {
+impl From<StoreError> for OpenFailure {
     fn from(error: StoreError) -> Self {
         Self::Fatal(error)
     }
@@ -62,7 +62,7 @@ impl From<StoreError> for Trouble {
 struct StoreIdentity([(&'static str, Vec<u8>); 3]);
 
 impl StoreIdentity {
-    fn of(sync: &Sync) -> Self {
+    fn of(sync: &HeaderSync) -> Self {
         let (network, checkpoint) = (sync.network(), sync.checkpoint());
         let mut start = checkpoint.number.to_be_bytes().to_vec();
         start.extend(checkpoint.hash);
@@ -77,15 +77,15 @@ impl HeaderStore {
     ///
     /// # Errors
     /// The folder cannot be written to, or another process has the file open.
-    pub fn open(folder: &Path, sync: &mut Sync) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, sync: &mut HeaderSync) -> Result<Self, StoreError> {
         std::fs::create_dir_all(folder)
             .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
         let path = folder.join(FILE);
         let existed = path.exists();
         let reason = match Self::attempt(&path, sync) {
             Ok(store) => return Ok(store),
-            Err(Trouble::Fatal(error)) => return Err(error),
-            Err(Trouble::Useless(reason)) => reason,
+            Err(OpenFailure::Fatal(error)) => return Err(error),
+            Err(OpenFailure::Useless(reason)) => reason,
         };
         let aside = folder.join(SET_ASIDE);
         if existed {
@@ -97,18 +97,18 @@ impl HeaderStore {
         std::fs::rename(&path, &aside)
             .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
         Self::attempt(&path, sync).map_err(|trouble| match trouble {
-            Trouble::Fatal(error) => error,
-            Trouble::Useless(reason) => {
+            OpenFailure::Fatal(error) => error,
+            OpenFailure::Useless(reason) => {
                 StoreError::Folder { folder: folder.to_owned(), source: std::io::Error::other(reason) }
             }
         })
     }
 
     /// Tries to open and restore once; after a failure, `sync` holds nothing from the file.
-    fn attempt(path: &Path, sync: &mut Sync) -> Result<Self, Trouble> {
+    fn attempt(path: &Path, sync: &mut HeaderSync) -> Result<Self, OpenFailure> {
         // The database asserts parts of what it reads. A damaged file must not end the program.
         let tried = catch_unwind(AssertUnwindSafe(|| Self::open_and_restore(path, sync)));
-        let outcome = tried.unwrap_or_else(|_| Err(Trouble::Useless("damaged".into())));
+        let outcome = tried.unwrap_or_else(|_| Err(OpenFailure::Useless("damaged".into())));
         if outcome.is_err() {
             // A panic may have left headers half restored; this removes them.
             let nothing = || KeptFault::Unreadable { index: 0, reason: String::new() };
@@ -117,12 +117,12 @@ impl HeaderStore {
         outcome
     }
 
-    fn open_and_restore(path: &Path, sync: &mut Sync) -> Result<Self, Trouble> {
+    fn open_and_restore(path: &Path, sync: &mut HeaderSync) -> Result<Self, OpenFailure> {
         let database = Database::create(path).map_err(of_opening)?;
         let store = Self { database, path: path.to_owned() };
         let found = store.identify(&StoreIdentity::of(sync)).map_err(of_reading)?;
         if let Some(fault) = found {
-            return Err(Trouble::Useless(fault));
+            return Err(OpenFailure::Useless(fault));
         }
         store.restore(sync)?;
         Ok(store)
@@ -151,7 +151,7 @@ impl HeaderStore {
         Ok(None)
     }
 
-    fn restore(&self, sync: &mut Sync) -> Result<(), Trouble> {
+    fn restore(&self, sync: &mut HeaderSync) -> Result<(), OpenFailure> {
         let started = Instant::now();
         let read = self.database.begin_read().map_err(|error| of_reading(error.into()))?;
         let pages = read.open_table(PAGES).map_err(|error| of_reading(error.into()))?;
@@ -169,7 +169,7 @@ impl HeaderStore {
                     "headers up to block {head} restored in {millis} ms, the last {REPROVEN} proven again; the others are proven in the background"
                 );
             }
-            Err(fault) => return Err(Trouble::Useless(fault.to_string())),
+            Err(fault) => return Err(OpenFailure::Useless(fault.to_string())),
         }
         Ok(())
     }
@@ -199,8 +199,8 @@ impl HeaderStore {
         let tried = catch_unwind(AssertUnwindSafe(|| self.replace(pages)));
         let outcome = tried.unwrap_or_else(|_| Err(StoreError::Database(Box::new(damaged()))));
         outcome.map_err(|error| match of_reading(error) {
-            Trouble::Fatal(error) => error,
-            Trouble::Useless(reason) => {
+            OpenFailure::Fatal(error) => error,
+            OpenFailure::Useless(reason) => {
                 // If renaming fails, the next run finds the damage.
                 let _ = std::fs::rename(&self.path, self.path.with_file_name(SET_ASIDE));
                 StoreError::Database(Box::new(redb::Error::Corrupted(reason)))
@@ -229,24 +229,24 @@ impl HeaderStore {
 }
 
 /// Decides whether a failure to open means a damaged file.
-fn of_opening(error: DatabaseError) -> Trouble {
+fn of_opening(error: DatabaseError) -> OpenFailure {
     match error {
-        DatabaseError::DatabaseAlreadyOpen => Trouble::Fatal(error.into()),
+        DatabaseError::DatabaseAlreadyOpen => OpenFailure::Fatal(error.into()),
         DatabaseError::Storage(StorageError::Io(ref io)) if !says_damage(io.kind()) => {
-            Trouble::Fatal(error.into())
+            OpenFailure::Fatal(error.into())
         }
-        other => Trouble::Useless(other.to_string()),
+        other => OpenFailure::Useless(other.to_string()),
     }
 }
 
 /// Decides whether a failure to read means a damaged file.
-fn of_reading(error: StoreError) -> Trouble {
+fn of_reading(error: StoreError) -> OpenFailure {
     match &error {
         StoreError::Database(cause) => match cause.as_ref() {
-            redb::Error::Io(io) if !says_damage(io.kind()) => Trouble::Fatal(error),
-            other => Trouble::Useless(other.to_string()),
+            redb::Error::Io(io) if !says_damage(io.kind()) => OpenFailure::Fatal(error),
+            other => OpenFailure::Useless(other.to_string()),
         },
-        _ => Trouble::Fatal(error),
+        _ => OpenFailure::Fatal(error),
     }
 }
 

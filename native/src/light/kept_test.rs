@@ -7,10 +7,10 @@ use rootlight::consensus::{Checkpoint, Network};
 
 use super::*;
 
-fn sync() -> Sync {
+fn sync() -> HeaderSync {
     let network = Arc::new(Network::regtest());
     let checkpoint = Checkpoint { number: 0, hash: network.genesis_hash, total_difficulty: None };
-    Sync::new(network, checkpoint)
+    HeaderSync::new(network, checkpoint)
 }
 
 fn page(index: u64) -> Page {
@@ -104,10 +104,13 @@ fn only_some_io_errors_mean_a_damaged_file() {
         (opening, of_reading(StoreError::Database(Box::new(redb::Error::Io(io())))))
     };
     for kind in [ErrorKind::UnexpectedEof, ErrorKind::InvalidData, ErrorKind::InvalidInput] {
-        assert!(matches!(judged(kind), (Trouble::Useless(_), Trouble::Useless(_))), "{kind}");
+        assert!(matches!(judged(kind), (OpenFailure::Useless(_), OpenFailure::Useless(_))), "{kind}");
     }
     for kind in [ErrorKind::PermissionDenied, ErrorKind::StorageFull, ErrorKind::Other] {
-        assert!(matches!(judged(kind), (Trouble::Fatal(_), Trouble::Fatal(_))), "{kind}");
+        assert!(matches!(judged(kind), (OpenFailure::Fatal(_), OpenFailure::Fatal(_))), "{kind}");
     }
-    assert!(matches!(of_opening(DatabaseError::UpgradeRequired(1)), Trouble::Useless(_)), "an older version");
+    assert!(
+        matches!(of_opening(DatabaseError::UpgradeRequired(1)), OpenFailure::Useless(_)),
+        "an older version"
+    );
 }

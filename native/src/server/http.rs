@@ -13,7 +13,7 @@ use tracing::debug;
 use super::access::Sender;
 use super::body::{self, Unread};
 use super::compress;
-use super::places::Guest;
+use super::places::ClientConnection;
 use super::shared::Shared;
 use super::ws;
 use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED};
@@ -26,7 +26,7 @@ const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 /// Answers any request. The path of a POST does not matter.
 pub(crate) async fn handle(
     State(shared): State<Shared>,
-    Extension(guest): Extension<Arc<Guest>>,
+    Extension(connection): Extension<Arc<ClientConnection>>,
     request: Request,
 ) -> Response {
     let origin = request.headers().get(header::ORIGIN).is_some();
@@ -40,30 +40,42 @@ pub(crate) async fn handle(
         Sender::Trusted => None,
         Sender::Foreign(origin) => Some(origin.to_string()),
     };
-    let caller = Caller::new(guest.peer, foreign_page);
-    let mut response = route(&shared, &guest, caller, request).await;
+    let caller = Caller::new(connection.peer, foreign_page);
+    let mut response = route(&shared, &connection, caller, request).await;
     if let Some((origin, varies)) = cors {
         add_cors(&mut response, origin, varies);
     }
     response
 }
 
-async fn route(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: Request) -> Response {
+async fn route(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    caller: Caller,
+    request: Request,
+) -> Response {
     match *request.method() {
-        Method::POST => post(shared, guest, &caller, request).await,
+        Method::POST => post(shared, connection, &caller, request).await,
         Method::OPTIONS => preflight(request.headers()),
-        Method::GET if wants_websocket(request.headers()) => upgrade(shared, guest, caller, request).await,
+        Method::GET if wants_websocket(request.headers()) => {
+            upgrade(shared, connection, caller, request).await
+        }
         Method::GET if request.uri().path() == "/health" => health(shared),
         _ => not_allowed(),
     }
 }
 
-async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Request) -> Response {
+async fn post(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    caller: &Caller,
+    request: Request,
+) -> Response {
     if !is_json(request.headers()) {
         let text = "content type must be application/json";
         return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, INVALID_REQUEST, text);
     }
-    let _work = guest.work();
+    let _work = connection.work();
     let compressed = compress::is_accepted(request.headers());
     let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
@@ -76,11 +88,11 @@ async fn post(shared: &Shared, guest: &Arc<Guest>, caller: &Caller, request: Req
     let mut budget = budget;
     let plain = answer.body.into_bytes();
     let (body, coding) = match compressed && plain.len() >= compress::LEAST_BYTES {
-        true => (compress::gzip(shared, guest.peer, plain).await, Some("gzip")),
+        true => (compress::gzip(shared, connection.peer, plain).await, Some("gzip")),
         false => (plain, None),
     };
     budget.shrink_to(body.len());
-    let mut response = json(status, Bytes::from_owner(guest.sending(body, budget)));
+    let mut response = json(status, Bytes::from_owner(connection.sending(body, budget)));
     response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if let Some(coding) = coding {
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
@@ -111,7 +123,12 @@ fn health(shared: &Shared) -> Response {
 }
 
 /// Upgrades to WebSocket on `/` and `/websocket`, where the reference node and most tools expect it.
-async fn upgrade(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: Request) -> Response {
+async fn upgrade(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    caller: Caller,
+    request: Request,
+) -> Response {
     if !matches!(request.uri().path(), "/" | "/websocket") {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
     }
@@ -120,17 +137,17 @@ async fn upgrade(shared: &Shared, guest: &Arc<Guest>, caller: Caller, request: R
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    let Some(ticket) = shared.websockets.enter_or_refuse(guest).await else {
+    let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
     };
-    let (shared, guest) = (shared.clone(), guest.clone());
+    let (shared, connection) = (shared.clone(), connection.clone());
     upgrade
         .max_frame_size(shared.limits.frame_bytes)
         .max_message_size(shared.limits.message_bytes)
         .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
         .on_upgrade(move |socket| async move {
-            guest.takes_messages();
-            ws::run(socket, shared, guest, caller).await;
+            connection.takes_messages();
+            ws::run(socket, shared, connection, caller).await;
             drop(ticket);
         })
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
 use super::metered::Metered;
-use super::places::{Guest, Places, Ticket};
+use super::places::{ClientConnection, Places, Ticket};
 use super::shared::{Shared, stopped};
 use super::{Access, Limits, Origins, http};
 use crate::runs::Runs;
@@ -155,9 +155,9 @@ impl Connections {
         loop {
             match listener.accept().await {
                 Ok((stream, address)) => {
-                    let guest = Guest::new(Peer::new(address.ip().to_canonical()));
-                    let ticket = self.places.enter(&guest).await;
-                    self.serve(stream, guest, ticket);
+                    let connection = ClientConnection::new(Peer::new(address.ip().to_canonical()));
+                    let ticket = self.places.enter(&connection).await;
+                    self.serve(stream, connection, ticket);
                 }
                 Err(failure) => {
                     debug!(%failure, "accept failed");
@@ -174,32 +174,32 @@ impl Connections {
         }
     }
 
-    fn serve(&self, stream: TcpStream, guest: Arc<Guest>, ticket: Ticket) {
+    fn serve(&self, stream: TcpStream, connection: Arc<ClientConnection>, ticket: Ticket) {
         // Disables Nagle's algorithm, because answers are small and latency matters. A failure only costs speed.
         let _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder.timer(TokioTimer::new()).header_read_timeout(self.limits.head_timeout);
         builder.max_buf_size(BUFFER_BYTES);
-        let service = TowerToHyperService::new(self.router.clone().layer(Extension(guest.clone())));
-        let io = TokioIo::new(Metered::new(stream, guest.clone()));
-        let connection = builder.serve_connection(io, service).with_upgrades();
+        let service = TowerToHyperService::new(self.router.clone().layer(Extension(connection.clone())));
+        let io = TokioIo::new(Metered::new(stream, connection.clone()));
+        let exchange = builder.serve_connection(io, service).with_upgrades();
         let (mut stop, write_timeout) = (self.stop.clone(), self.limits.write_timeout);
         tokio::spawn(async move {
-            tokio::pin!(connection);
+            tokio::pin!(exchange);
             let ended = tokio::select! {
-                ended = connection.as_mut() => ended,
+                ended = exchange.as_mut() => ended,
                 () = stopped(&mut stop) => {
-                    connection.as_mut().graceful_shutdown();
+                    exchange.as_mut().graceful_shutdown();
                     tokio::select! {
-                        ended = connection => ended,
-                        () = guest.stalled(write_timeout) => Ok(()),
+                        ended = exchange => ended,
+                        () = connection.stalled(write_timeout) => Ok(()),
                     }
                 }
-                () = guest.stalled(write_timeout) => {
+                () = connection.stalled(write_timeout) => {
                     debug!("a client does not read its answers");
                     Ok(())
                 }
-                () = guest.told_to_leave() => Ok(()),
+                () = connection.close_requested() => Ok(()),
             };
             if let Err(failure) = ended {
                 debug!(%failure, "connection ended");

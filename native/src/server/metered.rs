@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::places::Guest;
+use super::places::ClientConnection;
 use crate::budget::NO_ROOM;
 
 /// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
@@ -16,24 +16,24 @@ use crate::budget::NO_ROOM;
 /// receiving socket.
 const PIECE: usize = 128 * 1024;
 
-/// A socket that reports the bytes read and written to its [`Guest`].
+/// A socket that reports the bytes read and written to its [`ClientConnection`].
 #[derive(Debug)]
 pub(crate) struct Metered {
     stream: TcpStream,
-    guest: Arc<Guest>,
+    connection: Arc<ClientConnection>,
     /// The number of bytes read and written since the last pause.
     moved: usize,
 }
 
 impl Metered {
-    /// Reports the bytes of `stream` to `guest`.
-    pub(crate) fn new(stream: TcpStream, guest: Arc<Guest>) -> Self {
-        Self { stream, guest, moved: 0 }
+    /// Reports the bytes of `stream` to `connection`.
+    pub(crate) fn new(stream: TcpStream, connection: Arc<ClientConnection>) -> Self {
+        Self { stream, connection, moved: 0 }
     }
 
     fn count(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = written {
-            self.guest.wrote(bytes);
+            self.connection.wrote(bytes);
             self.moved = self.moved.saturating_add(bytes);
         }
         written
@@ -63,7 +63,7 @@ impl AsyncRead for Metered {
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len().saturating_sub(before);
         self.moved = self.moved.saturating_add(bytes);
-        if !self.guest.received(bytes) {
+        if !self.connection.received(bytes) {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, NO_ROOM)));
         }
         read

@@ -35,7 +35,7 @@ const BODY_STEP: usize = 256 * 1024;
 
 /// The activity of a connection, and the signal to close it.
 #[derive(Debug)]
-pub(crate) struct Guest {
+pub(crate) struct ClientConnection {
     pub(crate) peer: Peer,
     /// Number of messages that are being read or answered.
     working: AtomicUsize,
@@ -58,7 +58,7 @@ struct Inbound {
     since: Instant,
 }
 
-impl Guest {
+impl ClientConnection {
     /// A new connection without requests.
     pub(crate) fn new(peer: Peer) -> Arc<Self> {
         Arc::new(Self {
@@ -81,7 +81,7 @@ impl Guest {
     /// Counts an answer as unsent until the returned value is dropped.
     pub(crate) fn sending(self: &Arc<Self>, body: Vec<u8>, held: Held) -> Unsent {
         self.unsent.fetch_add(body.len(), Ordering::Relaxed);
-        Unsent { guest: self.clone(), body, _held: held, _work: self.work() }
+        Unsent { connection: self.clone(), body, _held: held, _work: self.work() }
     }
 
     /// The number of bytes of unsent answers.
@@ -127,7 +127,7 @@ impl Guest {
     }
 
     /// Completes when a message has been incomplete for too long.
-    pub(crate) async fn lingers(&self, limit: Duration) {
+    pub(crate) async fn message_overdue(&self, limit: Duration) {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let late = |inbound: &Inbound| {
@@ -141,7 +141,7 @@ impl Guest {
     }
 
     /// Completes when the connection must be closed in favour of another one.
-    pub(crate) async fn told_to_leave(&self) {
+    pub(crate) async fn close_requested(&self) {
         self.leave.notified().await;
     }
 
@@ -176,7 +176,7 @@ impl Inbound {
 
 /// Marks a connection as working until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Work(Arc<Guest>);
+pub(crate) struct Work(Arc<ClientConnection>);
 
 impl Drop for Work {
     fn drop(&mut self) {
@@ -188,7 +188,7 @@ impl Drop for Work {
 /// An unsent answer. Its bytes are counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Unsent {
-    guest: Arc<Guest>,
+    connection: Arc<ClientConnection>,
     body: Vec<u8>,
     _held: Held,
     _work: Work,
@@ -198,7 +198,7 @@ impl Unsent {
     /// Takes the answer's bytes, which stay counted until the returned guard is dropped.
     pub(crate) fn take(&mut self) -> (Vec<u8>, Sending) {
         let body = std::mem::take(&mut self.body);
-        let sending = Sending { guest: self.guest.clone(), bytes: body.len() };
+        let sending = Sending { connection: self.connection.clone(), bytes: body.len() };
         (body, sending)
     }
 }
@@ -211,20 +211,20 @@ impl AsRef<[u8]> for Unsent {
 
 impl Drop for Unsent {
     fn drop(&mut self) {
-        self.guest.unsent.fetch_sub(self.body.len(), Ordering::Relaxed);
+        self.connection.unsent.fetch_sub(self.body.len(), Ordering::Relaxed);
     }
 }
 
 /// The byte count of an answer that the socket's writer holds.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    guest: Arc<Guest>,
+    connection: Arc<ClientConnection>,
     bytes: usize,
 }
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.guest.unsent.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.connection.unsent.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -233,20 +233,20 @@ impl Drop for Sending {
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     most: usize,
-    taken: Mutex<BTreeMap<u64, Arc<Guest>>>,
+    taken: Mutex<BTreeMap<u64, Arc<ClientConnection>>>,
 }
 
 /// A taken place. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     places: Arc<Places>,
-    connection: u64,
+    id: u64,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.places.taken().remove(&self.connection);
+        self.places.taken().remove(&self.id);
     }
 }
 
@@ -256,18 +256,18 @@ impl Places {
         Arc::new(Self { free: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() })
     }
 
-    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Guest>>> {
+    fn taken(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<ClientConnection>>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for a place. If all are taken, an idle connection is told to close.
-    pub(crate) async fn enter(self: &Arc<Self>, guest: &Arc<Guest>) -> Ticket {
+    pub(crate) async fn enter(self: &Arc<Self>, connection: &Arc<ClientConnection>) -> Ticket {
         loop {
             let within = if self.free.available_permits() > 0 { Duration::ZERO } else { ROOM_INTERVAL };
             if within > Duration::ZERO {
-                self.make_room(guest, 0);
+                self.make_room(connection, 0);
             }
-            if let Some(ticket) = self.wait(guest, within.max(Duration::from_millis(1))).await {
+            if let Some(ticket) = self.wait(connection, within.max(Duration::from_millis(1))).await {
                 return ticket;
             }
         }
@@ -275,41 +275,45 @@ impl Places {
 
     /// Takes a place, if necessary that of an idle connection of an address with more connections than this one.
     /// Returns `None` if there is no such place.
-    pub(crate) async fn enter_or_refuse(self: &Arc<Self>, guest: &Arc<Guest>) -> Option<Ticket> {
-        if self.free.available_permits() == 0 && !self.make_room(guest, 1) {
+    pub(crate) async fn enter_or_refuse(
+        self: &Arc<Self>,
+        connection: &Arc<ClientConnection>,
+    ) -> Option<Ticket> {
+        if self.free.available_permits() == 0 && !self.make_room(connection, 1) {
             return None;
         }
-        self.wait(guest, GRACE).await
+        self.wait(connection, GRACE).await
     }
 
-    async fn wait(self: &Arc<Self>, guest: &Arc<Guest>, limit: Duration) -> Option<Ticket> {
+    async fn wait(self: &Arc<Self>, connection: &Arc<ClientConnection>, limit: Duration) -> Option<Ticket> {
         let permit = tokio::time::timeout(limit, self.free.clone().acquire_owned()).await.ok()?.ok()?;
-        let connection = guest.peer.connection;
-        self.taken().insert(connection, guest.clone());
-        Some(Ticket { places: self.clone(), connection, _permit: permit })
+        let id = connection.peer.connection;
+        self.taken().insert(id, connection.clone());
+        Some(Ticket { places: self.clone(), id, _permit: permit })
     }
 
     /// Tells an idle connection to close, of an address that has at least `more` connections more than the
     /// newcomer's. Returns whether there was one.
-    fn make_room(&self, newcomer: &Guest, more: usize) -> bool {
+    fn make_room(&self, newcomer: &ClientConnection, more: usize) -> bool {
         let taken = self.taken();
         let mut counts = BTreeMap::<_, usize>::new();
-        taken.values().for_each(|guest| *counts.entry(guest.peer.address).or_default() += 1);
-        let of = |guest: &Guest| counts.get(&guest.peer.address).copied().unwrap_or(0);
+        taken.values().for_each(|connection| *counts.entry(connection.peer.address).or_default() += 1);
+        let of = |connection: &ClientConnection| counts.get(&connection.peer.address).copied().unwrap_or(0);
         let least = of(newcomer).saturating_add(more);
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
-        let idle = taken.values().filter_map(|guest| Some((guest, guest.idle_since()?)));
-        let idle = idle.filter(|(guest, since)| of(guest) >= least && now().saturating_sub(*since) >= grace);
-        let longest = idle.max_by_key(|(guest, since)| (of(guest), std::cmp::Reverse(*since)));
-        let longest = longest.map(|(guest, _)| guest).or_else(|| {
+        let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
+        let idle = idle
+            .filter(|(connection, since)| of(connection) >= least && now().saturating_sub(*since) >= grace);
+        let longest = idle.max_by_key(|(connection, since)| (of(connection), std::cmp::Reverse(*since)));
+        let longest = longest.map(|(connection, _)| connection).or_else(|| {
             // All connections are working: an address that holds more than half of all places loses one of them.
-            let greedy = |guest: &&Arc<Guest>| {
-                let foreign = guest.peer.address != newcomer.peer.address;
-                foreign && of(guest) > self.most / 2 && guest.idle_since().is_none()
+            let greedy = |connection: &&Arc<ClientConnection>| {
+                let foreign = connection.peer.address != newcomer.peer.address;
+                foreign && of(connection) > self.most / 2 && connection.idle_since().is_none()
             };
             taken.values().find(greedy)
         });
-        longest.inspect(|guest| guest.leave.notify_one()).is_some()
+        longest.inspect(|connection| connection.leave.notify_one()).is_some()
     }
 
     /// Waits until all connections are closed.
@@ -323,24 +327,25 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn guest(address: [u8; 4]) -> Arc<Guest> {
-        Guest::new(Peer::new(address.into()))
+    fn connection(address: [u8; 4]) -> Arc<ClientConnection> {
+        ClientConnection::new(Peer::new(address.into()))
     }
 
-    async fn is_told_to_close(guest: &Guest) -> bool {
-        tokio::time::timeout(Duration::from_millis(10), guest.told_to_leave()).await.is_ok()
+    async fn is_told_to_close(connection: &ClientConnection) -> bool {
+        tokio::time::timeout(Duration::from_millis(10), connection.close_requested()).await.is_ok()
     }
 
     #[tokio::test]
     async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
         let places = Places::new(3);
-        let (one, two, other) = (guest([10, 0, 0, 1]), guest([10, 0, 0, 1]), guest([10, 0, 0, 2]));
+        let (one, two, other) =
+            (connection([10, 0, 0, 1]), connection([10, 0, 0, 1]), connection([10, 0, 0, 2]));
         let mut tickets = Vec::new();
-        for guest in [&other, &one, &two] {
-            tickets.push(places.enter(guest).await);
+        for connection in [&other, &one, &two] {
+            tickets.push(places.enter(connection).await);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        let newcomer = guest([10, 0, 0, 3]);
+        let newcomer = connection([10, 0, 0, 3]);
         assert!(!places.make_room(&newcomer, 0), "no connection has been idle for long");
         tokio::time::sleep(GRACE).await;
         let working = one.work();
@@ -349,25 +354,25 @@ mod tests {
             is_told_to_close(&two).await && !is_told_to_close(&one).await && !is_told_to_close(&other).await
         );
         drop(working);
-        assert!(!places.make_room(&guest([10, 0, 0, 1]), 1), "not for a connection of the same address");
+        assert!(!places.make_room(&connection([10, 0, 0, 1]), 1), "not for a connection of the same address");
         drop(tickets);
         places.empty().await;
     }
 
     #[tokio::test]
     async fn a_client_that_reads_too_slowly_is_stalled() {
-        let guest = guest([10, 0, 0, 1]);
+        let connection = connection([10, 0, 0, 1]);
         let limit = Duration::from_millis(100);
         let patience = Duration::from_secs(5);
         assert!(
-            tokio::time::timeout(limit * 5, guest.stalled(limit)).await.is_err(),
+            tokio::time::timeout(limit * 5, connection.stalled(limit)).await.is_err(),
             "there is nothing to send"
         );
-        let unsent = guest.sending(vec![0; 1 << 20], Held::default());
-        assert_eq!(guest.unsent(), 1 << 20);
-        guest.wrote(1000);
-        assert!(tokio::time::timeout(patience, guest.stalled(limit)).await.is_ok());
+        let unsent = connection.sending(vec![0; 1 << 20], Held::default());
+        assert_eq!(connection.unsent(), 1 << 20);
+        connection.wrote(1000);
+        assert!(tokio::time::timeout(patience, connection.stalled(limit)).await.is_ok());
         drop(unsent);
-        assert_eq!(guest.unsent(), 0);
+        assert_eq!(connection.unsent(), 0);
     }
 }

@@ -10,7 +10,7 @@ use rootlight::rpc::{Answer, is_gone, notifications, poll_message};
 use tokio::sync::{Notify, mpsc};
 
 use super::limits::Limits;
-use super::places::{Guest, Unsent};
+use super::places::{ClientConnection, Unsent};
 use crate::budget;
 use crate::service::{Caller, HeldAnswer, SharedService};
 
@@ -28,7 +28,7 @@ pub(super) struct Subscriptions {
     service: SharedService,
     limits: Arc<Limits>,
     caller: Caller,
-    guest: Arc<Guest>,
+    connection: Arc<ClientConnection>,
     open: Mutex<Open>,
     /// Signals that a new subscription may have notifications already.
     begun: Notify,
@@ -39,14 +39,14 @@ impl Subscriptions {
     pub(super) fn new(
         service: SharedService,
         limits: Arc<Limits>,
-        guest: Arc<Guest>,
+        connection: Arc<ClientConnection>,
         caller: &Caller,
     ) -> Arc<Self> {
         let caller = match service.changes() {
             Some(_) => caller.with_subscriptions(limits.subscriptions),
             None => caller.clone(),
         };
-        Arc::new(Self { service, limits, caller, guest, open: Mutex::default(), begun: Notify::new() })
+        Arc::new(Self { service, limits, caller, connection, open: Mutex::default(), begun: Notify::new() })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -105,7 +105,7 @@ impl Subscriptions {
                 return true;
             }
             let Some(budget) = budget::hold_answer(text.len()).await else { return false };
-            if queue.send(self.guest.sending(text.into_bytes(), budget)).await.is_err() {
+            if queue.send(self.connection.sending(text.into_bytes(), budget)).await.is_err() {
                 return true;
             }
         }

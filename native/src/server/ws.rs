@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 use tungstenite::error::CapacityError;
 
-use super::places::{Guest, Unsent};
+use super::places::{ClientConnection, Unsent};
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
 use crate::service::{Caller, HeldAnswer};
@@ -34,23 +34,28 @@ enum End {
 }
 
 /// Serves a connection until it ends.
-pub(crate) async fn run(socket: WebSocket, shared: Shared, guest: Arc<Guest>, caller: Caller) {
+pub(crate) async fn run(
+    socket: WebSocket,
+    shared: Shared,
+    connection: Arc<ClientConnection>,
+    caller: Caller,
+) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
     let mut stop = shared.stop.clone();
     let mut sink = Writer { sink };
     let subscriptions =
-        Subscriptions::new(shared.service.clone(), shared.limits.clone(), guest.clone(), &caller);
+        Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
     let limits = &shared.limits;
     let end = tokio::select! {
-        end = read(stream, &shared, &guest, &subscriptions, answers.clone()) => end,
+        end = read(stream, &shared, &connection, &subscriptions, answers.clone()) => end,
         reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
         end = sink.write(queue, limits.ping_interval) => end,
-        () = guest.stalled(limits.write_timeout) => {
+        () = connection.stalled(limits.write_timeout) => {
             End::Close(TRY_AGAIN_LATER, "client does not read its answers")
         }
-        () = guest.lingers(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
-        () = guest.told_to_leave() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
+        () = connection.message_overdue(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
+        () = connection.close_requested() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
         () = stopped(&mut stop) => End::Close(close_code::AWAY, "server is stopping"),
     };
     if let End::Close(code, reason) = end {
@@ -90,7 +95,7 @@ impl Writer {
         }
     }
 
-    /// Sends a text. [`Guest::stalled`] limits the time.
+    /// Sends a text. [`ClientConnection::stalled`] limits the time.
     async fn send(&mut self, mut outgoing: Unsent) -> bool {
         let (text, _sending) = outgoing.take();
         let text = String::from_utf8(text)
@@ -103,7 +108,7 @@ impl Writer {
 async fn read(
     mut stream: SplitStream<WebSocket>,
     shared: &Shared,
-    guest: &Arc<Guest>,
+    connection: &Arc<ClientConnection>,
     subscriptions: &Arc<Subscriptions>,
     answers: mpsc::Sender<Unsent>,
 ) -> End {
@@ -111,7 +116,7 @@ async fn read(
     let mut tasks = tokio::task::JoinSet::new();
     loop {
         let Ok(slot) = slots.clone().acquire_owned().await else { return End::Gone };
-        while guest.unsent() > shared.limits.websocket_unsent {
+        while connection.unsent() > shared.limits.websocket_unsent {
             tokio::time::sleep(UNSENT_PAUSE).await;
         }
         let message = match timeout(shared.limits.websocket_silence, stream.next()).await {
@@ -123,12 +128,12 @@ async fn read(
         let Some(bytes) = payload(message) else { continue };
         while tasks.try_join_next().is_some() {}
         let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
-        let (guest, held, work) = (guest.clone(), guest.message(), guest.work());
+        let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
         tasks.spawn(async move {
             let HeldAnswer { answer, held: budget } = subscriptions.answer(bytes).await;
             drop(held);
             if let Some(Answer { body, subscribed, .. }) = answer {
-                let _ = answers.send(guest.sending(body.into_bytes(), budget)).await;
+                let _ = answers.send(connection.sending(body.into_bytes(), budget)).await;
                 subscriptions.begin(subscribed);
             }
             drop(work);

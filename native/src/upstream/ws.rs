@@ -13,7 +13,7 @@ use tokio::sync::{Notify, OnceCell, mpsc, oneshot};
 use super::batch::{Decoded, Exchange, ask_all};
 use super::error::Secrets;
 use super::http::redact;
-use super::ws_link::{Link, Order};
+use super::ws_link::{Link, OutgoingBatch};
 use super::{HttpConfig, Upstream, UpstreamError, UpstreamResult, UrlError};
 use crate::budget::Held;
 
@@ -30,7 +30,7 @@ pub struct WsUpstream {
     /// The next unused request id.
     next: AtomicU64,
     heads: Arc<Notify>,
-    orders: OnceCell<mpsc::Sender<Order>>,
+    orders: OnceCell<mpsc::Sender<OutgoingBatch>>,
 }
 
 impl WsUpstream {
@@ -57,7 +57,7 @@ impl WsUpstream {
     }
 
     /// Returns the queue of the connection's task, which the first request starts.
-    async fn orders(&self) -> &mpsc::Sender<Order> {
+    async fn orders(&self) -> &mpsc::Sender<OutgoingBatch> {
         let start = || async {
             let (sender, receiver) = mpsc::channel(QUEUE);
             let link =
@@ -79,7 +79,7 @@ impl Exchange for WsUpstream {
             let first = self.next.fetch_add(requests.len() as u64, Ordering::Relaxed);
             let body = encode_batch(requests, first);
             let (answer, answered) = oneshot::channel();
-            let order = Order { first, count: requests.len(), body, answer };
+            let order = OutgoingBatch { first, count: requests.len(), body, answer };
             self.orders().await.send(order).await.map_err(|_| gone())?;
             answered.await.map_err(|_| gone())?
         })

@@ -29,7 +29,7 @@ const SUBSCRIPTION: u64 = 0;
 const SUBSCRIBE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"eth_subscribe","params":["newHeads"]}"#;
 
 /// A batch to be sent, and where its response goes.
-pub(super) struct Order {
+pub(super) struct OutgoingBatch {
     /// Id of its first request.
     pub(super) first: u64,
     /// Number of requests.
@@ -42,7 +42,7 @@ pub(super) struct Order {
 
 /// A batch without a response yet.
 struct Waiting {
-    order: Order,
+    order: OutgoingBatch,
     tries: u32,
     deadline: Instant,
 }
@@ -72,7 +72,7 @@ impl Link {
     }
 
     /// Runs until all users of the upstream are gone.
-    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<OutgoingBatch>) {
         loop {
             let end = match self.connect().await {
                 Ok(socket) => self.serve(socket, &mut orders).await,
@@ -114,7 +114,7 @@ impl Link {
     /// Waits before the next connection, longer after each failure. While the upstream has failed for all
     /// tries, new batches fail at once, so that other upstreams are asked. Returns whether the upstream still
     /// has users.
-    async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<Order>) -> bool {
+    async fn pause(&mut self, error: &UpstreamError, orders: &mut mpsc::Receiver<OutgoingBatch>) -> bool {
         let earlier = self.failures.saturating_sub(1).min(16) as usize;
         let longest = self.config.longest_pause;
         let pause = self.config.pauses().build().nth(earlier).map_or(longest, |pause| pause.min(longest));
@@ -133,7 +133,7 @@ impl Link {
         }
     }
 
-    async fn serve(&mut self, socket: Socket, orders: &mut mpsc::Receiver<Order>) -> End {
+    async fn serve(&mut self, socket: Socket, orders: &mut mpsc::Receiver<OutgoingBatch>) -> End {
         let (mut sink, mut stream) = socket.split();
         if let Err(error) = self.greet(&mut sink).await {
             return End::Broken(error);

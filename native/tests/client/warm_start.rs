@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 use rootlight::consensus::bitcoin::{double_sha256, hash_pair, sha256_midstate};
 use rootlight::consensus::coinbase::Coinbase;
 use rootlight::consensus::{Checkpoint, Network, difficulty, pow};
-use rootlight::light::{PAGE_HEADERS, Page, Sync, SyncOptions, UpstreamRequest, encode_headers};
+use rootlight::light::{HeaderSync, PAGE_HEADERS, Page, SyncOptions, UpstreamRequest, encode_headers};
 use rootlight::types::rlp::list_of;
 use rootlight::types::{Bloom, Header, HeaderForm, MERGED_MINING_TAG, SealedHeader, uncles_hash};
 use rootlight_native::light::{FILE, HeaderStore, LightOptions, LightService};
@@ -101,7 +101,7 @@ fn store(folder: &Path, network: &Network, blocks: u64) -> (Checkpoint, SealedHe
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let mut parent = header(network, None, now - 14 * blocks);
     let checkpoint = Checkpoint { number: START, hash: parent.hash(), total_difficulty: None };
-    let mut sync = Sync::new(Arc::new(network.clone()), checkpoint);
+    let mut sync = HeaderSync::new(Arc::new(network.clone()), checkpoint);
     let store = HeaderStore::open(folder, &mut sync).unwrap();
     let (mut pages, mut entries) = (Vec::new(), Vec::new());
     let mut number = START - BELOW;

@@ -86,6 +86,9 @@ impl Config {
         let options: Options<'_> = serde_json::from_str(json).map_err(|e| format!("options: {e}"))?;
         let network = network(options.network.get())?;
         let min_work = options.min_work.unwrap_or(SyncOptions::default().work_floor);
+        if min_work > 100 {
+            return Err("minWork: a percentage, at most 100".into());
+        }
         let start = start(options.checkpoint.map(RawValue::get), &network, min_work)?;
         let unproven = options.unproven.map_or(Ok(Unproven::default()), str::parse);
         Ok(Self {

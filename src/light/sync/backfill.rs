@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::{
     peer::{Goal, Phase, Work},
-    state::Sync,
+    state::HeaderSync,
 };
 use crate::{
     consensus::{ChainError, HeaderChain},
@@ -17,7 +17,7 @@ use crate::{
     types::SealedHeader,
 };
 
-impl Sync {
+impl HeaderSync {
     /// A window below the checkpoint, if the backfill needs one and this upstream may have it.
     pub(super) fn backfill_work(&mut self, upstream: usize) -> Option<Phase> {
         if let Some(chain) = &self.chain {

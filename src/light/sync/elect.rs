@@ -21,7 +21,7 @@ use super::{
     backfill_range::Backfill,
     peer::Phase,
     standing::{LEASE_POLL, PATIENCE},
-    state::{Peer, StartProposal, Sync, SyncStep},
+    state::{HeaderSync, Peer, StartProposal, SyncStep},
 };
 use crate::{
     consensus::{ChainView, Checkpoint, VerifiedHeader, WorkStart},
@@ -61,7 +61,7 @@ impl StartProposal {
     }
 }
 
-impl Sync {
+impl HeaderSync {
     /// The rule that judges the start, if no block is trusted.
     pub(super) fn rule(&self) -> Option<WorkStart> {
         // Without the feature, the compiler removes all code that depends on this.
@@ -174,7 +174,7 @@ impl Sync {
     fn feed_above_proposal(
         &mut self,
         upstream: usize,
-        mut sync: Box<Sync>,
+        mut sync: Box<HeaderSync>,
         responses: Vec<UpstreamResponse>,
         rule: &WorkStart,
     ) -> Result<StartProposal, SyncFault> {
@@ -233,7 +233,7 @@ impl Sync {
 
     /// Compares a proposal with the present chain. If one of them contains the other's base, they are the same chain;
     /// otherwise the heavier one is adopted.
-    fn compare(&mut self, upstream: usize, sync: Sync, rule: &WorkStart) -> Result<Phase, SyncFault> {
+    fn compare(&mut self, upstream: usize, sync: HeaderSync, rule: &WorkStart) -> Result<Phase, SyncFault> {
         let number = sync.checkpoint.number;
         let apart = SyncFault { number, cause: SyncCause::Unlinked };
         let (Some(ours), Some(other)) = (&self.chain, &sync.chain) else { return Err(apart) };
@@ -259,7 +259,7 @@ impl Sync {
     /// A peer's `cursor` is set when its height arrives. Its `rewind` and `missed` affect only how it is asked next:
     /// one search may go further back, one block may be asked for once less. `unsaved` and `behind` serve the store,
     /// which a start by work does not use; `meter` measures the speed of the network.
-    fn adopt(&mut self, sync: Sync) {
+    fn adopt(&mut self, sync: HeaderSync) {
         (self.checkpoint, self.chain) = (sync.checkpoint, sync.chain);
         (self.backfill, self.backlog) = (Backfill::default(), Backlog::default());
         self.floor = Floor::new(self.options.work_floor, self.options.promised);
@@ -293,7 +293,7 @@ fn recent_work(view: &ChainView, headers: u64) -> Option<U256> {
 
 /// Whether the client may start at the block that this machine takes for a checkpoint. The error is the reason, in
 /// words.
-fn judge(sync: &Sync, rule: &WorkStart, now: u64) -> Result<(), String> {
+fn judge(sync: &HeaderSync, rule: &WorkStart, now: u64) -> Result<(), String> {
     let Some(chain) = sync.chain() else { return Err("it has no headers".into()) };
     let (view, base) = (chain.view(), chain.view().base().number);
     let Some(first) = view.by_number(base).filter(|_| view.lowest() <= base) else {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{
     peer::{FIRST_REWIND, Goal, Phase, Work},
-    state::Sync,
+    state::HeaderSync,
 };
 use crate::{
     consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
@@ -27,7 +27,7 @@ const FAST: u64 = 2_000;
 /// Smallest window after shrinking, in headers.
 const SMALLEST: usize = 8;
 
-impl Sync {
+impl HeaderSync {
     pub(super) fn feed_height(
         &mut self,
         upstream: usize,

@@ -9,7 +9,7 @@
 //! Answers therefore rest on the work at the top. At the start the newest [`START_PAGES`] pages are read. Their headers
 //! must link by hash and keep all header rules, the newest [`REPROVEN`] must show their proofs of work, and the work
 //! floor judges them by what the checkpoint promises. Everything else is proven in the background, from the top down
-//! ([`Sync::prove_kept`]): the rest of these headers, then stretch by stretch those below, until the checkpoint is
+//! ([`HeaderSync::prove_kept`]): the rest of these headers, then stretch by stretch those below, until the checkpoint is
 //! reached. The work of a header counts for nothing until its proof is checked. If anything does not hold, all of it is
 //! forgotten.
 
@@ -22,7 +22,7 @@ use thiserror::Error;
 use super::{
     backfill_range::Backfill,
     peer::{FIRST_REWIND, Phase},
-    state::{Behind, FORK_WINDOW, Restoring, Sync},
+    state::{BackgroundProof, FORK_WINDOW, HeaderSync, Restoring},
 };
 use crate::{
     consensus::{ChainError, ChainView, HeaderCandidate, HeaderChain},
@@ -101,12 +101,12 @@ impl Restoring {
     /// The number of the page to read next, if one is left.
     #[must_use]
     pub fn page(&self) -> Option<u64> {
-        self.promise.or((self.next < self.end).then_some(self.next))
+        self.checkpoint_page.or((self.next < self.end).then_some(self.next))
     }
 
     fn take(
         &mut self,
-        sync: &Sync,
+        sync: &HeaderSync,
         candidate: HeaderCandidate,
         uncles: Vec<Header>,
     ) -> Result<(), KeptFault> {
@@ -142,7 +142,7 @@ impl Restoring {
     /// Starts the chain at its base, with the headers below.
     fn start(
         &mut self,
-        sync: &Sync,
+        sync: &HeaderSync,
         header: SealedHeader,
         uncles: Vec<Header>,
     ) -> Result<HeaderChain, KeptFault> {
@@ -168,7 +168,7 @@ impl Restoring {
 /// Reads the page of a number; `None` if there is none.
 pub type ReadPage<'a> = &'a mut dyn FnMut(u64) -> Result<Option<Vec<u8>>, KeptFault>;
 
-impl Sync {
+impl HeaderSync {
     /// The first number of page 0.
     fn first_kept(&self) -> u64 {
         self.checkpoint.number.saturating_sub(FORK_WINDOW)
@@ -231,8 +231,8 @@ impl Sync {
     /// [`Restoring::page`] names, until it names none, and then calls [`Self::restored`].
     pub fn restoring(&self, pages: u64) -> Restoring {
         let stretch = self.stretch(pages, None);
-        let promise = self.checkpoint.number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
-        Restoring { promise: (stretch.first > 0).then_some(promise), ..stretch }
+        let checkpoint_page = self.checkpoint.number.saturating_sub(self.first_kept()) / PAGE_HEADERS;
+        Restoring { checkpoint_page: (stretch.first > 0).then_some(checkpoint_page), ..stretch }
     }
 
     /// The stretch of pages that ends before page `end`.
@@ -240,8 +240,8 @@ impl Sync {
         let first = end.saturating_sub(START_PAGES);
         let above = self.first_kept().saturating_add(first.saturating_mul(PAGE_HEADERS));
         let base = if first > 0 { above.saturating_add(FORK_WINDOW) } else { self.checkpoint.number };
-        let (promise, below, chain) = (None, Vec::new(), None);
-        Restoring { promise, first, next: first, end, base, below, chain, top }
+        let (checkpoint_page, below, chain) = (None, Vec::new(), None);
+        Restoring { checkpoint_page, first, next: first, end, base, below, chain, top }
     }
 
     /// Takes back the next page. After an error the pages before this one may be usable: the host begins again with
@@ -256,7 +256,7 @@ impl Sync {
         }
         let Some(index) = restoring.page() else { return Ok(()) };
         let page = self.read_page(index, bytes)?;
-        if restoring.promise.take().is_some() {
+        if restoring.checkpoint_page.take().is_some() {
             let (number, hash) = (self.checkpoint.number, self.checkpoint.hash);
             let mut headers = page.iter().map(|(candidate, _)| candidate.header());
             let header = headers.find(|header| header.hash() == hash).ok_or(KeptFault::Gap(number))?;
@@ -291,7 +291,7 @@ impl Sync {
         let view = chain.view();
         let (base, head) = (view.base(), view.head().number);
         if first > 0 {
-            self.behind = Some(Behind {
+            self.behind = Some(BackgroundProof {
                 stretch: self.stretch_below(first, (base.number, base.hash)),
                 work: U256::ZERO,
                 uncles: Some(U256::ZERO),
@@ -360,7 +360,7 @@ impl Sync {
     }
 
     /// Joins a stretch that was read to its end with the chain above it.
-    fn stretch_proven(&mut self, mut behind: Behind) -> Result<(), KeptFault> {
+    fn stretch_proven(&mut self, mut behind: BackgroundProof) -> Result<(), KeptFault> {
         let Restoring { first, base, chain: stretch, top, .. } = behind.stretch;
         let (Some(stretch), Some(chain)) = (&stretch, &mut self.chain) else {
             return Err(KeptFault::Gap(base));
@@ -410,7 +410,7 @@ impl Sync {
 }
 
 #[cfg(test)]
-impl Sync {
+impl HeaderSync {
     /// The pages that a machine with this chain would store.
     pub(crate) fn pages_of(checkpoint: crate::consensus::Checkpoint, chain: HeaderChain) -> Vec<Vec<u8>> {
         let mut sync = Self::new(chain.view().network().clone(), checkpoint);

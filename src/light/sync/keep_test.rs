@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use alloy_primitives::B256;
 
-use super::{KeptFault, Sync};
+use super::{HeaderSync, KeptFault};
 use crate::consensus::{
     Checkpoint, HeaderCandidate, HeaderChain, Rule,
     testing::{child, easy_network, header, mine},
@@ -14,7 +14,7 @@ const START: u64 = 5_000;
 
 /// A machine that has reached the end of a chain with this many blocks above its checkpoint, and keeps `window` headers
 /// in memory. The third block claims to have uncles.
-fn synced(blocks: u64, window: u64) -> Sync {
+fn synced(blocks: u64, window: u64) -> HeaderSync {
     let network = Arc::new(easy_network(&[], &[(Rule::Rskip110, u64::MAX)]));
     let base = mine(header(&network, START));
     let checkpoint = Checkpoint { number: START, hash: base.hash(), total_difficulty: None };
@@ -29,7 +29,7 @@ fn synced(blocks: u64, window: u64) -> Sync {
         chain.insert(HeaderCandidate::from(next.clone()), None).unwrap();
         parent = next;
     }
-    let mut sync = Sync::new(network, checkpoint);
+    let mut sync = HeaderSync::new(network, checkpoint);
     (sync.chain, sync.synced_once) = (Some(chain), true);
     sync
 }
@@ -42,7 +42,7 @@ fn nothing_stays_of_pages_with_an_invalid_one() {
     sync.touch(0);
     let mut pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     let restored = |pages: &[Vec<u8>]| {
-        let mut sync = Sync::new(network.clone(), checkpoint);
+        let mut sync = HeaderSync::new(network.clone(), checkpoint);
         let held = sync.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()));
         let wanted = (!sync.backlog.is_empty(), !sync.backfill.is_complete());
         (held.ok(), sync.chain.is_some(), wanted)
@@ -53,7 +53,7 @@ fn nothing_stays_of_pages_with_an_invalid_one() {
 }
 
 /// Passes in pages until one is refused. Returns the number of that page, or the outcome.
-fn give(sync: &mut Sync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
+fn give(sync: &mut HeaderSync, pages: &[Vec<u8>]) -> Result<Option<u64>, u64> {
     let mut restoring = sync.restoring(pages.len() as u64);
     while let Some(index) = restoring.page() {
         sync.restore_page(&mut restoring, &pages[index as usize]).map_err(|_| index)?;
@@ -74,7 +74,7 @@ fn pages_before_a_damaged_one_are_used() {
     let prefix = START - 449 + 64 * damaged as u64 - 1;
     pages[damaged][40] ^= 1;
 
-    let mut again = Sync::new(network, checkpoint);
+    let mut again = HeaderSync::new(network, checkpoint);
     assert_eq!(give(&mut again, &pages), Err(damaged as u64));
     assert!(again.chain().is_none());
     assert_eq!(give(&mut again, &pages[..damaged]), Ok(Some(prefix)));
@@ -94,7 +94,7 @@ fn pages_without_the_checkpoint_are_refused() {
     sync.touch(0);
     let pages: Vec<Vec<u8>> = sync.export().into_iter().map(|page| page.bytes).collect();
     let outcome = |pages: &[Vec<u8>]| {
-        let mut sync = Sync::new(network.clone(), checkpoint);
+        let mut sync = HeaderSync::new(network.clone(), checkpoint);
         sync.restore(pages.len() as u64, &mut |index| Ok(pages.get(index as usize).cloned()))
     };
     assert_eq!(outcome(&[]), Ok(None));
@@ -102,7 +102,7 @@ fn pages_without_the_checkpoint_are_refused() {
     let repeated = [&pages[..], &pages[7..8]].concat();
     assert_eq!(outcome(&repeated), Err(KeptFault::Gap(START)));
     assert_eq!(outcome(&pages), Ok(Some(START + 100)));
-    let mut halfway = Sync::new(network.clone(), checkpoint);
+    let mut halfway = HeaderSync::new(network.clone(), checkpoint);
     let restoring = halfway.restoring(pages.len() as u64);
     assert_eq!(halfway.restored(restoring), Err(KeptFault::Gap(START)), "before all pages were passed in");
 }

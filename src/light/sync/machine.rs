@@ -4,7 +4,7 @@ use alloc::{sync::Arc, vec::Vec};
 
 use super::{
     peer::{Goal, Phase, Work},
-    state::{Peer, Sync, SyncStep},
+    state::{HeaderSync, Peer, SyncStep},
 };
 use crate::{
     consensus::{Checkpoint, HeaderChain, Network},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-impl Sync {
+impl HeaderSync {
     /// Sets the most headers of one window; 0 counts as 1.
     pub fn set_batch(&mut self, batch: usize) {
         self.options.batch = batch;

@@ -24,4 +24,4 @@ mod uncles;
 pub use keep::{KeptFault, PAGE_HEADERS, Page, REPROVEN, ReadPage};
 pub use peer::{Capabilities, DEFAULT_BATCH};
 pub use standing::{Observation, UpstreamState};
-pub use state::{Restoring, Sync, SyncOptions, SyncStep};
+pub use state::{HeaderSync, Restoring, SyncOptions, SyncStep};

@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::{
     peer::{Capabilities, Phase},
-    state::{Lease, Peer, Sync},
+    state::{HeaderSync, Lease, Peer},
 };
 use crate::{
     consensus::ChainError,
@@ -108,7 +108,7 @@ impl Capabilities {
     }
 }
 
-impl Sync {
+impl HeaderSync {
     /// The upstreams that are not resting.
     pub(super) fn healthy(&self) -> Vec<usize> {
         let peers = self.peers.iter().enumerate();

@@ -2,7 +2,7 @@
 
 use alloc::{string::ToString, sync::Arc, vec, vec::Vec};
 
-use super::{Observation, SyncOptions, peer::Phase, state::Sync};
+use super::{Observation, SyncOptions, peer::Phase, state::HeaderSync};
 use crate::{
     consensus::{ChainError, Checkpoint, Network},
     light::{
@@ -17,10 +17,10 @@ use crate::{
 const START: u64 = 1_000;
 
 /// A machine at its checkpoint, 1 s after its start, whose upstreams announce the checkpoint's height.
-fn sync(upstreams: usize) -> Sync {
+fn sync(upstreams: usize) -> HeaderSync {
     let network = Arc::new(Network::regtest());
     let checkpoint = Checkpoint { number: START, hash: network.genesis_hash, total_difficulty: None };
-    let mut sync = Sync::with_upstreams(network, checkpoint, upstreams, SyncOptions::default());
+    let mut sync = HeaderSync::with_upstreams(network, checkpoint, upstreams, SyncOptions::default());
     sync.now = Now { unix: 0, millis: 1_000 };
     sync.peers.iter_mut().for_each(|peer| peer.announced = Some(START));
     sync
@@ -34,7 +34,7 @@ fn silence() -> SyncCause {
     SyncCause::Call(RequestFailure::Transport("gone".into()))
 }
 
-fn rest(sync: &mut Sync, upstream: usize, cause: SyncCause) -> u64 {
+fn rest(sync: &mut HeaderSync, upstream: usize, cause: SyncCause) -> u64 {
     sync.rest(upstream, SyncFault { number: START, cause });
     match &sync.peers[upstream].phase {
         Phase::Resting(until, _) => until - sync.now.millis,
@@ -42,7 +42,7 @@ fn rest(sync: &mut Sync, upstream: usize, cause: SyncCause) -> u64 {
     }
 }
 
-fn observe(sync: &mut Sync, method: &'static str, outcome: Result<Option<u64>, Cause>) {
+fn observe(sync: &mut HeaderSync, method: &'static str, outcome: Result<Option<u64>, Cause>) {
     sync.observe([Observation { upstream: 0, request: request(method), outcome }]);
 }
 
@@ -55,7 +55,7 @@ fn options_that_would_make_hosts_ask_without_a_pause_are_raised() {
     let none =
         SyncOptions { poll: 0, retry: 0, longest_retry: 0, work_floor: 1_000, ..SyncOptions::default() };
     let one = sync(1);
-    let mut one = Sync::with_upstreams(one.network, one.checkpoint, 1, none);
+    let mut one = HeaderSync::with_upstreams(one.network, one.checkpoint, 1, none);
     assert_eq!((one.options.poll, one.options.work_floor), (1, 100));
     assert_eq!(rest(&mut one, 0, silence()), 1);
 }
@@ -109,7 +109,7 @@ fn a_block_with_newer_rules_is_not_a_fault() {
 #[test]
 fn the_best_upstreams_are_asked_first() {
     assert_eq!(sync(3).roster(), [0, 1, 2]);
-    let first = |change: &dyn Fn(&mut Sync)| {
+    let first = |change: &dyn Fn(&mut HeaderSync)| {
         let mut three = sync(3);
         change(&mut three);
         three.roster()
@@ -121,7 +121,8 @@ fn the_best_upstreams_are_asked_first() {
     assert_eq!(first(&|sync| sync.peers[2].announced = Some(START + 3)), [0, 1, 2]);
     assert_eq!(first(&|sync| sync.peers[0].announced = None), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].record.lies = 1), [1, 2, 0]);
-    let boast = |sync: &mut Sync| (sync.peers[0].record.lies, sync.peers[0].announced) = (1, Some(1 << 63));
+    let boast =
+        |sync: &mut HeaderSync| (sync.peers[0].record.lies, sync.peers[0].announced) = (1, Some(1 << 63));
     assert_eq!(first(&boast), [1, 2, 0], "no height makes up for a lie");
     assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(false)), [1, 2, 0]);
     assert_eq!(first(&|sync| sync.peers[0].can.proofs = Some(true)), [0, 1, 2]);
@@ -156,7 +157,7 @@ fn the_capabilities_of_an_upstream_are_learned() {
     for block in [70, 60, 80] {
         observe(&mut one, "eth_getProof", Ok(Some(block)));
     }
-    let can = |sync: &Sync| sync.peers[0].can.clone();
+    let can = |sync: &HeaderSync| sync.peers[0].can.clone();
     assert_eq!((can(&one).proofs, can(&one).oldest_state), (Some(true), Some(60)));
     observe(&mut one, "eth_getProof", Err(Cause::NoAbsence("-".into())));
     assert_eq!((can(&one).proofs, can(&one).absence), (Some(true), Some(false)));
@@ -398,8 +399,9 @@ fn an_upstream_without_binary_headers_is_not_asked_for_them() {
 /// An upstream that gives witnesses is asked for them, unless it rests.
 #[test]
 fn a_witness_is_requested_from_an_upstream_that_gives_witnesses() {
-    let asked =
-        |sync: &Sync| PinnedHead::new(sync, Arc::new(ClientConfig::default()), sync.now()).witness_from();
+    let asked = |sync: &HeaderSync| {
+        PinnedHead::new(sync, Arc::new(ClientConfig::default()), sync.now()).witness_from()
+    };
     let mut two = sync(2);
     assert_eq!(asked(&two), Some((0, false)), "not known yet");
     two.peers[0].can.witness = Some(false);

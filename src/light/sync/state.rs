@@ -29,7 +29,7 @@ pub struct SyncOptions {
     pub batch: usize,
     /// Ancestors of the checkpoint to fetch; each is verified only by the hash in its child.
     pub backfill: u64,
-    /// Replaces the checkpoint's difficulty as the promise of work, if set.
+    /// Replaces the checkpoint's difficulty as the promised work, if set.
     pub promised: Option<U256>,
     /// The share, in percent, of the work promised by the checkpoint's difficulty that every stretch of 2, 6 and 24
     /// hours must show. 0 requires none, but counts as 1 in a start by work; more than 100 counts as 100.
@@ -53,7 +53,7 @@ impl Default for SyncOptions {
 /// What the host must do next for an upstream.
 #[derive(Debug)]
 pub enum SyncStep {
-    /// Send these requests and [`Sync::feed`] the responses in the same order.
+    /// Send these requests and [`HeaderSync::feed`] the responses in the same order.
     Fetch(Vec<UpstreamRequest>),
     /// Nothing to do now: call again after this many milliseconds.
     Wait(u64),
@@ -61,7 +61,7 @@ pub enum SyncStep {
 
 /// The synchronization machine. It owns the header chain.
 #[derive(Debug)]
-pub struct Sync {
+pub struct HeaderSync {
     pub(super) network: Arc<Network>,
     pub(super) checkpoint: Checkpoint,
     pub(super) options: SyncOptions,
@@ -87,7 +87,7 @@ pub struct Sync {
     /// The number of the head that was restored from an earlier run.
     pub(super) resumed: Option<u64>,
     /// Headers of an earlier run below those in memory, which are still to be proven.
-    pub(super) behind: Option<Behind>,
+    pub(super) behind: Option<BackgroundProof>,
 }
 
 /// The state of an upstream's proposal in a start by work.
@@ -99,9 +99,9 @@ pub(super) enum StartProposal {
     /// The header of the proposed block is needed.
     Block(HeaderWindow),
     /// The headers above the proposed block are needed.
-    Headers(Box<Sync>),
+    Headers(Box<HeaderSync>),
     /// The headers show enough work.
-    Judged(Box<Sync>),
+    Judged(Box<HeaderSync>),
 }
 
 /// An upstream, with its proposal to start at.
@@ -116,11 +116,11 @@ pub(super) struct Lease {
 }
 
 /// Restores headers stored by an earlier run: first some ancestors of the base, then the base, above which all headers
-/// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See [`Sync::restore_page`].
+/// are checked. `first`, `next`, `end` are page indexes, `base` and `top` block numbers. See [`HeaderSync::restore_page`].
 #[derive(Debug)]
 pub struct Restoring {
     /// For a stretch that begins above the checkpoint: the page of the checkpoint, until it is read.
-    pub(super) promise: Option<u64>,
+    pub(super) checkpoint_page: Option<u64>,
     pub(super) first: u64,
     pub(super) next: u64,
     /// The page after the last one.
@@ -136,7 +136,7 @@ pub struct Restoring {
 
 /// The state of proving the headers below those in memory.
 #[derive(Debug)]
-pub(super) struct Behind {
+pub(super) struct BackgroundProof {
     pub(super) stretch: Restoring,
     /// Work of the headers from the base of the stretch up to the base of the chain.
     pub(super) work: U256,
@@ -144,7 +144,7 @@ pub(super) struct Behind {
     pub(super) uncles: Option<U256>,
 }
 
-impl Sync {
+impl HeaderSync {
     /// A machine that starts at a trusted checkpoint, with one upstream.
     pub fn new(network: Arc<Network>, checkpoint: Checkpoint) -> Self {
         Self::with_upstreams(network, checkpoint, 1, SyncOptions::default())
@@ -187,7 +187,7 @@ impl Sync {
     }
 }
 
-impl Sync {
+impl HeaderSync {
     /// A machine that starts by work alone, judged by the rule of [`Network::start_by_work`]. A floor of 0 percent
     /// counts as 1, because without a floor the start would prove nothing.
     #[cfg(feature = "work-start")]

@@ -5,7 +5,7 @@ use alloc::{format, vec::Vec};
 use super::{
     peer::{Phase, Work},
     standing::LEASE_POLL,
-    state::{Peer, Sync},
+    state::{HeaderSync, Peer},
 };
 use crate::{
     consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedHeader, VerifiedUncles},
@@ -23,7 +23,7 @@ use crate::{
 /// Most blocks whose uncles one upstream is asked for at a time.
 const MOST_BLOCKS: usize = 64;
 
-impl Sync {
+impl HeaderSync {
     /// Fetches for open uncles that this upstream may have. An upstream without the methods gets none.
     pub(super) fn uncle_fetches(&mut self, upstream: usize) -> Vec<UpstreamFetch> {
         let shown = newest_shown(&self.peers, self.chain.as_ref());

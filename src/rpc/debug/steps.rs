@@ -36,7 +36,7 @@ struct Op<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<Chunks<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stack: Option<Words<'a>>,
+    stack: Option<StackWords<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     storage: Option<Slots<'a>>,
 }
@@ -49,7 +49,7 @@ struct Ops<'a>(&'a [StepLog], StepOptions);
 struct Chunks<'a>(&'a [u8]);
 
 /// See [`Ops`].
-struct Words<'a>(&'a [U256]);
+struct StackWords<'a>(&'a [U256]);
 
 /// See [`Ops`].
 struct Slots<'a>(&'a BTreeMap<U256, U256>);
@@ -66,7 +66,7 @@ impl Serialize for Chunks<'_> {
     }
 }
 
-impl Serialize for Words<'_> {
+impl Serialize for StackWords<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(word))
     }
@@ -145,7 +145,7 @@ fn op(step: &StepLog, hidden: StepOptions) -> Op<'_> {
         gas: step.gas,
         gas_cost: step.gas_cost,
         memory: (!hidden.disable_memory).then(|| Chunks(&step.memory)),
-        stack: (!hidden.disable_stack).then(|| Words(&step.stack)),
+        stack: (!hidden.disable_stack).then(|| StackWords(&step.stack)),
         storage: (!hidden.disable_storage).then(|| Slots(&step.storage)),
     }
 }
