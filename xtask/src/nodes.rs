@@ -23,6 +23,22 @@ pub(crate) fn run() -> ExitCode {
     run.finish_with(outcome)
 }
 
+/// `cargo xtask bench rpc`: the processor time of requests, beside anvil and HTTP alone.
+pub(crate) fn rpc(workloads: &[&str]) -> ExitCode {
+    let run = Run::new(false);
+    let ready = run.step("setup: packages from npm", clients::npm_packages)
+        && run.step("setup: anvil", anvil)
+        && run.step("build", build)
+        && run.step("build: HTTP alone", |log: &mut Log| {
+            let build = "cargo build --locked --release --package rootlight-native --example http_floor";
+            log.run(Cmd::new(build)).map(|_| String::new())
+        });
+    let floor = target_dir().join("release/examples/http_floor");
+    let measure = || script("rpc").args(workloads).env("FLOOR", floor).run_attached();
+    let outcome = if ready { measure() } else { Ok(()) };
+    run.finish_with(outcome)
+}
+
 /// `cargo xtask bench light`: the light client over loopback. Includes real headers if the recordings are found.
 pub(crate) fn light() -> ExitCode {
     let run = Run::new(false);

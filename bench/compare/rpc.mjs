@@ -1,0 +1,178 @@
+// The cost of JSON-RPC requests: rootlight dev beside anvil and an HTTP server that does nothing but answer. Prints the
+// server's processor time per request in microseconds, as the median of the rounds, and its ratio to rootlight's.
+//
+//   ROOTLIGHT=.. ROOTLIGHT_TOKEN=.. ANVIL=.. FLOOR=.. [ROUNDS=5] node rpc.mjs [WORKLOAD..]
+//
+// FLOOR is the example `http_floor` of the native crate: the same HTTP stack with a constant answer.
+import { createRequire } from 'node:module';
+import { Connection, Node, call, median } from './node.mjs';
+import { CHAIN_ID, balanceOf, setup, stranger, transfer, wallets } from './wallets.mjs';
+
+const { WebSocket } = createRequire(createRequire(new URL('../../tests/clients/', import.meta.url)).resolve('ethers'))('ws');
+
+/** Counted rounds; one more before them warms up. */
+const ROUNDS = Number(process.env.ROUNDS ?? 5);
+/** Connections that send requests at the same time, each one request at a time. */
+const CONNECTIONS = 4;
+/** Processor seconds that a round takes at least: times are told in hundredths of a second. */
+const LEAST = 0.5;
+const EMPTY_BLOCKS = 1_000;
+const LOGS = 5_000;
+const SUBSCRIBERS = 200;
+const NOTIFIED_BLOCKS = 50;
+
+/** Code that counts down from `times`; each pass emits a log without topics if `logs`. */
+function loop(times, logs) {
+  const count = times.toString(16).padStart(4, '0');
+  // PUSH2 times, JUMPDEST, [PUSH1 0, PUSH1 0, LOG0], PUSH1 1, SWAP1, SUB, DUP1, PUSH1 3, JUMPI, STOP
+  return `0x61${count}5b${logs ? '60006000a0' : ''}6001900380600357` + '00';
+}
+
+const LOOP = stranger(1_000_001);
+const EMITTER = stranger(1_000_002);
+const SILENT = stranger(1_000_003);
+
+const nodes = {
+  rootlight: [[process.env.ROOTLIGHT, 'dev', '--genesis', 'regtest', '--block-time', 'manual', '--http-port', '14441'], 14441],
+  anvil: [
+    [process.env.ANVIL, '--silent', '--port', '14442', '--chain-id', `${CHAIN_ID}`, '--no-mining', '--gas-price', '0', '--base-fee', '0', '--gas-limit', '100000000'],
+    14442,
+  ],
+  floor: [[process.env.FLOOR, '14443'], 14443],
+};
+
+/** A block with a hundred transfers, a thousand empty blocks, and a block with many logs. */
+async function prepare(node, transactions) {
+  const { connection } = node;
+  if (node.name === 'anvil') {
+    for (const { address } of wallets) await connection.call('anvil_setBalance', address, `0x${(10n ** 24n).toString(16)}`);
+  }
+  for (const part of transactions) {
+    for (const transaction of part) await connection.call('eth_sendRawTransaction', transaction);
+    await connection.call('evm_mine');
+  }
+  const block = await connection.call('eth_getBlockByNumber', 'latest', false);
+  if (block.transactions.length < 100) throw new Error(`${node.name}: ${block.transactions.length} transactions`);
+  const first = BigInt(block.number) + 1n;
+  await connection.call('anvil_mine', `0x${EMPTY_BLOCKS.toString(16)}`);
+  for (const [address, code] of [[LOOP, loop(1_000, false)], [EMITTER, loop(1_000, true)]]) {
+    await connection.call('anvil_setCode', address, code);
+  }
+  const from = wallets[0].address;
+  await connection.call('anvil_impersonateAccount', from);
+  for (let i = 0; i < LOGS / 1_000; i++) {
+    await connection.call('eth_sendTransaction', { from, to: EMITTER, gas: '0x100000', gasPrice: '0x3b9aca00' });
+    await connection.call('evm_mine');
+  }
+  const hex = (number) => `0x${number.toString(16)}`;
+  const range = { fromBlock: hex(first), toBlock: hex(first + BigInt(EMPTY_BLOCKS) - 1n) };
+  const logs = await connection.call('eth_getLogs', { fromBlock: hex(first), toBlock: 'latest', address: EMITTER });
+  if (logs.length !== LOGS) throw new Error(`${node.name}: ${logs.length} logs`);
+  return { full: block.number, hash: block.transactions[0], from: hex(first), range };
+}
+
+function workloads({ full, hash, from, range }) {
+  const holder = wallets[1].address;
+  const send = { ...balanceOf(stranger(1)), from: holder };
+  const one = {
+    eth_blockNumber: ['eth_blockNumber'],
+    eth_chainId: ['eth_chainId'],
+    eth_getBalance: ['eth_getBalance', holder, 'latest'],
+    'eth_call, ERC-20': ['eth_call', balanceOf(holder), 'latest'],
+    'eth_call, loop of 1,000': ['eth_call', { to: LOOP }, 'latest'],
+    eth_estimateGas: ['eth_estimateGas', send],
+    'block of 100 full transactions': ['eth_getBlockByNumber', full, true],
+    [`eth_getLogs, ${LOGS} logs`]: ['eth_getLogs', { fromBlock: from, toBlock: 'latest', address: EMITTER }],
+    [`eth_getLogs, none in ${EMPTY_BLOCKS} blocks`]: ['eth_getLogs', { ...range, address: SILENT }],
+    eth_getTransactionReceipt: ['eth_getTransactionReceipt', hash],
+  };
+  const all = Object.fromEntries(Object.entries(one).map(([name, [method, ...params]]) => [name, call(method, ...params)]));
+  const balances = Array.from({ length: 50 }, () => call('eth_getBalance', holder, 'latest'));
+  return { ...all, 'batch of 50 balances': `[${balances}]` };
+}
+
+/** Sends `count` requests over all connections; returns the processor seconds of one. */
+async function pass(node, request, count) {
+  const before = node.processorTime();
+  let left = count;
+  await Promise.all(node.connections.map(async (connection) => {
+    while (left-- > 0) await connection.send(request);
+  }));
+  return (node.processorTime() - before) / count;
+}
+
+/** The number of requests that take [`LEAST`] processor seconds. */
+async function calibrate(node, request) {
+  let count = 16;
+  for (;;) {
+    const each = await pass(node, request, count);
+    if (each * count > LEAST / 8) return Math.ceil(LEAST / each);
+    count *= 4;
+  }
+}
+
+async function measure(node, request) {
+  const text = node.name === 'floor' ? '' : await node.connection.send(request);
+  if (text.includes('"error"')) throw new Error(`${node.name}: ${text.slice(0, 300)}`);
+  const count = await calibrate(node, request);
+  const samples = [];
+  for (let round = 0; round <= ROUNDS; round++) samples.push(await pass(node, request, count));
+  return 1e6 * median(samples.slice(1));
+}
+
+/** Processor time of a `newHeads` notification in microseconds, and memory of a subscriber in kilobytes. */
+async function subscribers(node) {
+  const before = node.resident();
+  let notified = 0;
+  const sockets = await Promise.all(Array.from({ length: SUBSCRIBERS }, () => new Promise((resolve, reject) => {
+    const socket = new WebSocket(`ws://127.0.0.1:${node.port}`);
+    socket.on('open', () => socket.send(call('eth_subscribe', 'newHeads')));
+    socket.on('error', reject);
+    socket.on('message', (data) => (data.includes('eth_subscription') ? notified++ : resolve(socket)));
+  })));
+  const memory = ((node.resident() - before) * 1_048.576) / SUBSCRIBERS;
+  const start = node.processorTime();
+  for (let i = 1; i <= NOTIFIED_BLOCKS; i++) {
+    await node.connection.call('evm_mine');
+    while (notified < i * SUBSCRIBERS) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  const used = node.processorTime() - start;
+  sockets.forEach((socket) => socket.terminate());
+  return { each: (1e6 * used) / (NOTIFIED_BLOCKS * SUBSCRIBERS), memory };
+}
+
+const chosen = process.argv.slice(2);
+const running = [];
+try {
+  const transactions = (await setup()).map((transaction) => [transaction]);
+  transactions.push([]);
+  for (let i = 0; i < 100; i++) transactions.at(-1).push(await transfer(i % wallets.length, stranger(i), 1n));
+  const requests = {};
+  for (const [name, [command, port]] of Object.entries(nodes)) {
+    if (!command[0]) continue;
+    const node = Object.assign(await Node.start(command, port), { name });
+    node.connections = Array.from({ length: CONNECTIONS }, () => new Connection(port));
+    running.push(node);
+    if (name !== 'floor') requests[name] = workloads(await prepare(node, transactions));
+  }
+  const floor = running.find(({ name }) => name === 'floor');
+  const least = floor ? await measure(floor, Connection.request(requests.rootlight.eth_blockNumber)) : 0;
+  console.log(`HTTP alone: ${least.toFixed(1)} us of processor time per request`);
+  const [ours, theirs] = [running.find(({ name }) => name === 'rootlight'), running.find(({ name }) => name === 'anvil')];
+  for (const name of Object.keys(requests.rootlight)) {
+    if (chosen.length > 0 && !chosen.some((word) => name.includes(word))) continue;
+    const own = await measure(ours, Connection.request(requests.rootlight[name]));
+    const other = theirs ? await measure(theirs, Connection.request(requests.anvil[name])) : NaN;
+    const above = (own - least) / (other - least);
+    console.log(`${name}: ${own.toFixed(1)} us, anvil ${other.toFixed(1)} us, ratio ${(own / other).toFixed(2)}, above HTTP alone ${above.toFixed(2)}`);
+  }
+  if (chosen.length === 0 || chosen.includes('subscribers')) {
+    for (const node of running.filter(({ name }) => name !== 'floor')) {
+      const { each, memory } = await subscribers(node);
+      console.log(`newHeads, ${node.name}: ${each.toFixed(1)} us per notification, ${memory.toFixed(0)} kB per subscriber`);
+    }
+  }
+  for (const node of running) console.log(`resident at the end, ${node.name}: ${node.resident().toFixed(0)} MiB`);
+} finally {
+  for (const node of running) await node.stop();
+}
