@@ -22,6 +22,8 @@ use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED};
 const INVALID_REQUEST: i32 = -32600;
 /// The HTTP methods named in `Allow` headers and in preflight answers.
 const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
+/// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
+const READ_BUFFER: usize = 4 * 1024;
 
 /// Answers any request. The path of a POST does not matter.
 pub(crate) async fn handle(
@@ -142,6 +144,7 @@ async fn upgrade(
     };
     let (shared, connection) = (shared.clone(), connection.clone());
     upgrade
+        .read_buffer_size(READ_BUFFER)
         .max_frame_size(shared.limits.frame_bytes)
         .max_message_size(shared.limits.message_bytes)
         .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
