@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
+use rootlight::engine::KEY_ASKERS;
 use rootlight::rpc::envelope::write_error;
-use rootlight::rpc::{Answer, Connection};
+use rootlight::rpc::{Answer, Connection, Profile};
 use tokio::sync::watch;
 
 use crate::budget::Held;
@@ -119,11 +120,22 @@ impl Peer {
     }
 }
 
+/// The conditions under which a sender is served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// The profile that decides which methods exist.
+    pub profile: Profile,
+    /// The number of the sender's API key, if it has one. Its filters belong to the key, not to the address.
+    pub key: Option<u32>,
+}
+
 /// The sender of a message.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The connection that the message comes from, by which work and memory are divided.
     pub peer: Peer,
+    /// The conditions under which the sender is served.
+    pub terms: Terms,
     /// What the sender may do, and its subscriptions.
     pub connection: Arc<Connection>,
 }
@@ -133,18 +145,29 @@ impl Caller {
     /// use keys or change the chain.
     #[must_use]
     pub fn new(peer: Peer, foreign_page: Option<String>) -> Self {
-        let connection = Connection::new(peer.asker(), peer.connection).from_foreign_page(foreign_page);
-        Self { peer, connection: Arc::new(connection) }
+        Self::on(peer, foreign_page, Terms::default())
+    }
+
+    /// As [`Self::new`], served on these terms.
+    #[must_use]
+    pub fn on(peer: Peer, foreign_page: Option<String>, terms: Terms) -> Self {
+        let connection = connection(peer, terms).from_foreign_page(foreign_page);
+        Self { peer, terms, connection: Arc::new(connection) }
     }
 
     /// The same sender, able to receive notifications of so many subscriptions at most.
     #[must_use]
     pub fn with_subscriptions(&self, most: usize) -> Self {
-        let connection = Connection::new(self.peer.asker(), self.peer.connection)
+        let connection = connection(self.peer, self.terms)
             .from_foreign_page(self.connection.foreign_page().map(str::to_owned))
             .with_subscriptions(most);
-        Self { peer: self.peer, connection: Arc::new(connection) }
+        Self { connection: Arc::new(connection), ..*self }
     }
+}
+
+fn connection(peer: Peer, terms: Terms) -> Connection {
+    let asker = terms.key.map_or_else(|| peer.asker(), |key| KEY_ASKERS.start.saturating_add(key.into()));
+    Connection::new(asker, peer.connection).with_profile(terms.profile)
 }
 
 /// Answers JSON-RPC messages.

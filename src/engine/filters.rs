@@ -4,6 +4,7 @@
 //! that are no longer canonical.
 
 use alloc::{collections::BTreeMap, vec::Vec};
+use core::ops::Range;
 
 use alloy_primitives::{B256, keccak256};
 
@@ -235,15 +236,28 @@ fn headers(view: &dyn View, from: u64, to: u64) -> Need<Vec<BlockHeader>> {
     Ok(blocks)
 }
 
+/// The numbers of askers that are API keys. Addresses have other numbers.
+pub const KEY_ASKERS: Range<u64> = 1 << 32..2 << 32;
+
 /// The owner of filters and subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// Identifies the asker, for example its address: filters are shared out between askers.
+    /// Identifies the asker, for example its address: filters are shared out between askers. The filters of an API key
+    /// ([`KEY_ASKERS`]) do not exist for other askers, and those of other askers do not exist for it.
     pub asker: u64,
     /// Number of the connection that owns the subscriptions.
     pub connection: u64,
     /// Most subscriptions that the connection may have.
     pub subscriptions: usize,
+}
+
+impl Owner {
+    /// Whether a filter exists for this owner.
+    fn knows(&self, open: &Open) -> bool {
+        // The browser has no API keys.
+        let is_key = |asker: &u64| cfg!(feature = "local") && KEY_ASKERS.contains(asker);
+        open.asker == self.asker || !(is_key(&open.asker) || is_key(&self.asker))
+    }
 }
 
 /// All filters and subscriptions of an engine.
@@ -403,8 +417,11 @@ impl Filters {
 
     /// Removes a filter. With a connection, it must be a subscription of that connection.
     fn remove(&mut self, id: u128, connection: Option<u64>) -> bool {
-        let before = self.open.len();
-        self.open.retain(|open| open.id != id || (connection.is_some() && open.subscription != connection));
+        let (before, owner) = (self.open.len(), self.owner);
+        self.open.retain(|open| {
+            let other = connection.is_some() && open.subscription != connection;
+            open.id != id || other || !owner.knows(open)
+        });
         self.open.len() < before
     }
 
@@ -414,7 +431,8 @@ impl Filters {
     }
 
     fn alive(&mut self, id: u128, now: u64) -> Option<&mut Open> {
-        self.open.iter_mut().find(|open| open.id == id && open.is_alive(now))
+        let owner = self.owner;
+        self.open.iter_mut().find(|open| open.id == id && open.is_alive(now) && owner.knows(open))
     }
 
     /// Notes that a transaction entered the pool.

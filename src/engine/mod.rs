@@ -29,8 +29,8 @@ pub use block_id::{BlockId, Resolved, resolve, settled_height};
 #[cfg(feature = "local")]
 pub use dev_node::DevNode;
 pub use filters::{
-    Changes, FILTER_IDLE, Filters, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner, SUBSCRIPTION_IDLE, TRAIL,
-    Watch,
+    Changes, FILTER_IDLE, Filters, KEY_ASKERS, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner,
+    SUBSCRIPTION_IDLE, TRAIL, Watch,
 };
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;

@@ -3,6 +3,8 @@
 use alloc::string::String;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+#[cfg(feature = "hosted")]
+use super::profile::Profile;
 use crate::engine::Owner;
 
 /// A connection of a caller: over HTTP, over WebSocket, or of the page that holds a provider. The host makes it and
@@ -13,6 +15,8 @@ use crate::engine::Owner;
 pub struct Connection {
     owner: Owner,
     foreign_page: Option<String>,
+    #[cfg(feature = "hosted")]
+    profile: Profile,
     notified: bool,
     closed: AtomicBool,
     unsubscribed: AtomicUsize,
@@ -33,6 +37,13 @@ impl Connection {
         Self { foreign_page: origin, ..self }
     }
 
+    /// Returns the connection, served under this profile.
+    #[cfg(feature = "hosted")]
+    #[must_use]
+    pub fn with_profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
+    }
+
     /// Returns the connection, able to receive notifications of at most this many subscriptions.
     #[must_use]
     pub fn with_subscriptions(mut self, most: usize) -> Self {
@@ -49,6 +60,12 @@ impl Connection {
     /// Origin of the web page, if the connection belongs to a page that may not call every method.
     pub fn foreign_page(&self) -> Option<&str> {
         self.foreign_page.as_deref()
+    }
+
+    /// The profile that decides which methods the connection is served, and with which limits.
+    #[cfg(feature = "hosted")]
+    pub fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// Whether the connection can receive notifications.

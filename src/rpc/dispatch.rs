@@ -52,6 +52,8 @@ impl Dispatcher {
     /// [`RpcError::ForeignPage`], [`RpcError::ParameterCount`].
     pub(super) fn request(&self, call: Call, connection: &Connection) -> Result<Request, RpcError> {
         let row = self.find(&call.method).ok_or_else(|| unknown(&call.method))?;
+        #[cfg(feature = "hosted")]
+        let row = connection.profile().row(row).ok_or(RpcError::NotAvailable(call.method))?;
         if matches!(row.handler, Handler::Subscribe(_) | Handler::Unsubscribe(_)) && !connection.is_notified()
         {
             return Err(RpcError::NoNotifications);

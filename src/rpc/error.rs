@@ -192,6 +192,10 @@ pub enum ParamError {
     /// A range of blocks that ends before it starts.
     #[error("fromBlock cannot be greater than toBlock")]
     BlockRange,
+    /// A range of more blocks than `trace_filter` covers under the hosted profile.
+    #[cfg(feature = "local")]
+    #[error("Block range too large. Maximum {0} blocks allowed.")]
+    TraceRange(u64),
     /// The position of a trace is missing.
     #[error("'positions' cannot be null or empty")]
     NoPosition,

@@ -44,6 +44,8 @@ mod notify;
 mod params;
 mod poll;
 mod prefetch;
+#[cfg(feature = "hosted")]
+mod profile;
 mod raw_transaction;
 mod render;
 mod request;
@@ -74,6 +76,8 @@ pub use method::Write;
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
 pub use notify::{is_gone, notifications, poll_message};
 pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
+#[cfg(feature = "hosted")]
+pub use profile::Profile;
 pub use revert::reason as revert_reason;
 pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, SessionStep};
 pub use share::{Alone, Lock, Share};

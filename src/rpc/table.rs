@@ -66,7 +66,7 @@ pub fn methods() -> impl Iterator<Item = &'static Method> {
 }
 
 /// The method that lists the namespaces.
-const MODULES: Method = Method {
+pub(super) const MODULES: Method = Method {
     name: "rpc_modules",
     aliases: &[],
     params: &[],
@@ -79,7 +79,13 @@ const MODULES: Method = Method {
 };
 
 fn modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
-    let names = methods().flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
+    modules_of(|_| true)
+}
+
+/// The namespaces of the methods that `served` selects.
+pub(super) fn modules_of(served: fn(&Method) -> bool) -> Result<Done, Failure> {
+    let methods = methods().filter(|method| served(method));
+    let names = methods.flat_map(|m| core::iter::once(m.name).chain(m.aliases.iter().copied()));
     let mut namespaces: Vec<&'static str> = Vec::new();
     for (namespace, _) in names.filter_map(|name| name.split_once('_')) {
         if let Err(place) = namespaces.binary_search(&namespace) {

@@ -10,6 +10,7 @@ mod dev_traces;
 mod estimates_recorded;
 mod filters_recorded;
 mod filters_reorg;
+mod hosted;
 mod logs_recorded;
 mod overrides_recorded;
 mod traces_recorded;

@@ -12,14 +12,16 @@ use crate::{
     },
 };
 
+pub(in crate::rpc) const ACCOUNTS: Method = read(
+    "eth_accounts",
+    &[],
+    "array of ADDRESS",
+    "The accounts whose keys the node holds. Only development chains hold keys.",
+    |view, _| done(&addresses(&view.accounts()), Level::Local),
+);
+
 pub(super) const METHODS: &[Method] = &[
-    read(
-        "eth_accounts",
-        &[],
-        "array of ADDRESS",
-        "The accounts whose keys the node holds. Only development chains hold keys.",
-        |view, _| done(&addresses(&view.accounts()), Level::Local),
-    ),
+    ACCOUNTS,
     write(
         ("eth_sign", &[]),
         &[required("account", "ADDRESS"), required("message", "DATA")],

@@ -8,6 +8,8 @@ mod personal;
 mod pool;
 mod send;
 
+#[cfg(feature = "hosted")]
+pub(super) use accounts::ACCOUNTS;
 pub(super) use send::send_raw;
 
 use alloc::{string::String, vec::Vec};

@@ -19,8 +19,23 @@ use crate::{
     },
 };
 
-/// The largest `count` and `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
+/// The largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
 const MAX_TRACES: usize = 10_000;
+
+/// What depends on the profile. The specification has a column for each.
+struct Rules {
+    /// The first block if the filter names none.
+    from: BlockParam,
+    /// The largest `count`, and the default.
+    count: usize,
+    /// Most blocks of the range, besides the limit of the view.
+    blocks: u64,
+}
+
+const NODE: Rules = Rules { from: BlockParam::Earliest, count: MAX_TRACES, blocks: u64::MAX };
+
+#[cfg(feature = "hosted")]
+const HOSTED: Rules = Rules { from: BlockParam::Latest, count: 100, blocks: 2_000 };
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -71,23 +86,23 @@ struct Filter {
 }
 
 impl Filter {
-    fn read(params: Params<'_>) -> Result<Self, ParamError> {
+    fn read(params: Params<'_>, rules: &Rules) -> Result<Self, ParamError> {
         let given: Option<FilterObject<'_>> =
             params.object(0, "a trace filter").map_err(|_| ParamError::TraceFilter)?;
         let given = given.ok_or(ParamError::TraceFilter)?;
-        let count = number(given.count, MAX_TRACES, ParamError::TraceCountNegative, ParamError::TraceCount)?;
+        let count = number(given.count, rules.count, ParamError::TraceCountNegative, ParamError::TraceCount)?;
         let after = number(given.after, MAX_TRACES, ParamError::TraceAfterNegative, ParamError::TraceAfter)?;
         let param = |raw: Option<&RawValue>, default| match raw {
             None => Ok(default),
             Some(raw) => traced_block(block_param(raw, false)),
         };
         Ok(Self {
-            from: param(given.from_block, BlockParam::Earliest)?,
+            from: param(given.from_block, rules.from.clone())?,
             to: param(given.to_block, BlockParam::Latest)?,
             senders: Addresses::parse(given.from_address.as_ref())?,
             receivers: Addresses::parse(given.to_address.as_ref())?,
             after: after.unwrap_or(0),
-            count: count.unwrap_or(MAX_TRACES),
+            count: count.unwrap_or(rules.count),
         })
     }
 
@@ -125,7 +140,17 @@ fn number(
 }
 
 pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let filter = Filter::read(params)?;
+    filter_by(&NODE, view, params)
+}
+
+/// `trace_filter` of the hosted profile.
+#[cfg(feature = "hosted")]
+pub(in crate::rpc) fn hosted(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    filter_by(&HOSTED, view, params)
+}
+
+fn filter_by(rules: &Rules, view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let filter = Filter::read(params, rules)?;
     let Some(from) = find(view, &filter.from)? else { return verified(&[(); 0]) };
     let to = match find(view, &filter.to)? {
         Some(to) => to.number,
@@ -133,6 +158,9 @@ pub(super) fn filter(view: &dyn View, params: Params<'_>) -> Result<Done, Failur
     };
     if from.number > to {
         return Err(ParamError::BlockRange.into());
+    }
+    if to.saturating_sub(from.number) >= rules.blocks {
+        return Err(ParamError::TraceRange(rules.blocks).into());
     }
     verified(&collect(view, &filter, from, to)?)
 }

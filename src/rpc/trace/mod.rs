@@ -16,6 +16,8 @@ use crate::{
     exec::trace::{BlockTracer, MAX_TRACE_BYTES, Tracer, TransactionTrace},
 };
 
+#[cfg(feature = "hosted")]
+pub(super) use filter::hosted as hosted_filter;
 pub(super) use shape::halt_text;
 
 pub(super) const METHODS: &[Method] = &[
@@ -41,17 +43,7 @@ pub(super) const METHODS: &[Method] = &[
         doc: told("The traces of all transactions of a block, REMASC's included."),
         handler: Handler::Read(block),
     },
-    Method {
-        name: "trace_filter",
-        aliases: &[],
-        params: &[required("filter", "TRACE_FILTER")],
-        result: told("array of trace objects"),
-        level: Level::Verified,
-        cost: 1_000,
-        pages: Pages::Any,
-        doc: told("The traces of the transactions in a range of blocks, selected by sender and receiver."),
-        handler: Handler::Read(filter::filter),
-    },
+    FILTER,
     Method {
         name: "trace_get",
         aliases: &[],
@@ -64,6 +56,18 @@ pub(super) const METHODS: &[Method] = &[
         handler: Handler::Read(get),
     },
 ];
+
+pub(super) const FILTER: Method = Method {
+    name: "trace_filter",
+    aliases: &[],
+    params: &[required("filter", "TRACE_FILTER")],
+    result: told("array of trace objects"),
+    level: Level::Verified,
+    cost: 1_000,
+    pages: Pages::Any,
+    doc: told("The traces of the transactions in a range of blocks, selected by sender and receiver."),
+    handler: Handler::Read(filter::filter),
+};
 
 /// Executes a block again and returns the traces of all its transactions, or of one.
 ///

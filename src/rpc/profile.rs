@@ -1,0 +1,114 @@
+//! Profiles: which methods a connection is served, and with which limits.
+
+use super::{
+    dev,
+    method::{Done, Failure, Handler, Method, Pages, done},
+    params::Params,
+    table, trace,
+};
+use crate::engine::{Level, View};
+
+/// What the service is used for. The server decides it for each connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// A node of one's own: every method of the chain.
+    #[default]
+    Node,
+    /// A public service: no method that holds keys, mines, controls the chain or inspects the node. `eth_accounts`
+    /// is always empty, and `trace_filter` has the specification's limits for hosted services.
+    Hosted,
+}
+
+/// Namespaces that the hosted profile leaves out, besides the methods of [`Pages::Own`].
+const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "personal", "sco"];
+
+/// Rows of the hosted profile that replace the row of the same name.
+static HOSTED: [Method; 3] = [
+    Method { handler: Handler::Read(no_accounts), ..dev::ACCOUNTS },
+    Method { handler: Handler::Read(hosted_modules), ..table::MODULES },
+    Method { handler: Handler::Read(trace::hosted_filter), ..trace::FILTER },
+];
+
+impl Profile {
+    /// Every profile.
+    pub const ALL: [Self; 2] = [Self::Node, Self::Hosted];
+
+    /// The name, as the command line takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Hosted => "hosted",
+        }
+    }
+
+    /// Whether the profile has a method.
+    pub fn has(self, method: &Method) -> bool {
+        match self {
+            Self::Node => true,
+            Self::Hosted => method.pages == Pages::Any && !LEFT_OUT.contains(&method.namespace()),
+        }
+    }
+
+    /// The row that serves a method of the table under this profile; `None` if the profile does not have the method.
+    pub(super) fn row(self, method: &'static Method) -> Option<&'static Method> {
+        if self == Self::Node {
+            return Some(method);
+        }
+        let own = HOSTED.iter().find(|row| row.name == method.name);
+        self.has(method).then_some(own.unwrap_or(method))
+    }
+}
+
+/// `eth_accounts` of a service that holds no keys.
+fn no_accounts(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    done(&[(); 0], Level::Local)
+}
+
+/// `rpc_modules` with the namespaces of the hosted profile.
+fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    table::modules_of(|method| Profile::Hosted.has(method))
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    fn hosted() -> impl Iterator<Item = &'static Method> {
+        table::methods().filter(|method| Profile::Hosted.has(method))
+    }
+
+    #[test]
+    fn the_hosted_profile_has_no_method_that_holds_keys_mines_or_controls_the_chain() {
+        for method in hosted() {
+            assert!(!method.writes() || matches!(method.handler, Handler::Forward(..)), "{}", method.name);
+        }
+        let served: Vec<&str> = hosted().map(|method| method.name).collect();
+        for name in [
+            "eth_sendTransaction",
+            "eth_sign",
+            "personal_listAccounts",
+            "evm_mine",
+            "mnr_getWork",
+            "anvil_setBalance",
+            "debug_traceTransaction",
+        ] {
+            assert!(table::methods().any(|method| method.name == name), "{name} is in the table");
+            assert!(!served.contains(&name), "{name}");
+        }
+        for name in ["eth_call", "eth_accounts", "eth_sendRawTransaction", "trace_filter", "txpool_status"] {
+            assert!(served.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn rows_of_the_hosted_profile_replace_rows_of_the_table() {
+        for row in &HOSTED {
+            let method = table::methods().find(|method| method.name == row.name).unwrap();
+            assert!(core::ptr::eq(Profile::Hosted.row(method).unwrap(), row), "{}", row.name);
+            assert!(core::ptr::eq(Profile::Node.row(method).unwrap(), method), "{}", row.name);
+            assert_eq!(row.cost, method.cost);
+        }
+    }
+}

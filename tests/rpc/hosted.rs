@@ -1,0 +1,112 @@
+//! The hosted profile, and filters that belong to an API key.
+
+use crate::support;
+
+use std::sync::Arc;
+
+use rootlight::engine::{KEY_ASKERS, Moment};
+use rootlight::rpc::{Connection, LocalMessage, Profile, methods};
+use rootlight::types::B256;
+use serde_json::{Value, json};
+use support::dev::Dev;
+
+/// A call over this connection.
+fn ask(dev: &mut Dev, connection: Connection, method: &str, params: Value) -> Value {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let message = LocalMessage::new(&dev.client.dispatcher(), Arc::new(connection), message.as_bytes());
+    let moment = Moment { now: dev.now, entropy: B256::repeat_byte(9) };
+    let answer = dev.client.answer(message, moment, &|| false).unwrap();
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+fn hosted(dev: &mut Dev, method: &str, params: Value) -> Value {
+    ask(dev, Connection::default().with_profile(Profile::Hosted), method, params)
+}
+
+fn error(answer: &Value) -> (i64, &str) {
+    (answer["error"]["code"].as_i64().unwrap(), answer["error"]["message"].as_str().unwrap())
+}
+
+#[test]
+fn methods_that_hold_keys_or_control_the_chain_are_not_available() {
+    let mut dev = Dev::instant();
+    for method in methods().filter(|method| !Profile::Hosted.has(method)) {
+        for name in std::iter::once(&method.name).chain(method.aliases) {
+            let answer = hosted(&mut dev, name, json!([]));
+            let text = format!("the method {name} does not exist/is not available");
+            assert_eq!(error(&answer), (-32601, text.as_str()));
+        }
+    }
+    assert_eq!(error(&hosted(&mut dev, "eth_nonsense", json!([]))), (-32601, "method not found"));
+    assert_eq!(dev.get("eth_blockNumber", json!([])), "0x0", "the chain is unchanged");
+}
+
+#[test]
+fn a_hosted_service_shows_no_accounts_and_no_modules_that_it_lacks() {
+    let mut dev = Dev::instant();
+    assert_eq!(hosted(&mut dev, "eth_accounts", json!([]))["result"], json!([]));
+    let modules = hosted(&mut dev, "rpc_modules", json!([]))["result"].take();
+    let names: Vec<&String> = modules.as_object().unwrap().keys().collect();
+    assert_eq!(names, ["eth", "ext", "net", "rootlight", "rpc", "rsk", "trace", "txpool", "web3"]);
+    assert_eq!(dev.get("eth_accounts", json!([])).as_array().unwrap().len(), 20);
+    assert!(dev.get("rpc_modules", json!([]))["evm"].is_string());
+}
+
+#[test]
+fn trace_filter_has_the_limits_of_the_hosted_column() {
+    let mut dev = Dev::instant();
+    let account = dev.get("eth_accounts", json!([]))[0].clone();
+    for _ in 0..3 {
+        dev.get("eth_sendTransaction", json!([{"from": account, "to": account, "value": "0x1"}]));
+    }
+    let blocks = |answer: &Value| -> Vec<u64> {
+        let traces = answer["result"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let mut blocks: Vec<u64> = traces.iter().map(|t| t["blockNumber"].as_u64().unwrap()).collect();
+        blocks.dedup();
+        blocks
+    };
+    assert_eq!(blocks(&hosted(&mut dev, "trace_filter", json!([{}]))), [3]);
+    assert_eq!(blocks(&hosted(&mut dev, "trace_filter", json!([{"fromBlock": "earliest"}]))), [1, 2, 3]);
+    assert_eq!(blocks(&json!({"result": dev.get("trace_filter", json!([{}]))})), [1, 2, 3]);
+    let answer = hosted(&mut dev, "trace_filter", json!([{"fromBlock": "earliest", "count": 2}]));
+    assert_eq!(answer["result"].as_array().unwrap().len(), 2);
+    assert!(hosted(&mut dev, "trace_filter", json!([{"count": 100}]))["result"].is_array());
+    let answer = hosted(&mut dev, "trace_filter", json!([{"count": 101}]));
+    assert_eq!(error(&answer), (-32602, "Count value too big. Maximum 100 traces allowed."));
+    assert!(dev.get("trace_filter", json!([{"count": 101}])).is_array());
+}
+
+#[test]
+fn trace_filter_of_a_hosted_service_covers_at_most_2000_blocks() {
+    let mut dev = Dev::instant();
+    dev.get("anvil_mine", json!(["0x7d0"]));
+    assert_eq!(dev.number("eth_blockNumber", json!([])), 2_000);
+    let range = |from: u64| json!([{"fromBlock": format!("{from:#x}"), "count": 1}]);
+    assert!(hosted(&mut dev, "trace_filter", range(1))["result"].is_array());
+    let answer = hosted(&mut dev, "trace_filter", range(0));
+    assert_eq!(error(&answer), (-32602, "Block range too large. Maximum 2000 blocks allowed."));
+}
+
+#[test]
+fn a_filter_of_an_api_key_exists_only_for_that_key() {
+    let mut dev = Dev::instant();
+    let key = |number: u64| Connection::new(KEY_ASKERS.start + number, 7);
+    let address = |number: u64| Connection::new(number, 7);
+    let id = ask(&mut dev, key(1), "eth_newBlockFilter", json!([]))["result"].take();
+    dev.get("evm_mine", json!([]));
+    for method in ["eth_getFilterChanges", "eth_getFilterLogs"] {
+        for other in [key(2), address(1), Connection::default()] {
+            assert_eq!(error(&ask(&mut dev, other, method, json!([id]))), (-32000, "filter not found"));
+        }
+    }
+    for other in [key(2), address(1)] {
+        assert_eq!(ask(&mut dev, other, "eth_uninstallFilter", json!([id]))["result"], false);
+    }
+    let changes = ask(&mut dev, key(1), "eth_getFilterChanges", json!([id]));
+    assert_eq!(changes["result"].as_array().unwrap().len(), 1, "the other callers took nothing");
+    assert_eq!(ask(&mut dev, key(1), "eth_uninstallFilter", json!([id]))["result"], true);
+    // Without keys, a client keeps its filter when its address changes.
+    let id = ask(&mut dev, address(1), "eth_newBlockFilter", json!([]))["result"].take();
+    assert_eq!(error(&ask(&mut dev, key(1), "eth_getFilterChanges", json!([id]))).0, -32000);
+    assert_eq!(ask(&mut dev, address(2), "eth_getFilterChanges", json!([id]))["result"], json!([]));
+}
