@@ -3,7 +3,7 @@
 use alloy_primitives::B256;
 
 use super::{BlockHeader, Need, view::View};
-use crate::light::BlockRef;
+use crate::types::BlockRef;
 
 /// The block that a caller means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::{
     logs::{FoundLog, LogFilter, RangeStop, logs_by_hash, range_logs},
     view::{Need, Stop, SyncProgress, View},
 };
-use crate::light::BlockRef;
+use crate::types::BlockRef;
 
 /// Seconds without a poll after which a filter is dropped.
 pub const FILTER_IDLE: u64 = 300;

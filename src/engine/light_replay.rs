@@ -20,13 +20,13 @@ use crate::{
         Ancestry, BlockContext, BlockError, BlockInput, BlockObserver, Executed, ExecutedBlock, check_block,
         execute_in,
     },
-    light::{BlockRef, Fact, Facts, Known},
+    light::Known,
     state::{
-        Access, AccessKey, Account, StateError, StateReader, TrieState,
+        Access, AccessKey, Account, Fact, Facts, StateError, StateReader, TrieState,
         keys::{REMASC_SENDER_KEY, storage_root_key},
     },
     trie::{Held, LoadError, Trie},
-    types::{Header, REMASC_ADDRESS, SealedHeader, Transaction},
+    types::{BlockRef, Header, REMASC_ADDRESS, SealedHeader, Transaction},
 };
 
 /// Executes a block again on its parent's proven state.

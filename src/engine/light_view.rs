@@ -15,10 +15,10 @@ use crate::exec::BlockObserver;
 use crate::{
     consensus::{ChainView, Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::CallPolicy,
-    light::{BlockRef, Fact, Known, Location, PinnedHead, UpstreamState, facts},
-    state::{StateError, StateReader, TrieState},
+    light::{Known, Location, PinnedHead, UpstreamState},
+    state::{Fact, StateError, StateReader, TrieState, facts},
     trie::{self, WalkError},
-    types::Transaction,
+    types::{BlockRef, Transaction},
 };
 
 /// Most blocks that one request for logs may cover: each that may have matching logs has to be fetched and proven.

@@ -14,11 +14,10 @@ use crate::{
     consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     dev::{Assembled, Clock, Mining, Recipe, pool::Pool},
     exec::{BlockEnvironment, BlockObserver, CallPolicy, ExecutedBlock},
-    light::BlockRef,
     local::ChainSnapshot,
     state::{StateError, StateReader},
     trie::{Trie, WalkError},
-    types::{Header, Transaction},
+    types::{BlockRef, Header, Transaction},
 };
 
 /// Reads a state whose trie is complete.

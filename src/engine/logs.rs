@@ -10,8 +10,8 @@ use super::{
     view::{Need, Stop, View, both},
 };
 use crate::{
-    light::{BlockRef, Facts},
-    types::{Log, bloom},
+    state::Facts,
+    types::{BlockRef, Log, bloom},
 };
 
 /// Number of blocks up to which the number of logs is not limited.

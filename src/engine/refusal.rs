@@ -6,9 +6,9 @@ use thiserror::Error;
 use crate::{
     evm::precompiles::Unsimulated,
     exec::{BlockError, CallStop},
-    light::{BlockRef, FactFailure, Facts, LowWork, SyncFault},
-    state::StateError,
-    types::SenderError,
+    light::{FactFailure, LowWork, SyncFault},
+    state::{Facts, StateError},
+    types::{BlockRef, SenderError},
 };
 
 /// The reason for which there is no proven answer.

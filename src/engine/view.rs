@@ -8,10 +8,9 @@ use super::{BlockHeader, LightStatus, Refusal, TransactionPool};
 use crate::{
     consensus::{Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
-    light::{BlockRef, Facts},
-    state::StateReader,
+    state::{Facts, StateReader},
     trie::WalkError,
-    types::{SenderError, Transaction},
+    types::{BlockRef, SenderError, Transaction},
 };
 
 /// Why a handler stopped without a result.

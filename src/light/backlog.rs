@@ -8,8 +8,10 @@
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
-use super::fact::BlockRef;
-use crate::{consensus::VerifiedHeader, types::Header};
+use crate::{
+    consensus::VerifiedHeader,
+    types::{BlockRef, Header},
+};
 
 /// Most blocks kept without their uncles, or with a list that waits for an older one: about two hours of blocks. Older
 /// ones no longer decide fork choice.

@@ -4,7 +4,6 @@
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, sync::Arc, vec::Vec};
 
 use super::{
-    fact::{BlockRef, Fact},
     pinned_head::PinnedHead,
     plan, prove,
     store::{FactStore, Known, Location},
@@ -12,6 +11,7 @@ use super::{
     upstream::{UpstreamRequest, UpstreamResponse},
     upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, UpstreamFetch},
 };
+use crate::{state::Fact, types::BlockRef};
 
 /// A request and the upstream that it goes to.
 #[derive(Debug, Clone, PartialEq, Eq)]

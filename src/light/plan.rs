@@ -5,12 +5,14 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256, U256};
 
 use super::{
-    fact::{BlockRef, Fact, Facts},
     pinned_head::PinnedHead,
     store::Known,
     upstream_fetch::{FetchTarget, UpstreamFetch},
 };
-use crate::state::StateKey;
+use crate::{
+    state::{Fact, Facts, StateKey},
+    types::BlockRef,
+};
 
 /// Most storage slots in one proof request. Larger sets are split, since upstreams limit them.
 pub const MAX_SLOTS_PER_PROOF: usize = 256;

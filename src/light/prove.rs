@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{
-    fact::{BlockRef, Fact},
     store::{FactStore, Known, Location},
     upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
     upstream_fetch::{Cause, FetchTarget, MAX_UNCLES, RAW_HEADER, RAW_UNCLES, UpstreamFetch},
@@ -18,9 +17,9 @@ use crate::{
     consensus::{
         ChainView, HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
     },
-    state::{StateKey, keys},
+    state::{Fact, StateKey, keys},
     trie::{self, limits::MAX_MULTIPROOF_NODES, verify_multiproof},
-    types::{Header, HeaderError, Receipt, SealedHeader, json},
+    types::{BlockRef, Header, HeaderError, Receipt, SealedHeader, json},
 };
 
 /// The verified chain that responses are checked against.

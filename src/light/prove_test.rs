@@ -6,12 +6,15 @@ use alloy_primitives::{Address, B256, U256};
 use serde_json::value::RawValue;
 
 use super::{
-    fact::{BlockRef, Fact},
     prove::{account_proof, location},
     upstream::{RequestFailure, UpstreamResponse},
     upstream_fetch::{Cause, FetchTarget, UpstreamFetch},
 };
-use crate::{state::StateKey, trie::limits::MAX_MULTIPROOF_NODES};
+use crate::{
+    state::{Fact, StateKey},
+    trie::limits::MAX_MULTIPROOF_NODES,
+    types::BlockRef,
+};
 
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_string()).unwrap()

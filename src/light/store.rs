@@ -5,12 +5,11 @@ use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 use alloy_primitives::U256;
 use alloy_primitives::{Address, B256, Bytes};
 
-use super::fact::{BlockRef, Fact, Facts};
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    state::StateKey,
+    state::{Fact, Facts, StateKey},
     trie::{NodeSource, ProvenNodes},
-    types::{SealedHeader, Transaction},
+    types::{BlockRef, SealedHeader, Transaction},
 };
 
 /// Where an upstream says a transaction is.

@@ -11,11 +11,11 @@ use core::fmt;
 use alloy_primitives::{Address, B256, U256};
 use thiserror::Error;
 
-use super::{
-    fact::{BlockRef, Fact},
-    upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
+use super::upstream::{RequestFailure, UpstreamRequest, UpstreamResponse};
+use crate::{
+    state::{Fact, StateKey},
+    types::BlockRef,
 };
-use crate::state::StateKey;
 
 /// Most uncles that a block may have (the uncle list limit). No request goes beyond it, whatever a header states.
 pub const MAX_UNCLES: u32 = 10;

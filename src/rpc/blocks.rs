@@ -14,8 +14,7 @@ use super::{
 };
 use crate::{
     engine::{BlockHeader, Level, View},
-    light::BlockRef,
-    types::json::Quantity,
+    types::{BlockRef, json::Quantity},
 };
 
 const HASH: &[Param] = &[required("blockHash", "HASH")];

@@ -18,9 +18,8 @@ use crate::{
         BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, Estimate, HaltReason,
         OverrideError, RunLimits, call, estimate,
     },
-    light::{BlockRef, Fact, Facts},
-    state::{StateError, StateKey, StateOverride, StateReader},
-    types::{Header, SealedHeader, json::Quantity},
+    state::{Fact, Facts, StateError, StateKey, StateOverride, StateReader},
+    types::{BlockRef, Header, SealedHeader, json::Quantity},
 };
 
 pub(super) const METHODS: &[Method] = &[

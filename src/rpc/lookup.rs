@@ -3,8 +3,8 @@
 use super::{error::RpcError, method::Failure, params::BlockParam};
 use crate::{
     engine::{BlockHeader, BlockId, Refusal, Resolved, Stop, View, resolve},
-    light::{BlockRef, Fact, facts},
-    state::{StateError, StateKey},
+    state::{Fact, StateError, StateKey, facts},
+    types::BlockRef,
 };
 
 /// The header of the block that a parameter names, or `None` if there is no such block.

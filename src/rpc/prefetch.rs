@@ -10,8 +10,9 @@ use alloy_primitives::{Address, B256, keccak256};
 
 use super::{message::message, request::Request};
 use crate::{
-    light::{BlockRef, Fact, Facts, Fetch, FetchTarget, Known, PinnedHead, Touch, UpstreamFetch, facts},
-    state::{StateKey, StateReader as _, TrieState},
+    light::{Fetch, FetchTarget, Known, PinnedHead, Touch, UpstreamFetch},
+    state::{Fact, Facts, StateKey, StateReader as _, TrieState, facts},
+    types::BlockRef,
 };
 
 /// Methods that run a message on the state after a block.

@@ -8,9 +8,8 @@ use super::method::Failure;
 use crate::{
     consensus::{VerifiedBody, VerifiedReceipts},
     engine::{BlockHeader, Need, Refusal, Stop, View, both},
-    light::BlockRef,
     types::{
-        EMPTY_UNCLES_HASH, SealedHeader,
+        BlockRef, EMPTY_UNCLES_HASH, SealedHeader,
         block::block_len,
         json::{BlockParts, Location, RpcBlock, RpcReceipt, RpcTransaction, RpcTransactions},
     },

@@ -13,7 +13,8 @@ use super::{
 use crate::{
     consensus::{Origin, VerifiedHeader},
     engine::{BlockHeader, Level, LightStatus, View},
-    light::{BlockRef, Capabilities, Evidence, UpstreamState},
+    light::{Capabilities, Evidence, UpstreamState},
+    types::BlockRef,
 };
 
 pub(super) const METHODS: &[Method] = &[

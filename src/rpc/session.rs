@@ -24,10 +24,10 @@ use super::{
 use crate::{
     engine::{Filters, Level, LightView, Refusal, Stop},
     light::{
-        AttemptFailure, Branch, Cause, Fact, FactCache, FactFailure, FactStore, Facts, Fetch, FetchOutcome,
-        FetchTarget, Known, Observation, PinnedHead, RoutedRequest, Touch, UpstreamFetch, UpstreamResponse,
-        plan,
+        AttemptFailure, Branch, Cause, FactCache, FactFailure, FactStore, Fetch, FetchOutcome, FetchTarget,
+        Known, Observation, PinnedHead, RoutedRequest, Touch, UpstreamFetch, UpstreamResponse, plan,
     },
+    state::{Fact, Facts},
 };
 
 /// Most rounds of fetching for one message. A chain of dependent storage reads needs one round for each read.

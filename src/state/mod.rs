@@ -3,6 +3,7 @@
 
 mod access;
 mod account;
+mod fact;
 pub mod keys;
 mod noting;
 mod overrides;
@@ -16,6 +17,8 @@ mod world_test;
 
 pub use access::{Access, AccessKey, Touches};
 pub use account::{Account, AccountError};
+pub(crate) use fact::facts;
+pub use fact::{Fact, Facts};
 pub use noting::NotingState;
 pub use overrides::{AccountOverride, OverriddenState, OverrideStorage, StateOverride};
 pub use reader::{AccountState, Corrupt, StateError, StateKey, StateReader};

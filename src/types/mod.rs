@@ -4,6 +4,7 @@
 //! ids as numbers. Decoding is strict: every decoder accepts only the bytes that its encoder would write.
 
 pub mod block;
+mod block_ref;
 pub mod bloom;
 pub mod error;
 pub mod header;
@@ -20,6 +21,7 @@ pub mod transaction;
 
 pub use alloy_primitives::{Address, B256, Bloom, Bytes, U256, keccak256};
 pub use block::{Block, BlockBody, EMPTY_UNCLES_HASH, uncles_hash};
+pub use block_ref::BlockRef;
 pub use error::{FieldError, FieldRule};
 pub use header::{
     FORK_DETECTION_LEN, Header, HeaderError, HeaderForm, HeaderHashes, HeaderShape, HeaderVersion,

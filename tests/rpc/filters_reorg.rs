@@ -14,9 +14,9 @@ use rootlight::engine::{
     BlockHeader, Changes, Depths, FILTER_IDLE, Filters, LogFilter, MAX_FILTERS, MAX_PENDING, Need,
     SUBSCRIPTION_IDLE, SyncProgress, TransactionPlace, View, Watch,
 };
-use rootlight::light::BlockRef;
 use rootlight::state::StateReader;
 use rootlight::trie::WalkError;
+use rootlight::types::BlockRef;
 use rootlight::types::{Receipt, Transaction, json};
 use serde_json::Value;
 use support::chain::{hash, lines, text};

@@ -10,10 +10,10 @@ use rootlight::consensus::{
 };
 use rootlight::engine::{BlockHeader, Depths, Need, Snapshot, SyncProgress, TransactionPlace, View};
 use rootlight::exec::{BlockInput, BlockObserver, NoObserver, check_block, execute_block};
-use rootlight::light::BlockRef;
 use rootlight::rpc::{Dispatcher, LocalMessage};
 use rootlight::state::StateReader;
 use rootlight::trie::{Trie, WalkError};
+use rootlight::types::BlockRef;
 use rootlight::types::{Receipt, Transaction};
 use serde_json::{Value, json};
 

@@ -10,7 +10,6 @@ use crate::{
     consensus::{ChainError, Change, HeaderChain, VerifiedHeader},
     light::{
         backlog::MAX_GIVEN_UP,
-        fact::BlockRef,
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
         header_window::{Found, HeaderWindow, WindowError},
@@ -18,7 +17,7 @@ use crate::{
         upstream::{RequestFailure, UpstreamResponse},
         upstream_fetch::UpstreamFetch,
     },
-    types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader},
+    types::{B256, BlockRef, EMPTY_UNCLES_HASH, Header, SealedHeader},
 };
 
 /// Windows that arrive faster than this, in milliseconds, grow; those that take more than twice as long shrink.

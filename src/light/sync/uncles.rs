@@ -10,14 +10,14 @@ use super::{
 use crate::{
     consensus::{ChainError, HeaderChain, RuleError, UncleError, VerifiedHeader, VerifiedUncles},
     light::{
-        fact::{BlockRef, Fact},
         fault::{SyncCause, SyncFault},
         prove,
         record::{LIE, SILENT},
         upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
         upstream_fetch::{Cause, FactFailure, FetchTarget, METHOD_NOT_FOUND, UpstreamFetch},
     },
-    types::Header,
+    state::Fact,
+    types::{BlockRef, Header},
 };
 
 /// Most blocks whose uncles one upstream is asked for at a time.

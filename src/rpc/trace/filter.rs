@@ -10,13 +10,13 @@ use super::{CALLS, shape, too_large, traced_block, traces};
 use crate::{
     engine::{BlockHeader, Refusal, Stop, View},
     exec::trace::{MAX_TRACE_BYTES, TransactionTrace},
-    light::Facts,
     rpc::{
         error::ParamError,
         lookup::find,
         method::{Done, Failure, verified},
         params::{BlockParam, Params, block_param, parse_address},
     },
+    state::Facts,
 };
 
 /// The largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.

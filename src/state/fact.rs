@@ -1,20 +1,12 @@
-//! Facts: the pieces of data that answers are made of.
+//! Facts: the pieces of data that answers are made of. Verified headers and state roots commit to each.
 
 use alloc::collections::BTreeSet;
 use core::fmt;
 
 use alloy_primitives::B256;
 
-use crate::state::StateKey;
-
-/// A block by number and hash. Both are needed: upstreams are asked by number, and their responses are checked by hash.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct BlockRef {
-    /// Height.
-    pub number: u64,
-    /// Block hash.
-    pub hash: B256,
-}
+use super::reader::StateKey;
+use crate::types::BlockRef;
 
 /// A piece of data that an upstream supplies and that verified data proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,12 +35,6 @@ pub(crate) fn facts(all: impl IntoIterator<Item = Fact>) -> Facts {
     let mut facts = Facts::new();
     facts.extend(all);
     facts
-}
-
-impl fmt::Display for BlockRef {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block {} ({})", self.number, self.hash)
-    }
 }
 
 impl fmt::Display for Fact {
