@@ -42,7 +42,7 @@ export function webSocketTransport(url, options = {}) {
   function connection() {
     if (socket) return socket;
     if (closed) throw new Error('the transport is closed');
-    if (Date.now() < notBefore) throw new Error(`no connection to ${host}`);
+    if (performance.now() < notBefore) throw new Error(`no connection to ${host}`);
     const opening = opened();
     socket = opening;
     opening.onopen = () => {
@@ -63,7 +63,7 @@ export function webSocketTransport(url, options = {}) {
     const old = socket;
     socket = undefined;
     old?.close();
-    notBefore = Date.now() + Math.min(PAUSE * 2 ** failures, LONGEST_PAUSE);
+    notBefore = performance.now() + Math.min(PAUSE * 2 ** failures, LONGEST_PAUSE);
     failures += 1;
     for (const exchange of waiting.values()) exchange.end(error);
   }

@@ -20,6 +20,12 @@ async function waits(answer) {
 
 beforeEach(() => FakeSocket.made.splice(0));
 
+/** Mocks the clocks. Node.js cannot mock `performance.now`, which pauses are measured with, so it follows `Date.now`. */
+function mockClocks(t, ...more) {
+  t.mock.timers.enable({ apis: ['Date', ...more] });
+  t.mock.method(performance, 'now', () => Date.now());
+}
+
 test('one connection carries all exchanges, and waiting requests are sent in order', async () => {
   const transport = start();
   const early = [ask(transport, 1), ask(transport, 2, 3)];
@@ -60,7 +66,7 @@ test('a call with the id of a pending one is refused and does not affect it', as
 });
 
 test('every connection subscribes to new blocks if there is a listener', async (t) => {
-  t.mock.timers.enable({ apis: ['Date'] });
+  mockClocks(t);
   const transport = start();
   const answer = ask(transport, 1);
   const [before] = FakeSocket.made;
@@ -92,7 +98,7 @@ test('neither a listener nor closing opens a connection', () => {
 });
 
 test('pauses between failing connections grow to a minute, and a response makes them short again', async (t) => {
-  t.mock.timers.enable({ apis: ['Date'] });
+  mockClocks(t);
   const transport = start();
   const fails = async (pause) => {
     const made = FakeSocket.made.length;
@@ -115,8 +121,24 @@ test('pauses between failing connections grow to a minute, and a response makes 
   await fails(2_000);
 });
 
+test('a pause does not grow when the wall clock is set back', async (t) => {
+  let [wall, monotonic] = [3_600_000, 0];
+  t.mock.method(Date, 'now', () => wall);
+  t.mock.method(performance, 'now', () => monotonic);
+  const transport = start();
+  const lost = ask(transport, 1);
+  FakeSocket.last.onerror();
+  await assert.rejects(lost, /no connection/);
+  wall = 0;
+  monotonic = 1_000;
+  const answer = ask(transport, 2);
+  FakeSocket.last.open();
+  FakeSocket.last.say({ id: 2 });
+  assert.equal(await text(answer), '{"id":2}');
+});
+
 test('an abandoned connection does not affect the next one', async (t) => {
-  t.mock.timers.enable({ apis: ['Date'] });
+  mockClocks(t);
   const transport = start({ maxLength: 20 });
   const answer = ask(transport, 1);
   const [old] = FakeSocket.made;
@@ -143,7 +165,7 @@ test('bytes instead of text end the connection', async () => {
 });
 
 test('an exchange has a time limit of its own', async (t) => {
-  t.mock.timers.enable({ apis: ['Date', 'setTimeout'] });
+  mockClocks(t, 'setTimeout');
   const transport = start({ timeout: 100 });
   const answer = ask(transport, 1);
   FakeSocket.last.open();
@@ -159,7 +181,7 @@ test('an exchange has a time limit of its own', async (t) => {
 });
 
 test('by default an exchange has 20 seconds and a response 32 Mi characters', async (t) => {
-  t.mock.timers.enable({ apis: ['Date', 'setTimeout'] });
+  mockClocks(t, 'setTimeout');
   const transport = start();
   const answer = ask(transport, 1);
   FakeSocket.last.open();
