@@ -54,9 +54,11 @@ pub fn parse_checkpoint(text: &str) -> Result<Checkpoint, CheckpointError> {
         [number, hash, total] => (*number, *hash, Some(*total)),
         _ => return Err(CheckpointError::Form),
     };
-    let wide = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => U256::from_str_radix(digits, 16).ok(),
-        None => U256::from_str_radix(text, 10).ok(),
+    // `from_str_radix` takes no digits as 0 and skips underscores.
+    let wide = |text: &str| {
+        let (digits, radix) = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
+        let valid = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        U256::from_str_radix(digits, radix).ok().filter(|_| valid)
     };
     let number = wide(number)
         .and_then(|value| u64::try_from(value).ok())
@@ -127,6 +129,12 @@ mod tests {
             (format!("18446744073709551616:{hash}"), CheckpointError::Number("18446744073709551616".into())),
             ("1:0x12".to_owned(), CheckpointError::Hash("0x12".into())),
             (format!("1:{hash}:ten"), CheckpointError::TotalDifficulty("ten".into())),
+            (format!("1:{hash}:"), CheckpointError::TotalDifficulty("".into())),
+            (format!("1:{hash}:0x"), CheckpointError::TotalDifficulty("0x".into())),
+            (format!("1:{hash}:1_000"), CheckpointError::TotalDifficulty("1_000".into())),
+            (format!("1:{hash}:+1"), CheckpointError::TotalDifficulty("+1".into())),
+            (format!(":{hash}"), CheckpointError::Number("".into())),
+            (format!("0x:{hash}"), CheckpointError::Number("0x".into())),
         ] {
             assert_eq!(parse_checkpoint(&text), Err(error));
         }

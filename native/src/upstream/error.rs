@@ -63,6 +63,10 @@ pub enum UpstreamError {
 impl UpstreamError {
     /// Returns the error without the secrets, which an upstream's message or a library's error may contain.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+        if let Self::Rpc { data, .. } = &mut self {
+            // A secret may be in any part of the data, so data that contains one is dropped as a whole.
+            data.take_if(|data| secrets.are_in(&data.to_string()));
+        }
         if let Self::Rpc { message: text, .. } | Self::Transport(text) | Self::Malformed(text) = &mut self {
             for secret in &secrets.0 {
                 if text.contains(secret.as_str()) {
@@ -125,11 +129,16 @@ impl Secrets {
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(secrets)
     }
+
+    fn are_in(&self, text: &str) -> bool {
+        self.0.iter().any(|secret| text.contains(secret.as_str()))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn errors_contain_no_password_or_key_of_the_url() {
@@ -143,9 +152,10 @@ mod tests {
         ] {
             for error in [
                 UpstreamError::Transport(text.clone()),
-                UpstreamError::Rpc { code: -1, message: text.clone(), data: None },
+                UpstreamError::Rpc { code: -1, message: text.clone(), data: Some(json!({"see": [text]})) },
             ] {
-                let shown = error.without(&secrets).to_string();
+                let error = error.without(&secrets);
+                let shown = format!("{error} {error:?}");
                 for secret in ["hunter22", "0123456789abcdef", "sesame"] {
                     assert!(!shown.contains(secret), "{shown}");
                 }
