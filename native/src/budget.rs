@@ -78,17 +78,16 @@ pub async fn hold_answer(bytes: usize) -> Option<Held> {
 pub(crate) async fn hold_run(asker: u64, bytes: usize, limit: Duration) -> Option<Held> {
     let share = ANSWERS_EACH.of(asker);
     let taking = async {
-        let own = match share.try_take(bytes) {
-            Some(own) => own,
-            None => {
-                // Clients that do not read their answers must make room for this one.
-                let _waiting = Waiting::new(&ANSWERS.waiting);
-                share.take(bytes).await
-            }
-        };
+        let own = share.take(bytes).await;
         Held { own: own.all, ..ANSWERS.take(bytes).await }
     };
     tokio::time::timeout(limit, taking).await.ok()
+}
+
+/// Whether a caller waits for bytes of the answer budget, or of the part that this address can take. Clients of the
+/// address that do not read their answers must then make room.
+pub(crate) fn answers_contended(asker: u64) -> bool {
+    ANSWERS.is_contended() || ANSWERS_EACH.is_contended(asker)
 }
 
 /// The error message when a budget has no room for a request or an answer.
@@ -241,6 +240,11 @@ impl Shares {
         }
         each.entry(asker).or_insert_with(|| Arc::new(Budget::new(self.bytes))).clone()
     }
+
+    fn is_contended(&self, asker: u64) -> bool {
+        let each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
+        each.get(&asker).is_some_and(|share| share.is_contended())
+    }
 }
 
 impl Shared {
@@ -365,8 +369,15 @@ mod tests {
         let mut held = hold_run(greedy, 30 * MIB, limit).await.unwrap();
         assert!(hold_run(greedy, 10 * MIB, moment).await.is_none());
         assert!(hold_run(other, 10 * MIB, limit).await.is_some());
+        let waiting = hold_run(greedy, 10 * MIB, limit);
+        tokio::pin!(waiting);
+        assert!(tokio::time::timeout(moment, waiting.as_mut()).await.is_err());
+        assert!(
+            answers_contended(greedy) && !answers_contended(other),
+            "clients of other addresses have time"
+        );
         held.shrink_to(20 * MIB);
-        assert_eq!(hold_run(greedy, 10 * MIB, limit).await.unwrap().bytes(), 10 * MIB);
+        assert_eq!(waiting.await.unwrap().bytes(), 10 * MIB);
     }
 
     #[tokio::test]

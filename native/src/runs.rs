@@ -6,7 +6,7 @@
 //! as one that sends a single message. A batch may take fifty times as long as a single call, which therefore does not
 //! wait for all batches of its address. Brief messages are not scheduled.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -62,8 +62,8 @@ struct State {
     busy: Lane,
     /// The time at which each connection's debt will be zero.
     until: BTreeMap<Peer, Instant>,
-    /// Number of fresh places that each connection holds.
-    placed: BTreeMap<Peer, usize>,
+    /// The connections that hold a fresh place.
+    placed: BTreeSet<Peer>,
 }
 
 /// One kind of places: the number taken, and the queue of those who wait, by address, size and connection.
@@ -137,15 +137,14 @@ impl Runs {
             let turn = {
                 let mut state = self.state();
                 let state = &mut *state;
-                let is_fresh = self.fresh > 0
-                    && is_fresh(&state.until, &state.placed, peer, Instant::now())
+                let is_fresh = is_fresh(&state.until, &state.placed, peer, Instant::now())
                     && has_room(&state.placed, peer.address, self.fresh);
                 let (lane, most) =
                     if is_fresh { (&mut state.fresh, self.fresh) } else { (&mut state.busy, self.busy) };
                 if lane.taken < most {
                     lane.taken += 1;
                     if is_fresh {
-                        *state.placed.entry(peer).or_default() += 1;
+                        state.placed.insert(peer);
                     }
                     return self.place(peer, is_fresh);
                 }
@@ -153,7 +152,7 @@ impl Runs {
                 lane.wait(peer, size, sender);
                 turn
             };
-            // The receiver fails only if the sender was dropped; then the loop queues again.
+            // The receiver fails only if the sender was dropped ([`Lane::dismiss`]); then the loop queues again.
             if let Ok(place) = turn.await {
                 return place;
             }
@@ -181,7 +180,8 @@ impl Runs {
                     let lane = if is_fresh { &mut state.fresh } else { &mut state.busy };
                     lane.taken += 1;
                     if is_fresh {
-                        *state.placed.entry(next).or_default() += 1;
+                        state.placed.insert(next);
+                        state.fresh.dismiss(next);
                     }
                     return;
                 }
@@ -204,11 +204,8 @@ impl State {
     }
 
     fn ran(&mut self, peer: Peer, is_fresh: bool, ran: Duration) {
-        if is_fresh && let Some(count) = self.placed.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                self.placed.remove(&peer);
-            }
+        if is_fresh {
+            self.placed.remove(&peer);
         }
         let now = Instant::now();
         self.until.retain(|_, until| *until > now);
@@ -223,6 +220,18 @@ impl State {
 impl Lane {
     fn wait(&mut self, peer: Peer, size: Size, sender: oneshot::Sender<Place>) {
         self.queue.of(peer.address).of(size).of(peer.connection).push_back(sender);
+    }
+
+    /// Drops the waiting runs of a connection, so that they queue again.
+    fn dismiss(&mut self, peer: Peer) {
+        let Some(sizes) = self.queue.waiting.get_mut(&peer.address) else { return };
+        sizes.waiting.retain(|_, connections| {
+            connections.waiting.remove(&peer.connection);
+            !connections.waiting.is_empty()
+        });
+        if sizes.waiting.is_empty() {
+            self.queue.waiting.remove(&peer.address);
+        }
     }
 
     /// Takes the first waiting run of the next connection, in the order of turns, that may have a place.
@@ -276,25 +285,20 @@ impl<K, V> Default for Turns<K, V> {
 }
 
 /// Whether a connection has little debt and holds no fresh place.
-fn is_fresh(
-    until: &BTreeMap<Peer, Instant>,
-    placed: &BTreeMap<Peer, usize>,
-    peer: Peer,
-    now: Instant,
-) -> bool {
+fn is_fresh(until: &BTreeMap<Peer, Instant>, placed: &BTreeSet<Peer>, peer: Peer, now: Instant) -> bool {
     let debt = until.get(&peer).map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
-    debt <= FREE_DEBT && !placed.contains_key(&peer)
+    debt <= FREE_DEBT && !placed.contains(&peer)
 }
 
 /// Whether an address has fewer fresh places than it may.
-fn has_room(placed: &BTreeMap<Peer, usize>, address: IpAddr, fresh: usize) -> bool {
+fn has_room(placed: &BTreeSet<Peer>, address: IpAddr, fresh: usize) -> bool {
     places_of(placed, address).saturating_add(1) < fresh
 }
 
 /// The number of fresh places that the connections of an address hold.
-fn places_of(placed: &BTreeMap<Peer, usize>, address: IpAddr) -> usize {
+fn places_of(placed: &BTreeSet<Peer>, address: IpAddr) -> usize {
     let [first, last] = [u64::MIN, u64::MAX].map(|connection| Peer { address, connection });
-    placed.range(first..=last).map(|(_, count)| count).sum()
+    placed.range(first..=last).count()
 }
 
 impl Drop for Place {
@@ -466,6 +470,42 @@ mod tests {
             let ended = ended.lock().unwrap().clone();
             assert!(ended.iter().position(|connection| *connection == 10).unwrap() <= 1, "{ended:?}");
         }
+    }
+
+    /// One client controls all addresses of an IPv6 network of 64 bits.
+    #[tokio::test]
+    async fn addresses_of_one_ipv6_network_share_their_places() {
+        let runs = Runs::new(2);
+        let at = |address: &str| Peer::new(address.parse().unwrap());
+        let one = runs.enter(at("2001:db8:0:1::1"), Size::Single).await;
+        let two = runs.enter(at("2001:db8:0:1::2"), Size::Single).await;
+        let three = runs.enter(at("2001:db8:0:1:ffff::3"), Size::Single).await;
+        assert!(one.is_fresh && two.is_fresh && !three.is_fresh, "two fresh places of three");
+        assert!(runs.enter(at("2001:db8:0:2::1"), Size::Single).await.is_fresh, "another network");
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_waited_with_two_messages_gets_one_fresh_place() {
+        let runs = Runs::new(2);
+        let mut held = Vec::new();
+        for address in 1..=3 {
+            held.push(runs.enter(peer([10, 0, 0, address], 1), Size::Single).await);
+        }
+        let queued = [Size::Single, Size::Batch].map(|size| {
+            let runs = runs.clone();
+            tokio::spawn(async move { runs.enter(peer([10, 0, 0, 9], 2), size).await })
+        });
+        tokio::task::yield_now().await;
+        held.pop();
+        let mut fresh = Vec::new();
+        for task in queued {
+            // The second message takes the free place for busy connections, before another fresh place is free.
+            fresh.push(tokio::time::timeout(Duration::from_secs(5), task).await.unwrap().unwrap());
+        }
+        assert_eq!(fresh.iter().filter(|place| place.is_fresh).count(), 1);
+        drop((held, fresh));
+        let state = runs.state();
+        assert_eq!((state.fresh.taken, state.busy.taken), (0, 0));
     }
 
     #[test]

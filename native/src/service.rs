@@ -3,7 +3,7 @@
 //! The trait separates the transports from the engine: HTTP and WebSocket handle frames, sizes and status codes, a
 //! [`Service`] handles JSON-RPC.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -94,7 +94,7 @@ pub struct Health {
 /// The connection that a message comes from. Work and memory are divided among connections and addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
-    /// The client's address.
+    /// The client's address; for IPv6 its /64 network, because one client controls all addresses in it.
     pub address: IpAddr,
     /// A number that distinguishes the connections of one address.
     pub connection: u64,
@@ -105,11 +105,15 @@ impl Peer {
     #[must_use]
     pub fn new(address: IpAddr) -> Self {
         static MADE: AtomicU64 = AtomicU64::new(0);
+        // A listener for both protocols sees IPv4 clients at addresses of one /64 network, ::ffff:0:0.
+        let address = match address.to_canonical() {
+            IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+            v4 => v4,
+        };
         Self { address, connection: MADE.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// A number for the address, by which filters and memory are divided. For IPv6 it is the /64 network, because one
-    /// client controls all addresses in it.
+    /// A number for the address, by which filters and memory are divided.
     #[must_use]
     pub fn asker(&self) -> u64 {
         match self.address {

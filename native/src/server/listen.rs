@@ -155,7 +155,7 @@ impl Connections {
         loop {
             match listener.accept().await {
                 Ok((stream, address)) => {
-                    let connection = ClientConnection::new(Peer::new(address.ip().to_canonical()));
+                    let connection = ClientConnection::new(Peer::new(address.ip()));
                     let ticket = self.places.enter(&connection).await;
                     self.serve(stream, connection, ticket);
                 }

@@ -153,7 +153,8 @@ impl ClientConnection {
         loop {
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
-            let allowed = if budget::answers().is_contended() { limit.min(CONTENDED_WRITE) } else { limit };
+            let contended = self.unsent() > 0 && budget::answers_contended(self.peer.asker());
+            let allowed = if contended { limit.min(CONTENDED_WRITE) } else { limit };
             mark = match mark {
                 _ if self.unsent() == 0 => None,
                 Some((since, before)) if written.saturating_sub(before) < TAKEN_BYTES => {
@@ -357,6 +358,27 @@ mod tests {
         assert!(!places.make_room(&connection([10, 0, 0, 1]), 1), "not for a connection of the same address");
         drop(tickets);
         places.empty().await;
+    }
+
+    /// One client controls all addresses of an IPv6 network of 64 bits.
+    #[tokio::test]
+    async fn addresses_of_one_ipv6_network_are_counted_together() {
+        let places = Places::new(3);
+        let at = |address: &str| ClientConnection::new(Peer::new(address.parse().unwrap()));
+        let (other, one, two) = (at("2001:db8::1"), at("2001:db8:0:1::1"), at("2001:db8:0:1::2"));
+        let mut tickets = Vec::new();
+        for connection in [&other, &one, &two] {
+            tickets.push(places.enter(connection).await);
+        }
+        // The connection of the other network has been idle for longest.
+        for connection in [&other, &one, &two] {
+            drop(connection.work());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(GRACE).await;
+        assert!(places.make_room(&at("2001:db8:0:2::1"), 0));
+        assert!(!is_told_to_close(&other).await, "its network has one connection, the other one two");
+        assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
     }
 
     #[tokio::test]
