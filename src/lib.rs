@@ -70,7 +70,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `local` | chains that are executed here: the development chain, the follower of a regtest node, traces, filters |
+//! | `local` | chains that are executed here: the development chain, the follower of a regtest node, traces, and what other light clients are served |
 //! | `bridge-write` | methods of the Bridge contract that write; calls of a light client only read |
 //! | `work-start` | a start by proof of work alone, without a checkpoint |
 //! | `verify-headers` | verification of headers and blocks at hand |

@@ -13,7 +13,10 @@ use crate::{
 };
 
 /// Lengths of the stretches that are judged, in seconds.
-const STRETCHES: [u64; 3] = [7_200, 21_600, 86_400];
+const STRETCHES: [u64; 3] = [7_200, 21_600, LONGEST_STRETCH];
+
+/// The longest of them.
+pub(super) const LONGEST_STRETCH: u64 = 86_400;
 
 /// Seconds per block on which the promised work is based; mainnet showed 25 to 33.
 const SPACING: u64 = 30;
@@ -116,8 +119,7 @@ impl Floor {
             // More work may be proven than at the last look.
             self.low = self.line.back().and_then(|end| self.look_back(*end, head.number));
         }
-        let day = STRETCHES.into_iter().max().unwrap_or(0);
-        let recent = |low: &LowWork| low.time.saturating_add(day) >= head.timestamp;
+        let recent = |low: &LowWork| low.time.saturating_add(LONGEST_STRETCH) >= head.timestamp;
         self.low = self.low.filter(|low| self.keeps_oldest || recent(low));
     }
 

@@ -1,7 +1,7 @@
 //! A window of consecutive headers that is being fetched: the form in which each header is requested, and the headers
 //! that arrived.
 
-use alloc::{borrow::Cow, format, string::ToString, vec::Vec};
+use alloc::{format, string::ToString, vec::Vec};
 
 use super::{
     fault::SyncCause,
@@ -18,13 +18,6 @@ use crate::{
 /// Number of forms in which a header is requested before it counts as unavailable: without transactions, with
 /// transactions, and raw together with the block object, which has the merged-mining proof.
 const FORMS: usize = 3;
-
-/// The window is not complete yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WindowError {
-    /// Some headers must be requested in another form.
-    AskAgain,
-}
 
 /// A header, with its uncles if they came with it. Neither is verified.
 #[derive(Debug)]
@@ -103,34 +96,29 @@ impl HeaderWindow {
         self.slots.iter().filter(|slot| slot.is_wanted()).flat_map(Slot::requests).collect()
     }
 
-    /// Takes the responses to [`Self::requests`], in order.
-    pub(super) fn take(
-        &mut self,
-        responses: Vec<UpstreamResponse>,
-        network: &Network,
-    ) -> Result<(), WindowError> {
+    /// Takes the responses to [`Self::requests`], in order. Returns whether every header has arrived or is unavailable;
+    /// otherwise some must be requested in another form.
+    #[must_use]
+    pub(super) fn take(&mut self, responses: Vec<UpstreamResponse>, network: &Network) -> bool {
         if core::mem::take(&mut self.binary) {
             self.take_binary(responses.first(), network);
-            return if self.slots.iter().any(Slot::is_wanted) { Err(WindowError::AskAgain) } else { Ok(()) };
+        } else {
+            let mut responses = responses.into_iter();
+            let announced = self.announced;
+            for slot in self.slots.iter_mut().filter(|slot| slot.is_wanted()) {
+                let count = slot.requests().len();
+                let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
+                slot.take(&mine, announced, network);
+            }
         }
-        let mut responses = responses.into_iter();
-        let announced = self.announced;
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_wanted()) {
-            let count = slot.requests().len();
-            let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
-            slot.take(&mine, announced, network);
-        }
-        if self.slots.iter().any(Slot::is_wanted) {
-            return Err(WindowError::AskAgain);
-        }
-        Ok(())
+        !self.slots.iter().any(Slot::is_wanted)
     }
 
     /// Takes a binary response. Headers that it lacks below the end of the chain are requested again in the other
     /// forms.
     fn take_binary(&mut self, response: Option<&UpstreamResponse>, network: &Network) {
         let Some(Ok(raw)) = response else { return };
-        let Some(text) = string(raw.get()) else { return };
+        let Some(text) = prove::string(raw) else { return };
         let Ok(headers) = decode_headers(&text, self.slots.len(), network) else { return };
         self.was_binary = true;
         let (announced, mut headers) = (self.announced, headers.into_iter());
@@ -164,15 +152,6 @@ impl HeaderWindow {
         }
         (headers, None)
     }
-}
-
-/// The contents of a JSON string, borrowed unless something in it is escaped.
-fn string(json: &str) -> Option<Cow<'_, str>> {
-    let text = json.strip_prefix('"')?.strip_suffix('"')?;
-    if text.contains('\\') {
-        return serde_json::from_str(json).map(Cow::Owned).ok();
-    }
-    Some(Cow::Borrowed(text))
 }
 
 /// Whether a cause is more informative than the first one. Raw bytes that do not decode as a header say more than an

@@ -50,4 +50,4 @@ pub use upstream::{
     MAX_ERROR_TEXT, NO_RESPONSE, OnResponse, RawResponse, RequestFailure, Subject, UpstreamRequest,
     UpstreamResponse, decode_batch, encode_batch, read_batch, subject,
 };
-pub use upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, MAX_UNCLES, UpstreamFetch};
+pub use upstream_fetch::{AttemptFailure, Cause, FactFailure, FetchTarget, UpstreamFetch};

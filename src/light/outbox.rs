@@ -70,7 +70,7 @@ impl Outbox {
         let due = self.pending.iter_mut().filter(|pending| pending.is_due());
         for (pending, response) in due.zip(responses) {
             // An upstream that is not reached, or asks for a pause, gets no more requests now.
-            if matches!(response, Err(RequestFailure::Transport(_) | RequestFailure::Busy { .. })) {
+            if RequestFailure::of_silence(&response).is_some() {
                 continue;
             }
             pending.checks = pending.checks.map(|checks| checks.saturating_add(1));
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(asked.len(), 2);
         assert!(asked.iter().all(|request| request.method == "eth_getTransactionReceipt"));
         let again = outbox.resend_requests(vec![receipt(), says("null")]);
-        let second = cache.sent().nth(1).unwrap().encode();
+        let second = cache.sent_by_hash().nth(1).unwrap().1.encode();
         assert_eq!(again.len(), 1, "a mined transaction is not sent again");
         assert_eq!(again[0].params, format!(r#"["{}"]"#, hex::encode_prefixed(second)));
         let soon = Now { millis: check(2).millis + 1, ..check(2) };

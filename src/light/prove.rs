@@ -1,7 +1,7 @@
 //! Turns an upstream's responses into proven facts. Every response is hostile until a hash, a root or a proof of work
 //! confirms it.
 
-use alloc::{format, string::String, string::ToString, sync::Arc, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, string::ToString, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, Bytes, U256, hex};
 use serde::Deserialize;
@@ -11,11 +11,12 @@ use thiserror::Error;
 use super::{
     store::{FactStore, Known, Location},
     upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
-    upstream_fetch::{Cause, FetchTarget, MAX_UNCLES, RAW_HEADER, RAW_UNCLES, UpstreamFetch},
+    upstream_fetch::{Cause, FetchTarget, RAW_HEADER, RAW_UNCLES, UpstreamFetch},
 };
 use crate::{
     consensus::{
-        ChainView, HeaderCandidate, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles,
+        ChainView, HeaderCandidate, MAX_UNCLES, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts,
+        VerifiedUncles,
     },
     state::{Fact, StateKey, keys},
     trie::{self, limits::MAX_MULTIPROOF_NODES, verify_multiproof},
@@ -108,8 +109,16 @@ fn is_null(raw: &RawValue) -> bool {
 
 /// Reads a block number or count, a JSON string in hex with `0x`.
 pub fn quantity(raw: &RawValue) -> Option<u64> {
-    let text: String = serde_json::from_str(raw.get()).ok()?;
-    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+    u64::from_str_radix(string(raw)?.strip_prefix("0x")?, 16).ok()
+}
+
+/// The contents of a JSON string, borrowed unless something in it is escaped. `None` if the JSON is not a string.
+pub(super) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let text = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if text.contains('\\') {
+        return serde_json::from_str(raw.get()).map(Cow::Owned).ok();
+    }
+    Some(Cow::Borrowed(text))
 }
 
 /// Rebuilds a header from a node's block object. It must have the hash that the object claims, or the hash `claimed`.
@@ -253,7 +262,7 @@ pub fn uncles(
     let count = uncles.len();
     VerifiedUncles::check(header, uncles).map_err(|error| {
         let told = |response: &UpstreamResponse| matches!(response, Ok(_) | Err(RequestFailure::NotRecorded));
-        let whole = fetch.responses().all(told) && count < MAX_UNCLES as usize;
+        let whole = fetch.responses().all(told) && count < MAX_UNCLES;
         match fetch.attempt() == ALL_PLACES && whole {
             true => refuted(error),
             false => Cause::Hidden(error.to_string()),
@@ -271,7 +280,7 @@ pub fn uncle_hashes(fetch: &UpstreamFetch) -> Vec<B256> {
         return Vec::new();
     }
     let shown = fetch.responses().flatten().filter_map(|raw| serde_json::from_str::<Shown>(raw.get()).ok());
-    shown.take(MAX_UNCLES as usize).map(|shown| shown.hash).collect()
+    shown.take(MAX_UNCLES).map(|shown| shown.hash).collect()
 }
 
 /// The uncle headers in a fetch's responses, each rebuilt to the hash that it claims.
@@ -362,8 +371,7 @@ fn decode_hex(text: &str) -> Result<Bytes, hex::FromHexError> {
 }
 
 fn hex_bytes(raw: &RawValue) -> Result<Bytes, Cause> {
-    let text: String =
-        serde_json::from_str(raw.get()).map_err(|_| Cause::Refuted("not a hex string".into()))?;
+    let text = string(raw).ok_or_else(|| Cause::Refuted("not a hex string".into()))?;
     decode_hex(&text).map_err(refuted)
 }
 

@@ -104,7 +104,7 @@ fn a_wrong_proof_is_a_fault_if_the_request_named_the_block_by_its_hash() {
         assert_eq!(ways.len(), if matches!(target, FetchTarget::Proof { .. }) { 3 } else { 2 });
     }
     // On another branch the transaction may be in another block.
-    let receipts = UpstreamFetch::new(FetchTarget::One(Fact::Receipts(block)), &[block.hash]);
+    let receipts = UpstreamFetch::ordered(FetchTarget::One(Fact::Receipts(block)), &[block.hash], false);
     assert!(matches!(receipts.blame(Cause::Refuted("wrong".into())), Cause::OtherBranch(_)));
 }
 
@@ -116,7 +116,7 @@ fn a_transaction_is_nowhere_if_both_forms_of_the_request_say_so() {
     let unrecorded: fn() -> UpstreamResponse = || Err(RequestFailure::NotRecorded);
     for first in [null, unrecorded] {
         for second in [null, unrecorded] {
-            let mut fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(hash)), &[]);
+            let mut fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(hash)));
             fetch.take_response(0, first());
             let cause = location(&fetch, hash, 9, 33).unwrap_err();
             let denied = cause == Cause::Denied;

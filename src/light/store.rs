@@ -116,11 +116,6 @@ impl FactStore {
         self.sent.extend(other.sent);
     }
 
-    /// Transactions that this client passed on to upstreams, oldest first.
-    pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
-        self.sent.iter().map(|sent| &sent.transaction)
-    }
-
     /// Whether an upstream says that a transaction is in a block.
     pub(crate) fn is_mined(&self, transaction: &B256) -> bool {
         self.locations.get(transaction).is_some_and(|place| matches!(**place, Location::Mined(_)))
@@ -168,7 +163,7 @@ impl FactCache {
             learned.block_bytes = 0;
             learned.nodes = ProvenNodes::new();
         }
-        core::mem::take(&mut learned.touched).into_iter().for_each(|touch| self.remember(touch));
+        remembered(core::mem::take(&mut learned.touched)).into_iter().for_each(|touch| self.remember(touch));
         self.remember_sent(core::mem::take(&mut learned.sent));
         if self.young.bytes().saturating_add(learned.bytes()) > GENERATION_BYTES {
             self.old = core::mem::take(&mut self.young);
@@ -201,6 +196,30 @@ impl FactCache {
     }
 }
 
+/// The keys of one message that the cache can keep: the newest of each contract. A message may miss thousands of keys in
+/// each of its calls.
+fn remembered(mut touched: Vec<Touch>) -> Vec<Touch> {
+    let mut newest: Vec<(Address, Vec<StateKey>)> = Vec::new();
+    touched.reverse();
+    touched.retain(|touch| {
+        if newest.iter().all(|(contract, _)| *contract != touch.contract) {
+            newest.push((touch.contract, Vec::new()));
+        }
+        let own = newest.iter_mut().find(|(contract, _)| *contract == touch.contract);
+        own.is_some_and(|(_, keys)| {
+            // A key that other calls have read too is kept for each of them: then it counts for all call data.
+            let known = keys.contains(&touch.key);
+            let fits = keys.len() < MAX_TOUCHED;
+            if fits && !known {
+                keys.push(touch.key);
+            }
+            fits || known
+        })
+    });
+    touched.reverse();
+    touched
+}
+
 impl FactCache {
     fn remember_sent(&mut self, sent: Vec<Sent>) {
         for sent in sent {
@@ -211,12 +230,7 @@ impl FactCache {
         self.sent.drain(..extra);
     }
 
-    /// Transactions that this client passed on to upstreams, oldest first.
-    pub fn sent(&self) -> impl Iterator<Item = &Arc<Transaction>> {
-        self.sent.iter().map(|sent| &sent.transaction)
-    }
-
-    /// As [`Self::sent`], with their hashes.
+    /// Transactions that this client passed on to upstreams, with their hashes, oldest first.
     pub(super) fn sent_by_hash(&self) -> impl Iterator<Item = (B256, &Arc<Transaction>)> {
         self.sent.iter().map(|sent| (sent.hash, &sent.transaction))
     }
@@ -427,6 +441,21 @@ mod tests {
         assert_eq!(cache.touched[0], first);
     }
 
+    /// A message may miss thousands of keys in each of its calls, and the cache is locked while they are remembered.
+    #[test]
+    fn the_keys_of_many_calls_are_remembered_quickly() {
+        let mut cache = FactCache::new();
+        let calls = (0..50).flat_map(|contract| (0..4_000).map(move |number| touch(contract, number, 1)));
+        let touched = calls.collect();
+        let began = std::time::Instant::now();
+        cache.absorb(FactStore { touched, ..FactStore::default() });
+        let elapsed = began.elapsed();
+        assert!(elapsed.as_millis() < 500, "{elapsed:?}");
+        for contract in 0..50 {
+            assert_eq!(touched_by(&cache, contract), (3_976..4_000).map(key).collect::<Vec<_>>());
+        }
+    }
+
     /// A key that calls with different data have read counts for all calls; any other key only for calls with the same
     /// data.
     #[test]
@@ -455,7 +484,7 @@ mod tests {
         };
         let all = (0..300).chain([299]).map(sent).collect();
         cache.absorb(FactStore { sent: all, ..FactStore::default() });
-        assert_eq!(cache.sent().count(), 256);
+        assert_eq!(cache.sent_by_hash().count(), 256);
         let own = FactStore::default();
         let known = Known::new(&own, &cache);
         assert!(known.sent(&hash(43)).is_none() && known.sent(&hash(44)).is_some());

@@ -55,6 +55,13 @@ pub enum RequestFailure {
 /// Longest error text that is kept from an upstream, in characters.
 pub const MAX_ERROR_TEXT: usize = 200;
 
+impl RequestFailure {
+    /// Why there is no response at all, if that is so. A silent upstream has said nothing right or wrong.
+    pub(super) fn of_silence(response: &UpstreamResponse) -> Option<&Self> {
+        response.as_ref().err().filter(|failure| matches!(failure, Self::Transport(_) | Self::Busy { .. }))
+    }
+}
+
 impl UpstreamRequest {
     /// A request with parameters already in JSON, e.g. `["0x1",true]`.
     pub fn new(method: &'static str, params: String) -> Self {

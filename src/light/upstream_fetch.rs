@@ -13,12 +13,10 @@ use thiserror::Error;
 
 use super::upstream::{RequestFailure, UpstreamRequest, UpstreamResponse};
 use crate::{
+    consensus::MAX_UNCLES,
     state::{Fact, StateKey},
     types::BlockRef,
 };
-
-/// Most uncles that a block may have (the uncle list limit). No request goes beyond it, whatever a header states.
-pub const MAX_UNCLES: u32 = 10;
 
 /// JSON-RPC error code of a method that does not exist.
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
@@ -236,7 +234,7 @@ fn uncle_requests(
         0 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), count),
         1 => ("eth_getUncleByBlockNumberAndIndex", format!("{:#x}", block.number), count),
         // No rule ties the header's count to the list, so this attempt requests all indexes.
-        2 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), MAX_UNCLES),
+        2 => ("eth_getUncleByBlockHashAndIndex", format!("{}", block.hash), MAX_UNCLES as u32),
         // Each uncle's raw header, then its block object, which has the merged-mining proof that raw headers lack.
         RAW_UNCLES if !shown.is_empty() => {
             let (hash, count) = (format!("{}", block.hash), shown.len() as u32);
@@ -248,7 +246,8 @@ fn uncle_requests(
         }
         _ => return None,
     };
-    let indexes = 0..count.min(MAX_UNCLES);
+    // Whatever the header states.
+    let indexes = 0..count.min(MAX_UNCLES as u32);
     Some(
         indexes
             .map(|index| UpstreamRequest::new(method, format!(r#"["{selector}","{index:#x}"]"#)))
@@ -290,11 +289,12 @@ pub struct UpstreamFetch {
 
 impl UpstreamFetch {
     /// A fetch at its first attempt.
-    pub fn new(target: FetchTarget, parts: &[B256]) -> Self {
-        Self::ordered(target, parts, false)
+    pub fn new(target: FetchTarget) -> Self {
+        Self::ordered(target, &[], false)
     }
 
-    /// As [`Self::new`]. With `by_hash`, for a block off the chain, the block's hash is tried before its number.
+    /// As [`Self::new`], for a target whose requests name `parts`, such as the transactions of a block. With `by_hash`,
+    /// for a block off the chain, the block's hash is tried before its number.
     pub(super) fn ordered(target: FetchTarget, parts: &[B256], by_hash: bool) -> Self {
         let (responses, failures) = (Vec::new(), Vec::new());
         let mut fetch =
@@ -364,12 +364,7 @@ impl UpstreamFetch {
 
     /// Why a request got no response at all, if one did. A silent upstream has said nothing right or wrong.
     pub fn silence(&self) -> Option<RequestFailure> {
-        self.responses().find_map(|response| match response {
-            Err(failure @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. })) => {
-                Some(failure.clone())
-            }
-            _ => None,
-        })
+        self.responses().find_map(RequestFailure::of_silence).cloned()
     }
 
     /// The responses of a complete attempt.

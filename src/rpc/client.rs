@@ -220,8 +220,8 @@ impl<S: Share> SharedClient<S> {
     pub fn close(&self, session: Session) -> bool {
         let (facts, observations) = session.finish();
         let mut sent = false;
-        for transaction in facts.sent() {
-            self.filters.write().pending(transaction.hash());
+        for transaction in &facts.sent {
+            self.filters.write().pending(transaction.hash);
             sent = true;
         }
         if !observations.is_empty() {

@@ -64,7 +64,7 @@ impl<'a> Prefetch<'a> {
             let target = self.target(&block, pinned).filter(|_| !asked.contains(&block.hash));
             asked.push(block.hash);
             covered &= target.is_some();
-            fetches.extend(target.map(|target| Fetch::new(UpstreamFetch::new(target, &[]), &[upstream])));
+            fetches.extend(target.map(|target| Fetch::new(UpstreamFetch::new(target), &[upstream])));
         }
         sure && covered && last.is_some()
     }

@@ -74,7 +74,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads a message of a connection. Its requests see the chain as `pin` holds it.
+    /// Reads a message of a connection. Its requests see the chain as `pinned` holds it.
     pub fn new(
         dispatcher: &Dispatcher,
         connection: Arc<Connection>,
@@ -172,8 +172,7 @@ impl Session {
                     None => {
                         let target = FetchTarget::One(Fact::Header(next));
                         if self.fetches.iter().all(|fetch| fetch.current.target != target) {
-                            self.fetches
-                                .push(Fetch::new(UpstreamFetch::new(target, &[]), &self.pinned.roster));
+                            self.fetches.push(Fetch::new(UpstreamFetch::new(target), &self.pinned.roster));
                         }
                         continue;
                     }
@@ -200,7 +199,7 @@ impl Session {
         let mut requests = 0_usize;
         let fits = |fetch: &&Fetch| {
             let first = requests == 0;
-            requests = requests.saturating_add(fetch.requests().count());
+            requests = requests.saturating_add(fetch.current.requests().len());
             first || requests <= MAX_REQUESTS
         };
         self.fetches.iter().take_while(fits).count()
@@ -227,10 +226,11 @@ impl Session {
     fn count(&mut self, responses: &mut impl Iterator<Item = UpstreamResponse>) {
         for poll in core::mem::take(&mut self.polls) {
             let (place, counted) = poll.count(responses, &self.pinned, &mut self.observations);
-            self.exchange.finish(place, counted.outcome);
             if let Some(member) = self.exchange.members.get_mut(place) {
                 member.level = counted.unproven.then_some(Level::Unproven);
             }
+            // If the answer is too long, its error replaces it, and the level goes too.
+            self.exchange.finish(place, counted.outcome);
             self.own.sent.extend(counted.sent);
         }
     }
@@ -364,7 +364,8 @@ impl Session {
     /// Proves a fetch from its responses, or moves on to the next way of asking.
     fn settle(&mut self, fetch: Fetch, cache: &FactCache) {
         let target = fetch.current.target.clone();
-        let asked = fetch.requests().next();
+        let located = matches!(target, FetchTarget::One(Fact::Location(_)));
+        let asked = located.then(|| fetch.requests().next()).flatten();
         match fetch.settle(&self.pinned, &Known::new(&self.own, cache), &mut self.observations) {
             FetchOutcome::Proven(mut facts, others) => {
                 let about = match (&target, asked) {
@@ -470,7 +471,7 @@ fn misled(
     if others.is_empty() {
         return None;
     }
-    let fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(transaction)), &[]);
+    let fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(transaction)));
     Some(Fetch::new(fetch, &others))
 }
 
@@ -573,6 +574,27 @@ mod tests {
         assert!(refused(&[]).is_none() && refused(&[Fact::Header(B256::repeat_byte(1))]).is_none());
         let refusal = refused(&[Fact::Header(B256::ZERO)]).map(|refusal| alloc::format!("{refusal}"));
         assert!(refusal.as_ref().is_some_and(|words| words.contains("still missing")), "{refusal:?}");
+    }
+
+    /// The error of this client itself rests on no upstream.
+    #[test]
+    fn an_unproven_answer_that_is_too_long_is_refused_without_a_level() {
+        let message = br#"{"jsonrpc":"2.0","id":1,"method":"eth_gasPrice","params":[]}"#;
+        let answer = |bytes: usize| {
+            let mut session = Session::new(&Dispatcher::new(), Arc::default(), pin(), message);
+            let request = session.exchange.requests().next().unwrap();
+            let refusal = Refusal::NoStateProofs { number: 5 };
+            session.polls.push(Poll::unproven(0, request, &session.pinned, refusal).unwrap());
+            let text = alloc::format!("\"{}\"", "0".repeat(bytes));
+            session.feed(
+                alloc::vec![Ok(serde_json::value::RawValue::from_string(text).unwrap())],
+                &FactCache::new(),
+            );
+            session.exchange.answer().unwrap().body
+        };
+        assert!(answer(10).ends_with(r#""0000000000","level":"unproven"}"#), "{}", answer(10));
+        let refused = answer(10 << 20);
+        assert!(refused.contains("error") && !refused.contains("level"), "{refused}");
     }
 
     /// The number of requests is limited too, but blocks differ in size by a factor of a thousand.

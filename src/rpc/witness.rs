@@ -3,13 +3,14 @@
 //! A client checks the nodes against the state root of a header that it has verified, runs the same execution on
 //! them, and finds that nothing is missing. It needs to trust nothing else of the response.
 
-use alloc::{collections::BTreeMap, collections::BTreeSet, format, string::String, vec::Vec};
+use alloc::{collections::BTreeSet, format, string::String, vec::Vec};
 
 use alloy_primitives::{B256, Bytes, U256, hex};
 use serde::Serialize;
 
 use super::{
     call::keys_of_call,
+    exchange::MAX_RESPONSE,
     lookup::{find, require, state_failure},
     method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
     params::{BlockParam, Params},
@@ -18,11 +19,11 @@ use crate::{
     engine::{BlockHeader, Level, Refusal, Stop, View},
     exec::{BlockObserver, FrameStart, Inspector},
     state::{Access, AccessKey, StateError, StateKey, StateReader, keys},
-    types::keccak256,
 };
 
-/// Most bytes of nodes and values in one witness: more than one block can read.
-pub const MAX_WITNESS_BYTES: usize = 64 * 1024 * 1024;
+/// Most bytes of nodes and values in one witness: hex makes them twice as long, and no answer is longer than
+/// [`MAX_RESPONSE`].
+pub const MAX_WITNESS_BYTES: usize = MAX_RESPONSE / 2;
 
 pub(super) const METHODS: &[Method] = &[
     Method {
@@ -150,18 +151,20 @@ impl BlockObserver for Reads {
     }
 }
 
-/// Nodes and values by hash, and their size in bytes.
+/// Nodes and values, each once, and their size in bytes.
 #[derive(Default)]
 struct Collected {
-    nodes: BTreeMap<B256, Bytes>,
-    values: BTreeMap<B256, Bytes>,
+    nodes: BTreeSet<Bytes>,
+    values: BTreeSet<Bytes>,
     bytes: usize,
 }
 
 impl Collected {
-    fn put(into: &mut BTreeMap<B256, Bytes>, total: &mut usize, bytes: Bytes) {
-        *total = total.saturating_add(bytes.len());
-        into.insert(keccak256(&bytes), bytes);
+    fn put(into: &mut BTreeSet<Bytes>, total: &mut usize, bytes: Bytes) {
+        let size = bytes.len();
+        if into.insert(bytes) {
+            *total = total.saturating_add(size);
+        }
     }
 
     fn way(
@@ -195,7 +198,7 @@ fn witness(view: &dyn View, header: &BlockHeader, keys: &BTreeSet<StateKey>) -> 
             return Err(Failure::Stop(Stop::Refused(Refusal::WitnessTooLarge { max: MAX_WITNESS_BYTES })));
         }
     }
-    let texts = |all: BTreeMap<B256, Bytes>| all.values().map(hex::encode_prefixed).collect();
+    let texts = |all: BTreeSet<Bytes>| all.iter().map(hex::encode_prefixed).collect();
     Ok(Witness {
         block_number: format!("{:#x}", header.number),
         block_hash: header.hash(),
@@ -229,5 +232,19 @@ fn add(
         }
         // Headers and uncles are verified by the chain, not by the state.
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_on_the_paths_of_several_keys_counts_once() {
+        let mut collected = Collected::default();
+        for node in [&[1; 40][..], &[2; 50], &[1; 40]] {
+            Collected::put(&mut collected.nodes, &mut collected.bytes, Bytes::copy_from_slice(node));
+        }
+        assert_eq!((collected.nodes.len(), collected.bytes), (2, 90));
     }
 }

@@ -372,6 +372,56 @@ fn a_late_chain_wins_if_it_is_heavier() {
     }
 }
 
+/// An upstream may say that it has no blocks below the one that it proposes. A late upstream whose chain has other
+/// blocks there is not blamed: it proposes its own chain, which is compared.
+#[test]
+fn a_late_chain_wins_over_one_without_older_blocks() {
+    let chain = |difficulty: u64, oldest: u64| {
+        let mut mined = Mined::from(START - 500, network());
+        let first = mined.blocks[0].0.header().clone();
+        mined.blocks[0].0 =
+            crate::consensus::testing::mine(crate::types::Header { difficulty: difficulty.into(), ..first });
+        grow(&mut mined, 500 + HEADERS + 60);
+        mined.blocks.retain(|(header, _)| header.number >= oldest);
+        mined
+    };
+    let (mut early, mut late) = (chain(PROMISED * 2 / 3, START + 60), chain(PROMISED, 0));
+    assert_eq!(early.head().number, START + HEADERS as u64 + 60);
+    let (unix, first, second) = (early.now().unix, early.head().hash(), late.head().hash());
+    let mut client = client(2);
+    run(&mut client, &mut [Behavior::Answers(&mut early), Behavior::Silent], unix, 0, 70_000);
+    assert_eq!(client.sync().chain().unwrap().head().hash(), first);
+    let mut both = [Behavior::Answers(&mut early), Behavior::Answers(&mut late)];
+    run(&mut client, &mut both, unix, 70_000, 140_000);
+    assert_eq!(client.sync().upstreams()[1].record.lies, 0, "its own blocks are no lie");
+    assert_eq!(client.sync().chain().unwrap().head().hash(), second);
+}
+
+/// An upstream that is silent once, or asks for a pause, is not asked in other forms at once, and may still be asked in
+/// binary later.
+#[test]
+fn a_silent_upstream_proposes_again_in_the_same_form() {
+    for (failure, pause) in [
+        (RequestFailure::Transport("timeout".into()), 5_000),
+        (RequestFailure::Busy { seconds: Some(60) }, 60_000),
+    ] {
+        let mut mined = honest();
+        let (mut client, now) = (client(1), mined.now());
+        let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("nothing is asked") };
+        client.sync_feed(0, calls.iter().map(|call| mined.answer(call)).collect(), now);
+        let SyncStep::Fetch(calls) = client.sync_next(0, now) else { panic!("nothing is asked") };
+        assert_eq!(calls.iter().map(|call| call.method).collect::<Vec<_>>(), ["rootlight_getHeaders"]);
+        client.sync_feed(0, vec![Err(failure)], now);
+        let next = client.sync_next(0, now);
+        assert!(matches!(next, SyncStep::Wait(wait) if wait == pause), "{next:?}");
+        run(&mut client, &mut [Behavior::Answers(&mut mined)], now.unix, now.millis + pause, 100_000);
+        assert!(client.sync().is_synced());
+        let methods: Vec<&str> = mined.asked.iter().map(|call| call.method).collect();
+        assert_eq!(methods[..3], ["eth_blockNumber", "eth_blockNumber", "rootlight_getHeaders"]);
+        assert_eq!(client.sync().upstreams()[0].can.headers, Some(true));
+    }
+}
+
 /// A failed connection loses none of the headers that were shown.
 #[test]
 fn a_proposed_start_continues_after_a_failed_connection() {

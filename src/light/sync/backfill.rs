@@ -50,13 +50,16 @@ impl HeaderSync {
                 return Ok(self.next_work(upstream));
             }
         };
+        let by_work = self.is_by_work();
         let Some(chain) = &mut self.chain else { return Ok(Phase::Height) };
         for found in headers.into_iter().rev() {
             let header = found.header.into_header();
             let number = header.number;
             if let Err(error) = chain.prepend(header) {
                 self.backfill.refuse(upstream);
-                return Err(SyncFault { number, cause: SyncCause::Header(error) });
+                // A base that was elected is not trusted: below it, an honest upstream may have other blocks.
+                let cause = if by_work { SyncCause::Unlinked } else { SyncCause::Header(error) };
+                return Err(SyncFault { number, cause });
             }
         }
         self.touch(first);

@@ -29,17 +29,14 @@ use crate::{
         backlog::Backlog,
         clock::Now,
         fault::{SyncCause, SyncFault},
-        floor::Floor,
-        header_window::{HeaderWindow, WindowError},
+        floor::{Floor, LONGEST_STRETCH},
+        header_window::HeaderWindow,
         meter::Progress,
         prove,
-        upstream::{UpstreamRequest, UpstreamResponse},
+        upstream::{RequestFailure, UpstreamRequest, UpstreamResponse},
     },
     types::{EMPTY_UNCLES_HASH, U256},
 };
-
-/// Least age of the proposed block, in seconds: the longest stretch of the work floor.
-const LEAST_SPAN: u64 = 86_400;
 
 /// Longest time without a block, in seconds, up to the host's present time. At a block every 30 s, honest miners leave
 /// such a gap about once in 10^26 blocks.
@@ -153,11 +150,15 @@ impl HeaderSync {
         responses: Vec<UpstreamResponse>,
     ) -> Result<StartProposal, SyncFault> {
         let (number, binary) = (window.first(), window.is_binary());
-        let taken = window.take(responses, &self.network);
+        if let Some(failure) = responses.iter().find_map(RequestFailure::of_silence) {
+            // The proposal starts again after the pause.
+            return Err(SyncFault { number, cause: SyncCause::Call(failure.clone()) });
+        }
+        let complete = window.take(responses, &self.network);
         if binary {
             self.learn_binary(upstream, window.was_binary());
         }
-        if let Err(WindowError::AskAgain) = taken {
+        if !complete {
             return Ok(StartProposal::Block(window));
         }
         let (found, missing) = window.into_headers();
@@ -304,7 +305,8 @@ fn judge(sync: &HeaderSync, rule: &WorkStart, now: u64) -> Result<(), String> {
         let least = rule.difficulty;
         return Err(format!("block {base} has difficulty {difficulty}; at least {least} is required"));
     }
-    if now.saturating_sub(first.timestamp) < LEAST_SPAN {
+    // Otherwise the work floor could not judge its longest stretch.
+    if now.saturating_sub(first.timestamp) < LONGEST_STRETCH {
         return Err(format!("the blocks from {base} on span less than a day"));
     }
     let mut time = first.timestamp;

@@ -12,7 +12,7 @@ use crate::{
         backlog::MAX_GIVEN_UP,
         fault::{SyncCause, SyncFault},
         header_batch::MAX_BATCH_HEADERS,
-        header_window::{Found, HeaderWindow, WindowError},
+        header_window::{Found, HeaderWindow},
         prove,
         upstream::{RequestFailure, UpstreamResponse},
         upstream_fetch::UpstreamFetch,
@@ -97,23 +97,18 @@ impl HeaderSync {
         };
         let (asked_binary, count) = (window.is_binary(), window.requests().len());
         let mine: Vec<UpstreamResponse> = responses.by_ref().take(count).collect();
-        let failed = mine.iter().find_map(|response| match response {
-            Err(failure @ (RequestFailure::Transport(_) | RequestFailure::Busy { .. })) => {
-                Some(failure.clone())
-            }
-            _ => None,
-        });
+        let failed = mine.iter().find_map(RequestFailure::of_silence).cloned();
         self.resize(upstream, failed.is_some(), elapsed);
         self.feed_uncles(upstream, &mut uncles, responses)?;
         if let Some(failure) = failed {
             // The upstream was silent, which is not wrong. It pauses before the next request.
             return Err(SyncFault { number: window.first(), cause: SyncCause::Call(failure) });
         }
-        let taken = window.take(mine, &self.network);
+        let complete = window.take(mine, &self.network);
         if asked_binary {
             self.learn_binary(upstream, window.was_binary());
         }
-        if let Err(WindowError::AskAgain) = taken {
+        if !complete {
             return Ok(Phase::Work(Work { window: Some((goal, window)), uncles }));
         }
         match goal {

@@ -29,7 +29,7 @@ use crate::{
     light::{
         backlog::Backlog,
         floor::Floor,
-        header_batch::{Batch, BatchError, decode_list, encode_list},
+        header_batch::{Batch, BatchError, MAX_BATCH_BYTES, decode_list, encode_list},
     },
     types::{Header, SealedHeader, U256},
 };
@@ -68,7 +68,7 @@ pub enum KeptFault {
         /// The host's reason.
         reason: String,
     },
-    /// The bytes are not those that were written.
+    /// The bytes are not those that were written, or are more than any page has.
     #[error("page {index} is damaged")]
     Damaged {
         /// The number of the page.
@@ -401,7 +401,7 @@ impl HeaderSync {
 
     fn read_page(&self, index: u64, bytes: &[u8]) -> Result<Batch, KeptFault> {
         let (hash, list) = bytes.split_at_checked(HASH_BYTES).ok_or(KeptFault::Damaged { index })?;
-        if keccak256(list) != hash {
+        if list.len() > MAX_BATCH_BYTES || keccak256(list) != hash {
             return Err(KeptFault::Damaged { index });
         }
         let decoded = decode_list(list, PAGE_HEADERS as usize, &self.network);

@@ -1,13 +1,16 @@
 //! The pages that are stored and taken back.
 
-use alloc::{sync::Arc, vec::Vec};
+use alloc::{sync::Arc, vec, vec::Vec};
 
-use alloy_primitives::B256;
+use alloy_primitives::{B256, keccak256};
 
 use super::{HeaderSync, KeptFault};
-use crate::consensus::{
-    Checkpoint, HeaderCandidate, HeaderChain, Rule,
-    testing::{child, easy_network, header, mine},
+use crate::{
+    consensus::{
+        Checkpoint, HeaderCandidate, HeaderChain, Rule,
+        testing::{child, easy_network, header, mine},
+    },
+    light::header_batch::{MAX_BATCH_BYTES, encode_list},
 };
 
 const START: u64 = 5_000;
@@ -122,4 +125,23 @@ fn pages_that_are_only_partly_in_memory_are_not_written() {
     assert_eq!(written(START), (page(lowest) + 1..=page(START + 300)).collect::<Vec<_>>());
     assert_eq!(written(START + 299), [page(START + 299)]);
     assert!(written(0).iter().all(|index| START - 449 + index * 64 >= lowest));
+}
+
+/// A page takes up to eight times its size when it is decoded, and a header may come with any number of uncles.
+#[test]
+fn a_page_above_the_size_limit_is_damaged() {
+    let mut sync = synced(0, 8_192);
+    let old = mine(header(sync.network(), START - 400));
+    let page = |uncles: usize| {
+        let list = encode_list([(old.header(), &vec![old.clone(); uncles][..])].into_iter()).into_list();
+        (list.len(), [keccak256(&list).to_vec(), list].concat())
+    };
+    let (short, long) = (page(1), page(MAX_BATCH_BYTES / (page(2).0 - page(1).0) + 1));
+    assert!(long.0 > MAX_BATCH_BYTES && long.0 < MAX_BATCH_BYTES + 2_000);
+    let mut read = |page: &[u8]| {
+        let mut restoring = sync.restoring(8);
+        sync.restore_page(&mut restoring, page)
+    };
+    assert_eq!(read(&short.1), Ok(()));
+    assert_eq!(read(&long.1), Err(KeptFault::Damaged { index: 0 }));
 }

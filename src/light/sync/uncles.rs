@@ -37,7 +37,7 @@ impl HeaderSync {
         let height = self.peers.get(upstream).and_then(|peer| peer.announced).unwrap_or(u64::MAX);
         let blocks = self.backlog.take(upstream, height, MOST_BLOCKS, &shown);
         let target = blocks.into_iter().map(|(block, count)| FetchTarget::One(Fact::Uncles(block, count)));
-        target.map(|target| UpstreamFetch::new(target, &[])).collect()
+        target.map(UpstreamFetch::new).collect()
     }
 
     /// The phase that fetches uncles, or a pause if there are none to fetch.
