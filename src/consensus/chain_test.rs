@@ -142,6 +142,22 @@ fn uncles_must_be_those_the_header_commits_to() {
     assert!(matches!(error, ChainError::Uncles { error: UncleError::Hash { .. }, .. }), "{error}");
 }
 
+/// The work of uncles counts for the block that commits to them.
+#[test]
+fn uncles_of_another_block_have_no_work() {
+    let (network, mut chain) = grown(9);
+    let uncles = [1, 2].map(|gas| sibling(&network, &chain, START + 8, gas));
+    let blocks = uncles.each_ref().map(|uncle| {
+        attach(&network, &mut chain, std::slice::from_ref(uncle)).unwrap();
+        chain.head().hash()
+    });
+    let work = |block: usize, of: usize| {
+        chain.view().uncle_work(&blocks[block], chain.view().uncles(&blocks[of]).unwrap(), 1 << 40)
+    };
+    let expected = uncles.each_ref().map(|uncle| Some(uncle.difficulty.value()));
+    assert_eq!([work(0, 0), work(1, 1), work(0, 1), work(1, 0)], [expected[0], expected[1], None, None]);
+}
+
 #[test]
 fn the_heavier_branch_becomes_the_chain() {
     let (network, mut chain) = grown(3);

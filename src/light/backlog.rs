@@ -6,11 +6,11 @@
 //! or on another branch: it is asked again once it shows the block. An upstream that has shown the block is asked again
 //! once it shows twice as many blocks on top, because several nodes may share one address.
 
-use alloc::{collections::BTreeMap, vec::Vec};
+use alloc::{collections::BTreeMap, sync::Arc, vec::Vec};
 
 use crate::{
-    consensus::VerifiedHeader,
-    types::{BlockRef, Header},
+    consensus::{VerifiedHeader, VerifiedUncles},
+    types::BlockRef,
 };
 
 /// Most blocks kept without their uncles, or with a list that waits for an older one: about two hours of blocks. Older
@@ -44,7 +44,7 @@ enum State {
     Wanted,
     Taken(usize),
     /// The uncles match the header's commitment. The number is the upstream that supplied them.
-    Ready(usize, Vec<Header>),
+    Ready(usize, Arc<VerifiedUncles>),
 }
 
 /// Returns the height of the newest header that an upstream has shown, if that header is the given block or a
@@ -121,7 +121,7 @@ impl Backlog {
     }
 
     /// Stores the uncles of a block.
-    pub(super) fn ready(&mut self, block: &BlockRef, upstream: usize, uncles: Vec<Header>) {
+    pub(super) fn ready(&mut self, block: &BlockRef, upstream: usize, uncles: Arc<VerifiedUncles>) {
         self.revive(|other, entry| other == block && matches!(entry.state, State::Wanted));
         if let Some(entry) = self.blocks.get_mut(block) {
             entry.state = State::Ready(upstream, uncles);
@@ -152,7 +152,7 @@ impl Backlog {
         &mut self,
         healthy: &[(usize, u64)],
         shown: Shown<'_>,
-    ) -> Option<(BlockRef, usize, Vec<Header>)> {
+    ) -> Option<(BlockRef, usize, Arc<VerifiedUncles>)> {
         loop {
             let (block, entry) = self.blocks.first_key_value()?;
             let may_have = |(peer, height): &(usize, u64)| entry.may_have(block, *peer, *height, shown);
@@ -176,7 +176,13 @@ impl Backlog {
 
     /// Keeps uncles that cannot be judged before the clock reaches `due` or, without `due`, before the uncles of an
     /// older block are attached.
-    pub(super) fn wait(&mut self, block: BlockRef, upstream: usize, uncles: Vec<Header>, due: Option<u64>) {
+    pub(super) fn wait(
+        &mut self,
+        block: BlockRef,
+        upstream: usize,
+        uncles: Arc<VerifiedUncles>,
+        due: Option<u64>,
+    ) {
         self.give_up(block, Entry { due, ..Entry::new(0, State::Ready(upstream, uncles)) });
     }
 

@@ -9,6 +9,7 @@ use crate::consensus::candidate::HeaderCandidate;
 use crate::consensus::fork_choice::{Contender, replaces};
 use crate::consensus::fork_detection::{ForkContext, ForkDetection};
 use crate::consensus::rules::{Check, RuleError};
+use crate::consensus::uncles::VerifiedUncles;
 use crate::consensus::verified::{Origin, VerifiedHeader};
 use crate::types::{B256, Header, U256};
 
@@ -39,9 +40,8 @@ impl HeaderChain {
     ) -> Result<CheckedBlock, ChainError> {
         let number = candidate.header().number;
         let mut entry = self.check(candidate, number, now)?;
-        let uncles = self
-            .view
-            .check_uncles(&entry, uncles, now)
+        let uncles = VerifiedUncles::check(&entry.header, uncles)
+            .and_then(|uncles| self.view.check_uncles(&entry, &uncles, now).map(|()| uncles))
             .map_err(|error| ChainError::Uncles { number, error })?;
         entry.uncles = Some(Arc::new(uncles));
         if let Some(parent) = self.view.entries.get(&entry.parent()) {

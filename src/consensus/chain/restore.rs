@@ -96,11 +96,8 @@ impl HeaderChain {
             let header = entry.header.with_seal(self.seal(entry.header.sealed())?);
             let proven = Entry { header, ..Entry::clone(&entry) };
             if let Some(uncles) = &entry.uncles {
-                let list = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
-                let number = unproven.number;
-                self.view
-                    .check_uncles(&proven, list, None)
-                    .map_err(|error| ChainError::Uncles { number, error })?;
+                let (number, checked) = (unproven.number, self.view.check_uncles(&proven, uncles, None));
+                checked.map_err(|error| ChainError::Uncles { number, error })?;
             }
             self.proven(unproven, entry.header.header());
             self.replace(proven);

@@ -25,23 +25,22 @@ impl ChainView {
     /// 1970.
     #[must_use]
     pub fn uncle_work(&self, block: &B256, uncles: &VerifiedUncles, now: u64) -> Option<U256> {
-        let entry = self.entries.get(block)?;
-        let list = uncles.headers().iter().map(|uncle| uncle.header().clone()).collect();
+        let entry = self.entries.get(block).filter(|_| uncles.block() == *block)?;
         let is_mined = matches!(entry.header.evidence().origin, Origin::Mined(_));
-        self.check_uncles(entry, list, Some(now)).ok().filter(|_| is_mined).map(|uncles| uncles.work())
+        (is_mined && self.check_uncles(entry, uncles, Some(now)).is_ok()).then(|| uncles.work())
     }
 
+    /// Checks uncles that the block's header commits to by every uncle rule, if the block is above the base.
     pub(super) fn check_uncles(
         &self,
         entry: &Entry,
-        uncles: Vec<Header>,
+        uncles: &VerifiedUncles,
         now: Option<u64>,
-    ) -> Result<VerifiedUncles, UncleError> {
-        let verified = VerifiedUncles::check(&entry.header, uncles)?;
+    ) -> Result<(), UncleError> {
         if entry.number() <= self.base.number {
-            return Ok(verified);
+            return Ok(());
         }
-        let list = verified.headers();
+        let list = uncles.headers();
         if list.len() > MAX_UNCLES {
             return Err(UncleError::TooMany { found: list.len() });
         }
@@ -53,7 +52,7 @@ impl ChainView {
             }
             self.check_uncle(&family, index, uncle, now)?;
         }
-        Ok(verified)
+        Ok(())
     }
 
     /// The ancestors from the parent down to seven blocks below the block, as far as they are kept.
@@ -103,10 +102,8 @@ impl HeaderChain {
     /// The header commits to another list.
     pub fn attach_linked(&mut self, block: &B256, uncles: Vec<Header>) -> Result<(), ChainError> {
         let entry = self.entry(block)?.clone();
-        let number = entry.number();
-        let verified = VerifiedUncles::check(&entry.header, uncles);
-        let verified = verified.map_err(|error| ChainError::Uncles { number, error })?;
-        self.count_uncles(&entry, Arc::new(verified));
+        let uncles = committed(&entry, uncles)?;
+        self.count_uncles(&entry, uncles);
         Ok(())
     }
 
@@ -121,15 +118,26 @@ impl HeaderChain {
         uncles: Vec<Header>,
         now: Option<u64>,
     ) -> Result<Option<Reorganisation>, ChainError> {
-        let entry = self.entry(block)?.clone();
+        let entry = self.entry(block)?;
         if entry.uncles.is_some() && uncles.is_empty() {
             return Ok(None);
         }
+        let uncles = committed(entry, uncles)?;
+        self.attach_verified(uncles, now)
+    }
+
+    /// As [`Self::attach_uncles`], for uncles that were already checked against the header of their block.
+    pub fn attach_verified(
+        &mut self,
+        uncles: Arc<VerifiedUncles>,
+        now: Option<u64>,
+    ) -> Result<Option<Reorganisation>, ChainError> {
+        let entry = self.entry(&uncles.block())?.clone();
         let number = entry.number();
-        let checked = self.view.check_uncles(&entry, uncles, now);
-        let verified = checked.map_err(|error| ChainError::Uncles { number, error })?;
+        let checked = self.view.check_uncles(&entry, &uncles, now);
+        checked.map_err(|error| ChainError::Uncles { number, error })?;
         if entry.uncles.is_none() {
-            self.count_uncles(&entry, Arc::new(verified));
+            self.count_uncles(&entry, uncles);
         }
         Ok(self.reconsider_all())
     }
@@ -187,6 +195,12 @@ impl HeaderChain {
     fn is_tip(&self, hash: &B256) -> bool {
         self.children_of(hash).is_empty()
     }
+}
+
+/// The uncles, if the block's header commits to them.
+fn committed(entry: &Entry, uncles: Vec<Header>) -> Result<Arc<VerifiedUncles>, ChainError> {
+    let uncles = VerifiedUncles::check(&entry.header, uncles).map(Arc::new);
+    uncles.map_err(|error| ChainError::Uncles { number: entry.number(), error })
 }
 
 impl Family<'_> {

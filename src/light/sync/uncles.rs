@@ -1,6 +1,6 @@
 //! Uncles: fetched from any upstream that has them, attached oldest block first.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, sync::Arc, vec::Vec};
 
 use super::{
     peer::{Phase, Work},
@@ -110,11 +110,10 @@ impl HeaderSync {
     }
 
     /// The uncles in a fetch's responses, checked against the block's header.
-    fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Vec<Header>, Cause> {
+    fn committed(&self, fetch: &UpstreamFetch, block: &BlockRef) -> Result<Arc<VerifiedUncles>, Cause> {
         let header = self.chain.as_ref().and_then(|chain| chain.by_hash(&block.hash));
         let header = header.ok_or(Cause::Withheld)?;
-        let uncles = prove::uncles(fetch, header, &self.network)?;
-        Ok(uncles.headers().iter().map(|uncle| uncle.header().clone()).collect())
+        prove::uncles(fetch, header, &self.network).map(Arc::new)
     }
 
     /// Takes uncles that came with the header of a block that has some.
@@ -124,8 +123,8 @@ impl HeaderSync {
             // The upstream may not have them; others do.
             (SILENT, "no uncles came with the header".into())
         } else {
-            match VerifiedUncles::check(header, uncles.clone()) {
-                Ok(_) => return self.backlog.ready(&block, upstream, uncles),
+            match VerifiedUncles::check(header, uncles) {
+                Ok(uncles) => return self.backlog.ready(&block, upstream, Arc::new(uncles)),
                 Err(error) => (LIE, format!("uncles of {block}: {error}")),
             }
         };
@@ -149,7 +148,7 @@ impl HeaderSync {
             let Some(chain) = &mut self.chain else { return };
             // Uncles that are too close to the checkpoint, or that break a rule, do not count as work. The upstream is
             // not to blame: it showed the list that the header commits to, and its miner broke the rule.
-            match chain.attach_uncles(&block.hash, uncles.clone(), Some(self.now.unix)) {
+            match chain.attach_verified(uncles.clone(), Some(self.now.unix)) {
                 Ok(moved) => {
                     self.backlog.attached();
                     self.touch(moved.map_or(block.number, |change| {
