@@ -23,6 +23,10 @@ pub const MAX_DEPTH: usize = 128;
 /// Most members of one batch, as in the reference node (`rpc.providers.web.max_batch_requests_size`).
 pub const MAX_BATCH: usize = 50;
 
+/// Largest answer in bytes, as `rpc.maxResponseSize` of the reference node. In a batch it limits all results
+/// together.
+pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
+
 /// Most parameters of a call that are read; no method takes nearly as many.
 const MAX_PARAMS: usize = 32;
 

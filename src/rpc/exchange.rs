@@ -7,16 +7,12 @@ use alloy_primitives::B256;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
-    envelope::{Entry, Id, MAX_BATCH, Message, Outcome, write_answer},
+    envelope::{Entry, Id, MAX_BATCH, MAX_RESPONSE, Message, Outcome, write_answer},
     error::RpcError,
     method::{BRIEF_COST, Handler},
     request::Request,
 };
 use crate::engine::{Level, Refusal};
-
-/// Largest answer in bytes, as `rpc.maxResponseSize` of the reference node. In a batch it limits all results
-/// together.
-pub const MAX_RESPONSE: usize = 10 * 1024 * 1024;
 
 /// An answer that is ready to be sent.
 #[derive(Debug, Clone, Default)]

@@ -22,6 +22,7 @@ mod forged_test;
 #[cfg(all(test, feature = "local"))]
 mod gate_test;
 mod headers;
+mod hints;
 #[cfg(all(test, feature = "local"))]
 mod hostile;
 #[cfg(feature = "local")]
@@ -67,8 +68,9 @@ mod work_start_test;
 pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::Connection;
 pub use dispatch::Dispatcher;
+pub use envelope::MAX_RESPONSE;
 pub use error::{EnvelopeError, ParamError, RpcError};
-pub use exchange::{Answer, MAX_RESPONSE};
+pub use exchange::Answer;
 #[cfg(feature = "local")]
 pub use local_client::{LocalClient, LocalMessage};
 #[cfg(feature = "local")]

@@ -9,14 +9,13 @@
 
 use alloc::{collections::BTreeSet, sync::Arc, vec::Vec};
 
-use alloy_primitives::B256;
-
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
     envelope::Outcome,
     error::RpcError,
     exchange::{Answer, Exchange, State, interrupted},
+    hints::{Hint, Hints, hint, is_about, misled},
     method::{Failure, Handler},
     poll::Poll,
     prefetch::Prefetch,
@@ -411,70 +410,6 @@ fn failure<'a>(failed: &'a [(Fact, FactFailure)], fact: &Fact) -> Option<&'a Fac
     failed.iter().find(|(one, _)| one == fact).map(|(_, failure)| failure)
 }
 
-/// The reported locations of transactions, by transaction hash.
-type Hints = Vec<(B256, Hint)>;
-
-/// The upstream that reported a transaction's location.
-#[derive(Debug, Default)]
-struct Hint {
-    /// The request whose response named the location; taken out when the location turns out wrong.
-    asked: Option<RoutedRequest>,
-    /// The upstreams that were not asked yet.
-    others: Vec<usize>,
-    /// Whether an upstream named a block that is too old to be proven here.
-    old: bool,
-}
-
-/// The hint about a transaction; inserts `new()` if there is none.
-fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Option<&mut Hint> {
-    if hints.iter().all(|(hash, _)| *hash != transaction) {
-        hints.push((transaction, new()));
-    }
-    hints.iter_mut().find(|(hash, _)| *hash == transaction).map(|(_, hint)| hint)
-}
-
-/// The transaction whose reported location turned out wrong, if the refusal rests on one.
-fn misplaced(refusal: &Refusal) -> Option<B256> {
-    match refusal {
-        Refusal::Misplaced { transaction, .. }
-        | Refusal::PlacedTooOld { transaction, .. }
-        | Refusal::Abandoned { transaction, .. } => Some(*transaction),
-        _ => None,
-    }
-}
-
-/// Whether a fetch in flight looks for the transaction that the refusal is about: another request of the same message
-/// has started it, and both wait for its result.
-fn is_about(fetch: &Fetch, refusal: &Refusal) -> bool {
-    matches!(fetch.current.target, FetchTarget::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
-}
-
-/// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a fetch that
-/// asks the other upstreams.
-fn misled(
-    refusal: &Refusal,
-    hints: &mut Hints,
-    pinned: &PinnedHead,
-    seen: &mut Vec<Observation>,
-) -> Option<Fetch> {
-    let transaction = misplaced(refusal)?;
-    // Without a hint, the location comes from the cache, and all upstreams are asked. No upstream is asked twice: if
-    // the others do not know the transaction either, the refusal stands.
-    let others = || Hint { others: pinned.roster().to_vec(), ..Hint::default() };
-    let hint = hint(hints, transaction, others)?;
-    hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
-    let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
-    if let (Some(RoutedRequest { upstream, request }), Refusal::Misplaced { .. }) = (asked, refusal) {
-        let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
-        seen.push(Observation { upstream, request, outcome });
-    }
-    if others.is_empty() {
-        return None;
-    }
-    let fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(transaction)));
-    Some(Fetch::new(fetch, &others))
-}
-
 /// Returns why fetching these facts is pointless, if it is.
 fn obstacle(
     facts: &Facts,
@@ -505,6 +440,8 @@ fn obstacle(
 
 #[cfg(all(test, feature = "local"))]
 mod tests {
+    use alloy_primitives::B256;
+
     use super::*;
     use crate::{
         consensus::{Checkpoint, Network},

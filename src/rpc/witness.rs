@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     call::keys_of_call,
-    exchange::MAX_RESPONSE,
+    envelope::MAX_RESPONSE,
     lookup::{find, require, state_failure},
     method::{Done, Failure, Handler, Method, Pages, absent, optional, required, told, verified},
     params::{BlockParam, Params},

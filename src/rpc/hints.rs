@@ -1,0 +1,75 @@
+//! Locations of transactions, as upstreams report them, and who is asked when one of them turns out wrong.
+
+use alloc::vec::Vec;
+
+use alloy_primitives::B256;
+
+use crate::{
+    engine::Refusal,
+    light::{Cause, Fetch, FetchTarget, Observation, PinnedHead, RoutedRequest, UpstreamFetch},
+    state::Fact,
+};
+
+/// The reported locations of transactions, by transaction hash.
+pub(super) type Hints = Vec<(B256, Hint)>;
+
+/// The upstream that reported a transaction's location.
+#[derive(Debug, Default)]
+pub(super) struct Hint {
+    /// The request whose response named the location; taken out when the location turns out wrong.
+    pub(super) asked: Option<RoutedRequest>,
+    /// The upstreams that were not asked yet.
+    pub(super) others: Vec<usize>,
+    /// Whether an upstream named a block that is too old to be proven here.
+    pub(super) old: bool,
+}
+
+/// The hint about a transaction; inserts `new()` if there is none.
+pub(super) fn hint(hints: &mut Hints, transaction: B256, new: impl FnOnce() -> Hint) -> Option<&mut Hint> {
+    if hints.iter().all(|(hash, _)| *hash != transaction) {
+        hints.push((transaction, new()));
+    }
+    hints.iter_mut().find(|(hash, _)| *hash == transaction).map(|(_, hint)| hint)
+}
+
+/// The transaction whose reported location turned out wrong, if the refusal rests on one.
+fn misplaced(refusal: &Refusal) -> Option<B256> {
+    match refusal {
+        Refusal::Misplaced { transaction, .. }
+        | Refusal::PlacedTooOld { transaction, .. }
+        | Refusal::Abandoned { transaction, .. } => Some(*transaction),
+        _ => None,
+    }
+}
+
+/// Whether a fetch in flight looks for the transaction that the refusal is about: another request of the same message
+/// has started it, and both wait for its result.
+pub(super) fn is_about(fetch: &Fetch, refusal: &Refusal) -> bool {
+    matches!(fetch.current.target, FetchTarget::One(Fact::Location(hash)) if misplaced(refusal) == Some(hash))
+}
+
+/// Handles a refusal that rests on a wrong transaction location: records who reported it, and returns a fetch that
+/// asks the other upstreams.
+pub(super) fn misled(
+    refusal: &Refusal,
+    hints: &mut Hints,
+    pinned: &PinnedHead,
+    seen: &mut Vec<Observation>,
+) -> Option<Fetch> {
+    let transaction = misplaced(refusal)?;
+    // Without a hint, the location comes from the cache, and all upstreams are asked. No upstream is asked twice: if
+    // the others do not know the transaction either, the refusal stands.
+    let others = || Hint { others: pinned.roster().to_vec(), ..Hint::default() };
+    let hint = hint(hints, transaction, others)?;
+    hint.old |= matches!(refusal, Refusal::PlacedTooOld { .. });
+    let (asked, others) = (hint.asked.take(), core::mem::take(&mut hint.others));
+    if let (Some(RoutedRequest { upstream, request }), Refusal::Misplaced { .. }) = (asked, refusal) {
+        let outcome = Err(Cause::Refuted(alloc::format!("{refusal}")));
+        seen.push(Observation { upstream, request, outcome });
+    }
+    if others.is_empty() {
+        return None;
+    }
+    let fetch = UpstreamFetch::new(FetchTarget::One(Fact::Location(transaction)));
+    Some(Fetch::new(fetch, &others))
+}
