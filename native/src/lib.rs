@@ -10,7 +10,7 @@
 //! use rootlight::dev::{DevAccounts, DevConfig};
 //! use rootlight::engine::DevNode;
 //! use rootlight_native::local::{Entropy, LocalOptions, LocalService, moment};
-//! use rootlight_native::server::{Limits, Origins, Server, ServerConfig};
+//! use rootlight_native::server::{Entry, Limits, Origins, Server, ServerConfig};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,6 +25,7 @@
 //!     origins: Origins::Unnamed,
 //!     hosts: Vec::new(),
 //!     limits: Limits::default(),
+//!     entry: Entry::default(),
 //! };
 //! let server = Server::bind(config, service.clone()).await?;
 //! println!("http://{}", server.address());
@@ -40,6 +41,7 @@
 pub mod budget;
 pub mod cli;
 pub mod follow;
+pub mod keys;
 pub mod light;
 pub mod local;
 mod priority;

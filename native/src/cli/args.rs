@@ -8,7 +8,9 @@ use rootlight::light::{MAX_AGE, Unproven};
 use rootlight::verify::Subject;
 
 use super::calls::CallArgs;
-use crate::server::{Origins, ServerConfig, names};
+use super::entry::EntryArgs;
+use super::keys::KeysArgs;
+use crate::server::{Entry, Origins, ServerConfig, names};
 
 /// Port of the reference node's HTTP server.
 const HTTP_PORT: u16 = 4444;
@@ -78,6 +80,8 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Write a recording of an upstream
     Record(RecordArgs),
+    /// Make, list, revoke and limit the API keys of a server
+    Keys(KeysArgs),
     /// List the JSON-RPC methods
     Methods {
         /// Print the table as JSON
@@ -241,12 +245,15 @@ pub struct ServerArgs {
     /// of other origins may call methods that use no keys and do not change the chain by hand]
     #[arg(long, value_name = "LIST")]
     pub cors: Option<String>,
+    /// Flags of who may enter.
+    #[command(flatten)]
+    pub entry: EntryArgs,
 }
 
 impl ServerArgs {
-    /// Returns the server configuration that these flags describe.
+    /// Returns the server configuration that these flags describe, with these rules of who may enter.
     #[must_use]
-    pub fn config(&self) -> ServerConfig {
+    pub fn config(&self, entry: Entry) -> ServerConfig {
         ServerConfig {
             host: self.host.clone(),
             http_port: self.http_port.unwrap_or(HTTP_PORT),
@@ -256,6 +263,7 @@ impl ServerArgs {
             origins: self.cors.as_deref().map_or(Origins::Unnamed, Origins::parse),
             hosts: names(&self.allow_host),
             limits: crate::server::Limits::default(),
+            entry,
         }
     }
 }

@@ -76,8 +76,11 @@ fn serve(
                 .map_err(CommandError::failed)?,
         };
         let service = Arc::new(service);
-        let server =
-            Server::bind(args.server.config(), service.clone()).await.map_err(CommandError::failed)?;
+        let opened = args.server.entry.open()?;
+        let config = args.server.config(opened.entry.clone());
+        let server = Server::bind(config, service.clone()).await.map_err(CommandError::failed)?;
+        // Ends after the server.
+        let _keys = opened.start()?;
         if let Some(second) = server.second_address() {
             info!("also listening on ws://{second}");
         }

@@ -5,7 +5,9 @@ mod banner;
 mod calls;
 mod config;
 mod dev;
+mod entry;
 mod follow;
+mod keys;
 mod light;
 mod logging;
 mod manual;
@@ -22,6 +24,8 @@ use clap::{CommandFactory, FromArgMatches};
 pub use args::{
     Cli, Command, CommonArgs, DevArgs, FollowArgs, LightArgs, RecordArgs, ServerArgs, VerifyArgs,
 };
+pub use entry::{EntryArgs, Opened};
+pub use keys::{KeysAction, KeysArgs, LimitArgs, Switch};
 
 /// Why a command did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +115,7 @@ fn run(cli: Cli) -> Result<(), CommandError> {
         Some(Command::Dev(args)) => dev::run(&args, cli.common.silent),
         Some(Command::Follow(args)) => follow::run(&args),
         Some(Command::Light(args)) => light::run(&args),
+        Some(Command::Keys(args)) => keys::run(args),
         Some(Command::Methods { json }) => methods::run(json),
         Some(Command::Completions { shell }) => manual::completions(shell),
         Some(Command::Man { out_dir }) => manual::man(out_dir.as_deref()),

@@ -25,7 +25,11 @@ pub(super) async fn serve(
     args: &ServerArgs,
     announce: impl FnOnce(&Endpoints),
 ) -> Result<(), CommandError> {
-    let server = Server::bind(args.config(), service).await.map_err(CommandError::failed)?;
+    let opened = args.entry.open()?;
+    let server =
+        Server::bind(args.config(opened.entry.clone()), service).await.map_err(CommandError::failed)?;
+    // Ends after the server.
+    let _keys = opened.start()?;
     let address = server.address();
     let mut websockets = vec![format!("ws://{address}")];
     websockets.extend(server.second_address().map(|second| format!("ws://{second}")));

@@ -15,6 +15,7 @@ use super::body::{self, Unread};
 use super::compress;
 use super::places::ClientConnection;
 use super::shared::Shared;
+use super::tenant::{self, Tenant};
 use super::ws;
 use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED};
 
@@ -25,7 +26,7 @@ const VERBS: HeaderValue = HeaderValue::from_static("GET, POST, OPTIONS");
 /// The read buffer of a WebSocket, in bytes. The default of 128 KiB would be most of what an idle socket holds.
 const READ_BUFFER: usize = 4 * 1024;
 
-/// Answers any request. The path of a POST does not matter.
+/// Answers any request. The path of a POST matters only if the server has a base path or keys.
 pub(crate) async fn handle(
     State(shared): State<Shared>,
     Extension(connection): Extension<Arc<ClientConnection>>,
@@ -42,8 +43,7 @@ pub(crate) async fn handle(
         Sender::Trusted => None,
         Sender::Foreign(origin) => Some(origin.to_string()),
     };
-    let caller = Caller::new(connection.peer, foreign_page);
-    let mut response = route(&shared, &connection, caller, request).await;
+    let mut response = route(&shared, &connection, foreign_page, request).await;
     if let Some((origin, varies)) = cors {
         add_cors(&mut response, origin, varies);
     }
@@ -53,24 +53,42 @@ pub(crate) async fn handle(
 async fn route(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
-    caller: Caller,
+    foreign_page: Option<String>,
     request: Request,
 ) -> Response {
+    let websocket = wants_websocket(request.headers());
     match *request.method() {
-        Method::POST => post(shared, connection, &caller, request).await,
-        Method::OPTIONS => preflight(request.headers()),
-        Method::GET if wants_websocket(request.headers()) => {
-            upgrade(shared, connection, caller, request).await
-        }
-        Method::GET if request.uri().path() == "/health" => health(shared),
-        _ => not_allowed(),
+        Method::OPTIONS => return preflight(request.headers()),
+        Method::GET if !websocket && is_health(shared, request.uri().path()) => return health(shared),
+        Method::GET if websocket => {}
+        Method::POST => {}
+        _ => return not_allowed(),
     }
+    let path = request.uri().path();
+    let tenant = match shared.entry.admit(path, request.headers(), connection.peer.address).await {
+        Ok(tenant) => tenant,
+        Err(refusal) => {
+            let _work = connection.work();
+            return refusal.response_to(request).await;
+        }
+    };
+    let caller = Caller::on(connection.peer, foreign_page, shared.entry.terms(tenant.as_ref()));
+    match *request.method() {
+        Method::POST => post(shared, connection, &caller, tenant, request).await,
+        _ => upgrade(shared, connection, caller, tenant, request).await,
+    }
+}
+
+/// Probes need no key. They may not know the base path.
+fn is_health(shared: &Shared, path: &str) -> bool {
+    path == "/health" || shared.entry.inside(path) == Some("/health")
 }
 
 async fn post(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
     caller: &Caller,
+    tenant: Option<Tenant>,
     request: Request,
 ) -> Response {
     if !is_json(request.headers()) {
@@ -79,15 +97,38 @@ async fn post(
     }
     let _work = connection.work();
     let compressed = compress::is_accepted(request.headers());
-    let (body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
+    let (mut body, held) = match body::read(request, caller.peer.asker(), &shared.limits).await {
         Ok(read) => read,
         Err(refusal) => return refused_body(refusal, shared.limits.message_bytes),
     };
-    let HeldAnswer { answer, held: budget } = shared.service.answer_to(caller, body).await;
+    let mut standing = None;
+    if let Some(tenant) = tenant {
+        let charged;
+        (body, charged) = tenant.charge(body).await;
+        standing = match charged {
+            Ok(standing) => standing,
+            Err(refused) => return refused.response(),
+        };
+    }
+    let answered = shared.service.answer_to(caller, body).await;
     drop(held);
+    let mut response = answer(shared, connection, answered, compressed).await;
+    if let Some(standing) = standing {
+        tenant::add_standing(response.headers_mut(), &standing);
+    }
+    response
+}
+
+/// The response with an answer of the service.
+async fn answer(
+    shared: &Shared,
+    connection: &Arc<ClientConnection>,
+    answered: HeldAnswer,
+    compressed: bool,
+) -> Response {
+    let HeldAnswer { answer, held: mut budget } = answered;
     let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    let mut budget = budget;
     let plain = answer.body.into_bytes();
     let (body, coding) = match compressed && plain.len() >= compress::LEAST_BYTES {
         true => (compress::gzip(shared, connection.peer, plain).await, Some("gzip")),
@@ -129,9 +170,12 @@ async fn upgrade(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
     caller: Caller,
+    tenant: Option<Tenant>,
     request: Request,
 ) -> Response {
-    if !matches!(request.uri().path(), "/" | "/websocket") {
+    let path = shared.entry.inside(request.uri().path());
+    // A path with a key was checked with the key.
+    if tenant.is_none() && !matches!(path, Some("" | "/" | "/websocket")) {
         return error(StatusCode::NOT_FOUND, INVALID_REQUEST, "the WebSocket is at / and /websocket");
     }
     let (mut parts, _) = request.into_parts();
@@ -150,7 +194,7 @@ async fn upgrade(
         .on_failed_upgrade(|failure| debug!(%failure, "websocket upgrade failed"))
         .on_upgrade(move |socket| async move {
             connection.takes_messages();
-            ws::run(socket, shared, connection, caller).await;
+            ws::run(socket, shared, connection, caller, tenant).await;
             drop(ticket);
         })
 }

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 use super::metered::Metered;
 use super::places::{ClientConnection, Places, Ticket};
 use super::shared::{Shared, stopped};
-use super::{Access, Limits, Origins, http};
+use super::{Access, Entry, Limits, Origins, http};
 use crate::runs::Runs;
 use crate::service::{Peer, SharedService};
 
@@ -41,6 +41,8 @@ pub struct ServerConfig {
     pub hosts: Vec<String>,
     /// Limits of sizes, counts and times.
     pub limits: Limits,
+    /// Profile, base path and API keys.
+    pub entry: Entry,
 }
 
 /// The reason why the server cannot start.
@@ -77,7 +79,7 @@ impl Server {
             None => None,
         };
         let (stop, stopped) = watch::channel(false);
-        if !is_loopback(address.ip()) {
+        if !is_loopback(address.ip()) && config.entry.keys.is_none() {
             warn!("{}", exposed(address));
         }
         let mut hosts = config.hosts;
@@ -86,6 +88,7 @@ impl Server {
         let shared = Shared {
             service,
             access: Arc::new(access),
+            entry: Arc::new(config.entry),
             websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
             compressions: Runs::without_pauses(),

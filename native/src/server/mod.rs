@@ -3,6 +3,7 @@
 mod access;
 mod body;
 mod compress;
+mod entry;
 mod http;
 mod limits;
 mod listen;
@@ -10,9 +11,11 @@ mod metered;
 mod places;
 mod shared;
 mod subscriptions;
+mod tenant;
 mod ws;
 
 pub(crate) use access::names;
 pub use access::{Access, Origins};
+pub use entry::{Entry, KeyAccess};
 pub use limits::Limits;
 pub use listen::{Server, ServerConfig, ServerError};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::access::Access;
+use super::entry::Entry;
 use super::limits::Limits;
 use super::places::Places;
 use crate::runs::Runs;
@@ -15,6 +16,7 @@ use crate::service::SharedService;
 pub(crate) struct Shared {
     pub(crate) service: SharedService,
     pub(crate) access: Arc<Access>,
+    pub(crate) entry: Arc<Entry>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,
     /// Schedules the compression of long answers.

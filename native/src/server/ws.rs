@@ -16,6 +16,7 @@ use tungstenite::error::CapacityError;
 use super::places::{ClientConnection, Unsent};
 use super::shared::{Shared, stopped};
 use super::subscriptions::Subscriptions;
+use super::tenant::Tenant;
 use crate::service::{Caller, HeldAnswer};
 
 /// Close code "try again later" (RFC 6455 registry), for limits that the connection exceeded.
@@ -31,6 +32,8 @@ enum End {
     Gone,
     /// The server closes the connection with this code and reason.
     Close(u16, &'static str),
+    /// The client's API key may not be used any more; the text is the last message.
+    Refuse(String),
 }
 
 /// Serves a connection until it ends.
@@ -39,6 +42,7 @@ pub(crate) async fn run(
     shared: Shared,
     connection: Arc<ClientConnection>,
     caller: Caller,
+    tenant: Option<Tenant>,
 ) {
     let (sink, stream) = socket.split();
     let (answers, queue) = mpsc::channel(shared.limits.websocket_queue);
@@ -47,8 +51,9 @@ pub(crate) async fn run(
     let subscriptions =
         Subscriptions::new(shared.service.clone(), shared.limits.clone(), connection.clone(), &caller);
     let limits = &shared.limits;
+    let tenant = tenant.map(Arc::new);
     let end = tokio::select! {
-        end = read(stream, &shared, &connection, &subscriptions, answers.clone()) => end,
+        end = read(stream, &shared, &connection, &subscriptions, &tenant, answers.clone()) => end,
         reason = subscriptions.notify(answers) => End::Close(TRY_AGAIN_LATER, reason),
         end = sink.write(queue, limits.ping_interval) => end,
         () = connection.stalled(limits.write_timeout) => {
@@ -56,15 +61,32 @@ pub(crate) async fn run(
         }
         () = connection.message_overdue(limits.body_timeout) => End::Close(TRY_AGAIN_LATER, "message took too long"),
         () = connection.close_requested() => End::Close(TRY_AGAIN_LATER, "idle while other connections need the place"),
+        text = ends(tenant.as_deref()) => End::Refuse(text),
         () = stopped(&mut stop) => End::Close(close_code::AWAY, "server is stopping"),
     };
-    if let End::Close(code, reason) = end {
+    let close = match end {
+        End::Gone => None,
+        End::Close(code, reason) => Some((code, reason)),
+        End::Refuse(text) => {
+            let _ = timeout(CLOSE_TIMEOUT, sink.sink.send(Message::Text(text.into()))).await;
+            Some((close_code::POLICY, "the API key may not be used"))
+        }
+    };
+    if let Some((code, reason)) = close {
         debug!(code, reason, "closing websocket");
         let frame = CloseFrame { code, reason: reason.into() };
         let _ = timeout(CLOSE_TIMEOUT, sink.sink.send(Message::Close(Some(frame)))).await;
         let _ = timeout(CLOSE_TIMEOUT, sink.sink.close()).await;
     }
     subscriptions.end().await;
+}
+
+/// Completes when the client's API key may not be used any more.
+async fn ends(tenant: Option<&Tenant>) -> String {
+    match tenant {
+        Some(tenant) => tenant.ends().await,
+        None => std::future::pending().await,
+    }
 }
 
 struct Writer {
@@ -110,6 +132,7 @@ async fn read(
     shared: &Shared,
     connection: &Arc<ClientConnection>,
     subscriptions: &Arc<Subscriptions>,
+    tenant: &Option<Arc<Tenant>>,
     answers: mpsc::Sender<Unsent>,
 ) -> End {
     let slots = Arc::new(Semaphore::new(shared.limits.websocket_in_flight));
@@ -127,10 +150,11 @@ async fn read(
         };
         let Some(bytes) = payload(message) else { continue };
         while tasks.try_join_next().is_some() {}
-        let (subscriptions, answers) = (subscriptions.clone(), answers.clone());
+        let (subscriptions, tenant, answers) = (subscriptions.clone(), tenant.clone(), answers.clone());
         let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
         tasks.spawn(async move {
-            let HeldAnswer { answer, held: budget } = subscriptions.answer(bytes).await;
+            let answered = answer(&subscriptions, tenant.as_deref(), bytes).await;
+            let HeldAnswer { answer, held: budget } = answered;
             drop(held);
             if let Some(Answer { body, subscribed, .. }) = answer {
                 let _ = answers.send(connection.sending(body.into_bytes(), budget)).await;
@@ -139,6 +163,16 @@ async fn read(
             drop(work);
             drop(slot);
         });
+    }
+}
+
+/// Answers a message, if the client's API key allows it.
+async fn answer(subscriptions: &Subscriptions, tenant: Option<&Tenant>, message: Vec<u8>) -> HeldAnswer {
+    let Some(tenant) = tenant else { return subscriptions.answer(message).await };
+    let (message, charged) = tenant.charge(message).await;
+    match charged {
+        Ok(_) => subscriptions.answer(message).await,
+        Err(refused) => HeldAnswer::served(Some(refused.body())),
     }
 }
 

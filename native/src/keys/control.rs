@@ -1,0 +1,186 @@
+//! The work that goes on beside a server with keys: counters are written to the database, and commands are taken over
+//! a Unix socket beside it, because only one process may have the database open.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tracing::warn;
+
+use super::error::KeyError;
+use super::registry::Registry;
+
+/// Interval at which counters are written. A process that is killed loses the counts of so long at most.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The work beside a server. Dropping it ends the work and writes the counters.
+#[derive(Debug)]
+pub struct Running {
+    registry: Arc<Registry>,
+    tasks: Vec<JoinHandle<()>>,
+    socket: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Registry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registry").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
+        write_counters(&self.registry);
+    }
+}
+
+/// Starts the work; must be called inside a runtime.
+///
+/// # Errors
+/// The socket cannot be made.
+pub fn start(registry: Arc<Registry>) -> Result<Running, KeyError> {
+    let mut running = Running { registry: registry.clone(), tasks: Vec::new(), socket: None };
+    #[cfg(unix)]
+    {
+        let path = unix::socket_of(registry.path());
+        let listener = unix::bind(&path).map_err(|source| KeyError::File { path: path.clone(), source })?;
+        running.tasks.push(tokio::spawn(unix::serve(listener, registry.clone())));
+        running.socket = Some(path);
+    }
+    running.tasks.push(tokio::spawn(write_regularly(registry)));
+    Ok(running)
+}
+
+async fn write_regularly(registry: Arc<Registry>) {
+    loop {
+        tokio::time::sleep(FLUSH_INTERVAL).await;
+        let registry = registry.clone();
+        let _ = tokio::task::spawn_blocking(move || write_counters(&registry)).await;
+    }
+}
+
+fn write_counters(registry: &Registry) {
+    if let Err(failure) = registry.flush() {
+        warn!("the usage of keys was not written: {failure}");
+    }
+}
+
+#[cfg(unix)]
+pub use unix::ask;
+
+#[cfg(unix)]
+mod unix {
+    //! The socket for commands: one JSON object in a line, one in answer.
+
+    use std::fs::{self, DirBuilder, Permissions};
+    use std::io::{self, BufRead as _, BufReader as StdReader, Read as _, Write as _};
+    use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+    use std::os::unix::net::UnixStream as StdStream;
+
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::{UnixListener, UnixStream};
+    use tokio::sync::Semaphore;
+    use tokio::time::timeout;
+
+    use super::{Arc, Duration, KeyError, Path, PathBuf, Registry};
+    use crate::keys::admin::{Command, Reply};
+
+    /// Longest command, in bytes. The longest lists of a key fit.
+    const COMMAND_BYTES: u64 = 1024 * 1024;
+    /// Longest answer that the command line reads, in bytes: a list of all keys.
+    const REPLY_BYTES: u64 = 1 << 30;
+    /// Commands at the same time.
+    const COMMANDS: usize = 4;
+    /// Time limit for reading a command and for taking its answer.
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// The socket of a database: its path with `.sock` added.
+    pub(super) fn socket_of(database: &Path) -> PathBuf {
+        let mut name = database.as_os_str().to_owned();
+        name.push(".sock");
+        name.into()
+    }
+
+    /// Makes the socket. Whoever has the database open replaces what an earlier process left behind. The socket is made
+    /// inside a folder that only its owner can enter and moved from there, so that others cannot connect before it has
+    /// its mode.
+    pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
+        let mut folder = path.as_os_str().to_owned();
+        folder.push(".new");
+        let folder = PathBuf::from(folder);
+        let _ = fs::remove_dir_all(&folder);
+        DirBuilder::new().mode(0o700).create(&folder)?;
+        let made = folder.join("s");
+        let bound = UnixListener::bind(&made).and_then(|listener| {
+            fs::set_permissions(&made, Permissions::from_mode(0o600))?;
+            fs::rename(&made, path)?;
+            Ok(listener)
+        });
+        let _ = fs::remove_dir_all(&folder);
+        bound
+    }
+
+    /// Takes commands for ever.
+    pub(super) async fn serve(listener: UnixListener, registry: Arc<Registry>) {
+        let places = Arc::new(Semaphore::new(COMMANDS));
+        loop {
+            let Ok(place) = places.clone().acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let registry = registry.clone();
+                    tokio::spawn(async move {
+                        let _ = timeout(PATIENCE, answer(stream, registry)).await;
+                        drop(place);
+                    });
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    async fn answer(mut stream: UnixStream, registry: Arc<Registry>) -> io::Result<()> {
+        let (reading, mut writing) = stream.split();
+        let mut line = String::new();
+        BufReader::new(reading.take(COMMAND_BYTES)).read_line(&mut line).await?;
+        let run = move || -> Result<Reply, KeyError> {
+            let command: Command =
+                serde_json::from_str(&line).map_err(|error| KeyError::Invalid(error.to_string()))?;
+            command.run(&registry)
+        };
+        // Writing to the database waits for the disk.
+        let reply = tokio::task::spawn_blocking(run).await.map_err(io::Error::other)?;
+        let reply = reply.unwrap_or_else(|error| Reply::Failed(error.to_string()));
+        let mut text = serde_json::to_vec(&reply)?;
+        text.push(b'\n');
+        writing.write_all(&text).await?;
+        writing.shutdown().await
+    }
+
+    /// Gives a command to the server that has a database open.
+    ///
+    /// # Errors
+    /// The server does not answer, or refuses the command.
+    pub fn ask(database: &Path, command: &Command) -> Result<Reply, KeyError> {
+        let path = socket_of(database);
+        let exchange = || -> io::Result<Reply> {
+            let mut stream = StdStream::connect(&path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            let mut text = serde_json::to_vec(command)?;
+            text.push(b'\n');
+            stream.write_all(&text)?;
+            let mut line = String::new();
+            StdReader::new(stream.take(REPLY_BYTES)).read_line(&mut line)?;
+            Ok(serde_json::from_str(&line)?)
+        };
+        match exchange() {
+            Ok(Reply::Failed(reason)) => Err(KeyError::Refused(reason)),
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(KeyError::NoAnswer { reason: error.to_string(), path }),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Errors of the keys' database and commands.
+
+use std::path::PathBuf;
+
+/// Why a command on keys failed, or the database of keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The file or the socket beside it cannot be opened.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The path, as configured.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Another process has the database open.
+    #[error("the database of keys is in use by another process")]
+    InUse,
+    /// An error of the database: a damaged file, a file that is not a database, a full disk.
+    #[error("database of keys: {0}")]
+    Database(Box<redb::Error>),
+    /// Another version of this program, or another program, wrote the file.
+    #[error("the file is not a database of keys that this version reads: {0}")]
+    Format(String),
+    /// A value of a command cannot be used.
+    #[error("{0}")]
+    Invalid(String),
+    /// No key has this id.
+    #[error("there is no key {0:?}: `rootlight keys list` shows the ids")]
+    Unknown(String),
+    /// The key is revoked, which cannot be undone.
+    #[error("key {0} is revoked")]
+    Revoked(String),
+    /// There are too many keys that are not revoked.
+    #[error("there are {0} keys: revoke one first")]
+    TooMany(usize),
+    /// The operating system provides no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(getrandom::Error),
+    /// The server that has the database open does not answer.
+    #[error("{}: the server does not answer: {reason}", path.display())]
+    NoAnswer {
+        /// The socket.
+        path: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The running server refused the command.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// redb has an error type for each kind of operation.
+macro_rules! from_redb {
+    ($($kind:ident),*) => {$(
+        impl From<redb::$kind> for KeyError {
+            fn from(error: redb::$kind) -> Self {
+                Self::Database(Box::new(error.into()))
+            }
+        }
+    )*};
+}
+
+from_redb!(TransactionError, TableError, StorageError, CommitError);
+
+impl From<redb::DatabaseError> for KeyError {
+    fn from(error: redb::DatabaseError) -> Self {
+        match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => Self::InUse,
+            other => Self::Database(Box::new(other.into())),
+        }
+    }
+}

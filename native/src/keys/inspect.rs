@@ -1,0 +1,282 @@
+//! What a message asks of a key: the methods that it calls, what they weigh, and whether the key allows them.
+
+use std::sync::LazyLock;
+
+use alloy_primitives::Address;
+use rootlight::rpc::envelope::{Call, Entry, Id, MAX_BATCH, Message};
+use rootlight::rpc::{BRIEF_COST, Dispatcher, Method};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::meter::Charge;
+use super::rules::Rules;
+
+static TABLE: LazyLock<Dispatcher> = LazyLock::new(Dispatcher::new);
+
+/// Methods whose account is a contract in most calls; balances and nonces of users are not restricted.
+const OF_CONTRACTS: [&str; 4] = ["eth_getCode", "eth_getStorageAt", "eth_getProof", "rsk_getStorageBytesAt"];
+
+/// Longest name of a method that an error repeats, in characters.
+const SHOWN: usize = 60;
+
+/// A message as a key's limits see it.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    /// What it takes of the limits.
+    pub(crate) charge: Charge,
+    /// The first thing that the key does not allow.
+    pub(crate) unfit: Option<Unfit>,
+    /// The id of a single call, as received.
+    pub(crate) id: Option<String>,
+}
+
+/// Why a key does not allow a message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unfit {
+    /// The method is not in the key's list.
+    #[error("method {0} is not allowed for this key")]
+    Method(String),
+    /// The call is about a contract that is not in the key's list, or names none.
+    #[error("{0}: the contract is not allowed for this key")]
+    Contract(&'static str),
+    /// The call overrides state.
+    #[error("State override is not allowed")]
+    StateOverride,
+}
+
+/// Reads a message. One that is not JSON-RPC counts as one request; its error is the service's.
+pub(crate) fn inspect(message: &[u8], rules: &Rules) -> Inspected {
+    let (entries, single) = match Message::parse(message, MAX_BATCH) {
+        Ok(Message::Single(entry)) => (vec![entry], true),
+        Ok(Message::Batch(entries)) => (entries, false),
+        Ok(Message::EmptyBatch) | Err(_) => (Vec::new(), false),
+    };
+    let mut charge = Charge::default();
+    let mut unfit = None;
+    for entry in &entries {
+        let row = entry.call.as_ref().ok().and_then(|call| TABLE.find(&call.method));
+        charge.weight = charge.weight.saturating_add(row.map_or(1, weight));
+        count(&mut charge.classes, row.map_or("unknown", Method::namespace));
+        if let (None, Ok(call)) = (&unfit, &entry.call) {
+            unfit = refuse(call, row, rules);
+        }
+    }
+    charge.requests = u32::try_from(entries.len()).unwrap_or(u32::MAX).max(1);
+    charge.weight = charge.weight.max(1);
+    let id = match entries.into_iter().next() {
+        Some(Entry { id: Id::Given(id), .. }) if single => Some(id.get().to_owned()),
+        _ => None,
+    };
+    Inspected { charge, unfit, id }
+}
+
+/// The weight of a method in requests: one, and one more for each further [`BRIEF_COST`] of its cost.
+fn weight(row: &Method) -> u64 {
+    row.cost.div_ceil(BRIEF_COST).max(1).into()
+}
+
+fn count(classes: &mut Vec<(&'static str, u32)>, class: &'static str) {
+    match classes.iter_mut().find(|(known, _)| *known == class) {
+        Some((_, count)) => *count = count.saturating_add(1),
+        None => classes.push((class, 1)),
+    }
+}
+
+fn refuse(call: &Call, row: Option<&'static Method>, rules: &Rules) -> Option<Unfit> {
+    if !rules.allows(&call.method, row) {
+        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
+        return Some(Unfit::Method(call.method.chars().filter(plain).take(SHOWN).collect()));
+    }
+    let row = row?;
+    let params = row.params.iter().zip(&call.params);
+    for (param, value) in params.clone() {
+        if param.kind == "OVERRIDE" && !rules.state_override && overrides(value) {
+            return Some(Unfit::StateOverride);
+        }
+    }
+    let allowed = |address: &Address| rules.contracts.contains(address);
+    let fits = rules.contracts.is_empty()
+        || params.clone().all(|(param, value)| match param.kind {
+            "CALL" => called(value).is_some_and(|contract| allowed(&contract)),
+            "LOG_FILTER" => senders(value).is_some_and(|all| all.iter().all(allowed)),
+            "TRACE_FILTER" => receivers(value).is_some_and(|all| all.iter().all(allowed)),
+            "ADDRESS" if OF_CONTRACTS.contains(&row.name) => {
+                address(value).is_some_and(|contract| allowed(&contract))
+            }
+            _ => true,
+        }) && !(row.name == "eth_subscribe" && is_all_logs(&call.params));
+    (!fits).then_some(Unfit::Contract(row.name))
+}
+
+/// Whether a parameter of overrides holds any.
+fn overrides(value: &RawValue) -> bool {
+    let text: String = value.get().chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    !matches!(text.as_str(), "null" | "{}")
+}
+
+/// An address, as most clients write it. What is written otherwise is not allowed.
+fn address(value: &RawValue) -> Option<Address> {
+    text_address(&serde_json::from_str::<String>(value.get()).ok()?)
+}
+
+fn text_address(text: &str) -> Option<Address> {
+    text.strip_prefix("0x")?.parse().ok()
+}
+
+#[derive(Deserialize)]
+struct Receiver {
+    #[serde(default)]
+    to: Option<String>,
+}
+
+/// The receiver of a call. A repeated member is an error, here as in the engine.
+fn called(value: &RawValue) -> Option<Address> {
+    text_address(&serde_json::from_str::<Receiver>(value.get()).ok()?.to?)
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    /// The addresses; `None` if there are none, which means all.
+    fn read(self) -> Option<Vec<Address>> {
+        let all: Option<Vec<Address>> = match self {
+            Self::One(one) => Some(vec![text_address(&one)?]),
+            Self::Many(many) => many.iter().map(|text| text_address(text)).collect(),
+        };
+        all.filter(|all| !all.is_empty())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Selection {
+    #[serde(default)]
+    address: Option<OneOrMany>,
+    #[serde(default)]
+    to_address: Option<OneOrMany>,
+}
+
+fn senders(value: &RawValue) -> Option<Vec<Address>> {
+    serde_json::from_str::<Selection>(value.get()).ok()?.address?.read()
+}
+
+fn receivers(value: &RawValue) -> Option<Vec<Address>> {
+    serde_json::from_str::<Selection>(value.get()).ok()?.to_address?.read()
+}
+
+/// Whether the parameters of `eth_subscribe` ask for logs without a filter.
+fn is_all_logs(params: &[Box<RawValue>]) -> bool {
+    let kind = params.first().and_then(|kind| serde_json::from_str::<String>(kind.get()).ok());
+    kind.as_deref() == Some("logs") && params.get(1).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const SHOP: &str = "0x77045e71a7a2c50903d88e564cd72fab11e82051";
+    const OTHER: &str = "0xcd2a3d9f938e13cd947ec05abc7fe734df8dd826";
+
+    fn call(method: &str, params: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params})
+    }
+
+    fn see(message: &Value, rules: &Rules) -> Inspected {
+        inspect(message.to_string().as_bytes(), rules)
+    }
+
+    #[test]
+    fn a_message_weighs_what_its_methods_cost() {
+        let rules = Rules::default();
+        let weight = |method: &str| see(&call(method, json!([])), &rules).charge.weight;
+        assert_eq!((weight("eth_chainId"), weight("eth_getBalance"), weight("nonsense")), (1, 1, 1));
+        let row = TABLE.find("trace_filter").unwrap();
+        assert_eq!(weight("trace_filter"), u64::from(row.cost / BRIEF_COST));
+        let batch = json!([call("eth_chainId", json!([])), call("trace_filter", json!([{}])), 5]);
+        let charge = see(&batch, &rules).charge;
+        assert_eq!((charge.requests, charge.weight), (3, 2 + weight("trace_filter")));
+        assert_eq!(charge.classes, [("eth", 1), ("trace", 1), ("unknown", 1)]);
+        for unusable in ["", "{", "[]", "5"] {
+            let charge = inspect(unusable.as_bytes(), &rules).charge;
+            assert_eq!((charge.requests, charge.weight), (1, 1), "{unusable}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_single_call_is_kept_as_received() {
+        let id = |text: &str| inspect(text.as_bytes(), &Rules::default()).id;
+        assert_eq!(id(r#"{"id":1.50,"method":"m"}"#).as_deref(), Some("1.50"));
+        assert_eq!(id(r#"[{"id":1,"method":"m"}]"#), None);
+        assert_eq!(id(r#"{"method":"m"}"#), None);
+    }
+
+    #[test]
+    fn calls_about_other_contracts_are_not_allowed() {
+        let rules = Rules { contracts: vec![SHOP.parse().unwrap()], ..Rules::default() };
+        let upper = SHOP.to_uppercase().replace("0X", "0x");
+        for allowed in [
+            call("eth_call", json!([{"to": SHOP}, "latest"])),
+            call("eth_call", json!([{"to": upper}, "latest"])),
+            call("eth_getLogs", json!([{"address": SHOP}])),
+            call("eth_getLogs", json!([{"address": [SHOP, SHOP]}])),
+            call("eth_getStorageAt", json!([SHOP, "0x0", "latest"])),
+            call("eth_getBalance", json!([OTHER, "latest"])),
+            call("eth_subscribe", json!(["logs", {"address": SHOP}])),
+            call("eth_subscribe", json!(["newHeads"])),
+            call("eth_blockNumber", json!([])),
+            call("trace_filter", json!([{"toAddress": SHOP}])),
+        ] {
+            assert_eq!(see(&allowed, &rules).unfit, None, "{allowed}");
+        }
+        for refused in [
+            call("eth_call", json!([{"to": OTHER}, "latest"])),
+            call("eth_call", json!([{}, "latest"])),
+            call("eth_call", json!([{"to": null}, "latest"])),
+            call("eth_estimateGas", json!([{"to": OTHER}])),
+            call("eth_getLogs", json!([{}])),
+            call("eth_getLogs", json!([{"address": []}])),
+            call("eth_getLogs", json!([{"address": [SHOP, OTHER]}])),
+            call("eth_newFilter", json!([{"address": OTHER}])),
+            call("eth_getCode", json!([OTHER, "latest"])),
+            call("eth_subscribe", json!(["logs", {"topics": []}])),
+            call("eth_subscribe", json!(["logs"])),
+            call("trace_filter", json!([{"fromAddress": SHOP}])),
+            json!([call("eth_chainId", json!([])), call("eth_call", json!([{"to": OTHER}, "latest"]))]),
+        ] {
+            let unfit = see(&refused, &rules).unfit;
+            assert!(matches!(unfit, Some(Unfit::Contract(_))), "{refused}: {unfit:?}");
+        }
+        // Two receivers: whichever of them the engine would take, the call is not allowed.
+        let twice =
+            format!(r#"{{"id":1,"method":"eth_call","params":[{{"to":"{OTHER}","to":"{SHOP}"}},"latest"]}}"#);
+        assert!(inspect(twice.as_bytes(), &rules).unfit.is_some());
+    }
+
+    #[test]
+    fn overrides_need_a_key_that_allows_them() {
+        let none = Rules::default();
+        let all = Rules { state_override: true, ..Rules::default() };
+        let with = |third: Value| call("eth_call", json!([{"to": SHOP}, "latest", third]));
+        for empty in [json!(null), json!({})] {
+            assert_eq!(see(&with(empty), &none).unfit, None);
+        }
+        let given = with(json!({SHOP: {"balance": "0x1"}}));
+        assert_eq!(see(&given, &none).unfit, Some(Unfit::StateOverride));
+        assert_eq!(see(&given, &all).unfit, None);
+    }
+
+    #[test]
+    fn a_refused_method_is_named_without_odd_characters() {
+        let rules = Rules { methods: vec!["eth_call".into()], ..Rules::default() };
+        let unfit = see(&call("eth_x\u{1b}\"<b>", json!([])), &rules).unfit;
+        assert_eq!(unfit, Some(Unfit::Method("eth_xb".into())));
+        assert_eq!(see(&call("eth_call", json!([])), &rules).unfit, None);
+    }
+}

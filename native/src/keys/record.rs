@@ -1,0 +1,36 @@
+//! A key as it is stored.
+
+use std::fmt;
+
+use alloy_primitives::B256;
+use serde::{Deserialize, Serialize};
+
+use super::rules::Rules;
+
+/// A key without its secret.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// The id.
+    pub id: String,
+    /// A number that no other key of the database has or had.
+    pub number: u32,
+    /// What the operator calls it.
+    pub name: String,
+    /// SHA-256 of the secret.
+    pub hash: B256,
+    /// When it was made, in seconds since 1970.
+    pub created: u64,
+    /// When it was revoked, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revoked: Option<u64>,
+    /// What it allows.
+    #[serde(default)]
+    pub rules: Rules,
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("id", &self.id).field("rules", &self.rules).finish_non_exhaustive()
+    }
+}

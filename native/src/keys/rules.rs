@@ -1,0 +1,290 @@
+//! What a key allows.
+
+use std::net::IpAddr;
+
+use alloy_primitives::Address;
+use ipnet::IpNet;
+use rootlight::rpc::{Dispatcher, Method};
+use serde::{Deserialize, Serialize};
+
+use super::error::KeyError;
+
+/// Most entries of a list of a key: methods, contracts, origins or addresses. Each request is compared with them.
+pub const MAX_ENTRIES: usize = 1_000;
+
+/// Longest entry of a list, and longest name of a key, in bytes.
+const MAX_TEXT: usize = 200;
+
+/// Highest requests per second and highest burst of a key; more is the same as no limit.
+const MAX_RATE: u32 = 1_000_000;
+
+/// The limits of a key. An empty list and `None` allow everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Rules {
+    /// Requests per second. A method weighs one request, and one more for each further 20 of its cost.
+    pub per_second: Option<u32>,
+    /// Requests that may come at once; by default those of two seconds.
+    pub burst: Option<u32>,
+    /// Requests of one day (UTC), whatever they weigh.
+    pub per_day: Option<u64>,
+    /// Methods by name or alias; `eth_*` stands for all methods of a namespace.
+    pub methods: Vec<String>,
+    /// Contracts that may be called, whose logs, traces, code and storage may be read.
+    pub contracts: Vec<Address>,
+    /// Origins of web pages, in lower case. Requests without an origin are refused if there are any.
+    pub origins: Vec<String>,
+    /// Addresses of clients.
+    pub addresses: Vec<IpNet>,
+    /// Whether calls may override state.
+    pub state_override: bool,
+    /// Time at which the key ends, in seconds since 1970.
+    pub expires: Option<u64>,
+}
+
+impl Rules {
+    /// Requests that may come at once.
+    #[must_use]
+    pub fn burst(&self) -> u32 {
+        self.burst.unwrap_or_else(|| self.per_second.unwrap_or(0).saturating_mul(2)).max(1)
+    }
+
+    /// Whether the key has ended at `now` (seconds since 1970).
+    #[must_use]
+    pub fn is_over(&self, now: u64) -> bool {
+        self.expires.is_some_and(|end| end <= now)
+    }
+
+    /// Whether a client of this address may use the key.
+    #[must_use]
+    pub fn admits(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&address))
+    }
+
+    /// Whether a request with this `Origin` header may use the key.
+    #[must_use]
+    pub fn admits_page(&self, origin: Option<&str>) -> bool {
+        let listed = |origin: &str| self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin));
+        self.origins.is_empty() || origin.is_some_and(listed)
+    }
+
+    /// Whether a method may be called by this name.
+    #[must_use]
+    pub fn allows(&self, name: &str, row: Option<&Method>) -> bool {
+        let names = || {
+            let row = row.into_iter().flat_map(|row| std::iter::once(&row.name).chain(row.aliases));
+            std::iter::once(name).chain(row.copied())
+        };
+        let matches = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(prefix) => names().any(|name| name.starts_with(prefix)),
+            None => names().any(|name| name == pattern),
+        };
+        self.methods.is_empty() || self.methods.iter().any(matches)
+    }
+}
+
+/// A change of a key's name and limits. `None` leaves a limit as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Change {
+    /// The name.
+    pub name: Option<String>,
+    /// Requests per second; 0 removes the limit.
+    pub per_second: Option<u32>,
+    /// Requests at once; 0 stands for those of two seconds.
+    pub burst: Option<u32>,
+    /// Requests of one day; 0 removes the limit.
+    pub per_day: Option<u64>,
+    /// Methods, separated by commas; an empty text allows all.
+    pub methods: Option<String>,
+    /// Contracts, separated by commas; an empty text allows all.
+    pub contracts: Option<String>,
+    /// Origins, separated by commas; an empty text allows all.
+    pub origins: Option<String>,
+    /// Addresses and networks of clients, separated by commas; an empty text allows all.
+    pub addresses: Option<String>,
+    /// Whether calls may override state.
+    pub state_override: Option<bool>,
+    /// Time at which the key ends, in seconds since 1970; 0 stands for never.
+    pub expires: Option<u64>,
+}
+
+impl Change {
+    /// Applies the change to a key's name and limits.
+    ///
+    /// # Errors
+    /// [`KeyError::Invalid`] says which value cannot be used. Nothing is changed then.
+    pub fn apply(&self, name: &mut String, rules: &mut Rules) -> Result<(), KeyError> {
+        let mut new = rules.clone();
+        let nonzero = |value: u64| Some(value).filter(|value| *value > 0);
+        if let Some(rate) = self.per_second {
+            new.per_second = Some(limited("rps", rate)?).filter(|rate| *rate > 0);
+        }
+        if let Some(burst) = self.burst {
+            new.burst = Some(limited("burst", burst)?).filter(|burst| *burst > 0);
+        }
+        if let Some(requests) = self.per_day {
+            new.per_day = nonzero(requests);
+        }
+        if let Some(text) = &self.methods {
+            new.methods = list("methods", text, method)?;
+        }
+        if let Some(text) = &self.contracts {
+            new.contracts = list("contracts", text, |entry| entry.parse().ok())?;
+        }
+        if let Some(text) = &self.origins {
+            new.origins = list("origins", text, |entry| Some(entry.to_ascii_lowercase()))?;
+        }
+        if let Some(text) = &self.addresses {
+            new.addresses = list("addresses", text, network)?;
+        }
+        if let Some(allowed) = self.state_override {
+            new.state_override = allowed;
+        }
+        if let Some(end) = self.expires {
+            new.expires = nonzero(end);
+        }
+        if let Some(text) = &self.name {
+            if text.len() > MAX_TEXT || text.chars().any(char::is_control) {
+                let reason = format!("name: at most {MAX_TEXT} bytes without control characters");
+                return Err(KeyError::Invalid(reason));
+            }
+            name.clone_from(text);
+        }
+        *rules = new;
+        Ok(())
+    }
+}
+
+fn limited(what: &str, rate: u32) -> Result<u32, KeyError> {
+    if rate > MAX_RATE {
+        return Err(KeyError::Invalid(format!("{what}: at most {MAX_RATE}, or 0 for no limit")));
+    }
+    Ok(rate)
+}
+
+/// The entries of a list separated by commas.
+fn list<T>(what: &str, text: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, KeyError> {
+    let entries: Vec<&str> = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
+    if entries.len() > MAX_ENTRIES {
+        return Err(KeyError::Invalid(format!("{what}: at most {MAX_ENTRIES} entries")));
+    }
+    let read = |entry: &&str| {
+        let short = entry.len() <= MAX_TEXT && !entry.chars().any(char::is_control);
+        let shown = || entry.chars().take(MAX_TEXT).filter(|c| !c.is_control()).collect::<String>();
+        let value = if short { read(entry) } else { None };
+        value.ok_or_else(|| KeyError::Invalid(format!("{what}: {:?} is not one", shown())))
+    };
+    entries.iter().map(read).collect()
+}
+
+/// A method of the table, or the methods of a namespace.
+fn method(entry: &str) -> Option<String> {
+    let known = match entry.strip_suffix("_*") {
+        Some(namespace) => {
+            let of = |name: &str| name.split_once('_').is_some_and(|(space, _)| space == namespace);
+            rootlight::rpc::methods().any(|row| of(row.name) || row.aliases.iter().any(|name| of(name)))
+        }
+        None => Dispatcher::new().find(entry).is_some(),
+    };
+    known.then(|| entry.to_owned())
+}
+
+/// A network, or a single address.
+fn network(entry: &str) -> Option<IpNet> {
+    entry.parse().ok().or_else(|| entry.parse::<IpAddr>().ok().map(|address| address.to_canonical().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(change: &Change) -> Result<Rules, KeyError> {
+        let (mut name, mut rules) = (String::new(), Rules::default());
+        change.apply(&mut name, &mut rules).map(|()| rules)
+    }
+
+    #[test]
+    fn a_change_sets_what_it_names_and_zero_or_empty_removes_a_limit() {
+        let change = Change {
+            name: Some("shop".into()),
+            per_second: Some(5),
+            per_day: Some(100),
+            methods: Some("eth_call, net_*".into()),
+            origins: Some("https://A.example".into()),
+            expires: Some(10),
+            ..Change::default()
+        };
+        let (mut name, mut rules) = (String::new(), Rules::default());
+        change.apply(&mut name, &mut rules).unwrap();
+        assert_eq!((name.as_str(), rules.per_second, rules.burst()), ("shop", Some(5), 10));
+        assert_eq!(rules.origins, ["https://a.example"]);
+        assert!(rules.is_over(10) && !rules.is_over(9));
+        let removal = Change {
+            per_second: Some(0),
+            per_day: Some(0),
+            methods: Some(String::new()),
+            origins: Some(" , ".into()),
+            expires: Some(0),
+            ..Change::default()
+        };
+        removal.apply(&mut name, &mut rules).unwrap();
+        assert_eq!((name.as_str(), rules), ("shop", Rules::default()));
+    }
+
+    #[test]
+    fn values_that_cannot_be_used_are_refused_and_change_nothing() {
+        let long = "x,".repeat(MAX_ENTRIES + 1);
+        for change in [
+            Change { methods: Some("eth_cal".into()), ..Change::default() },
+            Change { methods: Some("nope_*".into()), ..Change::default() },
+            Change { contracts: Some("0x12".into()), ..Change::default() },
+            Change { addresses: Some("10.0.0.0/33".into()), ..Change::default() },
+            Change { origins: Some(long), ..Change::default() },
+            Change { origins: Some("https://\u{1b}[2J".into()), ..Change::default() },
+            Change { name: Some("a\nb".into()), ..Change::default() },
+            Change { per_second: Some(u32::MAX), ..Change::default() },
+        ] {
+            assert!(matches!(changed(&change), Err(KeyError::Invalid(_))), "{change:?}");
+        }
+    }
+
+    #[test]
+    fn methods_are_matched_by_name_alias_and_namespace() {
+        let rules = changed(&Change {
+            methods: Some("rsk_getRawBlockHeaderByHash,net_*".into()),
+            ..Change::default()
+        });
+        let rules = rules.unwrap();
+        let dispatcher = Dispatcher::new();
+        for (name, allowed) in [
+            ("rsk_getRawBlockHeaderByHash", true),
+            ("ext_getRawBlockHeaderByHash", true),
+            ("net_version", true),
+            ("eth_call", false),
+            ("network_x", false),
+            ("unknown", false),
+        ] {
+            assert_eq!(rules.allows(name, dispatcher.find(name)), allowed, "{name}");
+        }
+        assert!(Rules::default().allows("unknown", None));
+    }
+
+    #[test]
+    fn addresses_are_networks_or_single() {
+        let text = "10.0.0.0/8, 192.168.1.7, 2001:db8::/32, ::ffff:1.2.3.4";
+        let rules = changed(&Change { addresses: Some(text.into()), ..Change::default() }).unwrap();
+        for (address, admitted) in [
+            ("10.1.2.3", true),
+            ("::ffff:10.1.2.3", true),
+            ("192.168.1.7", true),
+            ("1.2.3.4", true),
+            ("192.168.1.8", false),
+            ("2001:db8::5", true),
+            ("2001:db9::5", false),
+        ] {
+            assert_eq!(rules.admits(address.parse().unwrap()), admitted, "{address}");
+        }
+    }
+}

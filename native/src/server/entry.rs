@@ -1,0 +1,155 @@
+//! Who may enter: the base path, the profile, and API keys in the path.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use rootlight::rpc::Profile;
+
+use super::tenant::{Refusal, Tenant};
+use crate::keys::{Fanout, Filters, KeyText, Keys, Quotas, Registry};
+use crate::service::Terms;
+
+/// First segments of paths that the server uses itself or may use. They are no keys.
+const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
+
+/// Where the server finds keys and everything that belongs to them.
+#[derive(Clone)]
+pub struct KeyAccess {
+    /// The keys.
+    pub keys: Arc<dyn Keys>,
+    /// Their counters.
+    pub quotas: Arc<dyn Quotas>,
+    /// The owners of their filters.
+    pub filters: Arc<dyn Filters>,
+    /// Announcements of changes.
+    pub fanout: Arc<dyn Fanout>,
+    /// Whether clients of this machine are served without a key.
+    pub anonymous: bool,
+}
+
+impl KeyAccess {
+    /// Keys of this process alone.
+    #[must_use]
+    pub fn embedded(registry: &Arc<Registry>) -> Self {
+        let (keys, quotas) = (registry.clone(), registry.clone());
+        Self { keys, quotas, filters: registry.clone(), fanout: registry.clone(), anonymous: false }
+    }
+}
+
+impl fmt::Debug for KeyAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyAccess").field("anonymous", &self.anonymous).finish_non_exhaustive()
+    }
+}
+
+/// Who may enter a server, and what they are served. By default everybody, at any path, under the profile of a node.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// The profile.
+    pub profile: Profile,
+    /// The path below which the service is, without a slash at its end; empty for the root.
+    pub base_path: String,
+    /// The API keys; `None` if the service needs none.
+    pub keys: Option<KeyAccess>,
+}
+
+impl Entry {
+    /// The part of a path after the base path; `None` if the path is not below it.
+    pub(crate) fn inside<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let rest = path.strip_prefix(self.base_path.as_str())?;
+        (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+    }
+
+    /// Checks the path, and the key in it if the service needs one. Nothing of the request's body is read before.
+    pub(crate) async fn admit(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        address: IpAddr,
+    ) -> Result<Option<Tenant>, Refusal> {
+        let rest = self.inside(path).ok_or(Refusal::NotFound)?;
+        let Some(access) = &self.keys else { return Ok(None) };
+        let Some(segment) = key_segment(rest)? else {
+            let open = access.anonymous && address.to_canonical().is_loopback();
+            return if open { Ok(None) } else { Err(Refusal::Missing) };
+        };
+        let key = KeyText::parse(segment).ok_or(Refusal::Invalid)?;
+        let record = access.keys.find(key.id()).await;
+        // An unknown id and a wrong secret take the same time.
+        let known = key.has(record.as_ref().map(|record| &record.hash));
+        let record = record.filter(|_| known).ok_or(Refusal::Invalid)?;
+        let tenant = Tenant::new(access, &record, origin(headers), address);
+        tenant.check(&record)?;
+        Ok(Some(tenant))
+    }
+
+    /// The conditions under which a client is served.
+    pub(crate) fn terms(&self, tenant: Option<&Tenant>) -> Terms {
+        Terms { profile: self.profile, key: tenant.map(Tenant::owner) }
+    }
+}
+
+/// The segment of a path that is the key; `None` if it is missing.
+fn key_segment(rest: &str) -> Result<Option<&str>, Refusal> {
+    let mut segments = rest.strip_prefix('/').unwrap_or(rest).split('/');
+    let mut first = segments.next().unwrap_or_default();
+    if first == "websocket" {
+        first = segments.next().unwrap_or_default();
+    }
+    // One slash at the end is no further segment.
+    let ends = match segments.next() {
+        None => true,
+        Some(last) => last.is_empty() && segments.next().is_none() && !first.is_empty(),
+    };
+    if !ends || RESERVED.contains(&first) {
+        return Err(Refusal::NotFound);
+    }
+    Ok(Some(first).filter(|first| !first.is_empty()))
+}
+
+/// The origin of the page that sends a request; an empty text if there are several.
+fn origin(headers: &HeaderMap) -> Option<String> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let first = origins.next()?;
+    let only = origins.next().is_none();
+    Some(first.to_str().ok().filter(|_| only).unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_the_only_segment_of_the_path_or_follows_websocket() {
+        for (path, key) in [
+            ("", None),
+            ("/", None),
+            ("/websocket", None),
+            ("/websocket/", None),
+            ("/KEY", Some("KEY")),
+            ("/KEY/", Some("KEY")),
+            ("/websocket/KEY", Some("KEY")),
+            ("/healthy", Some("healthy")),
+            ("/%00", Some("%00")),
+        ] {
+            assert_eq!(key_segment(path).unwrap(), key, "{path}");
+        }
+        for path in
+            ["//", "//KEY", "/KEY/more", "/KEY//", "/health", "/admin", "/websocket/websocket", "/metrics/"]
+        {
+            assert!(matches!(key_segment(path), Err(Refusal::NotFound)), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_base_path_ends_at_a_segment() {
+        let entry = Entry { base_path: "/v1".into(), ..Entry::default() };
+        assert_eq!((entry.inside("/v1"), entry.inside("/v1/KEY")), (Some(""), Some("/KEY")));
+        for outside in ["/", "/v12", "/v", "", "/v2/KEY"] {
+            assert_eq!(entry.inside(outside), None, "{outside}");
+        }
+        assert_eq!(Entry::default().inside("/any/path"), Some("/any/path"));
+    }
+}
