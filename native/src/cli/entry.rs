@@ -14,8 +14,8 @@ use crate::server::{Entry, KeyAccess};
 
 /// How often, and after which pause, a database of keys that another process has open is tried again. `rootlight keys`
 /// has it open for some milliseconds.
-const TRIES: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const TRIES: u32 = 20;
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Flags of who may enter.
 #[derive(Debug, Clone, Args)]

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::CommandError;
+use super::entry::{PAUSE, TRIES};
 use crate::keys::{Change, Command, KeyError, Listed, Registry, Reply};
 
 /// Flags of `keys`.
@@ -185,6 +186,19 @@ fn give(path: &Path, command: &Command) -> Result<Reply, KeyError> {
     if !creates && !path.exists() {
         return Err(KeyError::File { path: path.to_owned(), source: std::io::ErrorKind::NotFound.into() });
     }
+    let mut given = give_once(path, command);
+    for _ in 0..TRIES {
+        // Another command may have the database open, or a server that is starting or stopping.
+        if !matches!(given, Err(KeyError::InUse | KeyError::NoAnswer { .. })) {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+        given = give_once(path, command);
+    }
+    given
+}
+
+fn give_once(path: &Path, command: &Command) -> Result<Reply, KeyError> {
     match Registry::open(path) {
         Ok(registry) => command.run(&registry),
         #[cfg(unix)]

@@ -96,6 +96,11 @@ impl Meter {
         Self { gcra: Gcra::default(), usage, changed: false }
     }
 
+    /// Starts the limit per second anew, because its numbers have changed: the time that it holds depends on them.
+    pub(super) fn forget_rate(&mut self) {
+        self.gcra = Gcra::default();
+    }
+
     /// What the key has been used for.
     pub(super) fn usage(&self) -> &Usage {
         &self.usage

@@ -173,6 +173,10 @@ impl Registry {
         let record = Arc::new(record);
         let mut keys = self.keys_mut();
         let entry = keys.get_mut(id).ok_or_else(unknown)?;
+        let rate = |rules: &Rules| (rules.per_second, rules.burst());
+        if rate(&record.rules) != rate(&entry.record.rules) {
+            entry.meter().forget_rate();
+        }
         entry.record = record.clone();
         let usage = entry.meter().usage().clone();
         drop(keys);

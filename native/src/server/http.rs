@@ -183,6 +183,12 @@ async fn upgrade(
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
+    let most = shared.limits.websockets_per_key;
+    let counted = tenant.as_ref().map(|tenant| shared.key_sockets.enter(tenant.owner(), most)).transpose();
+    let counted = match counted {
+        Ok(counted) => counted,
+        Err(refusal) => return refusal.response(None),
+    };
     let Some(ticket) = shared.websockets.enter_or_refuse(connection).await else {
         return error(StatusCode::SERVICE_UNAVAILABLE, LIMIT_EXCEEDED, "too many WebSocket connections");
     };
@@ -195,7 +201,7 @@ async fn upgrade(
         .on_upgrade(move |socket| async move {
             connection.takes_messages();
             ws::run(socket, shared, connection, caller, tenant).await;
-            drop(ticket);
+            drop((ticket, counted));
         })
 }
 

@@ -17,6 +17,8 @@ pub struct Limits {
     /// Open WebSocket connections, which last long. Further ones get HTTP 503, unless an idle one of an address with
     /// more of them can be closed.
     pub websockets: usize,
+    /// Open WebSocket connections of one API key. Further ones get HTTP 429.
+    pub websockets_per_key: usize,
     /// Messages of one WebSocket connection answered at the same time. Beyond them the server stops reading, so that
     /// a client that sends too many is slowed down and its messages are not buffered.
     pub websocket_in_flight: usize,
@@ -51,6 +53,7 @@ impl Default for Limits {
             frame_bytes: 1024 * 1024,
             connections: 4096,
             websockets: 1024,
+            websockets_per_key: 100,
             websocket_in_flight: 16,
             websocket_queue: 64,
             websocket_unsent: 1024 * 1024,

@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 use super::metered::Metered;
 use super::places::{ClientConnection, Places, Ticket};
 use super::shared::{Shared, stopped};
+use super::tenant::KeySockets;
 use super::{Access, Entry, Limits, Origins, http};
 use crate::runs::Runs;
 use crate::service::{Peer, SharedService};
@@ -91,6 +92,7 @@ impl Server {
             entry: Arc::new(config.entry),
             websockets: Places::new(config.limits.websockets),
             limits: Arc::new(config.limits),
+            key_sockets: KeySockets::default(),
             compressions: Runs::without_pauses(),
             stop: stopped,
         };

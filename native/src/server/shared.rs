@@ -8,6 +8,7 @@ use super::access::Access;
 use super::entry::Entry;
 use super::limits::Limits;
 use super::places::Places;
+use super::tenant::KeySockets;
 use crate::runs::Runs;
 use crate::service::SharedService;
 
@@ -19,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) entry: Arc<Entry>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) websockets: Arc<Places>,
+    /// The WebSockets of each API key.
+    pub(crate) key_sockets: KeySockets,
     /// Schedules the compression of long answers.
     pub(crate) compressions: Arc<Runs>,
     /// Becomes true when the server stops.

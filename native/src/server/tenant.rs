@@ -1,8 +1,9 @@
 //! A client with an API key: the checks of its messages, and the answers that refuse them.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use alloy_primitives::B256;
@@ -65,6 +66,9 @@ pub(crate) enum Refusal {
     /// The message exceeds a limit of the key.
     #[error("{}", limit_text(.0))]
     Limit(Exceeded),
+    /// The key has as many WebSockets as it may have.
+    #[error("Limit exceeded: {0} WebSocket connections of this key")]
+    Sockets(usize),
     /// Nothing is at this path.
     #[error("no service at this path: send requests to /API_KEY")]
     NotFound,
@@ -87,7 +91,7 @@ impl Refusal {
             Self::Origin | Self::Address | Self::Method(_) => StatusCode::FORBIDDEN,
             // An error of the call, as the reference node gives it.
             Self::StateOverride => StatusCode::OK,
-            Self::Limit(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -96,7 +100,7 @@ impl Refusal {
     fn code(&self) -> i32 {
         match self {
             Self::StateOverride => INVALID_PARAMS,
-            Self::Limit(_) => LIMIT_EXCEEDED,
+            Self::Limit(_) | Self::Sockets(_) => LIMIT_EXCEEDED,
             Self::NotFound => INVALID_REQUEST,
             Self::Failed => crate::service::INTERNAL_ERROR,
             _ => UNAUTHORIZED,
@@ -122,6 +126,9 @@ impl Refusal {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if self.status() == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"));
+        }
+        if let Self::Sockets(_) = self {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if let Self::Limit(exceeded) = self {
             headers.insert(header::RETRY_AFTER, exceeded.retry_after.into());
@@ -295,4 +302,42 @@ impl Tenant {
 
 fn seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The number of open WebSockets of each key, by the number of the key.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KeySockets(Arc<Mutex<BTreeMap<u32, usize>>>);
+
+/// A counted WebSocket of a key, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct KeySocket {
+    all: KeySockets,
+    key: u32,
+}
+
+impl KeySockets {
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u32, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts another WebSocket of a key, unless it has `most` already.
+    pub(crate) fn enter(&self, key: u32, most: usize) -> Result<KeySocket, Refusal> {
+        let mut open = self.open();
+        let count = open.entry(key).or_default();
+        if *count >= most {
+            return Err(Refusal::Sockets(most));
+        }
+        *count = count.saturating_add(1);
+        Ok(KeySocket { all: self.clone(), key })
+    }
+}
+
+impl Drop for KeySocket {
+    fn drop(&mut self) {
+        let mut open = self.all.open();
+        match open.get_mut(&self.key) {
+            Some(count) if *count > 1 => *count = count.saturating_sub(1),
+            _ => _ = open.remove(&self.key),
+        }
+    }
 }

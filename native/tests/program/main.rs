@@ -5,6 +5,7 @@ mod common;
 
 mod cli;
 mod dev;
+mod keys;
 mod light;
 mod manual;
 mod tls;

@@ -5,6 +5,7 @@ mod common;
 
 mod fair;
 mod http;
+mod keys;
 mod pages;
 mod subscriptions;
 mod ws;

@@ -1,0 +1,184 @@
+//! `rootlight keys`, beside a running server and without one.
+
+use crate::common;
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use common::{Watch, client, run};
+use reqwest::header::CONTENT_TYPE;
+use serde_json::{Value, json};
+
+/// A development chain that needs keys, with all that it logs in a file.
+struct Server {
+    child: Child,
+    url: String,
+    log: PathBuf,
+}
+
+impl Server {
+    fn start(folder: &Path) -> Self {
+        let log = folder.join("log");
+        let child = Command::new(env!("CARGO_BIN_EXE_rootlight"))
+            .args(["dev", "--http-port", "0", "--json-log", "--api-keys"])
+            .arg(folder.join("keys.redb"))
+            .env("RUST_LOG", "trace")
+            .stdout(Stdio::piped())
+            .stderr(File::options().create(true).append(true).open(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let mut server = Self { child, url: String::new(), log };
+        let _watch = Watch::of(&server.child);
+        for line in BufReader::new(server.child.stdout.take().unwrap()).lines() {
+            if let Some(rest) = line.unwrap().strip_prefix("listening ") {
+                server.url = rest.split(' ').next().unwrap().to_owned();
+                return server;
+            }
+        }
+        panic!("no ready line: {}", std::fs::read_to_string(&server.log).unwrap());
+    }
+
+    async fn status(&self, key: &str) -> u16 {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []});
+        let request = client().post(format!("{}/{key}", self.url)).header(CONTENT_TYPE, "application/json");
+        request.body(message.to_string()).send().await.unwrap().status().as_u16()
+    }
+
+    /// Ends the server as an operator does.
+    fn stop(&mut self) {
+        assert!(Command::new("kill").arg(self.child.id().to_string()).status().unwrap().success());
+        let _watch = Watch::of(&self.child);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Keys(tempfile::TempDir);
+
+impl Keys {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("keys.redb")
+    }
+
+    fn give(&self, arguments: &[&str]) -> Output {
+        let file = self.file();
+        run(&[&["keys"], arguments, &["--api-keys", file.to_str().unwrap()]].concat())
+    }
+
+    /// What a command prints; it must succeed.
+    fn text(&self, arguments: &[&str]) -> String {
+        let output = self.give(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn create(&self, arguments: &[&str]) -> String {
+        self.text(&[&["create"], arguments].concat()).trim().to_owned()
+    }
+
+    fn list(&self) -> Vec<Value> {
+        serde_json::from_str(&self.text(&["list", "--json"])).unwrap()
+    }
+}
+
+fn id(key: &str) -> &str {
+    key.split_once('.').unwrap().0
+}
+
+#[tokio::test]
+async fn commands_take_effect_while_the_server_runs_and_survive_its_restart() {
+    let keys = Keys::new();
+    let early = keys.create(&["--name", "early"]);
+    let mut server = Server::start(keys.0.path());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let socket = keys.0.path().join("keys.redb.sock");
+        assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!keys.0.path().join("keys.redb.sock.new").exists());
+    }
+    let late = keys.create(&["--name", "late", "--per-day", "2", "--expires", "1h"]);
+    assert_eq!((server.status(&early).await, server.status(&late).await), (200, 200));
+    assert_eq!((server.status(&late).await, server.status(&late).await), (200, 429));
+    keys.text(&["limit", id(&late), "--per-day", "3"]);
+    assert_eq!((server.status(&late).await, server.status(&late).await), (200, 429));
+    keys.text(&["revoke", id(&early)]);
+    assert_eq!(server.status(&early).await, 401);
+    let listed = keys.list();
+    assert_eq!((listed.len(), &listed[0]["name"], &listed[1]["name"]), (2, &json!("early"), &json!("late")));
+    assert_eq!(listed[1]["usage"]["requests"], 3);
+    assert_eq!(listed[1]["usage"]["refused"], 2);
+    server.stop();
+    assert!(!keys.0.path().join("keys.redb.sock").exists());
+    assert_eq!(keys.list(), listed, "the counters were written at the end");
+    let mut server = Server::start(keys.0.path());
+    assert_eq!((server.status(&early).await, server.status(&late).await), (401, 429));
+    server.stop();
+    let shown = keys.text(&["list"]);
+    assert!(shown.contains("late") && shown.contains("3 a day") && shown.contains("revoked at"), "{shown}");
+    // Nothing that is logged, listed or stored holds a secret.
+    let log = std::fs::read_to_string(&server.log).unwrap();
+    assert!(log.len() > 10_000, "the log has every detail: {} bytes", log.len());
+    let stored = std::fs::read(keys.file()).unwrap();
+    for key in [&early, &late] {
+        let secret = key.split_once('.').unwrap().1;
+        assert!(
+            !log.contains(secret)
+                && !shown.contains(secret)
+                && !keys.text(&["list", "--json"]).contains(secret)
+        );
+        assert!(!stored.windows(secret.len()).any(|window| window == secret.as_bytes()));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_leaves_a_socket_that_the_next_one_replaces() {
+    let keys = Keys::new();
+    let key = keys.create(&[]);
+    let server = Server::start(keys.0.path());
+    drop(server);
+    assert!(keys.0.path().join("keys.redb.sock").exists());
+    assert_eq!(keys.list().len(), 1, "without a server, the commands open the database");
+    let server = Server::start(keys.0.path());
+    assert_eq!(server.status(&key).await, 200);
+    assert_eq!(keys.list().len(), 1);
+    keys.text(&["revoke", id(&key)]);
+    assert_eq!(server.status(&key).await, 401);
+}
+
+#[test]
+fn wrong_usage_is_explained() {
+    let keys = Keys::new();
+    let told = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    for (arguments, code, text) in [
+        (&["create", "--methods", "eth_nonsense"][..], 2, "methods: \"eth_nonsense\" is not one"),
+        (&["create", "--contracts", "0x1"], 2, "contracts: \"0x1\" is not one"),
+        (&["create", "--rps", "many"], 2, "--rps"),
+        (&["create", "--expires", "yesterday"], 2, "90d"),
+        (&["revoke"], 2, "ID"),
+    ] {
+        let output = keys.give(arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", told(&output));
+        assert!(told(&output).contains(text), "{arguments:?}: {}", told(&output));
+    }
+    let output = run(&["keys", "list"]);
+    assert_eq!((output.status.code(), told(&output).contains("--api-keys FILE")), (Some(2), true));
+    let key = keys.create(&[]);
+    let output = keys.give(&["revoke", &key]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!told(&output).contains(&key[9..]), "the error repeats no key: {}", told(&output));
+    let missing = run(&["keys", "list", "--api-keys", "/nonexistent/keys.redb"]);
+    assert_eq!(missing.status.code(), Some(1));
+}
