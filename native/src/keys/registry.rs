@@ -257,8 +257,8 @@ mod tests {
         Change { name: Some("shop".into()), ..change }
     }
 
-    #[test]
-    fn keys_and_their_usage_survive_a_restart() {
+    #[tokio::test]
+    async fn keys_and_their_usage_survive_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys.redb");
         let registry = Registry::open(&path).unwrap();
@@ -267,7 +267,7 @@ mod tests {
         let (_, other) = registry.create(&Change::default()).unwrap();
         registry.revoke(&other.id).unwrap();
         let charge = Charge { requests: 3, weight: 7, classes: vec![("eth", 2), ("net", 1)] };
-        futures::executor::block_on(registry.take(&record, &charge)).unwrap();
+        registry.take(&record, &charge).await.unwrap();
         registry.flush().unwrap();
         assert!(matches!(Registry::open(&path), Err(KeyError::InUse)));
         drop(registry);
@@ -275,10 +275,10 @@ mod tests {
         let listed = registry.list();
         assert_eq!((&*listed[0].0, listed[0].1.requests, listed[0].1.weight), (&*record, 3, 7));
         assert!(listed[1].0.revoked.is_some());
-        let found = futures::executor::block_on(registry.find(key.id())).unwrap();
+        let found = registry.find(key.id()).await.unwrap();
         assert!(key.has(Some(&found.hash)));
         // The requests of the day count on.
-        assert!(futures::executor::block_on(registry.take(&found, &charge)).is_err());
+        assert!(registry.take(&found, &charge).await.is_err());
     }
 
     #[test]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, header};
 use rootlight::rpc::Profile;
 
-use super::tenant::{Refusal, Tenant};
+use super::refusal::Refusal;
+use super::tenant::Tenant;
 use crate::keys::{Fanout, Filters, KeyText, Keys, Quotas, Registry};
 use crate::service::Terms;
 

@@ -14,8 +14,9 @@ use super::access::Sender;
 use super::body::{self, Unread};
 use super::compress;
 use super::places::ClientConnection;
+use super::refusal;
 use super::shared::Shared;
-use super::tenant::{self, Tenant};
+use super::tenant::Tenant;
 use super::ws;
 use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED};
 
@@ -114,7 +115,7 @@ async fn post(
     drop(held);
     let mut response = answer(shared, connection, answered, compressed).await;
     if let Some(standing) = standing {
-        tenant::add_standing(response.headers_mut(), &standing);
+        refusal::add_standing(response.headers_mut(), &standing);
     }
     response
 }

@@ -13,10 +13,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use super::key_sockets::KeySockets;
 use super::metered::Metered;
 use super::places::{ClientConnection, Places, Ticket};
 use super::shared::{Shared, stopped};
-use super::tenant::KeySockets;
 use super::{Access, Entry, Limits, Origins, http};
 use crate::runs::Runs;
 use crate::service::{Peer, SharedService};

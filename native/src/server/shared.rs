@@ -6,9 +6,9 @@ use tokio::sync::watch;
 
 use super::access::Access;
 use super::entry::Entry;
+use super::key_sockets::KeySockets;
 use super::limits::Limits;
 use super::places::Places;
-use super::tenant::KeySockets;
 use crate::runs::Runs;
 use crate::service::SharedService;
 

@@ -1,0 +1,162 @@
+//! The answers that refuse a request of a service with API keys.
+
+use std::time::Duration;
+
+use axum::body::{HttpBody as _, to_bytes};
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use rootlight::rpc::envelope::{Entry, Id, MAX_BATCH, Message};
+use serde_json::json;
+use tokio::time::timeout;
+
+use crate::keys::{Exceeded, Standing, Unfit, Window};
+use crate::service::{INTERNAL_ERROR, LIMIT_EXCEEDED};
+
+/// JSON-RPC code of a request without the right to be made.
+const UNAUTHORIZED: i32 = -32016;
+/// JSON-RPC code of an invalid request (JSON-RPC 2.0).
+const INVALID_REQUEST: i32 = -32600;
+/// JSON-RPC code of invalid parameters (JSON-RPC 2.0).
+const INVALID_PARAMS: i32 = -32602;
+
+/// Longest body of a refused request that is read for its id, in bytes.
+const READ_FOR_ID: u64 = 4 * 1024;
+/// Time limit for that.
+const READ_FOR_ID_TIME: Duration = Duration::from_secs(1);
+
+/// Why a request is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The path has no key.
+    #[error("Unauthorized: missing API key")]
+    Missing,
+    /// The key does not exist, or is revoked.
+    #[error("Unauthorized: invalid API key")]
+    Invalid,
+    /// The key has ended.
+    #[error("Unauthorized: the API key has expired")]
+    Expired,
+    /// The key may not be used by this page.
+    #[error("Forbidden: the origin is not allowed for this key")]
+    Origin,
+    /// The key may not be used from this address.
+    #[error("Forbidden: the client address is not allowed for this key")]
+    Address,
+    /// The key does not allow what the message asks.
+    #[error("Forbidden: {0}")]
+    Method(Unfit),
+    /// The key does not allow state overrides.
+    #[error("{}", Unfit::StateOverride)]
+    StateOverride,
+    /// The message exceeds a limit of the key.
+    #[error("{}", limit_text(.0))]
+    Limit(Exceeded),
+    /// The key has as many WebSockets as it may have.
+    #[error("Limit exceeded: {0} WebSocket connections of this key")]
+    Sockets(usize),
+    /// Nothing is at this path.
+    #[error("no service at this path: send requests to /API_KEY")]
+    NotFound,
+    /// The server could not read the message.
+    #[error("Internal server error")]
+    Failed,
+}
+
+fn limit_text(exceeded: &Exceeded) -> &'static str {
+    match exceeded.window {
+        Window::Second => "Limit exceeded: too many requests per second",
+        Window::Day => "Daily quota exceeded",
+    }
+}
+
+impl Refusal {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Missing | Self::Invalid | Self::Expired => StatusCode::UNAUTHORIZED,
+            Self::Origin | Self::Address | Self::Method(_) => StatusCode::FORBIDDEN,
+            // An error of the call, as the reference node gives it.
+            Self::StateOverride => StatusCode::OK,
+            Self::Limit(_) | Self::Sockets(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn code(&self) -> i32 {
+        match self {
+            Self::StateOverride => INVALID_PARAMS,
+            Self::Limit(_) | Self::Sockets(_) => LIMIT_EXCEEDED,
+            Self::NotFound => INVALID_REQUEST,
+            Self::Failed => INTERNAL_ERROR,
+            _ => UNAUTHORIZED,
+        }
+    }
+
+    /// The JSON-RPC response, under an id as received; `None` stands for `null`.
+    pub(crate) fn body(&self, id: Option<&str>) -> String {
+        let mut error = json!({"code": self.code(), "message": self.to_string()});
+        if let (Self::Limit(exceeded), Some(members)) = (self, error.as_object_mut()) {
+            let Exceeded { window, standing, retry_after } = exceeded;
+            let window = if *window == Window::Second { "second" } else { "day" };
+            let data = json!({"limit": standing.limit, "window": window, "retryAfter": retry_after});
+            members.insert("data".to_owned(), data);
+        }
+        format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id.unwrap_or("null"))
+    }
+
+    /// The HTTP response, under an id as received.
+    pub(crate) fn response(&self, id: Option<&str>) -> Response {
+        let mut response = (self.status(), self.body(id)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("ApiKey"));
+        }
+        if let Self::Sockets(_) = self {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Self::Limit(exceeded) = self {
+            headers.insert(header::RETRY_AFTER, exceeded.retry_after.into());
+            add_standing(headers, &exceeded.standing);
+        }
+        response
+    }
+
+    /// The HTTP response to a request whose body has not been read. A short body is read for the id of its call.
+    pub(crate) async fn response_to(&self, request: Request) -> Response {
+        let length = request.body().size_hint().exact();
+        let reads = *request.method() == Method::POST && length.is_some_and(|length| length <= READ_FOR_ID);
+        let limit = usize::try_from(READ_FOR_ID).unwrap_or(usize::MAX);
+        let read = match reads {
+            true => timeout(READ_FOR_ID_TIME, to_bytes(request.into_body(), limit)).await.ok(),
+            false => None,
+        };
+        let Some(Ok(body)) = read else {
+            let mut response = self.response(None);
+            // The rest of the body is unread, so the connection cannot be used again.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            return response;
+        };
+        self.response(id_of(&body).as_deref())
+    }
+}
+
+/// The id of a single call, as received.
+fn id_of(message: &[u8]) -> Option<String> {
+    match Message::parse(message, MAX_BATCH) {
+        Ok(Message::Single(Entry { id: Id::Given(id), .. })) => Some(id.get().to_owned()),
+        _ => None,
+    }
+}
+
+/// Adds the headers that say how much of a limit is left.
+pub(crate) fn add_standing(headers: &mut HeaderMap, standing: &Standing) {
+    for (name, value) in [
+        ("x-ratelimit-limit", standing.limit),
+        ("x-ratelimit-remaining", standing.remaining),
+        ("x-ratelimit-reset", standing.reset),
+    ] {
+        headers.insert(HeaderName::from_static(name), value.into());
+    }
+}
