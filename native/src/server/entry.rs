@@ -1,49 +1,18 @@
 //! Who may enter: the base path, the profile, and API keys in the path.
 
-use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use rootlight::rpc::Profile;
 
+use super::key_access::KeyAccess;
 use super::refusal::Refusal;
 use super::tenant::Tenant;
-use crate::keys::{Fanout, Filters, KeyText, Keys, Quotas, Registry};
+use crate::keys::KeyText;
 use crate::service::Terms;
 
 /// First segments of paths that the server uses itself or may use. They are no keys.
 const RESERVED: [&str; 7] = ["admin", "assets", "health", "livez", "metrics", "readyz", "websocket"];
-
-/// Where the server finds keys and everything that belongs to them.
-#[derive(Clone)]
-pub struct KeyAccess {
-    /// The keys.
-    pub keys: Arc<dyn Keys>,
-    /// Their counters.
-    pub quotas: Arc<dyn Quotas>,
-    /// The owners of their filters.
-    pub filters: Arc<dyn Filters>,
-    /// Announcements of changes.
-    pub fanout: Arc<dyn Fanout>,
-    /// Whether clients of this machine are served without a key.
-    pub anonymous: bool,
-}
-
-impl KeyAccess {
-    /// Keys of this process alone.
-    #[must_use]
-    pub fn embedded(registry: &Arc<Registry>) -> Self {
-        let (keys, quotas) = (registry.clone(), registry.clone());
-        Self { keys, quotas, filters: registry.clone(), fanout: registry.clone(), anonymous: false }
-    }
-}
-
-impl fmt::Debug for KeyAccess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyAccess").field("anonymous", &self.anonymous).finish_non_exhaustive()
-    }
-}
 
 /// Who may enter a server, and what they are served. By default everybody, at any path, under the profile of a node.
 #[derive(Debug, Clone, Default)]

@@ -5,6 +5,7 @@ mod body;
 mod compress;
 mod entry;
 mod http;
+mod key_access;
 mod key_sockets;
 mod limits;
 mod listen;
@@ -18,6 +19,7 @@ mod ws;
 
 pub(crate) use access::names;
 pub use access::{Access, Origins};
-pub use entry::{Entry, KeyAccess};
+pub use entry::Entry;
+pub use key_access::KeyAccess;
 pub use limits::Limits;
 pub use listen::{Server, ServerConfig, ServerError};

@@ -10,7 +10,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use super::entry::KeyAccess;
+use super::key_access::KeyAccess;
 use super::refusal::Refusal;
 use crate::keys::{Inspected, Record, Standing, Topic, Unfit, inspect};
 use crate::priority::{self, SHORT_JSON};

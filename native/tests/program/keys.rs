@@ -130,7 +130,7 @@ async fn commands_take_effect_while_the_server_runs_and_survive_its_restart() {
     assert!(shown.contains("late") && shown.contains("3 a day") && shown.contains("revoked at"), "{shown}");
     // Nothing that is logged, listed or stored holds a secret.
     let log = std::fs::read_to_string(&server.log).unwrap();
-    assert!(log.len() > 10_000, "the log has every detail: {} bytes", log.len());
+    assert!(log.contains("stopping"), "the log is complete: {log}");
     let stored = std::fs::read(keys.file()).unwrap();
     for key in [&early, &late] {
         let secret = key.split_once('.').unwrap().1;
