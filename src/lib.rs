@@ -7,7 +7,7 @@
 //! # A development chain inside a test
 //!
 //! ```
-//! # #[cfg(feature = "local")] {
+//! # #[cfg(feature = "dev")] {
 //! use rootlight::dev::{DevAccounts, DevConfig};
 //! use rootlight::engine::{DevNode, Moment};
 //! use rootlight::rpc::LocalClient;
@@ -28,10 +28,11 @@
 //!
 //! # A light client over a transport of your own
 //!
-//! [`rpc::Client`] says which JSON-RPC requests to send to an upstream, and checks the responses. It starts from a block
+//! `rpc::Client` says which JSON-RPC requests to send to an upstream, and checks the responses. It starts from a block
 //! that you trust:
 //!
 //! ```
+//! # #[cfg(feature = "light")] {
 //! use std::sync::Arc;
 //!
 //! use rootlight::consensus::{Network, checkpoint};
@@ -48,6 +49,7 @@
 //!     SyncStep::Fetch(requests) => assert!(!requests.is_empty()),
 //!     SyncStep::Wait(millis) => println!("nothing to do for {millis} ms"),
 //! }
+//! # }
 //! ```
 //!
 //! The folder `examples` has complete programs: `light_client` drives this loop to an answered request, `dev_chain`
@@ -70,16 +72,19 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `local` | chains that are executed here: the development chain, the follower of a regtest node, traces, and what other light clients are served |
+//! | `light` | the light client, with the requests that it sends and the checks of their responses |
+//! | `local` | chains that are executed here: the follower of a regtest node, traces, and what other light clients are served |
+//! | `dev` | the development chain, with its pool, keys and miner; implies `local` |
+//! | `hosted` | the profile of public services, for servers; implies `dev` |
 //! | `bridge-write` | methods of the Bridge contract that write; calls of a light client only read |
-//! | `work-start` | a start by proof of work alone, without a checkpoint |
+//! | `work-start` | a start by proof of work alone, without a checkpoint; implies `light` |
 //! | `verify-headers` | verification of headers and blocks at hand |
 //! | `catalogue` | descriptions of all JSON-RPC methods |
 //! | `secp256k1-c` | recovery of senders by a C library, about five times as fast; needs a C compiler |
 //! | `asm-keccak` | Keccak-256 in assembly; not for browsers |
 //!
-//! The first five are on by default. Without default features the crate is a light client for targets without an
-//! operating system.
+//! The first eight are on by default. With `light` alone the crate is a light client for targets without an operating
+//! system. Without any feature it has the layers up to `exec`, which verify data at hand and run calls on proven state.
 //!
 //! # Layers
 //!
@@ -105,14 +110,17 @@
 extern crate alloc;
 
 pub mod consensus;
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 pub mod dev;
+#[cfg(any(feature = "light", feature = "local"))]
 pub mod engine;
 pub mod evm;
 pub mod exec;
+#[cfg(feature = "light")]
 pub mod light;
 #[cfg(feature = "local")]
 pub mod local;
+#[cfg(any(feature = "light", feature = "local"))]
 pub mod rpc;
 pub mod state;
 pub mod trie;

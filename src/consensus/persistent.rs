@@ -82,7 +82,7 @@ impl<K: Key, V: Clone> Map<K, V> {
     }
 
     /// Passes every key with its value to `visit`, in no particular order.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&K, &V)) {
         let mut waiting: alloc::vec::Vec<&Node<K, V>> = self.root.as_deref().into_iter().collect();
         while let Some(node) = waiting.pop() {

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use super::rules::RuleError;
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 use super::verified::PendingHeader;
 use super::verified::VerifiedHeader;
 use crate::types::{B256, EMPTY_UNCLES_HASH, Header, SealedHeader, U256, uncles_hash};
@@ -127,7 +127,7 @@ impl VerifiedUncles {
     }
 
     /// The uncles of the pending block.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     pub(crate) fn pending(header: &PendingHeader, uncles: Vec<Header>) -> Result<Self, UncleError> {
         Self::of(header, uncles)
     }

@@ -6,7 +6,8 @@ use alloy_primitives::{Address, B256, keccak256};
 
 use super::{
     Filters,
-    local_view::{DevPart, LocalSnapshot},
+    dev_producer::DevProducer,
+    local_view::LocalSnapshot,
     node::{Draw, Moment, Node, Snapshot},
 };
 use crate::{
@@ -68,13 +69,13 @@ impl DevNode {
             policy: chain.policy(),
             syncing: None,
             upstreams: Arc::default(),
-            dev: Some(DevPart {
+            producer: Some(Arc::new(DevProducer {
                 pool: chain.pool().clone(),
                 recipe: chain.recipe().clone(),
                 clock: *chain.clock(),
                 mining: chain.mining(),
                 accounts,
-            }),
+            })),
         }
     }
 }

@@ -73,7 +73,7 @@ impl Node for FollowNode {
             policy: self.policy,
             syncing: self.progress(),
             upstreams: self.upstreams.clone(),
-            dev: None,
+            producer: None,
         })
     }
 

@@ -148,6 +148,10 @@ impl View for LightView<'_> {
         Some(self.pinned)
     }
 
+    fn shows_work(&self, header: &BlockHeader) -> bool {
+        header.shows_work(self.network())
+    }
+
     fn min_depth(&self) -> u64 {
         self.pinned.config.min_depth
     }

@@ -8,12 +8,12 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 use super::{
     BlockHeader, Refusal, TransactionPool,
     node::Snapshot,
+    producer::{BlockProducer, PendingBlock},
     view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 use crate::{
-    consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
-    dev::{Assembled, Clock, Mining, Recipe, pool::Pool},
-    exec::{BlockEnvironment, BlockObserver, CallPolicy, ExecutedBlock},
+    consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    exec::{BlockEnvironment, BlockObserver, CallPolicy},
     local::ChainSnapshot,
     state::{StateError, StateReader},
     trie::{Trie, WalkError},
@@ -39,21 +39,6 @@ impl StateReader for &Trie {
     }
 }
 
-/// What a development chain adds to the executed chain, at one moment.
-#[derive(Debug, Clone)]
-pub struct DevPart {
-    /// Waiting transactions.
-    pub pool: Pool,
-    /// The header fields that the miner chooses.
-    pub recipe: Recipe,
-    /// The clock that gives blocks their timestamps.
-    pub clock: Clock,
-    /// When blocks are mined.
-    pub mining: Mining,
-    /// Accounts whose keys the node holds.
-    pub accounts: Arc<Vec<Address>>,
-}
-
 /// An executed chain at one moment.
 #[derive(Debug, Clone)]
 pub struct LocalSnapshot {
@@ -67,38 +52,13 @@ pub struct LocalSnapshot {
     pub syncing: Option<SyncProgress>,
     /// Names of the nodes that the chain follows.
     pub upstreams: Arc<Vec<String>>,
-    /// Pool and miner, on a development chain.
-    pub dev: Option<DevPart>,
+    /// Pool and miner; `None` on a chain that only follows another node.
+    pub producer: Option<Arc<dyn BlockProducer>>,
 }
 
 impl Snapshot for LocalSnapshot {
     fn view<'a>(&'a self, now: u64, interrupt: &'a dyn Fn() -> bool) -> Box<dyn View + 'a> {
         Box::new(LocalView::new(self, now, interrupt))
-    }
-}
-
-/// The block that would be mined next.
-struct Pending {
-    header: PendingHeader,
-    body: Arc<VerifiedBody>,
-    receipts: Arc<VerifiedReceipts>,
-    uncles: Arc<VerifiedUncles>,
-    executed: ExecutedBlock,
-}
-
-impl Pending {
-    fn new(block: Assembled) -> Option<Self> {
-        let Assembled { header, uncles, transactions, mut executed, .. } = block;
-        let header = PendingHeader::from(header.seal());
-        let uncles = VerifiedUncles::pending(&header, uncles).ok()?;
-        let receipts = core::mem::take(&mut executed.receipts);
-        Some(Self {
-            body: Arc::new(VerifiedBody::executed(&header, transactions)),
-            receipts: Arc::new(VerifiedReceipts::executed(&header, receipts)),
-            uncles: Arc::new(uncles),
-            executed,
-            header,
-        })
     }
 }
 
@@ -108,7 +68,7 @@ pub struct LocalView<'a> {
     now: u64,
     interrupt: &'a dyn Fn() -> bool,
     /// The pending block, built on first use; `None` inside if it cannot be built.
-    pending: OnceCell<Option<Pending>>,
+    pending: OnceCell<Option<PendingBlock>>,
 }
 
 impl<'a> LocalView<'a> {
@@ -121,17 +81,17 @@ impl<'a> LocalView<'a> {
         &self.snapshot.chain
     }
 
-    fn pending_block(&self) -> Option<&Pending> {
-        let build = || {
-            let dev = self.snapshot.dev.as_ref()?;
-            let block = dev.recipe.assemble(self.chain(), &dev.pool, &dev.clock, self.now, self.interrupt);
-            Pending::new(block.ok()?)
-        };
+    fn producer(&self) -> Option<&'a dyn BlockProducer> {
+        self.snapshot.producer.as_deref()
+    }
+
+    fn pending_block(&self) -> Option<&PendingBlock> {
+        let build = || self.producer()?.pending(self.chain(), self.now, self.interrupt);
         self.pending.get_or_init(build).as_ref()
     }
 
     /// The pending block, if this is its header.
-    fn if_pending(&self, header: &BlockHeader) -> Option<&Pending> {
+    fn if_pending(&self, header: &BlockHeader) -> Option<&PendingBlock> {
         let pending = self.pending.get().and_then(Option::as_ref)?;
         (header.is_pending() && pending.header.hash() == header.hash()).then_some(pending)
     }
@@ -235,9 +195,9 @@ impl View for LocalView<'_> {
         {
             return Ok(TransactionPlace::Mined(header.into(), index));
         }
-        let waiting = self.snapshot.dev.as_ref().and_then(|dev| dev.pool.get(&transaction));
-        Ok(waiting.map_or(TransactionPlace::Unknown, |pooled| {
-            TransactionPlace::Pending(Arc::new(pooled.transaction.clone()))
+        let waiting = self.pool().and_then(|pool| pool.get(&transaction));
+        Ok(waiting.map_or(TransactionPlace::Unknown, |waiting| {
+            TransactionPlace::Pending(Arc::new(waiting.transaction.clone()))
         }))
     }
 
@@ -269,13 +229,13 @@ impl View for LocalView<'_> {
     }
 
     fn next_environment(&self, header: &BlockHeader) -> Need<BlockEnvironment> {
-        let Some(dev) = &self.snapshot.dev else {
+        let Some(producer) = self.producer() else {
             let mut next = BlockEnvironment::from(header.header());
             next.number = next.number.saturating_add(1);
             next.timestamp = next.timestamp.saturating_add(1);
             return Ok(next);
         };
-        Ok(dev.recipe.environment(self.network(), header.sealed(), &dev.clock, self.now))
+        Ok(producer.environment(self.network(), header.sealed(), self.now))
     }
 
     fn interrupted(&self) -> bool {
@@ -318,16 +278,15 @@ impl View for LocalView<'_> {
     }
 
     fn pool(&self) -> Option<&dyn TransactionPool> {
-        Some(&self.snapshot.dev.as_ref()?.pool)
+        Some(self.producer()?.pool())
     }
 
     fn accounts(&self) -> Vec<Address> {
-        self.snapshot.dev.as_ref().map(|dev| dev.accounts.to_vec()).unwrap_or_default()
+        self.producer().map(|producer| producer.accounts().to_vec()).unwrap_or_default()
     }
 
     fn miner(&self) -> Option<Miner> {
-        let dev = self.snapshot.dev.as_ref()?;
-        Some(Miner { coinbase: dev.recipe.coinbase, active: dev.mining != Mining::Manual })
+        Some(self.producer()?.miner())
     }
 
     fn now(&self) -> Option<u64> {

@@ -5,15 +5,20 @@
 
 mod block_header;
 mod block_id;
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 mod dev_node;
+#[cfg(feature = "dev")]
+mod dev_producer;
 mod filters;
 #[cfg(feature = "local")]
 mod follow_node;
+#[cfg(feature = "light")]
 pub mod gate;
-#[cfg(feature = "local")]
+#[cfg(all(feature = "light", feature = "local"))]
 mod light_replay;
+#[cfg(feature = "light")]
 mod light_status;
+#[cfg(feature = "light")]
 mod light_view;
 #[cfg(feature = "local")]
 mod local_view;
@@ -21,12 +26,14 @@ mod logs;
 #[cfg(feature = "local")]
 mod node;
 mod pool;
+#[cfg(feature = "local")]
+mod producer;
 mod refusal;
 mod view;
 
 pub use block_header::BlockHeader;
 pub use block_id::{BlockId, Resolved, resolve, settled_height};
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 pub use dev_node::DevNode;
 pub use filters::{
     Changes, FILTER_IDLE, Filters, KEY_ASKERS, MAX_FILTERS, MAX_PENDING, MAX_TOLD_LOGS, Owner,
@@ -34,10 +41,12 @@ pub use filters::{
 };
 #[cfg(feature = "local")]
 pub use follow_node::FollowNode;
+#[cfg(feature = "light")]
 pub use light_status::LightStatus;
+#[cfg(feature = "light")]
 pub use light_view::LightView;
 #[cfg(feature = "local")]
-pub use local_view::{DevPart, LocalSnapshot, LocalView};
+pub use local_view::{LocalSnapshot, LocalView};
 pub use logs::{
     FREE_LOG_BLOCKS, FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash,
     range_logs,
@@ -45,6 +54,8 @@ pub use logs::{
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};
 pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
+#[cfg(feature = "local")]
+pub use producer::{BlockProducer, PendingBlock};
 pub use refusal::Refusal;
 pub(crate) use view::both;
 pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

@@ -6,7 +6,6 @@ use alloy_primitives::{B256, keccak256};
 
 use super::{Filters, View};
 use crate::{
-    dev::DevChain,
     exec::Interrupts,
     local::{ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
@@ -99,7 +98,8 @@ pub trait Node: Send {
     fn announced(&mut self, _height: u64) {}
 
     /// The development chain; `None` if the chain follows another node.
-    fn dev(&mut self) -> Option<&mut DevChain> {
+    #[cfg(feature = "dev")]
+    fn dev(&mut self) -> Option<&mut crate::dev::DevChain> {
         None
     }
 }

@@ -26,8 +26,8 @@ pub enum PoolPart {
 
 /// The transactions that wait for a block.
 pub trait TransactionPool {
-    /// Sender of a waiting transaction; `None` if the pool does not hold it.
-    fn sender_of(&self, hash: &B256) -> Option<Address>;
+    /// The transaction with this hash; `None` if the pool does not hold it.
+    fn get(&self, hash: &B256) -> Option<WaitingTransaction<'_>>;
 
     /// Number of transactions in a part of the pool.
     fn count(&self, part: PoolPart) -> usize;
@@ -37,33 +37,4 @@ pub trait TransactionPool {
 
     /// The nonce after a sender's last pending transaction. `state_nonce` is the sender's nonce in the head's state.
     fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64;
-}
-
-#[cfg(feature = "local")]
-impl TransactionPool for crate::dev::pool::Pool {
-    fn sender_of(&self, hash: &B256) -> Option<Address> {
-        self.get(hash).map(|pooled| pooled.sender)
-    }
-
-    fn count(&self, part: PoolPart) -> usize {
-        match part {
-            PoolPart::Pending => self.pending_len(),
-            PoolPart::Queued => self.queued_len(),
-        }
-    }
-
-    fn visit(&self, part: PoolPart, visit: &mut dyn FnMut(WaitingTransaction<'_>)) {
-        let senders = match part {
-            PoolPart::Pending => self.pending(),
-            PoolPart::Queued => self.queued(),
-        };
-        for pooled in senders.values().flatten() {
-            let (hash, sender) = (pooled.hash, pooled.sender);
-            visit(WaitingTransaction { hash, sender, transaction: &pooled.transaction });
-        }
-    }
-
-    fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
-        Self::next_nonce(self, sender, state_nonce)
-    }
 }

@@ -3,10 +3,11 @@
 use alloy_primitives::{Address, B256};
 use thiserror::Error;
 
+#[cfg(feature = "light")]
+use crate::light::{FactFailure, LowWork, SyncFault};
 use crate::{
     evm::precompiles::Unsimulated,
     exec::{BlockError, CallStop},
-    light::{FactFailure, LowWork, SyncFault},
     state::{Facts, StateError},
     types::{BlockRef, SenderError},
 };
@@ -34,6 +35,7 @@ pub enum Refusal {
         wanted: u64,
     },
     /// The chain shows less work than honest miners would produce: it may be an attacker's.
+    #[cfg(feature = "light")]
     #[error(
         "Resource unavailable: the {} s up to block {} show {} % of the work expected of honest miners; \
          ask other upstreams, or start from a newer checkpoint",
@@ -54,9 +56,11 @@ pub enum Refusal {
         most: u64,
     },
     /// Synchronization stopped on data that does not verify.
+    #[cfg(feature = "light")]
     #[error("Resource unavailable: synchronization stopped: {0}")]
     SyncFailed(SyncFault),
     /// An upstream could not supply or prove what the answer needs.
+    #[cfg(feature = "light")]
     #[error("Resource unavailable: {0}")]
     Unproven(FactFailure),
     /// An upstream reported a transaction in a block that does not contain it.

@@ -4,7 +4,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use super::{BlockHeader, LightStatus, Refusal, TransactionPool};
+use super::{BlockHeader, Refusal, TransactionPool};
 use crate::{
     consensus::{Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
@@ -119,13 +119,15 @@ pub trait View {
     fn upstreams(&self) -> Vec<String>;
 
     /// What a light client knows about its proofs and upstreams; `None` on a chain that is executed locally.
-    fn light(&self) -> Option<&dyn LightStatus> {
+    #[cfg(feature = "light")]
+    fn light(&self) -> Option<&dyn super::LightStatus> {
         None
     }
 
-    /// Whether a header's merged-mining fields may be shown; see [`BlockHeader::shows_work`].
-    fn shows_work(&self, header: &BlockHeader) -> bool {
-        self.light().is_none() || header.shows_work(self.network())
+    /// Whether a header's merged-mining fields may be shown. A light client shows those that are proven
+    /// ([`BlockHeader::shows_work`]), a chain that is executed locally shows all.
+    fn shows_work(&self, _header: &BlockHeader) -> bool {
+        true
     }
 
     /// The required depth: blocks with fewer blocks on top are refused.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 use super::method::Pages;
 use super::{
     connection::Connection,
@@ -58,7 +58,7 @@ impl Dispatcher {
         {
             return Err(RpcError::NoNotifications);
         }
-        #[cfg(feature = "local")]
+        #[cfg(feature = "dev")]
         if let Some(origin) = connection.foreign_page().filter(|_| row.pages == Pages::Own) {
             return Err(RpcError::ForeignPage { method: row.name, origin: origin.into() });
         }

@@ -6,8 +6,9 @@ use alloc::string::String;
 use alloy_primitives::{B256, Bytes, hex};
 use thiserror::Error;
 
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 use crate::dev::{DevError, UnlockError};
+#[cfg(feature = "light")]
 use crate::light::RequestFailure;
 use crate::{engine::Refusal, types::FieldError};
 
@@ -137,7 +138,7 @@ pub enum ParamError {
     #[error("account {0} is locked, or its key is not held")]
     Locked(alloy_primitives::Address),
     /// A passphrase that does not unlock an account.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     #[error(transparent)]
     Unlock(UnlockError),
     /// A transaction to be signed here that names no sender.
@@ -238,11 +239,11 @@ pub enum RpcError {
     #[error("the method is available on a development chain only (start `rootlight dev`)")]
     NeedsDevChain,
     /// The development chain refused or failed.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     #[error("{}", dev_text(.0))]
     Dev(DevError),
     /// The chain refused a block of an external miner.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     #[error("{0}")]
     Submission(DevError),
     /// Too few, too many or named parameters.
@@ -302,13 +303,14 @@ pub enum RpcError {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// No upstream accepted a transaction; the field is the most telling failure.
+    #[cfg(feature = "light")]
     #[error("{}", not_sent(.0))]
     NotSent(RequestFailure),
     /// No upstream is left that could take a transaction.
     #[error("Resource unavailable: no upstream is left that could take the transaction; add one")]
     NoUpstream,
     /// A web page of another origin called a method that uses keys or changes the chain directly.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     #[error(
         "{method} may not be called by web pages of other origins: it uses keys or changes the chain directly. To let this \
          page call it, start with: --cors {origin}"
@@ -327,6 +329,7 @@ pub enum RpcError {
     Internal,
 }
 
+#[cfg(feature = "light")]
 fn not_sent(failure: &RequestFailure) -> String {
     match failure {
         RequestFailure::Rpc { message, .. } => message.clone(),
@@ -334,7 +337,7 @@ fn not_sent(failure: &RequestFailure) -> String {
     }
 }
 
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 fn dev_text(error: &DevError) -> String {
     match error {
         // A revert with its output is reported by [`RpcError::Reverted`].
@@ -345,7 +348,7 @@ fn dev_text(error: &DevError) -> String {
     }
 }
 
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 /// The JSON-RPC code: the reference node's where it has the error.
 fn dev_code(error: &DevError) -> i32 {
     match error {
@@ -360,7 +363,7 @@ fn dev_code(error: &DevError) -> i32 {
     }
 }
 
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 impl From<DevError> for RpcError {
     fn from(error: DevError) -> Self {
         Self::Dev(error)
@@ -387,9 +390,9 @@ impl RpcError {
             | Self::NoNotifications
             | Self::NeedsLocalChain(_)
             | Self::NeedsDevChain => -32601,
-            #[cfg(feature = "local")]
+            #[cfg(feature = "dev")]
             Self::Dev(error) => dev_code(error),
-            #[cfg(feature = "local")]
+            #[cfg(feature = "dev")]
             Self::Submission(_) => -33000,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
@@ -400,11 +403,14 @@ impl RpcError {
             Self::Reverted { .. } | Self::Halted(_) => -32015,
             Self::ResponseSize(_) => -32011,
             // "Unauthorized" of EIP-1193, a code that wallets and dapps know.
-            #[cfg(feature = "local")]
+            #[cfg(feature = "dev")]
             Self::ForeignPage { .. } => 4100,
             Self::Refused(refusal) => refusal.code(),
+            #[cfg(feature = "light")]
             Self::NotSent(RequestFailure::Rpc { code, .. }) => i32::try_from(*code).unwrap_or(-32010),
-            Self::NotSent(_) | Self::NoUpstream => -32002,
+            #[cfg(feature = "light")]
+            Self::NotSent(_) => -32002,
+            Self::NoUpstream => -32002,
         }
     }
 

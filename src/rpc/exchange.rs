@@ -2,8 +2,8 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
-use alloy_primitives::B256;
-
+#[cfg(feature = "light")]
+use super::prefetch::Prefetched;
 use super::{
     connection::Connection,
     dispatch::Dispatcher,
@@ -48,15 +48,12 @@ pub(super) struct Member {
     /// Name of the method, if it exists and may be called.
     method: Option<&'static str>,
     pub(super) state: State,
-    /// Blocks for whose state a witness was requested.
-    pub(super) helped: Vec<B256>,
     /// The level that the answer states, if it is below verified.
     pub(super) level: Option<Level>,
     /// Whether the answer rests on a chain that no trusted block leads to.
     pub(super) by_work: bool,
-    /// Whether the state that earlier calls read was prefetched. It happens once, because a prefetch that fails is
-    /// not repeated.
-    pub(super) guessed: bool,
+    #[cfg(feature = "light")]
+    pub(super) prefetched: Prefetched,
 }
 
 /// The progress of a request.
@@ -64,6 +61,7 @@ pub(super) struct Member {
 pub(super) enum State {
     Pending(Request),
     /// Several upstreams are asked, and their responses are compared.
+    #[cfg(feature = "light")]
     Polled,
     Finished(Outcome),
 }
@@ -105,7 +103,7 @@ impl Exchange {
     pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
         self.members.iter().filter_map(|member| match &member.state {
             State::Pending(request) => Some(request),
-            State::Polled | State::Finished(_) => None,
+            _ => None,
         })
     }
 
@@ -246,7 +244,14 @@ impl Member {
             Ok(request) => State::Pending(request),
             Err(error) => State::Finished(Err(error)),
         };
-        let (helped, guessed) = (Vec::new(), false);
-        Self { id: entry.id, method, state, helped, level: None, by_work: false, guessed }
+        Self {
+            id: entry.id,
+            method,
+            state,
+            level: None,
+            by_work: false,
+            #[cfg(feature = "light")]
+            prefetched: Prefetched::default(),
+        }
     }
 }

@@ -93,6 +93,7 @@ pub(super) fn watch(view: &dyn View, position: usize, params: Params<'_>) -> Res
 
 /// Rewrites a filter so that both ends of its range are numbers; `number` gives the JSON of one end. A filter by
 /// block hash is returned unchanged. Returns `None` if the filter or an end of its range cannot be read.
+#[cfg(feature = "light")]
 pub(super) fn pinned_range(filter: &str, number: impl Fn(&str) -> Option<String>) -> Option<String> {
     let given: FilterObject<'_> = serde_json::from_str(filter).ok()?;
     if given.block_hash.is_some() {

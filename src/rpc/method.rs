@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{error::RpcError, params::Params};
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 use crate::engine::Node;
 use crate::engine::{Filters, Level, Stop, View};
 
@@ -65,7 +65,7 @@ pub type Read = fn(&dyn View, Params<'_>) -> Result<Done, Failure>;
 pub type Watching = fn(&mut Filters, &dyn View, u64, Params<'_>) -> Result<Done, Failure>;
 
 /// A handler that changes a local chain, its pool, keys or clock.
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 pub type Write = fn(&mut dyn Node, Params<'_>) -> Result<Done, Failure>;
 
 /// The implementation of a method.
@@ -80,10 +80,10 @@ pub enum Handler {
     /// As [`Self::Subscribe`]; ends a subscription.
     Unsubscribe(Watching),
     /// Runs alone on the node of a local chain; a light client refuses the method.
-    #[cfg(feature = "local")]
+    #[cfg(feature = "dev")]
     Write(Write),
     /// Takes a signed transaction: runs as [`Self::Write`] on a local chain; a light client forwards it to upstreams.
-    Forward(#[cfg(feature = "local")] Write),
+    Forward(#[cfg(feature = "dev")] Write),
 }
 
 /// A finished answer.
@@ -125,7 +125,7 @@ impl Method {
     /// Whether the method changes a local chain.
     pub fn writes(&self) -> bool {
         match self.handler {
-            #[cfg(feature = "local")]
+            #[cfg(feature = "dev")]
             Handler::Write(_) => true,
             Handler::Forward(..) => true,
             _ => false,

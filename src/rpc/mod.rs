@@ -1,15 +1,16 @@
 //! JSON-RPC: envelope, method table, parameters, handlers and sessions.
 
-#[cfg(feature = "local")]
+#[cfg(all(feature = "light", feature = "local"))]
 mod batches;
 mod blocks;
 mod call;
 mod chain;
+#[cfg(feature = "light")]
 mod client;
 mod connection;
 #[cfg(feature = "local")]
 mod debug;
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 mod dev;
 mod dispatch;
 mod entries;
@@ -17,13 +18,14 @@ pub mod envelope;
 mod error;
 mod exchange;
 mod filters;
-#[cfg(test)]
+#[cfg(all(test, feature = "light"))]
 mod forged_test;
-#[cfg(all(test, feature = "local"))]
+#[cfg(all(test, feature = "light", feature = "local"))]
 mod gate_test;
 mod headers;
+#[cfg(feature = "light")]
 mod hints;
-#[cfg(all(test, feature = "local"))]
+#[cfg(all(test, feature = "light", feature = "local"))]
 mod hostile;
 #[cfg(feature = "local")]
 mod local_client;
@@ -31,19 +33,21 @@ mod logs;
 mod lookup;
 mod message;
 mod method;
-#[cfg(test)]
+#[cfg(all(test, feature = "light"))]
 mod mined_chain;
-#[cfg(test)]
+#[cfg(all(test, feature = "light"))]
 mod mined_pair_test;
-#[cfg(test)]
+#[cfg(all(test, feature = "light"))]
 mod mined_scenarios_test;
-#[cfg(test)]
+#[cfg(all(test, feature = "light"))]
 mod mined_sync_test;
-#[cfg(test)]
+#[cfg(all(test, feature = "light"))]
 mod mined_test;
 mod notify;
 mod params;
+#[cfg(feature = "light")]
 mod poll;
+#[cfg(feature = "light")]
 mod prefetch;
 #[cfg(feature = "hosted")]
 mod profile;
@@ -51,8 +55,11 @@ mod raw_transaction;
 mod render;
 mod request;
 mod revert;
+#[cfg(feature = "light")]
 mod rootlight;
+#[cfg(feature = "light")]
 mod session;
+#[cfg(feature = "light")]
 mod share;
 mod signed;
 mod state;
@@ -65,6 +72,7 @@ mod witness;
 #[cfg(all(test, feature = "work-start"))]
 mod work_start_test;
 
+#[cfg(feature = "light")]
 pub use client::{Client, MAX_WAITING, SharedClient};
 pub use connection::Connection;
 pub use dispatch::Dispatcher;
@@ -73,7 +81,7 @@ pub use error::{EnvelopeError, ParamError, RpcError};
 pub use exchange::Answer;
 #[cfg(feature = "local")]
 pub use local_client::{LocalClient, LocalMessage};
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};
 pub use notify::{is_gone, notifications, poll_message};
@@ -81,7 +89,9 @@ pub use params::{BlockParam, MAX_PROOF_KEYS, Params};
 #[cfg(feature = "hosted")]
 pub use profile::Profile;
 pub use revert::reason as revert_reason;
+#[cfg(feature = "light")]
 pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, SessionStep};
+#[cfg(feature = "light")]
 pub use share::{Alone, Lock, Share};
 pub use table::{UNAVAILABLE, methods};
 #[cfg(feature = "local")]

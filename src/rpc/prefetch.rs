@@ -21,6 +21,15 @@ const RUNS: [&str; 2] = ["eth_call", "eth_estimateGas"];
 /// Longest message, in bytes of JSON, that is sent to an upstream to request its witness.
 const MAX_MESSAGE: usize = 256 * 1024;
 
+/// What was prefetched for a request. A prefetch that fails is not repeated.
+#[derive(Debug, Default)]
+pub(super) struct Prefetched {
+    /// Blocks for whose state a witness was requested.
+    pub(super) witnesses: Vec<B256>,
+    /// Whether the state that earlier calls read was requested.
+    pub(super) touched: bool,
+}
+
 /// The block and contract of a call whose state is missing.
 #[derive(Clone, Copy)]
 struct Run {

@@ -17,10 +17,10 @@ pub(super) const METHODS: &[Method] = &[Method {
     handler: HANDLER,
 }];
 
-#[cfg(feature = "local")]
+#[cfg(feature = "dev")]
 const HANDLER: Handler = Handler::Forward(super::dev::send_raw);
 
-/// Without a local chain there is no pool. A light client's session forwards transactions to upstreams before it
+/// Without a development chain there is no pool. A light client's session forwards transactions to upstreams before it
 /// reaches this.
-#[cfg(not(feature = "local"))]
+#[cfg(not(feature = "dev"))]
 const HANDLER: Handler = Handler::Forward();

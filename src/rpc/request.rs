@@ -70,6 +70,7 @@ impl Request {
     /// As [`Self::run`].
     #[cfg(feature = "local")]
     pub(super) fn run_on(&self, node: &mut dyn Node, interrupt: &dyn Fn() -> bool) -> Result<Done, Failure> {
+        #[cfg(feature = "dev")]
         if let Handler::Write(write) | Handler::Forward(write) = self.row.handler {
             return write(node, self.params());
         }

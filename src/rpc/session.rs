@@ -333,8 +333,8 @@ impl Session {
         let State::Pending(request) = &member.state else { return facts };
         let prefetch = Prefetch::new(request, &facts);
         prefetch.touch(touched);
-        let first = !core::mem::replace(&mut member.guessed, true);
-        if prefetch.witness(&self.pinned, &mut member.helped, &mut self.fetches) {
+        let first = !core::mem::replace(&mut member.prefetched.touched, true);
+        if prefetch.witness(&self.pinned, &mut member.prefetched.witnesses, &mut self.fetches) {
             return Facts::new();
         }
         if first {

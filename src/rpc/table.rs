@@ -5,17 +5,15 @@ use alloc::vec::Vec;
 
 use serde::{Serialize, Serializer};
 
-#[cfg(feature = "local")]
-use super::{batches, debug, dev, trace, witness};
 use super::{
     blocks, call, chain, filters, headers, logs,
     method::{Done, Failure, Handler, Method, Pages, done, told},
     params::Params,
-    raw_transaction, rootlight, state, transactions,
+    raw_transaction, state, transactions,
 };
 use crate::engine::{Level, View};
 
-/// Methods that a light client serves too, by file.
+/// Methods of every chain, by file.
 static METHODS: &[&[Method]] = &[
     chain::METHODS,
     blocks::METHODS,
@@ -26,24 +24,27 @@ static METHODS: &[&[Method]] = &[
     headers::METHODS,
     logs::METHODS,
     filters::METHODS,
-    rootlight::METHODS,
     &[MODULES],
+    #[cfg(feature = "light")]
+    super::rootlight::METHODS,
+    // The following methods execute blocks again or serve other light clients. The light client's browser module leaves
+    // them out.
+    #[cfg(feature = "local")]
+    super::trace::METHODS,
+    #[cfg(feature = "local")]
+    super::debug::METHODS,
+    #[cfg(feature = "local")]
+    super::witness::METHODS,
+    #[cfg(all(feature = "light", feature = "local"))]
+    super::batches::METHODS,
 ];
 
-/// Methods that execute blocks again or serve other light clients. The light client's browser module leaves them out.
-#[cfg(feature = "local")]
-static LOCAL: &[&[Method]] = &[trace::METHODS, debug::METHODS, witness::METHODS, batches::METHODS];
-
-/// None without local chains.
-#[cfg(not(feature = "local"))]
-static LOCAL: &[&[Method]] = &[];
-
 /// Methods of development chains.
-#[cfg(feature = "local")]
-static DEV: &[&[Method]] = dev::METHODS;
+#[cfg(feature = "dev")]
+static DEV: &[&[Method]] = super::dev::METHODS;
 
-/// None without local chains.
-#[cfg(not(feature = "local"))]
+/// None without development chains.
+#[cfg(not(feature = "dev"))]
 static DEV: &[&[Method]] = &[];
 
 /// Methods of the reference node that Rootlight will not have: compilers, ethash work, message stores.
@@ -62,7 +63,7 @@ pub const UNAVAILABLE: &[&str] = &[
 
 /// Every method, once.
 pub fn methods() -> impl Iterator<Item = &'static Method> {
-    METHODS.iter().chain(LOCAL).chain(DEV).flat_map(|rows| rows.iter())
+    METHODS.iter().chain(DEV).flat_map(|rows| rows.iter())
 }
 
 /// The method that lists the namespaces.

@@ -118,8 +118,8 @@ fn by_transaction_hash(view: &dyn View, params: Params<'_>) -> Result<Done, Fail
 /// A waiting transaction: its hash proves its content, but only an upstream says that it waits.
 fn pending(view: &dyn View, transaction: &Transaction) -> Result<Done, Failure> {
     let hash = transaction.hash();
-    if let Some(sender) = view.pool().and_then(|pool| pool.sender_of(&hash)) {
-        return done(&RpcTransaction::new(transaction, hash, sender, None), Level::Verified);
+    if let Some(waiting) = view.pool().and_then(|pool| pool.get(&hash)) {
+        return done(&RpcTransaction::new(transaction, hash, waiting.sender, None), Level::Verified);
     }
     match transaction.recover_sender(view.network().chain_id) {
         Ok(from) => done(&RpcTransaction::new(transaction, hash, from, None), Level::UnprovenAbsence),

@@ -31,6 +31,7 @@ pub type Facts = BTreeSet<Fact>;
 
 /// Makes a set of facts. `collect` would sort them first: several kilobytes of code in the browser module that nothing
 /// else needs.
+#[cfg(any(feature = "light", feature = "local"))]
 pub(crate) fn facts(all: impl IntoIterator<Item = Fact>) -> Facts {
     let mut facts = Facts::new();
     facts.extend(all);

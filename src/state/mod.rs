@@ -17,6 +17,7 @@ mod world_test;
 
 pub use access::{Access, AccessKey, Touches};
 pub use account::{Account, AccountError};
+#[cfg(any(feature = "light", feature = "local"))]
 pub(crate) use fact::facts;
 pub use fact::{Fact, Facts};
 pub use noting::NotingState;

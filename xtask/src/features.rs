@@ -6,12 +6,12 @@ use crate::steps::Outcome;
 /// The feature sets of the core, in the form that cargo takes: no default features, those of the npm
 /// package's modules, the defaults, and all features of the native program.
 pub(crate) const SETS: [&str; 5] =
-    ["", "work-start", "bridge-write,local", "default", "default,secp256k1-c,asm-keccak"];
+    ["", "work-start", "bridge-write,dev,light", "default", "default,secp256k1-c,asm-keccak"];
 
-/// Feature sets that are linted alone: none, which is what a light client's browser module starts from, and each
-/// feature that leaves code out. Code that a set never calls is a warning there.
-pub(crate) const ALONE: [&str; 7] =
-    ["", "bridge-write", "catalogue", "hosted", "local", "verify-headers", "work-start"];
+/// Feature sets that are linted alone: none, which is the browser's verification module, and each feature that adds
+/// code. Code that a set never calls is a warning there.
+pub(crate) const ALONE: [&str; 8] =
+    ["", "bridge-write", "dev", "hosted", "light", "local", "verify-headers", "work-start"];
 
 /// Documents the core with each set and runs the examples of the documentation. Warnings, such as a link to an item that
 /// the set does not have, are errors.

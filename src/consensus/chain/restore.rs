@@ -23,7 +23,8 @@ impl ChainView {
     }
 
     /// The work that the headers above the base, up to this one, state; and the part of it that is not proven.
-    pub(crate) fn stated_work(&self, hash: &B256) -> Option<(U256, U256)> {
+    #[must_use]
+    pub fn stated_work(&self, hash: &B256) -> Option<(U256, U256)> {
         let unproven = self.unproven.map_or(U256::ZERO, |unproven| unproven.work);
         self.entries.get(hash).map(|entry| (entry.work, unproven))
     }

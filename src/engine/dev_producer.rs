@@ -1,0 +1,100 @@
+//! The pool, miner and accounts of a development chain, as views of the chain read them.
+
+use alloc::{sync::Arc, vec::Vec};
+
+use alloy_primitives::{Address, B256};
+
+use super::{
+    Miner,
+    pool::{PoolPart, TransactionPool, WaitingTransaction},
+    producer::{BlockProducer, PendingBlock},
+};
+use crate::{
+    consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    dev::{
+        Assembled, Clock, Mining, Recipe,
+        pool::{Pool, Pooled},
+    },
+    exec::BlockEnvironment,
+    local::ChainSnapshot,
+    types::SealedHeader,
+};
+
+/// What a development chain adds to the executed chain, at one moment.
+#[derive(Debug)]
+pub(super) struct DevProducer {
+    /// Waiting transactions.
+    pub(super) pool: Pool,
+    /// The header fields that the miner chooses.
+    pub(super) recipe: Recipe,
+    /// The clock that gives blocks their timestamps.
+    pub(super) clock: Clock,
+    /// When blocks are mined.
+    pub(super) mining: Mining,
+    /// Accounts whose keys the node holds.
+    pub(super) accounts: Arc<Vec<Address>>,
+}
+
+impl BlockProducer for DevProducer {
+    fn pending(&self, chain: &ChainSnapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<PendingBlock> {
+        let block = self.recipe.assemble(chain, &self.pool, &self.clock, now, interrupt).ok()?;
+        let Assembled { header, uncles, transactions, mut executed, .. } = block;
+        let header = PendingHeader::from(header.seal());
+        let uncles = VerifiedUncles::pending(&header, uncles).ok()?;
+        let receipts = core::mem::take(&mut executed.receipts);
+        Some(PendingBlock {
+            body: Arc::new(VerifiedBody::executed(&header, transactions)),
+            receipts: Arc::new(VerifiedReceipts::executed(&header, receipts)),
+            uncles: Arc::new(uncles),
+            executed,
+            header,
+        })
+    }
+
+    fn environment(&self, network: &Network, parent: &SealedHeader, now: u64) -> BlockEnvironment {
+        self.recipe.environment(network, parent, &self.clock, now)
+    }
+
+    fn pool(&self) -> &dyn TransactionPool {
+        &self.pool
+    }
+
+    fn accounts(&self) -> &[Address] {
+        &self.accounts
+    }
+
+    fn miner(&self) -> Miner {
+        Miner { coinbase: self.recipe.coinbase, active: self.mining != Mining::Manual }
+    }
+}
+
+impl TransactionPool for Pool {
+    fn get(&self, hash: &B256) -> Option<WaitingTransaction<'_>> {
+        Self::get(self, hash).map(|pooled| waiting(pooled))
+    }
+
+    fn count(&self, part: PoolPart) -> usize {
+        match part {
+            PoolPart::Pending => self.pending_len(),
+            PoolPart::Queued => self.queued_len(),
+        }
+    }
+
+    fn visit(&self, part: PoolPart, visit: &mut dyn FnMut(WaitingTransaction<'_>)) {
+        let senders = match part {
+            PoolPart::Pending => self.pending(),
+            PoolPart::Queued => self.queued(),
+        };
+        for pooled in senders.values().flatten() {
+            visit(waiting(pooled));
+        }
+    }
+
+    fn next_nonce(&self, sender: &Address, state_nonce: u64) -> u64 {
+        Self::next_nonce(self, sender, state_nonce)
+    }
+}
+
+fn waiting(pooled: &Pooled) -> WaitingTransaction<'_> {
+    WaitingTransaction { hash: pooled.hash, sender: pooled.sender, transaction: &pooled.transaction }
+}

@@ -1,0 +1,48 @@
+//! What a node that makes blocks adds to the view of an executed chain.
+
+use alloc::sync::Arc;
+use core::fmt::Debug;
+
+use alloy_primitives::Address;
+
+use super::{Miner, TransactionPool};
+use crate::{
+    consensus::{Network, PendingHeader, VerifiedBody, VerifiedReceipts, VerifiedUncles},
+    exec::{BlockEnvironment, ExecutedBlock},
+    local::ChainSnapshot,
+    types::SealedHeader,
+};
+
+/// The block that would be mined next, executed.
+#[derive(Debug)]
+pub struct PendingBlock {
+    /// The header, without proof of work.
+    pub header: PendingHeader,
+    /// Its transactions.
+    pub body: Arc<VerifiedBody>,
+    /// Their receipts.
+    pub receipts: Arc<VerifiedReceipts>,
+    /// Its uncles.
+    pub uncles: Arc<VerifiedUncles>,
+    /// The result of its execution; the receipts are taken out.
+    pub executed: ExecutedBlock,
+}
+
+/// A node that makes blocks, at one moment.
+pub trait BlockProducer: Debug + Send + Sync {
+    /// Builds the block that would be mined on the head of the chain at a time in seconds since 1970; `None` if it
+    /// cannot be built. Execution ends when `interrupt` returns `true`.
+    fn pending(&self, chain: &ChainSnapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<PendingBlock>;
+
+    /// The environment that transactions of the next block would see at a time in seconds since 1970. Builds no block.
+    fn environment(&self, network: &Network, parent: &SealedHeader, now: u64) -> BlockEnvironment;
+
+    /// The transactions that wait for a block.
+    fn pool(&self) -> &dyn TransactionPool;
+
+    /// Accounts whose keys the node holds.
+    fn accounts(&self) -> &[Address];
+
+    /// The miner.
+    fn miner(&self) -> Miner;
+}
