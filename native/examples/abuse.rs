@@ -5,8 +5,9 @@
 //! `cargo xtask abuse`, or `cargo run --release -p rootlight-native --example abuse -- BINARY [ABUSE..]`
 //!
 //! Attackers run in a process of their own with the lowest priority, because attackers on other machines would
-//! not take processor time from the server or from the well-behaved clients. A control shows how long clients wait
-//! for the operating system's scheduler alone, while other threads compute beside the server.
+//! not take processor time from the server or from the well-behaved clients, and these clients have a real-time priority
+//! where the system permits it. A control shows how long clients wait for the operating system's scheduler alone, while
+//! other threads compute beside the server.
 
 #[path = "abuse/attack.rs"]
 mod attack;
@@ -140,6 +141,7 @@ fn row(name: &str, peak: u64, idle: &[Observed; 3], seen: &[Observed; 3], words:
     let count = seen[0].count();
     let bad = if words.good { "" } else { "NO EFFECT, OR REFUSED TO OTHERS: " };
     let failures = if failed > 0 { format!(", {failed} requests failed") } else { String::new() };
-    println!(" {bad}{} (longest {longest:.1?} of {count}{failures})", words.text);
+    let usual = if seen[0].is_raised { "" } else { ", clients at the usual priority" };
+    println!(" {bad}{} (longest {longest:.1?} of {count}{failures}{usual})", words.text);
     peak <= MEMORY && neighbour <= NEIGHBOUR && words.good && failed == 0
 }

@@ -45,6 +45,7 @@ pub mod keys;
 pub mod light;
 pub mod local;
 mod priority;
+mod processors;
 mod progress;
 pub mod record;
 pub mod runs;

@@ -1,11 +1,13 @@
 //! The priority of threads that run handlers.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::processors::{self, Apart};
 
 /// Longest JSON text that is read on a thread that serves connections, in bytes; reading it takes well below
 /// a millisecond.
@@ -24,11 +26,33 @@ const LAST: i32 = 10;
 /// whatever the priorities are.
 const PAUSE: Duration = Duration::from_micros(250);
 
+/// The processor time between two calls of [`pause`] above which work counts as work that cannot pause: for instance
+/// a contract that hashes 1 MiB with one instruction. The rest of this work then runs apart ([`Apart`]).
+const COARSE: Duration = Duration::from_millis(1);
+
 /// The number of threads that do long work now.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static LAST_PAUSE: Cell<Option<Instant>> = const { Cell::new(None) };
+    /// The last time at which this thread let others run, or began its work while all processors were busy.
+    static LAST_PAUSE: Cell<Option<Moment>> = const { Cell::new(None) };
+    /// Whether this thread does long work. Brief messages run on the threads that serve connections.
+    static WORKS: Cell<bool> = const { Cell::new(false) };
+    /// Held as long as the long work of this thread runs apart.
+    static APART: RefCell<Option<Apart>> = const { RefCell::new(None) };
+}
+
+/// A moment by the clock, and the processor time that the thread had used then.
+#[derive(Clone, Copy)]
+struct Moment {
+    at: Instant,
+    used: Duration,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self { at: Instant::now(), used: processors::time_used() }
+    }
 }
 
 /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
@@ -47,8 +71,11 @@ pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     let (sender, result) = oneshot::channel();
     let run = move || {
         lower_by(LAST);
-        let _counted = RunningThread::begin();
-        let _ = sender.send(work());
+        let counted = RunningThread::begin();
+        cannot_pause();
+        let result = work();
+        drop(counted);
+        let _ = sender.send(result);
     };
     // A thread of the pool could not get its old priority back.
     std::thread::Builder::new().name("long-message".to_owned()).spawn(run).ok()?;
@@ -60,20 +87,33 @@ pub(crate) fn is_busy() -> bool {
     AT_WORK.load(Ordering::Relaxed) >= processors()
 }
 
+/// Notes that the long work of this thread cannot pause: until it ends, it keeps to processors on which no thread serves
+/// connections. Does nothing on a thread that does other work.
+pub(crate) fn cannot_pause() {
+    if !WORKS.get() {
+        return;
+    }
+    APART.with_borrow_mut(|apart| {
+        apart.get_or_insert_with(Apart::begin);
+    });
+}
+
 /// Lets other threads run, if long work occupies all processors and this thread has run for [`PAUSE`]. Otherwise
 /// does nothing, because a pause gives processor time to other programs.
 pub(crate) fn pause() {
     if !is_busy() {
+        LAST_PAUSE.set(None);
         return;
     }
-    let now = Instant::now();
-    let due = |last: Instant| now.saturating_duration_since(last) >= PAUSE;
-    LAST_PAUSE.with(|last| {
-        if last.get().is_none_or(due) {
-            std::thread::yield_now();
-            last.set(Some(Instant::now()));
-        }
-    });
+    let Some(last) = LAST_PAUSE.get() else { return LAST_PAUSE.set(Some(Moment::now())) };
+    if last.at.elapsed() < PAUSE {
+        return;
+    }
+    if processors::time_used().saturating_sub(last.used) >= COARSE {
+        cannot_pause();
+    }
+    std::thread::yield_now();
+    LAST_PAUSE.set(Some(Moment::now()));
 }
 
 fn processors() -> usize {
@@ -87,6 +127,8 @@ struct RunningThread;
 impl RunningThread {
     fn begin() -> Self {
         AT_WORK.fetch_add(1, Ordering::Relaxed);
+        WORKS.set(true);
+        LAST_PAUSE.set(is_busy().then(Moment::now));
         Self
     }
 }
@@ -94,6 +136,8 @@ impl RunningThread {
 impl Drop for RunningThread {
     fn drop(&mut self) {
         AT_WORK.fetch_sub(1, Ordering::Relaxed);
+        WORKS.set(false);
+        APART.take();
     }
 }
 
@@ -105,6 +149,7 @@ fn lower() {
     }
     if !LOWERED.replace(true) {
         lower_by(NICER);
+        processors::join();
     }
 }
 
@@ -136,6 +181,24 @@ mod tests {
         });
         assert_eq!(lowered.join().unwrap(), (before + super::NICER).min(19));
         assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn only_long_work_runs_apart_and_only_until_it_ends() {
+        use super::{APART, cannot_pause, spawn_lowered};
+        let is_apart = || APART.with_borrow(Option::is_some);
+        cannot_pause();
+        assert!(!is_apart(), "this thread serves connections");
+        let apart = move || {
+            let before = is_apart();
+            cannot_pause();
+            (before, is_apart())
+        };
+        // The pool reuses its thread.
+        for _ in 0..2 {
+            assert_eq!(spawn_lowered(apart).await.unwrap(), (false, true));
+        }
+        assert_eq!(super::run_last(is_apart).await, Some(true));
     }
 
     #[tokio::test]

@@ -137,6 +137,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, CommandError> {
     builder
         .worker_threads(workers)
         .event_interval(EVENT_INTERVAL)
+        .on_thread_start(crate::processors::join)
         .enable_all()
         .build()
         .map_err(CommandError::failed)

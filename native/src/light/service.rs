@@ -265,6 +265,9 @@ impl LightService {
             let _turn = (permit, place);
             let mut session = match next {
                 Next::Start(message, connection) => {
+                    if !brief {
+                        priority::cannot_pause();
+                    }
                     let session = Box::new(shared.client.open_from(connection, &message, sync::now()));
                     if !session.is_brief() {
                         return (session, None);

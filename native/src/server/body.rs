@@ -1,5 +1,7 @@
 //! Reading request bodies, with limits of their size, their time, and the memory of all bodies together.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{BodyDataStream, Bytes, HttpBody};
@@ -16,10 +18,17 @@ use crate::priority;
 /// sends would reset it, and the client would not see the error; but reading must end.
 const SURPLUS_BYTES: usize = 1024 * 1024;
 
-/// The number of bytes after which reading a body rests while long work occupies all processors, and the time of a rest:
-/// other connections go first, and a long message would only wait for its turn earlier.
+/// The number of bytes of the bodies of one address that are read in [`REST`] while long work occupies all processors.
+/// Moving bytes takes as much time of the threads that serve connections as answering brief messages, and a long
+/// message would only wait for its turn earlier.
 const PIECE: usize = 128 * 1024;
 const REST: Duration = Duration::from_millis(2);
+
+/// The largest number of addresses whose rests are kept. Beyond it all are forgotten.
+const MAX_RESTING: usize = 1_024;
+
+/// The time at which an address may read its next piece while long work occupies all processors.
+static RESTS: Mutex<BTreeMap<u64, Instant>> = Mutex::new(BTreeMap::new());
 
 /// The time between two checks whether others wait for the bytes that a stalled body holds.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -58,7 +67,7 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
         if piece >= PIECE {
             piece = 0;
             if priority::is_busy() {
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep_until(next_piece(asker, Instant::now())).await;
             }
         }
         let length = body.len().saturating_add(chunk.len());
@@ -85,6 +94,17 @@ pub(crate) async fn read(request: Request, asker: u64, limits: &Limits) -> Resul
     Ok((body, held))
 }
 
+/// The time at which an asker that has read a piece may read the next one. All its bodies share these times.
+fn next_piece(asker: u64, now: Instant) -> Instant {
+    let mut rests = RESTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if rests.len() >= MAX_RESTING {
+        rests.clear();
+    }
+    let next = rests.entry(asker).or_insert(now);
+    *next = now.max(*next) + REST;
+    *next
+}
+
 /// Reads the next chunk. A body that holds bytes of the budget must make progress while others wait for them.
 async fn next(chunks: &mut BodyDataStream, until: Instant, held: &Share) -> Result<Option<Bytes>, Unread> {
     loop {
@@ -98,5 +118,21 @@ async fn next(chunks: &mut BodyDataStream, until: Instant, held: &Share) -> Resu
             }
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_of_one_address_share_the_times_at_which_they_are_read() {
+        let (now, one, other) = (Instant::now(), u64::MAX - 7, u64::MAX - 8);
+        assert_eq!(
+            [one, one, other, one].map(|asker| next_piece(asker, now)),
+            [1, 2, 1, 3].map(|n| now + REST * n)
+        );
+        let later = now + Duration::from_secs(1);
+        assert_eq!(next_piece(one, later), later + REST, "a pause is not made up for");
     }
 }

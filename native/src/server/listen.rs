@@ -18,6 +18,7 @@ use super::metered::Metered;
 use super::places::{ClientConnection, Places, Ticket};
 use super::shared::{Shared, stopped};
 use super::{Access, Entry, Limits, Origins, http};
+use crate::processors;
 use crate::runs::Runs;
 use crate::service::{Peer, SharedService};
 
@@ -157,6 +158,7 @@ struct Connections {
 impl Connections {
     /// Accepts connections and serves each one once there is a place for it.
     async fn accept(&self, listener: &TcpListener) {
+        processors::join();
         loop {
             match listener.accept().await {
                 Ok((stream, address)) => {

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use super::places::ClientConnection;
 use crate::budget::NO_ROOM;
+use crate::processors;
 
 /// The number of bytes written at a time, and read or written between two pauses in which the thread serves other
 /// connections. Copying a body of megabytes takes milliseconds; over loopback the writer also does the work of the
@@ -56,6 +57,7 @@ impl AsyncRead for Metered {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        processors::join();
         if self.pauses(context) {
             return Poll::Pending;
         }

@@ -43,6 +43,8 @@ pub(crate) struct ClientConnection {
     idle_since: AtomicU64,
     /// Bytes of answers that have not been written to the socket yet.
     unsent: AtomicUsize,
+    /// Signals that there are such bytes.
+    sends: Notify,
     /// Total bytes written to the socket.
     written: AtomicU64,
     /// The received part of an incomplete WebSocket message.
@@ -66,6 +68,7 @@ impl ClientConnection {
             working: AtomicUsize::new(0),
             idle_since: AtomicU64::new(now()),
             unsent: AtomicUsize::new(0),
+            sends: Notify::new(),
             written: AtomicU64::new(0),
             inbound: Mutex::new(None),
             leave: Notify::new(),
@@ -81,6 +84,7 @@ impl ClientConnection {
     /// Counts an answer as unsent until the returned value is dropped.
     pub(crate) fn sending(self: &Arc<Self>, body: Vec<u8>, held: Held) -> Unsent {
         self.unsent.fetch_add(body.len(), Ordering::Relaxed);
+        self.sends.notify_one();
         Unsent { connection: self.clone(), body, _held: held, _work: self.work() }
     }
 
@@ -151,6 +155,11 @@ impl ClientConnection {
         // The start of the current period, and the total written at that time.
         let mut mark: Option<(Instant, u64)> = None;
         loop {
+            if self.unsent() == 0 {
+                // No timer runs meanwhile, because timers of thousands of idle connections take processor time.
+                self.sends.notified().await;
+                mark = Some((Instant::now(), self.written.load(Ordering::Relaxed)));
+            }
             tokio::time::sleep(limit.min(CONTENDED_WRITE)).await;
             let written = self.written.load(Ordering::Relaxed);
             let contended = self.unsent() > 0 && budget::answers_contended(self.peer.asker());
@@ -294,7 +303,8 @@ impl Places {
     }
 
     /// Tells an idle connection to close, of an address that has at least `more` connections more than the
-    /// newcomer's. Returns whether there was one.
+    /// newcomer's. Returns whether there was one. Connections of an address that holds more than half of all places may
+    /// be closed at any idle time, so that newcomers do not wait while it opens connections.
     fn make_room(&self, newcomer: &ClientConnection, more: usize) -> bool {
         let taken = self.taken();
         let mut counts = BTreeMap::<_, usize>::new();
@@ -302,15 +312,17 @@ impl Places {
         let of = |connection: &ClientConnection| counts.get(&connection.peer.address).copied().unwrap_or(0);
         let least = of(newcomer).saturating_add(more);
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
+        let hoards = |connection: &ClientConnection| of(connection) > self.most / 2;
         let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
-        let idle = idle
-            .filter(|(connection, since)| of(connection) >= least && now().saturating_sub(*since) >= grace);
+        let idle = idle.filter(|(connection, since)| {
+            of(connection) >= least && (hoards(connection) || now().saturating_sub(*since) >= grace)
+        });
         let longest = idle.max_by_key(|(connection, since)| (of(connection), std::cmp::Reverse(*since)));
         let longest = longest.map(|(connection, _)| connection).or_else(|| {
             // All connections are working: an address that holds more than half of all places loses one of them.
             let greedy = |connection: &&Arc<ClientConnection>| {
                 let foreign = connection.peer.address != newcomer.peer.address;
-                foreign && of(connection) > self.most / 2 && connection.idle_since().is_none()
+                foreign && hoards(connection) && connection.idle_since().is_none()
             };
             taken.values().find(greedy)
         });
@@ -379,6 +391,43 @@ mod tests {
         assert!(places.make_room(&at("2001:db8:0:2::1"), 0));
         assert!(!is_told_to_close(&other).await, "its network has one connection, the other one two");
         assert!(is_told_to_close(&one).await || is_told_to_close(&two).await);
+    }
+
+    #[tokio::test]
+    async fn an_address_with_most_places_loses_a_connection_that_was_idle_for_a_moment() {
+        let places = Places::new(4);
+        let (hoarder, other) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let connections = [other, hoarder, hoarder, hoarder].map(connection);
+        let mut tickets = Vec::new();
+        for connection in &connections {
+            tickets.push(places.enter(connection).await);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        assert!(places.make_room(&connection([10, 0, 0, 3]), 0));
+        assert!(is_told_to_close(&connections[1]).await, "the one that was idle for longest");
+        for kept in [&connections[0], &connections[2], &connections[3]] {
+            assert!(!is_told_to_close(kept).await);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_unsent_answers_has_no_timer() {
+        let connection = connection([10, 0, 0, 1]);
+        let mut polls = 0;
+        {
+            let stalled = connection.stalled(Duration::from_millis(1));
+            tokio::pin!(stalled);
+            let counted = std::future::poll_fn(|context| {
+                polls += 1;
+                stalled.as_mut().poll(context)
+            });
+            assert!(tokio::time::timeout(Duration::from_millis(50), counted).await.is_err());
+        }
+        // The second poll is that of the time limit of this test.
+        assert!(polls <= 2, "polled {polls} times");
+        let unsent = connection.sending(vec![0; 1 << 20], Held::default());
+        connection.stalled(Duration::from_millis(1)).await;
+        drop(unsent);
     }
 
     #[tokio::test]

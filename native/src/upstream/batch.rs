@@ -59,7 +59,10 @@ pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Resu
     if text.len() <= SHORT_JSON {
         return decode(&text, first, count);
     }
-    let reading = priority::spawn_lowered(move || decode(&text, first, count));
+    let reading = priority::spawn_lowered(move || {
+        priority::cannot_pause();
+        decode(&text, first, count)
+    });
     reading
         .await
         .unwrap_or_else(|_| Err(UpstreamError::Malformed("decoding of the response was interrupted".into())))
