@@ -1,7 +1,9 @@
 //! The priority of threads that run handlers.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
@@ -30,6 +32,15 @@ const PAUSE: Duration = Duration::from_micros(250);
 /// a contract that hashes 1 MiB with one instruction. The rest of this work then runs apart ([`Apart`]).
 const COARSE: Duration = Duration::from_millis(1);
 
+/// The time for which the long work of a client address runs apart from its beginning, after such work did not pause.
+const REMEMBERED: Duration = Duration::from_secs(1);
+
+/// The largest number of remembered addresses. Beyond it all are forgotten.
+const MAX_REMEMBERED: usize = 1_024;
+
+/// The addresses (`Peer::asker`) whose work did not pause, and the times at which they are forgotten.
+static COARSE_UNTIL: Mutex<BTreeMap<u64, Instant>> = Mutex::new(BTreeMap::new());
+
 /// The number of threads that do long work now.
 static AT_WORK: AtomicUsize = AtomicUsize::new(0);
 
@@ -38,6 +49,8 @@ thread_local! {
     static LAST_PAUSE: Cell<Option<Moment>> = const { Cell::new(None) };
     /// Whether this thread does long work. Brief messages run on the threads that serve connections.
     static WORKS: Cell<bool> = const { Cell::new(false) };
+    /// The address for which this thread does long work, if any.
+    static ASKER: Cell<Option<u64>> = const { Cell::new(None) };
     /// Held as long as the long work of this thread runs apart.
     static APART: RefCell<Option<Apart>> = const { RefCell::new(None) };
 }
@@ -56,11 +69,14 @@ impl Moment {
 }
 
 /// Runs long work on a thread of lower priority than those that serve connections. The caller limits how
-/// many run at the same time. The work calls [`pause`] often, if it can.
-pub(crate) fn spawn_lowered<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+/// many run at the same time. The work calls [`pause`] often, if it can. `asker` is the client address that it is for.
+pub(crate) fn spawn_lowered<T: Send + 'static>(
+    asker: Option<u64>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
     spawn_blocking(move || {
         lower();
-        let _counted = RunningThread::begin();
+        let _counted = RunningThread::begin(asker);
         work()
     })
 }
@@ -71,7 +87,7 @@ pub(crate) async fn run_last<T: Send + 'static>(work: impl FnOnce() -> T + Send 
     let (sender, result) = oneshot::channel();
     let run = move || {
         lower_by(LAST);
-        let counted = RunningThread::begin();
+        let counted = RunningThread::begin(None);
         cannot_pause();
         let result = work();
         drop(counted);
@@ -111,9 +127,29 @@ pub(crate) fn pause() {
     }
     if processors::time_used().saturating_sub(last.used) >= COARSE {
         cannot_pause();
+        ASKER.get().into_iter().for_each(remember);
     }
     std::thread::yield_now();
     LAST_PAUSE.set(Some(Moment::now()));
+}
+
+/// Notes that work for an address did not pause.
+fn remember(asker: u64) {
+    let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
+    if until.len() >= MAX_REMEMBERED {
+        until.clear();
+    }
+    until.insert(asker, Instant::now() + REMEMBERED);
+}
+
+/// Whether work for an address recently did not pause.
+fn is_remembered(asker: u64) -> bool {
+    let mut until = COARSE_UNTIL.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_coarse = until.get(&asker).is_some_and(|until| *until > Instant::now());
+    if !is_coarse {
+        until.remove(&asker);
+    }
+    is_coarse
 }
 
 fn processors() -> usize {
@@ -125,10 +161,14 @@ fn processors() -> usize {
 struct RunningThread;
 
 impl RunningThread {
-    fn begin() -> Self {
+    fn begin(asker: Option<u64>) -> Self {
         AT_WORK.fetch_add(1, Ordering::Relaxed);
         WORKS.set(true);
+        ASKER.set(asker);
         LAST_PAUSE.set(is_busy().then(Moment::now));
+        if asker.is_some_and(is_remembered) {
+            cannot_pause();
+        }
         Self
     }
 }
@@ -196,9 +236,39 @@ mod tests {
         };
         // The pool reuses its thread.
         for _ in 0..2 {
-            assert_eq!(spawn_lowered(apart).await.unwrap(), (false, true));
+            assert_eq!(spawn_lowered(None, apart).await.unwrap(), (false, true));
         }
         assert_eq!(super::run_last(is_apart).await, Some(true));
+    }
+
+    #[tokio::test]
+    async fn work_of_an_address_whose_work_did_not_pause_runs_apart_from_its_beginning() {
+        use super::{APART, remember, spawn_lowered};
+        let is_apart = || APART.with_borrow(Option::is_some);
+        let (coarse, other) = (u64::MAX - 21, u64::MAX - 22);
+        remember(coarse);
+        assert!(spawn_lowered(Some(coarse), is_apart).await.unwrap());
+        assert!(!spawn_lowered(Some(other), is_apart).await.unwrap());
+    }
+
+    /// The test makes all processors busy and then computes without a pause.
+    #[tokio::test]
+    async fn work_that_does_not_pause_while_all_processors_are_busy_is_found() {
+        use super::{APART, COARSE, RunningThread, is_remembered, pause, processors, spawn_lowered};
+        let asker = u64::MAX - 23;
+        let run = move |computes: bool| {
+            let _busy: Vec<RunningThread> =
+                (0..super::processors()).map(|_| RunningThread::begin(Some(asker))).collect();
+            pause();
+            let before = processors::time_used();
+            while computes && processors::time_used() - before < 2 * COARSE {}
+            pause();
+            APART.with_borrow(Option::is_some)
+        };
+        assert!(!spawn_lowered(Some(asker), move || run(false)).await.unwrap());
+        assert!(!is_remembered(asker));
+        assert!(spawn_lowered(Some(asker), move || run(true)).await.unwrap());
+        assert!(is_remembered(asker));
     }
 
     #[tokio::test]

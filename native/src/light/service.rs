@@ -261,7 +261,7 @@ impl LightService {
         let runs = if matches!(next, Next::Start(..)) { &self.reads } else { &self.runs };
         let place = if brief { None } else { Some(runs.enter(peer, size).await) };
         let (shared, limit) = (self.shared.clone(), self.options.run_timeout);
-        let work = priority::spawn_lowered(move || {
+        let work = priority::spawn_lowered(Some(peer.asker()), move || {
             let _turn = (permit, place);
             let mut session = match next {
                 Next::Start(message, connection) => {

@@ -242,7 +242,7 @@ impl LocalService {
         };
         // Parameters of megabytes are decoded and hashed without pauses.
         let answer = match bytes.len() <= SHORT_JSON {
-            true => priority::spawn_lowered(run).await.ok(),
+            true => priority::spawn_lowered(Some(peer.asker()), run).await.ok(),
             false => priority::run_last(run).await,
         };
         let answer = answer.ok_or(Unanswered::Failed)?;

@@ -59,7 +59,7 @@ pub(crate) async fn decode_apart(text: String, first: u64, count: usize) -> Resu
     if text.len() <= SHORT_JSON {
         return decode(&text, first, count);
     }
-    let reading = priority::spawn_lowered(move || {
+    let reading = priority::spawn_lowered(None, move || {
         priority::cannot_pause();
         decode(&text, first, count)
     });
