@@ -350,7 +350,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_longest_idle_connection_of_the_address_with_the_most_is_closed() {
-        let places = Places::new(3);
+        let places = Places::new(4);
         let (one, two, other) =
             (connection([10, 0, 0, 1]), connection([10, 0, 0, 1]), connection([10, 0, 0, 2]));
         let mut tickets = Vec::new();
@@ -401,6 +401,7 @@ mod tests {
         let mut tickets = Vec::new();
         for connection in &connections {
             tickets.push(places.enter(connection).await);
+            drop(connection.work());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert!(places.make_room(&connection([10, 0, 0, 3]), 0));
