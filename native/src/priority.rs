@@ -127,7 +127,9 @@ pub(crate) fn pause() {
     }
     if processors::time_used().saturating_sub(last.used) >= COARSE {
         cannot_pause();
-        ASKER.get().into_iter().for_each(remember);
+        if let Some(asker) = ASKER.get() {
+            remember(asker);
+        }
     }
     std::thread::yield_now();
     LAST_PAUSE.set(Some(Moment::now()));
