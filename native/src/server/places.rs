@@ -312,7 +312,8 @@ impl Places {
         let of = |connection: &ClientConnection| counts.get(&connection.peer.address).copied().unwrap_or(0);
         let least = of(newcomer).saturating_add(more);
         let grace = u64::try_from(GRACE.as_millis()).unwrap_or(u64::MAX);
-        let hoards = |connection: &ClientConnection| of(connection) > self.most / 2;
+        // A single connection is no hoard, even where there is one place.
+        let hoards = |connection: &ClientConnection| of(connection) > (self.most / 2).max(1);
         let idle = taken.values().filter_map(|connection| Some((connection, connection.idle_since()?)));
         let idle = idle.filter(|(connection, since)| {
             of(connection) >= least && (hoards(connection) || now().saturating_sub(*since) >= grace)
@@ -322,7 +323,7 @@ impl Places {
             // All connections are working: an address that holds more than half of all places loses one of them.
             let greedy = |connection: &&Arc<ClientConnection>| {
                 let foreign = connection.peer.address != newcomer.peer.address;
-                foreign && hoards(connection) && connection.idle_since().is_none()
+                foreign && of(connection) > self.most / 2 && connection.idle_since().is_none()
             };
             taken.values().find(greedy)
         });
