@@ -41,6 +41,7 @@
 pub mod budget;
 pub mod cli;
 pub mod follow;
+pub mod index;
 pub mod keys;
 pub mod light;
 pub mod local;

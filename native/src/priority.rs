@@ -185,7 +185,7 @@ impl Drop for RunningThread {
 
 /// Lowers the priority of the calling thread, once. Only threads for CPU work may call this, because the
 /// priority cannot be raised again.
-fn lower() {
+pub(crate) fn lower() {
     thread_local! {
         static LOWERED: Cell<bool> = const { Cell::new(false) };
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use rootlight::engine::KEY_ASKERS;
 use rootlight::rpc::envelope::write_error;
 use rootlight::rpc::{Answer, Connection, Profile};
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::budget::Held;
 use crate::priority::{self, SHORT_JSON};
+use crate::store::Progress;
 
 /// JSON-RPC code of an internal error (JSON-RPC 2.0).
 pub(crate) const INTERNAL_ERROR: i32 = -32603;
@@ -34,6 +36,18 @@ pub struct HeldAnswer {
     pub answer: Option<Answer>,
     /// The bytes of the answer budget that this answer holds until it is sent.
     pub held: Held,
+    /// The text of the answer, if it is made while it is sent; `answer` is empty then.
+    pub pieces: Option<Pieces>,
+}
+
+/// The text of a long answer in pieces, each with the bytes of the answer budget that it holds until it is sent. After an
+/// error the answer is incomplete, and the connection must be closed.
+pub struct Pieces(pub BoxStream<'static, std::io::Result<(String, Held)>>);
+
+impl std::fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pieces").finish_non_exhaustive()
+    }
 }
 
 impl HeldAnswer {
@@ -41,14 +55,14 @@ impl HeldAnswer {
     #[must_use]
     pub fn served(body: Option<String>) -> Self {
         let answer = body.map(|body| Answer { body, ..Answer::default() });
-        Self { answer, held: Held::default() }
+        Self { answer, ..Self::default() }
     }
 
     /// The error response to a message that is not valid JSON-RPC.
     #[must_use]
     pub fn unusable(body: String) -> Self {
         let answer = Answer { body, unusable: true, ..Answer::default() };
-        Self { answer: Some(answer), held: Held::default() }
+        Self { answer: Some(answer), ..Self::default() }
     }
 
     /// The response of a host that cannot answer a message.
@@ -89,6 +103,10 @@ pub struct Health {
     /// Why the service is not ready, as text for the operator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Progress of building the index of logs of an older store. Meanwhile logs of the blocks that it lacks are found by
+    /// reading their headers.
+    #[serde(rename = "logIndex", skip_serializing_if = "Option::is_none")]
+    pub log_index: Option<Progress>,
 }
 
 /// The connection that a message comes from. Work and memory are divided among connections and addresses.
@@ -142,6 +160,8 @@ pub struct Caller {
     pub terms: Terms,
     /// What the sender may do, and its subscriptions.
     pub connection: Arc<Connection>,
+    /// Whether the sender can receive an answer in pieces.
+    pub takes_pieces: bool,
 }
 
 impl Caller {
@@ -156,7 +176,13 @@ impl Caller {
     #[must_use]
     pub fn on(peer: Peer, foreign_page: Option<String>, terms: Terms) -> Self {
         let connection = connection(peer, terms).from_foreign_page(foreign_page);
-        Self { peer, terms, connection: Arc::new(connection) }
+        Self { peer, terms, connection: Arc::new(connection), takes_pieces: false }
+    }
+
+    /// The same sender, able to receive an answer in pieces.
+    #[must_use]
+    pub fn taking_pieces(&self) -> Self {
+        Self { takes_pieces: true, ..self.clone() }
     }
 
     /// The same sender, able to receive notifications of so many subscriptions at most.
@@ -201,7 +227,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// The state of the service for `GET /health`.
     fn health(&self) -> Health {
-        Health { ready: true, block_number: None, reason: None }
+        Health { ready: true, block_number: None, reason: None, log_index: None }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The development chain: pool, keys, clock and miner around an executed chain.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use alloy_primitives::{Address, B256, Bytes};
@@ -13,7 +14,7 @@ use super::wallet::Wallet;
 use super::work::WorkShop;
 use crate::consensus::{ChainError, Change, VerifiedHeader};
 use crate::exec::{BlockObserver, CallPolicy, Executed, HaltReason, Interrupts};
-use crate::local::{ChainSnapshot, LocalChain};
+use crate::local::{BlockIndex, ChainSnapshot, LocalChain};
 use crate::state::{AccountState, StateReader as _};
 use crate::types::Transaction;
 
@@ -136,6 +137,12 @@ impl DevChain {
     /// The executed chain. Hosts use it to restore stored blocks at the start.
     pub fn local_mut(&mut self) -> &mut LocalChain {
         &mut self.chain
+    }
+
+    /// Sets the index of blocks, also for the chain that [`Self::reset`] returns to. See [`LocalChain::set_index`].
+    pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
+        self.genesis.set_index(index.clone());
+        self.chain.set_index(index);
     }
 
     /// The current snapshot of the executed chain.

@@ -14,7 +14,7 @@ use crate::{
     consensus::ChainError,
     dev::{DevChain, DevConfig},
     exec::Interrupts,
-    local::{ChainSnapshot, ImportError, Imported, Settled},
+    local::{BlockIndex, ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
 };
 
@@ -122,6 +122,10 @@ impl Node for DevNode {
 
     fn take_settled(&mut self) -> Vec<Settled> {
         self.chain.local_mut().take_settled()
+    }
+
+    fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
+        self.chain.set_index(index);
     }
 
     fn dev(&mut self) -> Option<&mut DevChain> {

@@ -11,7 +11,8 @@ use alloy_primitives::{B256, keccak256};
 use super::{
     BlockHeader, Refusal,
     block_id::settled_height,
-    logs::{FoundLog, LogFilter, RangeStop, logs_by_hash, range_logs},
+    log_filter::LogFilter,
+    logs::{FoundLog, RangeStop, logs_by_hash, range_logs},
     view::{Need, Stop, SyncProgress, View},
 };
 use crate::types::BlockRef;
@@ -155,10 +156,12 @@ impl Open {
             match self.new_logs(view, kept, head) {
                 // A subscriber cannot ask for a smaller range: the later blocks are reported in the next poll. Logs
                 // of a single block beyond the limit are not reported.
-                Err(RangeStop::TooLong) if self.subscription.is_some() => match head.saturating_sub(kept) {
-                    0 | 1 => break Vec::new(),
-                    blocks => head = kept.saturating_add(blocks / 2),
-                },
+                Err(RangeStop::TooLong { .. }) if self.subscription.is_some() => {
+                    match head.saturating_sub(kept) {
+                        0 | 1 => break Vec::new(),
+                        blocks => head = kept.saturating_add(blocks / 2),
+                    }
+                }
                 logs => break logs?,
             }
         };

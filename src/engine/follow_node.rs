@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     exec::{CallPolicy, Interrupts},
-    local::{ChainSnapshot, ImportError, Imported, LocalChain, Settled},
+    local::{BlockIndex, ChainSnapshot, ImportError, Imported, LocalChain, Settled},
     types::Block,
 };
 
@@ -99,6 +99,10 @@ impl Node for FollowNode {
 
     fn take_settled(&mut self) -> Vec<Settled> {
         self.chain.take_settled()
+    }
+
+    fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
+        self.chain.set_index(index);
     }
 
     fn announced(&mut self, height: u64) {

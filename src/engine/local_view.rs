@@ -6,15 +6,15 @@ use core::cell::OnceCell;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::{
-    BlockHeader, Refusal, TransactionPool,
+    BlockHeader, LogFilter, Refusal, TransactionPool,
     node::Snapshot,
     producer::{BlockProducer, PendingBlock},
-    view::{Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
+    view::{BlockNumbers, Depths, Miner, Need, Stop, SyncProgress, TransactionPlace, View},
 };
 use crate::{
     consensus::{Network, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
-    local::ChainSnapshot,
+    local::{ChainSnapshot, Term},
     state::{StateError, StateReader},
     trie::{Trie, WalkError},
     types::{BlockRef, Header, Transaction},
@@ -105,6 +105,13 @@ impl<'a> LocalView<'a> {
 
     fn kept_trie(&self, header: &BlockHeader) -> Need<&Trie> {
         self.trie(header).ok_or_else(|| no_state(header))
+    }
+
+    fn indexed<'b>(&'b self, groups: &[Vec<Term>], from: u64, to: u64) -> BlockNumbers<'b> {
+        match self.chain().index() {
+            Some(index) => index.blocks(groups, from, to, self.interrupt),
+            None => Box::new(from..=to),
+        }
     }
 
     fn stored(&self, header: &BlockHeader) -> Need<&'a Arc<crate::local::StoredBlock>> {
@@ -236,6 +243,25 @@ impl View for LocalView<'_> {
             return Ok(next);
         };
         Ok(producer.environment(self.network(), header.sealed(), self.now))
+    }
+
+    fn log_blocks<'b>(&'b self, filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'b> {
+        let topics = (0..).zip(&filter.topics);
+        let topics = topics.map(|(at, any)| any.iter().map(|topic| Term::Topic(at, *topic)).collect());
+        let contracts = filter.addresses.iter().map(|address| Term::Contract(*address)).collect();
+        self.indexed(&core::iter::once(contracts).chain(topics).collect::<Vec<_>>(), from, to)
+    }
+
+    fn transaction_blocks<'b>(
+        &'b self,
+        senders: &[Address],
+        recipients: &[Address],
+        from: u64,
+        to: u64,
+    ) -> BlockNumbers<'b> {
+        let senders = senders.iter().map(|sender| Term::Sender(*sender)).collect();
+        let recipients = recipients.iter().map(|recipient| Term::Recipient(*recipient)).collect();
+        self.indexed(&[senders, recipients], from, to)
     }
 
     fn interrupted(&self) -> bool {

@@ -3,15 +3,17 @@
 
 use alloc::vec::Vec;
 
-use alloy_primitives::{Address, B256};
+use alloy_primitives::B256;
 
 use super::{
     BlockHeader,
+    log_filter::LogFilter,
     view::{Need, Stop, View, both},
 };
 use crate::{
+    consensus::{VerifiedBody, VerifiedReceipts},
     state::Facts,
-    types::{BlockRef, Log, bloom},
+    types::{BlockRef, Log},
 };
 
 /// Number of blocks up to which the number of logs is not limited.
@@ -26,37 +28,6 @@ pub const MAX_LOG_BYTES: usize = 10 * 1024 * 1024;
 const LOG_OBJECT: usize = 300;
 /// Bytes of a topic in JSON.
 const TOPIC: usize = 69;
-
-/// A selection of logs by contract and topics.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFilter {
-    /// Any of these contracts; an empty list matches any.
-    pub addresses: Vec<Address>,
-    /// For each position, any of these topics; an empty list matches any log, even one without a topic at that
-    /// position.
-    pub topics: Vec<Vec<B256>>,
-}
-
-impl LogFilter {
-    /// Whether the filter selects this log.
-    pub fn matches(&self, log: &Log) -> bool {
-        let address = self.addresses.is_empty() || self.addresses.contains(&log.address);
-        let mut places = self.topics.iter().enumerate();
-        address
-            && places.all(|(at, any)| any.is_empty() || log.topics.get(at).is_some_and(|t| any.contains(t)))
-    }
-
-    /// Whether a block with this bloom may have a matching log; `false` proves that it has none.
-    fn may_match(&self, header: &BlockHeader) -> bool {
-        let held = &header.logs_bloom;
-        let address = self.addresses.is_empty()
-            || self.addresses.iter().any(|address| bloom::may_contain(held, address.as_slice()));
-        address
-            && self.topics.iter().all(|any| {
-                any.is_empty() || any.iter().any(|topic| bloom::may_contain(held, topic.as_slice()))
-            })
-    }
-}
 
 /// A log with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,12 +44,10 @@ pub struct FoundLog {
     pub block: BlockRef,
 }
 
-impl FoundLog {
-    /// Least bytes of the log in JSON.
-    fn json_bytes(&self) -> usize {
-        let topics = self.log.topics.len().saturating_mul(TOPIC);
-        self.log.data.len().saturating_mul(2).saturating_add(topics).saturating_add(LOG_OBJECT)
-    }
+/// Least bytes of a log in JSON.
+fn json_bytes(log: &Log) -> usize {
+    let topics = log.topics.len().saturating_mul(TOPIC);
+    log.data.len().saturating_mul(2).saturating_add(topics).saturating_add(LOG_OBJECT)
 }
 
 /// The logs of one block.
@@ -90,7 +59,16 @@ pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> 
         return Ok(Vec::new());
     }
     let (body, receipts) = both(view.body(header), view.receipts(header))?;
-    let block = BlockRef { number: header.number, hash: header.hash() };
+    Ok(body_logs(BlockRef { number: header.number, hash: header.hash() }, &body, &receipts, filter))
+}
+
+/// The logs in the receipts of a block.
+pub(super) fn body_logs(
+    block: BlockRef,
+    body: &VerifiedBody,
+    receipts: &VerifiedReceipts,
+    filter: &LogFilter,
+) -> Vec<FoundLog> {
     let mut found = Vec::new();
     let mut log_index = 0_u64;
     for (index, (receipt, hash)) in (0_u64..).zip(receipts.receipts().iter().zip(body.hashes())) {
@@ -107,7 +85,15 @@ pub fn block_logs(view: &dyn View, header: &BlockHeader, filter: &LogFilter) -> 
             log_index = log_index.saturating_add(1);
         }
     }
-    Ok(found)
+    found
+}
+
+/// The number of the logs that a filter selects of a block, and their least bytes in JSON.
+#[cfg(feature = "local")]
+pub(super) fn weight(receipts: &VerifiedReceipts, filter: &LogFilter) -> (usize, usize) {
+    let logs = receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
+    logs.filter(|log| filter.matches(log))
+        .fold((0, 0), |(count, bytes), log| (count.saturating_add(1), bytes.saturating_add(json_bytes(log))))
 }
 
 /// The logs of the block with this hash; none if there is no such block.
@@ -127,13 +113,22 @@ pub enum RangeStop {
     /// The view misses facts or refuses.
     Stop(Stop),
     /// More than [`MAX_LOGS`] logs in more than [`FREE_LOG_BLOCKS`] blocks.
-    TooMany,
+    TooMany {
+        /// A shorter range, from the same first block, that is within the limit.
+        fits: (u64, u64),
+    },
     /// Logs of more than [`MAX_LOG_BYTES`].
-    TooLong,
+    TooLong {
+        /// A shorter range, from the same first block, that is within the limit. `None` if the logs of the first block
+        /// exceed it.
+        fits: Option<(u64, u64)>,
+    },
     /// More blocks than one request may cover on this chain.
     TooWide {
         /// The limit.
         max: u64,
+        /// The longest range that starts at the same block.
+        fits: (u64, u64),
     },
 }
 
@@ -156,20 +151,22 @@ pub fn range_logs(
 ) -> Result<Vec<FoundLog>, RangeStop> {
     let to = to.min(view.height()?);
     let blocks = to.saturating_sub(from).saturating_add(1);
-    if blocks > view.max_log_blocks() && from <= to {
-        return Err(RangeStop::TooWide { max: view.max_log_blocks() });
+    let max = view.max_log_blocks();
+    if blocks > max && from <= to {
+        return Err(RangeStop::TooWide { max, fits: (from, from.saturating_add(max.saturating_sub(1))) });
     }
     let (mut found, mut bytes, mut lacking) = (Vec::new(), 0_usize, Facts::new());
-    for number in from..=to {
+    for number in view.log_blocks(filter, from, to) {
         if view.interrupted() {
             return Err(Stop::Refused(super::Refusal::Interrupted).into());
         }
         let Some(header) = view.header_by_number(number)? else { break };
         match block_logs(view, &header, filter) {
             Ok(logs) if lacking.is_empty() => {
-                bytes = logs.iter().map(FoundLog::json_bytes).fold(bytes, usize::saturating_add);
+                bytes = logs.iter().map(|found| json_bytes(&found.log)).fold(bytes, usize::saturating_add);
                 if bytes > MAX_LOG_BYTES {
-                    return Err(RangeStop::TooLong);
+                    let fits = (number > from).then(|| (from, number.saturating_sub(1)));
+                    return Err(RangeStop::TooLong { fits });
                 }
                 found.extend(logs);
             }
@@ -177,9 +174,16 @@ pub fn range_logs(
             Err(Stop::Lacking(facts)) => lacking.extend(facts),
             Err(refused) => return Err(refused.into()),
         }
-        if blocks > FREE_LOG_BLOCKS && found.len() > MAX_LOGS {
-            return Err(RangeStop::TooMany);
-        }
+        check_count(found.len(), from, to, number)?;
     }
     if lacking.is_empty() { Ok(found) } else { Err(Stop::Lacking(lacking).into()) }
+}
+
+/// Refuses more than [`MAX_LOGS`] logs up to block `at`, unless the range has at most [`FREE_LOG_BLOCKS`] blocks.
+pub(super) fn check_count(count: usize, from: u64, to: u64, at: u64) -> Result<(), RangeStop> {
+    let free = from.saturating_add(FREE_LOG_BLOCKS.saturating_sub(1));
+    match count > MAX_LOGS && to > free {
+        true => Err(RangeStop::TooMany { fits: (from, free.max(at.saturating_sub(1))) }),
+        false => Ok(()),
+    }
 }

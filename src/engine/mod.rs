@@ -22,6 +22,9 @@ mod light_status;
 mod light_view;
 #[cfg(feature = "local")]
 mod local_view;
+#[cfg(feature = "local")]
+mod log_blocks;
+mod log_filter;
 mod logs;
 #[cfg(feature = "local")]
 mod node;
@@ -47,9 +50,11 @@ pub use light_status::LightStatus;
 pub use light_view::LightView;
 #[cfg(feature = "local")]
 pub use local_view::{LocalSnapshot, LocalView};
+#[cfg(feature = "local")]
+pub use log_blocks::LogBlocks;
+pub use log_filter::LogFilter;
 pub use logs::{
-    FREE_LOG_BLOCKS, FoundLog, LogFilter, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash,
-    range_logs,
+    FREE_LOG_BLOCKS, FoundLog, MAX_LOG_BYTES, MAX_LOGS, RangeStop, block_logs, logs_by_hash, range_logs,
 };
 #[cfg(feature = "local")]
 pub use node::{Draw, Moment, Node, Snapshot};
@@ -58,4 +63,4 @@ pub use pool::{PoolPart, TransactionPool, WaitingTransaction};
 pub use producer::{BlockProducer, PendingBlock};
 pub use refusal::Refusal;
 pub(crate) use view::both;
-pub use view::{Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};
+pub use view::{BlockNumbers, Depths, Level, Miner, Need, Stop, SyncProgress, TransactionPlace, View};

@@ -7,7 +7,7 @@ use alloy_primitives::{B256, keccak256};
 use super::{Filters, View};
 use crate::{
     exec::Interrupts,
-    local::{ChainSnapshot, ImportError, Imported, Settled},
+    local::{BlockIndex, ChainSnapshot, ImportError, Imported, Settled},
     types::Block,
 };
 
@@ -93,6 +93,9 @@ pub trait Node: Send {
     /// Takes the blocks that were executed since the last call or since [`Self::begin`], each with its resulting
     /// state.
     fn take_settled(&mut self) -> Vec<Settled>;
+
+    /// Sets the index of blocks; see `LocalChain::set_index`. Nodes that cannot use one ignore it.
+    fn set_index(&mut self, _index: Arc<dyn BlockIndex>) {}
 
     /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}

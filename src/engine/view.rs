@@ -4,7 +4,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
 use alloy_primitives::{Address, B256, Bytes, U256};
 
-use super::{BlockHeader, Refusal, TransactionPool};
+use super::{BlockHeader, LogFilter, Refusal, TransactionPool};
 use crate::{
     consensus::{Network, Rule, VerifiedBody, VerifiedReceipts, VerifiedUncles},
     exec::{BlockEnvironment, BlockObserver, CallPolicy},
@@ -21,6 +21,9 @@ pub enum Stop {
     /// There is no proven answer.
     Refused(Refusal),
 }
+
+/// Numbers of blocks, in ascending order.
+pub type BlockNumbers<'a> = Box<dyn Iterator<Item = u64> + 'a>;
 
 /// A value of the view, or why it is unavailable.
 pub type Need<T> = Result<T, Stop>;
@@ -241,6 +244,25 @@ pub trait View {
         next.number = next.number.saturating_add(1);
         next.timestamp = next.timestamp.saturating_add(1);
         Ok(next)
+    }
+
+    /// The numbers of the blocks of a range, both ends included, that may have a log that the filter selects, in
+    /// ascending order. Without an index these are all blocks.
+    fn log_blocks<'a>(&'a self, _filter: &LogFilter, from: u64, to: u64) -> BlockNumbers<'a> {
+        Box::new(from..=to)
+    }
+
+    /// The numbers of the blocks of a range, both ends included, that may have a transaction from one of the senders
+    /// to one of the recipients, in ascending order. An empty list stands for any account.
+    #[cfg(feature = "local")]
+    fn transaction_blocks<'a>(
+        &'a self,
+        _senders: &[Address],
+        _recipients: &[Address],
+        from: u64,
+        to: u64,
+    ) -> BlockNumbers<'a> {
+        Box::new(from..=to)
     }
 
     /// Most blocks that one request for logs may cover.

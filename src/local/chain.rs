@@ -7,8 +7,10 @@ use alloy_primitives::{Address, B256};
 
 use super::error::ImportError;
 use super::impersonated::marked_sender;
+use super::index::BlockIndex;
 use super::sides::{MAX_SIDE_BLOCKS, MAX_SIDE_BYTES, Sides};
-use super::snapshot::{ChainSnapshot, StoredBlock};
+use super::snapshot::ChainSnapshot;
+use super::stored_block::StoredBlock;
 use crate::consensus::{
     BodyError, ChainError, Change, CheckedBlock, HeaderCandidate, HeaderChain, Network, Rule, VerifiedBody,
     VerifiedHeader, VerifiedReceipts,
@@ -76,6 +78,7 @@ impl LocalChain {
             states: Default::default(),
             transactions: Default::default(),
             heights: Default::default(),
+            index: None,
         };
         let mut chain =
             Self { headers, now, history, lowest_state: 0, settled: Vec::new(), sides: Sides::default() };
@@ -95,6 +98,12 @@ impl LocalChain {
     #[must_use]
     pub const fn view(&self) -> &ChainSnapshot {
         &self.now
+    }
+
+    /// Sets the index to which blocks are added when they become canonical. It must already know the present
+    /// canonical blocks, or name each of them as a candidate of every search.
+    pub fn set_index(&mut self, index: Arc<dyn BlockIndex>) {
+        self.now.index = Some(index);
     }
 
     /// The head of the canonical chain.
@@ -283,6 +292,9 @@ impl LocalChain {
         let Some(stored) = self.now.blocks.get(block).cloned() else { return };
         for (index, transaction) in stored.body.hashes().iter().enumerate() {
             self.now.transactions.insert(*transaction, (*block, index));
+        }
+        if let (Some(index), Some(header)) = (&self.now.index, self.headers.by_hash(block)) {
+            index.add(header.number, &stored);
         }
     }
 

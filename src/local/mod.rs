@@ -6,6 +6,8 @@
 //! | `snapshot` | an immutable snapshot of the chain, for readers |
 //! | `chain` | the chain itself: importing blocks, history, direct changes of the state |
 //! | `ancestry` | the ancestors of a block on its own branch |
+//! | `index` | the interface to an index of blocks by the addresses and topics in them |
+//! | `stored_block` | the parts of a block besides its header, and the terms by which it is found |
 //! | `sides` | limits of the blocks outside the canonical chain |
 //! | `error` | the reasons for which a block is refused |
 //! | `impersonated` | transactions of impersonated accounts |
@@ -14,11 +16,15 @@ mod ancestry;
 mod chain;
 mod error;
 mod impersonated;
+mod index;
 mod sides;
 mod snapshot;
+mod stored_block;
 
 pub use ancestry::BranchAncestry;
 pub use chain::{Imported, LocalChain, Settled};
 pub use error::ImportError;
 pub use impersonated::{mark_sender, marked_sender};
-pub use snapshot::{ChainSnapshot, StoredBlock};
+pub use index::BlockIndex;
+pub use snapshot::ChainSnapshot;
+pub use stored_block::{StoredBlock, Term};

@@ -6,39 +6,14 @@ use alloc::vec::Vec;
 use alloy_primitives::{Address, B256};
 
 use super::ancestry::BranchAncestry;
+use super::index::BlockIndex;
+use super::stored_block::StoredBlock;
 use crate::consensus::network::{MAX_UNCLES, UNCLE_GENERATIONS};
 use crate::consensus::persistent::Map;
-use crate::consensus::{ChainView, Network, VerifiedBody, VerifiedHeader, VerifiedReceipts, VerifiedUncles};
+use crate::consensus::{ChainView, Network, VerifiedHeader, VerifiedUncles};
 use crate::exec::{BlockContext, BlockError, BlockInput, BlockObserver, ExecutedBlock, execute_in};
 use crate::trie::Trie;
 use crate::types::{SealedHeader, Transaction};
-
-/// Estimated memory of a transaction with its receipt and index entries, without data and logs, in bytes.
-const TRANSACTION_SIZE: usize = 1_024;
-/// Estimated memory of a log without its data, in bytes.
-const LOG_SIZE: usize = 256;
-
-/// The parts of a block besides its header and uncles.
-#[derive(Debug, Clone)]
-pub struct StoredBlock {
-    /// Its transactions.
-    pub body: Arc<VerifiedBody>,
-    /// Their receipts.
-    pub receipts: Arc<VerifiedReceipts>,
-    /// The transactions' senders; the zero address for REMASC's.
-    pub senders: Vec<Address>,
-}
-
-impl StoredBlock {
-    /// Its approximate memory in bytes.
-    pub(super) fn size(&self) -> usize {
-        let transactions = self.body.transactions().iter().map(|transaction| transaction.data.len());
-        let logs = self.receipts.receipts().iter().flat_map(|receipt| &receipt.logs);
-        let counted = transactions.chain(logs.map(|log| log.data.len().saturating_add(LOG_SIZE)));
-        let fixed = self.senders.len().saturating_add(1).saturating_mul(TRANSACTION_SIZE);
-        counted.fold(fixed, usize::saturating_add)
-    }
-}
 
 /// A snapshot of the chain. Cloning is cheap, and a clone never changes.
 #[derive(Debug, Clone)]
@@ -51,6 +26,8 @@ pub struct ChainSnapshot {
     pub(super) transactions: Map<B256, (B256, usize)>,
     /// All blocks of each height, canonical or not, in the order in which they were added.
     pub(super) heights: Map<u64, Arc<Vec<B256>>>,
+    /// The index of the canonical blocks, if the host provides one.
+    pub(super) index: Option<Arc<dyn BlockIndex>>,
 }
 
 impl ChainSnapshot {
@@ -100,6 +77,12 @@ impl ChainSnapshot {
     #[must_use]
     pub fn head_state(&self) -> Trie {
         self.states.get(&self.head().hash()).cloned().unwrap_or_default()
+    }
+
+    /// The index of the canonical blocks, if the host provides one.
+    #[must_use]
+    pub const fn index(&self) -> Option<&Arc<dyn BlockIndex>> {
+        self.index.as_ref()
     }
 
     /// The uncles of a block.

@@ -285,11 +285,29 @@ pub enum RpcError {
     #[error("VM Exception while processing transaction: {0}")]
     EstimateHalted(String),
     /// More logs than a query over a long range may return.
-    #[error("Filter returned more than {0} logs.")]
-    TooManyLogs(usize),
+    #[error("Filter returned more than {max} logs.{}", narrower(Some(*fits)))]
+    TooManyLogs {
+        /// The limit.
+        max: usize,
+        /// A range that is within the limit.
+        fits: (u64, u64),
+    },
+    /// Logs of more bytes than an answer may have.
+    #[error("Response size limit of {max} bytes exceeded.{}", narrower(*fits))]
+    LogsTooLong {
+        /// The limit.
+        max: usize,
+        /// A range that is within the limit, if there is one that starts at the same block.
+        fits: Option<(u64, u64)>,
+    },
     /// A longer range of blocks than this method allows.
-    #[error("Cannot query more than {0} blocks at once")]
-    TooManyBlocks(u64),
+    #[error("Cannot query more than {max} blocks at once.{}", narrower(Some(*fits)))]
+    TooManyBlocks {
+        /// The limit.
+        max: u64,
+        /// The longest range that starts at the same block.
+        fits: (u64, u64),
+    },
     /// The filter does not exist, or it expired.
     #[error("filter not found")]
     FilterNotFound,
@@ -327,6 +345,13 @@ pub enum RpcError {
     /// The answer could not be written; a defect of Rootlight.
     #[error("Internal server error")]
     Internal,
+}
+
+/// Proposes a shorter range of blocks.
+fn narrower(fits: Option<(u64, u64)>) -> String {
+    fits.map_or_else(String::new, |(from, to)| {
+        alloc::format!(" Narrow the range: fromBlock {from:#x} to toBlock {to:#x} is within the limit.")
+    })
 }
 
 #[cfg(feature = "light")]
@@ -396,12 +421,12 @@ impl RpcError {
             Self::Submission(_) => -33000,
             Self::ParameterCount | Self::Param(_) | Self::CallBlockNumber(_) => -32602,
             Self::Internal => -32603,
-            Self::TooManyLogs(_) | Self::TooManyBlocks(_) => -32012,
+            Self::TooManyLogs { .. } | Self::TooManyBlocks { .. } => -32012,
             Self::TooManyFilters(_) | Self::TooManySubscriptions(_) => -32005,
             Self::FilterNotFound => -32000,
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
             Self::Reverted { .. } | Self::Halted(_) => -32015,
-            Self::ResponseSize(_) => -32011,
+            Self::ResponseSize(_) | Self::LogsTooLong { .. } => -32011,
             // "Unauthorized" of EIP-1193, a code that wallets and dapps know.
             #[cfg(feature = "dev")]
             Self::ForeignPage { .. } => 4100,

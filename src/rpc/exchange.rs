@@ -2,6 +2,9 @@
 
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 
+#[cfg(feature = "local")]
+use serde_json::value::RawValue;
+
 #[cfg(feature = "light")]
 use super::prefetch::Prefetched;
 use super::{
@@ -105,6 +108,21 @@ impl Exchange {
             State::Pending(request) => Some(request),
             _ => None,
         })
+    }
+
+    /// The parameters of the only request, and its answer up to the first element of a result that is a list; `None` for
+    /// another method, a batch or a notification.
+    #[cfg(feature = "local")]
+    pub(super) fn only_call(&self, method: &str) -> Option<(Vec<Box<RawValue>>, String)> {
+        let [Member { id, method: Some(name), state: State::Pending(request), .. }] = &*self.members else {
+            return None;
+        };
+        if *name != method || !matches!(self.kind, Kind::Single) {
+            return None;
+        }
+        let mut start = write_answer(id, &Ok(RawValue::from_string("[]".into()).ok()?))?;
+        start.truncate(start.len().saturating_sub("]}".len()));
+        Some((request.values().to_vec(), start))
     }
 
     /// Whether the requests take only a few look-ups or mine at most one block. Running code for a caller, reading

@@ -8,9 +8,10 @@ use super::{
     dispatch::Dispatcher,
     error::RpcError,
     exchange::{Answer, Exchange},
+    log_stream::{self, LogStream, Reply},
     method::{Done, Failure},
 };
-use crate::engine::{Moment, Node, Refusal, Snapshot, Stop};
+use crate::engine::{Moment, Node, Refusal, Snapshot, Stop, View};
 
 /// A message to a local chain that is parsed but not answered.
 ///
@@ -49,8 +50,27 @@ impl LocalMessage {
     /// Answers a message that only reads. `now` is in seconds since 1970; long runs stop when `interrupt` returns
     /// `true`. Returns `None` when nothing is to be sent.
     pub fn read(mut self, snapshot: &dyn Snapshot, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
+        self.read_on(&*snapshot.view(now, interrupt), now, interrupt)
+    }
+
+    /// As [`Self::read`], for hosts that can send an answer piece by piece: logs that are too long for one text become
+    /// such an answer instead of an error.
+    pub fn read_or_stream(
+        mut self,
+        snapshot: &dyn Snapshot,
+        now: u64,
+        interrupt: &dyn Fn() -> bool,
+    ) -> Reply {
         let view = snapshot.view(now, interrupt);
-        self.exchange.run_each(interrupt, |request| outcome(request.run(&*view, None, now)));
+        let call = self.exchange.only_call(log_stream::METHOD);
+        let answer = self.read_on(&*view, now, interrupt);
+        let call = call.filter(|_| log_stream::is_too_long(answer.as_ref()));
+        let stream = call.and_then(|(values, start)| LogStream::open(&*view, &values, start));
+        stream.map_or(Reply::Whole(answer), Reply::Logs)
+    }
+
+    fn read_on(&mut self, view: &dyn View, now: u64, interrupt: &dyn Fn() -> bool) -> Option<Answer> {
+        self.exchange.run_each(interrupt, |request| outcome(request.run(view, None, now)));
         self.exchange.answer()
     }
 }

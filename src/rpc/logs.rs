@@ -177,9 +177,9 @@ fn get_logs(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
 pub(super) fn range_failure(stop: RangeStop) -> Failure {
     match stop {
         RangeStop::Stop(stop) => Failure::Stop(stop),
-        RangeStop::TooMany => RpcError::TooManyLogs(MAX_LOGS).into(),
-        RangeStop::TooLong => RpcError::ResponseSize(MAX_LOG_BYTES).into(),
-        RangeStop::TooWide { max } => RpcError::TooManyBlocks(max).into(),
+        RangeStop::TooMany { fits } => RpcError::TooManyLogs { max: MAX_LOGS, fits }.into(),
+        RangeStop::TooLong { fits } => RpcError::LogsTooLong { max: MAX_LOG_BYTES, fits }.into(),
+        RangeStop::TooWide { max, fits } => RpcError::TooManyBlocks { max, fits }.into(),
     }
 }
 

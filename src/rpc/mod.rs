@@ -29,6 +29,8 @@ mod hints;
 mod hostile;
 #[cfg(feature = "local")]
 mod local_client;
+#[cfg(feature = "local")]
+mod log_stream;
 mod logs;
 mod lookup;
 mod message;
@@ -81,6 +83,8 @@ pub use error::{EnvelopeError, ParamError, RpcError};
 pub use exchange::Answer;
 #[cfg(feature = "local")]
 pub use local_client::{LocalClient, LocalMessage};
+#[cfg(feature = "local")]
+pub use log_stream::{LogStream, Reply};
 #[cfg(feature = "dev")]
 pub use method::Write;
 pub use method::{BRIEF_COST, Done, Failure, Handler, Method, Pages, Param, Read, Watching};

@@ -596,13 +596,49 @@ fn logs_of_a_range_are_limited_in_size() {
     let view = snapshot.view(0, &|| false);
     let logs = |to| range_logs(&*view, 0, to, &LogFilter::default()).map(|logs| logs.len());
     assert_eq!(logs(13), Ok(13));
-    assert_eq!(logs(14), Err(RangeStop::TooLong));
+    assert_eq!(logs(14), Err(RangeStop::TooLong { fits: Some((0, 13)) }));
     let all = |to: &str| json!([{"fromBlock": "0x0", "toBlock": to}]);
     assert_eq!(dev.get("eth_getLogs", all("0xd")).as_array().unwrap().len(), 13);
     let (code, text) = dev.refused("eth_getLogs", all("0xe"));
     assert_eq!((code, text.contains("size limit of 10485760")), (-32011, true), "{text}");
     let filter = dev.get("eth_newFilter", all("0xe"));
     assert!(dev.refused("eth_getFilterLogs", json!([filter])).1.contains("size limit"));
+}
+
+/// The error proposes a range that works: up to the last block within the limit, but at least 2,000 blocks, which have no
+/// limit on the number of logs.
+#[test]
+fn too_many_logs_of_a_long_range_are_refused_with_a_range_that_works() {
+    let mut dev = dev(Mining::Instant);
+    // PUSH2 1,000, JUMPDEST, PUSH1 0, PUSH1 0, LOG0, PUSH1 1, SWAP1, SUB, DUP1, PUSH1 3, JUMPI.
+    dev.get("anvil_setCode", json!([NOBODY, "0x6103e85b60006000a06001900380600357"]));
+    let write = json!([{"from": ALICE, "to": NOBODY, "gas": "0x5b8d80"}]);
+    let logs = |dev: &mut Dev, from: u64, to: u64| {
+        let range =
+            json!([{"fromBlock": format!("{from:#x}"), "toBlock": format!("{to:#x}"), "address": NOBODY}]);
+        dev.ask("eth_getLogs", range)
+    };
+    let write = |dev: &mut Dev, empty: &str| {
+        for _ in 0..6 {
+            dev.get("eth_sendTransaction", write.clone());
+        }
+        dev.get("hardhat_mine", json!([empty]));
+    };
+    // 6,000 logs in blocks 1 to 6, and as many in blocks 2,007 to 2,012.
+    write(&mut dev, "0x7d0");
+    write(&mut dev, "0x1");
+    let refused = |dev: &mut Dev, (from, to): (u64, u64), proposed: u64, count: usize| {
+        let answer = logs(dev, from, to);
+        let text = format!(
+            "Filter returned more than 10000 logs. Narrow the range: fromBlock {from:#x} to toBlock {proposed:#x} is within the limit."
+        );
+        assert_eq!(answer["error"], json!({"code": -32012, "message": text}));
+        assert_eq!(logs(dev, from, proposed)["result"].as_array().map(Vec::len), Some(count));
+    };
+    refused(&mut dev, (0, 5_000), 2_010, 10_000);
+    // 12,000 logs in fewer than 2,000 blocks.
+    write(&mut dev, "0x7d0");
+    refused(&mut dev, (2_007, 5_000), 4_006, 12_000);
 }
 
 /// A subscriber cannot ask for fewer blocks, so that logs that are too long for one poll are reported in several.

@@ -230,7 +230,7 @@ impl LightService {
                     if !hold(&mut held, bytes).await {
                         return error(LIMIT_EXCEEDED, NO_ROOM).await;
                     }
-                    return HeldAnswer { answer, held };
+                    return HeldAnswer { answer, held, ..HeldAnswer::default() };
                 }
             }
         }
@@ -348,6 +348,7 @@ impl Service for LightService {
         let refusal = gate::chain(&pinned).err();
         let stopped = pinned.fault().map(|fault| format!("synchronization stopped at {fault}"));
         Health {
+            log_index: None,
             ready: refusal.is_none(),
             block_number,
             reason: refusal.map(|refusal| refusal.to_string()).or(stopped),

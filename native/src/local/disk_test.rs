@@ -1,7 +1,7 @@
 //! Tests of a development chain's store: full disks, and restoring the chain.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use alloy_primitives::{Address, B256};
@@ -14,15 +14,35 @@ use super::*;
 use crate::store::{OpenStore, RestoreError, Store};
 
 /// A disk in memory. Its contents survive closing the database, and tests can make it full.
-#[derive(Debug, Clone, Default)]
-struct Disk {
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
     bytes: Arc<Mutex<Vec<u8>>>,
     full: Arc<AtomicBool>,
+    /// Number of writes until the disk is full.
+    left: Arc<AtomicU64>,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self { bytes: Arc::default(), full: Arc::default(), left: Arc::new(AtomicU64::new(u64::MAX)) }
+    }
 }
 
 impl Disk {
+    /// Makes the disk full after so many writes.
+    pub(super) fn fail_after(&self, writes: u64) {
+        self.left.store(writes, Ordering::Relaxed);
+    }
+
+    /// Gives the disk room again.
+    pub(super) fn recover(&self) {
+        self.fail_after(u64::MAX);
+    }
+
     fn check(&self) -> io::Result<()> {
-        if self.full.load(Ordering::Relaxed) {
+        let take = |left: u64| left.checked_sub(1);
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        if taken.is_err() || self.full.load(Ordering::Relaxed) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
         Ok(())
@@ -58,19 +78,19 @@ impl StorageBackend for Disk {
     }
 }
 
-fn opener(disk: &Disk, genesis: B256) -> OpenStore {
+pub(super) fn opener(disk: &Disk, genesis: B256) -> OpenStore {
     let disk = disk.clone();
     Box::new(move || Store::with(Database::builder().create_with_backend(disk.clone())?, genesis))
 }
 
 const NOBODY: Address = Address::repeat_byte(0xaa);
 
-fn node(history: Option<u64>) -> DevNode {
+pub(super) fn node(history: Option<u64>) -> DevNode {
     let config = DevConfig { history, mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
     DevNode::new(config, Moment { now: 1_700_000_000, entropy: B256::ZERO }).unwrap()
 }
 
-fn open(disk: &Disk, history: Option<u64>) -> Result<LocalService, RestoreError> {
+pub(super) fn open(disk: &Disk, history: Option<u64>) -> Result<LocalService, RestoreError> {
     let mut node = node(history);
     let genesis = node.local().head().hash();
     let chain = node.chain_mut().local_mut();
@@ -79,16 +99,16 @@ fn open(disk: &Disk, history: Option<u64>) -> Result<LocalService, RestoreError>
     Ok(LocalService::new(Box::new(node), LocalOptions::default(), entropy, Some(persist)))
 }
 
-fn request(method: &str, params: Value) -> Value {
+pub(super) fn request(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
 }
 
-async fn send(service: &LocalService, message: Value) -> Value {
+pub(super) async fn send(service: &LocalService, message: Value) -> Value {
     let answer = service.answer(message.to_string().into_bytes()).await;
     serde_json::from_str(&answer.body().unwrap()).unwrap()
 }
 
-async fn get(service: &LocalService, method: &str, params: Value) -> Value {
+pub(super) async fn get(service: &LocalService, method: &str, params: Value) -> Value {
     let mut answer = send(service, request(method, params)).await;
     assert!(answer["error"].is_null(), "{method}: {answer}");
     answer["result"].take()

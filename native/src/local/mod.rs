@@ -1,5 +1,7 @@
 //! Serving a local chain: the development chain, or a chain that a follower imports and executes.
 
+mod indexing;
+mod log_stream;
 mod report;
 mod service;
 mod watchdog;

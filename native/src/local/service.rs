@@ -10,17 +10,17 @@ use axum::body::Bytes;
 use futures::future::BoxFuture;
 use rootlight::engine::{Moment, Node, Snapshot};
 use rootlight::exec::Interrupts;
-use rootlight::rpc::{Answer, Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE};
+use rootlight::rpc::{Answer, Dispatcher, LocalClient, LocalMessage, MAX_RESPONSE, Reply};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 
-use super::report;
 use super::watchdog::{BlockClock, BlockLimits};
-use crate::budget::{self, Held, NO_ROOM};
+use super::{indexing, log_stream, report};
+use crate::budget::{self, NO_ROOM};
 use crate::priority::{self, SHORT_JSON};
 use crate::runs::{Runs, Size};
-use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Peer, Service};
-use crate::store::{Persist, StoreError};
+use crate::service::{Caller, Health, HeldAnswer, INTERNAL_ERROR, LIMIT_EXCEEDED, Service};
+use crate::store::{Persist, StoreError, StoredIndex};
 
 /// How long a run waits for bytes of the answer budget.
 const ROOM_PATIENCE: Duration = Duration::from_secs(10);
@@ -110,6 +110,8 @@ pub struct LocalService {
     writes: Arc<Runs>,
     entropy: Arc<Entropy>,
     state: Arc<State>,
+    /// The index of a stored chain.
+    index: Option<Arc<StoredIndex>>,
 }
 
 /// Conditions that keep the writer from working.
@@ -135,11 +137,13 @@ impl LocalService {
     /// Serves a node's chain, and stores it on disk if `persist` is given.
     #[must_use]
     pub fn new(
-        node: Box<dyn Node>,
+        mut node: Box<dyn Node>,
         options: LocalOptions,
         entropy: Entropy,
         persist: Option<Persist>,
     ) -> Self {
+        let state = Arc::<State>::default();
+        let index = indexing::attach(&mut *node, persist.as_ref(), &state.stopping);
         let client = LocalClient::new(node);
         Self {
             dispatcher: client.dispatcher(),
@@ -152,7 +156,8 @@ impl LocalService {
             long: Runs::for_long_messages(),
             writes: Runs::one_at_a_time(),
             entropy: Arc::new(entropy),
-            state: Arc::default(),
+            state,
+            index,
         }
     }
 
@@ -202,12 +207,14 @@ impl LocalService {
     /// connections.
     async fn run(
         &self,
-        peer: Peer,
+        caller: &Caller,
         message: LocalMessage,
         bytes: &[u8],
-    ) -> Result<(Option<Answer>, Held), Unanswered> {
+    ) -> Result<HeldAnswer, Unanswered> {
+        let peer = caller.peer;
         let job = Job {
             message,
+            takes_pieces: caller.takes_pieces,
             writer: self.writer.clone(),
             snapshot: self.snapshot.clone(),
             entropy: self.entropy.clone(),
@@ -224,7 +231,8 @@ impl LocalService {
             Ok(answer) => {
                 let answer = answer.map_err(Unanswered::NotKept)?;
                 let bytes = answer.as_ref().map_or(0, |answer| answer.body.len());
-                return Ok((answer, budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?));
+                let held = budget::hold_answer(bytes).await.ok_or(Unanswered::NoRoom)?;
+                return Ok(HeldAnswer { answer, held, pieces: None });
             }
             Err(job) => job,
         };
@@ -245,25 +253,31 @@ impl LocalService {
             true => priority::spawn_lowered(Some(peer.asker()), run).await.ok(),
             false => priority::run_last(run).await,
         };
-        let answer = answer.ok_or(Unanswered::Failed)?;
-        let answer = answer.map_err(Unanswered::NotKept)?;
-        held.shrink_to(answer.as_ref().map_or(0, |answer| answer.body.len()));
-        Ok((answer, held))
+        match answer.ok_or(Unanswered::Failed)?.map_err(Unanswered::NotKept)? {
+            Reply::Whole(answer) => {
+                held.shrink_to(answer.as_ref().map_or(0, |answer| answer.body.len()));
+                Ok(HeldAnswer { answer, held, pieces: None })
+            }
+            Reply::Logs(logs) => {
+                let pieces = log_stream::pieces(logs, peer, self.runs.clone(), ROOM_PATIENCE);
+                Ok(HeldAnswer { pieces: Some(pieces), ..HeldAnswer::default() })
+            }
+        }
     }
 
     async fn answer_in_turn(&self, caller: &Caller, message: Vec<u8>) -> HeldAnswer {
         let message = Bytes::from(message);
         let error = |code, text: &str| HeldAnswer::failed_apart(message.clone(), code, text.to_owned());
         let answered = match self.open(caller, &message).await {
-            Ok(open) => self.run(caller.peer, open, &message).await,
+            Ok(open) => self.run(caller, open, &message).await,
             Err(unanswered) => Err(unanswered),
         };
         match answered {
-            Ok((answer, held)) => {
-                if let Some(failure) = answer.as_ref().and_then(report::failed_call) {
+            Ok(held) => {
+                if let Some(failure) = held.answer.as_ref().and_then(report::failed_call) {
                     info!("{failure}");
                 }
-                HeldAnswer { answer, held }
+                held
             }
             Err(Unanswered::NoRoom) => error(LIMIT_EXCEEDED, NO_ROOM).await,
             Err(Unanswered::NotKept(failure)) => {
@@ -291,6 +305,8 @@ enum Unanswered {
 /// A message with everything needed to answer it.
 struct Job {
     message: LocalMessage,
+    /// Whether the answer may be sent in pieces.
+    takes_pieces: bool,
     writer: Arc<Mutex<Writer>>,
     snapshot: Arc<RwLock<Arc<dyn Snapshot>>>,
     entropy: Arc<Entropy>,
@@ -307,7 +323,7 @@ impl Job {
             return Err(self);
         }
         if self.message.reads_only() {
-            return Ok(Ok(self.read()));
+            return Ok(Ok(self.read_whole()));
         }
         let shared = self.writer.clone();
         let Ok(mut writer) = shared.try_lock() else { return Err(self) };
@@ -317,23 +333,31 @@ impl Job {
         Ok(self.write(&mut writer))
     }
 
-    fn run(self) -> Result<Option<Answer>, StoreError> {
+    fn run(self) -> Result<Reply, StoreError> {
         if self.message.reads_only() {
-            return Ok(self.read());
+            return Ok(if self.takes_pieces {
+                self.read(LocalMessage::read_or_stream)
+            } else {
+                Reply::Whole(self.read_whole())
+            });
         }
         let shared = self.writer.clone();
         let mut writer = lock(&shared);
-        self.write(&mut writer)
+        self.write(&mut writer).map(Reply::Whole)
     }
 
-    fn read(self) -> Option<Answer> {
+    fn read_whole(self) -> Option<Answer> {
+        self.read(LocalMessage::read)
+    }
+
+    fn read<T>(self, read: impl FnOnce(LocalMessage, &dyn Snapshot, u64, &dyn Fn() -> bool) -> T) -> T {
         let view = self.snapshot.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (started, limit) = (Instant::now(), self.options.run_timeout);
         let interrupt = || {
             priority::pause();
             started.elapsed() > limit
         };
-        self.message.read(&*view, now(), &interrupt)
+        read(self.message, &*view, now(), &interrupt)
     }
 
     fn write(self, writer: &mut Writer) -> Result<Option<Answer>, StoreError> {
@@ -392,6 +416,8 @@ impl Writer {
         let settled = node.take_settled();
         if let Some(persist) = &mut self.persist {
             persist.save(node.local(), settled)?;
+        } else {
+            indexing::renew(node);
         }
         for event in node.dev().map(|chain| chain.take_events()).unwrap_or_default() {
             info!("{}", report::event(&event));
@@ -457,6 +483,7 @@ impl Service for LocalService {
             ready: head.is_ok() && reason.is_none(),
             block_number: head.ok().map(|head| head.number),
             reason,
+            log_index: self.index.as_ref().and_then(|index| index.progress()),
         }
     }
 }
@@ -464,3 +491,6 @@ impl Service for LocalService {
 #[cfg(test)]
 #[path = "disk_test.rs"]
 mod disk_test;
+#[cfg(test)]
+#[path = "index_test.rs"]
+mod index_test;

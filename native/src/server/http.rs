@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, Request, State, WebSocketUpgrade};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures::StreamExt as _;
 use rootlight::rpc::envelope::write_error;
 use tracing::debug;
 
@@ -18,7 +19,7 @@ use super::refusal;
 use super::shared::Shared;
 use super::tenant::Tenant;
 use super::ws;
-use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED};
+use crate::service::{Caller, HeldAnswer, LIMIT_EXCEEDED, Pieces};
 
 /// JSON-RPC code of an invalid request (JSON-RPC 2.0).
 const INVALID_REQUEST: i32 = -32600;
@@ -111,7 +112,7 @@ async fn post(
             Err(refused) => return refused.response(),
         };
     }
-    let answered = shared.service.answer_to(caller, body).await;
+    let answered = shared.service.answer_to(&caller.taking_pieces(), body).await;
     drop(held);
     let mut response = answer(shared, connection, answered, compressed).await;
     if let Some(standing) = standing {
@@ -127,7 +128,10 @@ async fn answer(
     answered: HeldAnswer,
     compressed: bool,
 ) -> Response {
-    let HeldAnswer { answer, held: mut budget } = answered;
+    let HeldAnswer { answer, held: mut budget, pieces } = answered;
+    if let Some(pieces) = pieces {
+        return in_pieces(connection, pieces);
+    }
     let Some(answer) = answer else { return StatusCode::NO_CONTENT.into_response() };
     let status = if answer.unusable { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let plain = answer.body.into_bytes();
@@ -142,6 +146,16 @@ async fn answer(
         response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
     }
     response
+}
+
+/// Sends an answer that is made while it is sent. A client that reads too slowly is closed as for any other answer.
+fn in_pieces(connection: &Arc<ClientConnection>, pieces: Pieces) -> Response {
+    let (connection, work) = (connection.clone(), connection.work());
+    let body = pieces.0.map(move |piece| {
+        let _working = &work;
+        piece.map(|(text, held)| Bytes::from_owner(connection.sending(text.into_bytes(), held)))
+    });
+    json(StatusCode::OK, Body::from_stream(body))
 }
 
 fn refused_body(refusal: Unread, limit: usize) -> Response {

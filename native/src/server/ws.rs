@@ -154,7 +154,7 @@ async fn read(
         let (connection, held, work) = (connection.clone(), connection.message(), connection.work());
         tasks.spawn(async move {
             let answered = answer(&subscriptions, tenant.as_deref(), bytes).await;
-            let HeldAnswer { answer, held: budget } = answered;
+            let HeldAnswer { answer, held: budget, .. } = answered;
             drop(held);
             if let Some(Answer { body, subscribed, .. }) = answer {
                 let _ = answers.send(connection.sending(body.into_bytes(), budget)).await;

@@ -5,19 +5,24 @@
 //! is removed.
 
 mod error;
+mod log_index;
 mod persist;
 mod tables;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use alloy_primitives::{B256, Bytes};
 use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 use rootlight::trie::{NodeSource, Trie};
 
 pub use error::StoreError;
+#[cfg(test)]
+pub(crate) use log_index::{INDEX, STATE};
+pub use log_index::{Progress, StoredIndex};
 pub use persist::{OpenStore, Persist, RestoreError};
-use tables::{BLOCKS, FORMAT, GENESIS, HEAD, META, NODES, NOTES, RECEIPTS, ROOTS};
+pub(crate) use tables::META;
+use tables::{BLOCKS, FORMAT, GENESIS, HEAD, NODES, NOTES, RECEIPTS, ROOTS};
 
 /// Version of the layout. Files of unknown versions are refused, because the chain can be built again.
 const FORMAT_VERSION: &[u8] = b"2";
@@ -60,8 +65,12 @@ pub struct States {
     pub tries: Vec<Trie>,
 }
 
+/// A store that its owner closes after a failed write, and opens again. Readers hold the lock only while they read,
+/// because the database cannot be opened twice.
+pub(crate) type Slot = RwLock<Option<Store>>;
+
 /// The open database.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Store {
     database: Arc<Database>,
 }
@@ -132,11 +141,11 @@ impl Store {
         Ok(write.commit()?)
     }
 
-    fn write(&self) -> Result<WriteTransaction, StoreError> {
+    pub(crate) fn write(&self) -> Result<WriteTransaction, StoreError> {
         Ok(self.database.begin_write()?)
     }
 
-    fn read(&self) -> Result<ReadTransaction, StoreError> {
+    pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
         Ok(self.database.begin_read()?)
     }
 
@@ -145,6 +154,17 @@ impl Store {
     /// # Errors
     /// The database cannot be written.
     pub fn append(&self, blocks: &[StoredBlock], states: &[States], head: B256) -> Result<(), StoreError> {
+        self.append_indexed(blocks, states, head, None)
+    }
+
+    /// As [`Self::append`], and writes the index's new rows in the same transaction.
+    pub(crate) fn append_indexed(
+        &self,
+        blocks: &[StoredBlock],
+        states: &[States],
+        head: B256,
+        index: Option<&StoredIndex>,
+    ) -> Result<(), StoreError> {
         let write = self.write()?;
         for block in blocks {
             put_block(&write, block)?;
@@ -153,7 +173,14 @@ impl Store {
             put_states(&write, states)?;
         }
         write.open_table(META)?.insert(HEAD, head.as_slice())?;
-        Ok(write.commit()?)
+        if let Some(index) = index {
+            index.write(&write, head)?;
+        }
+        write.commit()?;
+        if let Some(index) = index {
+            index.written();
+        }
+        Ok(())
     }
 
     /// Returns the roots of the states after a block; `None` if the block was stored without states.

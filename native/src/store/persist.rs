@@ -1,6 +1,7 @@
 //! Keeps a local chain on disk: writes what is new after every change, and restores the chain at the start.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use alloy_primitives::B256;
 use rootlight::consensus::{Network, VerifiedHeader};
@@ -9,7 +10,7 @@ use rootlight::trie::{LoadError, Loader, NodeSource as _, Trie};
 use rootlight::types::block::encode_block;
 use rootlight::types::{Block, FieldError, Header, Receipt};
 
-use super::{StateRoots, States, Store, StoreError, StoredBlock, StoredNodes};
+use super::{Slot, StateRoots, States, Store, StoreError, StoredBlock, StoredIndex, StoredNodes};
 
 /// Opens the store again after a failed write. The previous database must be closed first.
 pub type OpenStore = Box<dyn FnMut() -> Result<Store, StoreError> + Send>;
@@ -67,7 +68,8 @@ pub enum RestoreError {
 /// The store of a chain in memory, with the part of the chain that the store holds.
 pub struct Persist {
     /// `None` while the store is closed after a failure.
-    store: Option<Store>,
+    store: Arc<Slot>,
+    index: Arc<StoredIndex>,
     open: OpenStore,
     /// Hash of block 0 and the root of its state; block 0 itself is not stored.
     genesis: (B256, B256),
@@ -112,7 +114,9 @@ impl Persist {
             held.insert(hash);
         }
         let head_root = chain.view().head_state().root();
-        Ok(Self { store: Some(store), open, genesis: (genesis, genesis_root), held, head, head_root })
+        let store = Arc::new(RwLock::new(Some(store)));
+        let index = Arc::new(StoredIndex::open(store.clone(), head, chain.head().number)?);
+        Ok(Self { store, index, open, genesis: (genesis, genesis_root), held, head, head_root })
     }
 
     /// Writes the part of the canonical chain that the store does not hold, in one transaction: new blocks
@@ -121,6 +125,26 @@ impl Persist {
     /// # Errors
     /// The store cannot be written. It keeps its previous contents, and the caller must return to them.
     pub fn save(&mut self, chain: &ChainSnapshot, settled: Vec<Settled>) -> Result<(), StoreError> {
+        let index = self.index.clone();
+        self.save_with(chain, settled, Some(&index))
+    }
+
+    /// Writes as a version of this program without the index does.
+    #[cfg(test)]
+    pub(crate) fn save_without_index(
+        &mut self,
+        chain: &ChainSnapshot,
+        settled: Vec<Settled>,
+    ) -> Result<(), StoreError> {
+        self.save_with(chain, settled, None)
+    }
+
+    fn save_with(
+        &mut self,
+        chain: &ChainSnapshot,
+        settled: Vec<Settled>,
+        index: Option<&StoredIndex>,
+    ) -> Result<(), StoreError> {
         let (head, head_root) = (chain.head().hash(), chain.head_state().root());
         if (head, head_root) == (self.head, self.head_root) {
             return Ok(());
@@ -137,9 +161,10 @@ impl Persist {
             .collect();
         let states = states?;
         let blocks: Vec<StoredBlock> = new.into_iter().map(|(_, block)| block).collect();
-        if let Err(error) = self.store()?.append(&blocks, &states, head) {
+        let written = self.store()?.append_indexed(&blocks, &states, head, index);
+        if let Err(error) = written {
             // redb requires a database to be opened again after a failed write.
-            self.store = None;
+            *self.store.write().unwrap_or_else(PoisonError::into_inner) = None;
             return Err(error);
         }
         self.held.extend(blocks.iter().map(|block| block.hash));
@@ -148,11 +173,21 @@ impl Persist {
     }
 
     /// Returns the store, which is opened again if it failed before.
-    fn store(&mut self) -> Result<&Store, StoreError> {
-        if self.store.is_none() {
-            self.store = Some((self.open)()?);
+    fn store(&mut self) -> Result<Store, StoreError> {
+        if let Some(store) = &*self.store.read().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(store.clone());
         }
-        self.store.as_ref().ok_or(StoreError::Closed)
+        let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
+        if store.is_none() {
+            *store = Some((self.open)()?);
+        }
+        store.clone().ok_or(StoreError::Closed)
+    }
+
+    /// The index of the stored chain.
+    #[must_use]
+    pub const fn index(&self) -> &Arc<StoredIndex> {
+        &self.index
     }
 
     /// Checks that the store is open, and opens it again if it failed before.
@@ -220,7 +255,8 @@ impl Persist {
     /// Returns the stored state roots of a block that the store holds.
     fn held_roots(&self, header: &VerifiedHeader) -> Result<StateRoots, StoreError> {
         let hash = header.hash();
-        let stored = self.store.as_ref().ok_or(StoreError::Closed)?.roots(hash)?;
+        let store = self.store.read().unwrap_or_else(PoisonError::into_inner);
+        let stored = store.as_ref().ok_or(StoreError::Closed)?.roots(hash)?;
         let named = if hash == self.genesis.0 { self.genesis.1 } else { header.state_root };
         Ok(stored.unwrap_or(StateRoots { executed: Some(named), edited: None }))
     }

@@ -3,7 +3,7 @@
 use redb::TableDefinition;
 
 /// Properties of the file itself, under the names below.
-pub(super) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+pub(crate) const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 /// Version of the layout.
 pub(super) const FORMAT: &str = "format";
 /// Hash of block 0.

@@ -6,6 +6,7 @@ mod common;
 mod fair;
 mod http;
 mod keys;
+mod logs;
 mod pages;
 mod subscriptions;
 mod ws;

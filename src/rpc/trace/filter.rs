@@ -17,6 +17,7 @@ use crate::{
         params::{BlockParam, Params, block_param, parse_address},
     },
     state::Facts,
+    types::BlockRef,
 };
 
 /// The largest `after`, as the reference node's `rpc.trace.maxTracesPerRequest`.
@@ -62,16 +63,13 @@ enum Addresses {
 }
 
 impl Addresses {
-    /// Parses a list of addresses. Returns `None`, which matches any address, for a missing or empty list.
-    fn parse(given: Option<&Self>) -> Result<Option<Vec<Address>>, ParamError> {
-        let list = match given {
-            None => return Ok(None),
-            Some(Self::One(one)) => vec![parse_address(one)?],
-            Some(Self::Many(many)) => {
-                many.iter().map(|text| parse_address(text)).collect::<Result<_, _>>()?
-            }
-        };
-        Ok(Some(list).filter(|list| !list.is_empty()))
+    /// Parses a list of addresses. An empty list, as a missing one, matches any address.
+    fn parse(given: Option<&Self>) -> Result<Vec<Address>, ParamError> {
+        match given {
+            None => Ok(Vec::new()),
+            Some(Self::One(one)) => Ok(vec![parse_address(one)?]),
+            Some(Self::Many(many)) => many.iter().map(|text| parse_address(text)).collect(),
+        }
     }
 }
 
@@ -79,8 +77,8 @@ impl Addresses {
 struct Filter {
     from: BlockParam,
     to: BlockParam,
-    senders: Option<Vec<Address>>,
-    receivers: Option<Vec<Address>>,
+    senders: Vec<Address>,
+    receivers: Vec<Address>,
     after: usize,
     count: usize,
 }
@@ -109,9 +107,8 @@ impl Filter {
     /// Whether the filter selects a transaction. Sender and receiver are compared with the transaction's only; a
     /// selected transaction contributes all its traces.
     fn wants(&self, trace: &TransactionTrace) -> bool {
-        let listed = |list: &Option<Vec<Address>>, address: Option<Address>| match list {
-            None => true,
-            Some(list) => address.is_some_and(|address| list.contains(&address)),
+        let listed = |list: &[Address], address: Option<Address>| {
+            list.is_empty() || address.is_some_and(|address| list.contains(&address))
         };
         let receiver =
             trace.calls.as_ref().and_then(|calls| calls.nodes.first()).and_then(|node| node.frame()?.to);
@@ -176,11 +173,19 @@ fn collect(
         return Err(Failure::Stop(Stop::Refused(Refusal::TooManyBlocks { max })));
     }
     let mut found = Found { entries: Vec::new(), skip: filter.after, room: MAX_TRACE_BYTES };
-    let (mut next, mut lacking) = (Some(from), Facts::new());
-    while let Some(header) = next {
+    let mut lacking = Facts::new();
+    // The pending block and blocks of other branches are in no index.
+    let canonical = view.is_canonical(BlockRef { number: from.number, hash: from.hash() });
+    let start = from.number.saturating_add(u64::from(!canonical));
+    let mut apart = Some(from).filter(|_| !canonical);
+    let indexed = view.transaction_blocks(&filter.senders, &filter.receivers, start, to);
+    let first = apart.as_ref().map(|header| header.number);
+    for number in first.into_iter().chain(indexed) {
         if view.interrupted() {
             return Err(Failure::Stop(Stop::Refused(Refusal::Interrupted)));
         }
+        let header = apart.take().map_or_else(|| view.header_by_number(number), |header| Ok(Some(header)))?;
+        let Some(header) = header else { break };
         let block = match traces(view, &header, CALLS, None) {
             // Later blocks are tried too, so that all missing facts are requested together.
             Err(Failure::Stop(Stop::Lacking(facts))) => {
@@ -192,10 +197,9 @@ fn collect(
         for trace in block.iter().filter(|trace| filter.wants(trace)) {
             found.add(shape::transaction(&header, trace), filter.count)?;
         }
-        if found.entries.len() >= filter.count || header.number >= to {
+        if found.entries.len() >= filter.count {
             break;
         }
-        next = view.header_by_number(header.number.saturating_add(1))?;
     }
     if !lacking.is_empty() {
         return Err(Failure::Stop(Stop::Lacking(lacking)));

@@ -1,0 +1,126 @@
+//! The index of a chain that is not stored.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use roaring::RoaringBitmap;
+use rootlight::local::{BlockIndex, ChainSnapshot, StoredBlock, Term};
+
+use super::row::{RowKey, TermKey, place, row_key, term_key};
+use super::search::{Found, Rows, Search, Unreadable};
+
+/// A row in memory. Most terms occur in a single block, for which a bitmap would take ten times the memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// One block.
+    One(u16),
+    /// Several blocks.
+    Many(RoaringBitmap),
+}
+
+impl Places {
+    /// Adds a place.
+    pub(crate) fn insert(&mut self, place: u16) {
+        match self {
+            Self::One(one) if *one == place => {}
+            Self::One(one) => *self = Self::Many([*one, place].map(u32::from).into_iter().collect()),
+            Self::Many(many) => drop(many.insert(place.into())),
+        }
+    }
+
+    /// Adds all places to a bitmap.
+    pub(crate) fn add_to(&self, sum: &mut RoaringBitmap) {
+        match self {
+            Self::One(place) => drop(sum.insert(u32::from(*place))),
+            Self::Many(many) => *sum |= many,
+        }
+    }
+}
+
+/// Rows by key.
+pub(crate) type Table = HashMap<RowKey, Places>;
+
+/// Adds the terms of a block to a table.
+pub(crate) fn add_terms(table: &mut Table, number: u64, block: &StoredBlock) {
+    let (row, at) = place(number);
+    block.for_each_term(&mut |term| {
+        table.entry(row_key(&term_key(&term), row)).or_insert(Places::One(at)).insert(at);
+    });
+}
+
+/// Adds the rows of terms in a table to `found`.
+pub(crate) fn read_table(table: &Table, terms: &[TermKey], first: u64, last: u64, found: &mut Found) {
+    for term in terms {
+        for row in first..=last {
+            if let Some(places) = table.get(&row_key(term, row)) {
+                places.add_to(found.entry(row).or_default());
+            }
+        }
+    }
+}
+
+/// An index in memory. Entries of blocks that left the chain stay until the host makes a new index.
+#[derive(Debug, Default)]
+pub struct MemoryIndex {
+    table: RwLock<Table>,
+    added: AtomicU64,
+}
+
+impl MemoryIndex {
+    /// Makes an index of the canonical blocks of a chain.
+    #[must_use]
+    pub fn of(chain: &ChainSnapshot) -> Self {
+        let index = Self::default();
+        for number in 0..=chain.head().number {
+            let block = chain.headers().hash_at(number).and_then(|hash| chain.block(&hash));
+            if let Some(block) = block {
+                index.add(number, block);
+            }
+        }
+        index
+    }
+
+    /// Whether most entries may be of blocks that left the chain, so that a new index would be smaller. `head` is the
+    /// height of the chain.
+    #[must_use]
+    pub fn is_bloated(index: &dyn BlockIndex, head: u64) -> bool {
+        index.added() > head.saturating_mul(2).saturating_add(FREE_ADDED)
+    }
+}
+
+/// Number of blocks that may leave the chain before a short chain gets a new index.
+const FREE_ADDED: u64 = 4_096;
+
+impl Rows for MemoryIndex {
+    fn floor(&self) -> u64 {
+        0
+    }
+
+    fn read(&self, terms: &[TermKey], first: u64, last: u64, found: &mut Found) -> Result<(), Unreadable> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        read_table(&table, terms, first, last, found);
+        Ok(())
+    }
+}
+
+impl BlockIndex for MemoryIndex {
+    fn add(&self, number: u64, block: &StoredBlock) {
+        self.added.fetch_add(1, Ordering::Relaxed);
+        add_terms(&mut self.table.write().unwrap_or_else(PoisonError::into_inner), number, block);
+    }
+
+    fn blocks<'a>(
+        &'a self,
+        groups: &[Vec<Term>],
+        from: u64,
+        to: u64,
+        interrupt: &'a dyn Fn() -> bool,
+    ) -> Box<dyn Iterator<Item = u64> + 'a> {
+        Box::new(Search::new(self, groups, from, to, interrupt))
+    }
+
+    fn added(&self) -> u64 {
+        self.added.load(Ordering::Relaxed)
+    }
+}

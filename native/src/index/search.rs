@@ -1,0 +1,235 @@
+//! Searches: the blocks that have every group of terms.
+
+use std::collections::BTreeMap;
+
+use roaring::RoaringBitmap;
+use rootlight::local::Term;
+
+use super::row::{ROW_BLOCKS, TermKey, place, term_key};
+
+/// Number of rows that a search reads at a time. With 8 KiB for each row, the candidates of a million blocks take at most
+/// 128 KiB for each group of terms.
+const WINDOW: u64 = 16;
+
+/// Number of terms after which a search looks whether its time is used up.
+const TERMS_AT_ONCE: usize = 64;
+
+/// Bitmaps by row.
+pub(crate) type Found = BTreeMap<u64, RoaringBitmap>;
+
+/// Rows cannot be read: every block counts as a candidate.
+#[derive(Debug)]
+pub(crate) struct Unreadable;
+
+/// The rows of an index.
+pub(crate) trait Rows {
+    /// Blocks below this height may be missing from the rows.
+    fn floor(&self) -> u64;
+
+    /// Adds the rows from `first` to `last` of all these terms to `found`.
+    fn read(&self, terms: &[TermKey], first: u64, last: u64, found: &mut Found) -> Result<(), Unreadable>;
+}
+
+/// The candidates of a search, in ascending order. They are computed for [`WINDOW`] rows at a time.
+pub(crate) struct Search<'a> {
+    rows: &'a dyn Rows,
+    groups: Vec<Vec<TermKey>>,
+    /// The first block of the next window.
+    next: Option<u64>,
+    to: u64,
+    interrupt: &'a dyn Fn() -> bool,
+    window: Box<dyn Iterator<Item = u64>>,
+}
+
+impl<'a> Search<'a> {
+    /// Starts a search in a range of blocks, both ends included.
+    pub(crate) fn new(
+        rows: &'a dyn Rows,
+        groups: &[Vec<Term>],
+        from: u64,
+        to: u64,
+        interrupt: &'a dyn Fn() -> bool,
+    ) -> Self {
+        let keys = |group: &Vec<Term>| {
+            let mut keys: Vec<TermKey> = group.iter().map(term_key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            keys
+        };
+        let mut groups: Vec<Vec<TermKey>> =
+            groups.iter().filter(|group| !group.is_empty()).map(keys).collect();
+        // Short groups first: if one has no block in a window, the others are not read.
+        groups.sort_by_key(Vec::len);
+        let next = (from <= to).then_some(from);
+        Self { rows, groups, next, to, interrupt, window: Box::new(std::iter::empty()) }
+    }
+
+    /// The candidates from `from` on, and the last block that they cover.
+    fn window(&self, from: u64) -> (Box<dyn Iterator<Item = u64>>, u64) {
+        let floor = self.rows.floor();
+        if self.groups.is_empty() || from < floor {
+            let last = if self.groups.is_empty() { self.to } else { self.to.min(floor.saturating_sub(1)) };
+            return (Box::new(from..=last), last);
+        }
+        let first = place(from).0;
+        let last_row = place(self.to).0.min(first.saturating_add(WINDOW - 1));
+        let last = self.to.min(last_row.saturating_mul(ROW_BLOCKS).saturating_add(ROW_BLOCKS - 1));
+        match self.candidates(first, last_row) {
+            Ok(found) => {
+                let numbers = found.into_iter().flat_map(|(row, places)| {
+                    places
+                        .into_iter()
+                        .map(move |place| row.saturating_mul(ROW_BLOCKS).saturating_add(place.into()))
+                });
+                (
+                    Box::new(
+                        numbers
+                            .skip_while(move |number| *number < from)
+                            .take_while(move |number| *number <= last),
+                    ),
+                    last,
+                )
+            }
+            Err(Unreadable) => (Box::new(from..=last), last),
+        }
+    }
+
+    /// The rows of blocks that have every group. An interrupted search has all blocks.
+    fn candidates(&self, first: u64, last: u64) -> Result<Found, Unreadable> {
+        let mut all: Option<Found> = None;
+        for group in &self.groups {
+            let mut found = Found::new();
+            for terms in group.chunks(TERMS_AT_ONCE) {
+                if (self.interrupt)() {
+                    return Err(Unreadable);
+                }
+                self.rows.read(terms, first, last, &mut found)?;
+            }
+            if let Some(before) = all.take() {
+                found.retain(|row, places| {
+                    let Some(others) = before.get(row) else { return false };
+                    *places &= others;
+                    !places.is_empty()
+                });
+            }
+            if found.is_empty() {
+                return Ok(found);
+            }
+            all = Some(found);
+        }
+        Ok(all.unwrap_or_default())
+    }
+}
+
+impl Iterator for Search<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        loop {
+            if let Some(number) = self.window.next() {
+                return Some(number);
+            }
+            let (window, last) = self.window(self.next?);
+            self.window = window;
+            self.next = last.checked_add(1).filter(|next| *next <= self.to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use alloy_primitives::B256;
+    use proptest::prelude::*;
+
+    use super::super::memory::{Places, Table, read_table};
+    use super::super::row::row_key;
+    use super::*;
+
+    /// Rows in memory with a floor.
+    struct TestRows {
+        table: Table,
+        floor: u64,
+        readable: bool,
+    }
+
+    impl Rows for TestRows {
+        fn floor(&self) -> u64 {
+            self.floor
+        }
+
+        fn read(
+            &self,
+            terms: &[TermKey],
+            first: u64,
+            last: u64,
+            found: &mut Found,
+        ) -> Result<(), Unreadable> {
+            read_table(&self.table, terms, first, last, found);
+            if self.readable { Ok(()) } else { Err(Unreadable) }
+        }
+    }
+
+    fn term(which: usize) -> Term {
+        Term::Topic(which % 2, B256::with_last_byte(which as u8))
+    }
+
+    /// Heights near the ends of rows and windows.
+    fn height() -> impl Strategy<Value = u64> {
+        (prop::sample::select(vec![0, 1, 2, 15, 16, 17, 33, 500]), 0..5_u64)
+            .prop_map(|(row, at)| row * ROW_BLOCKS + (ROW_BLOCKS + at - 2) % ROW_BLOCKS)
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_finds_exactly_the_blocks_with_every_group(
+            sets in proptest::collection::vec(proptest::collection::btree_set(height(), 0..40), 6),
+            groups in proptest::collection::vec(proptest::collection::vec(0..6_usize, 0..4), 0..4),
+            (a, b) in (height(), height()),
+            below in 0..100_u64,
+        ) {
+            let (from, to) = (a.min(b), a.max(b));
+            let mut table = Table::new();
+            for (which, set) in sets.iter().enumerate() {
+                for number in set {
+                    let (row, at) = place(*number);
+                    let places = table.entry(row_key(&term_key(&term(which)), row)).or_insert(Places::One(at));
+                    places.insert(at);
+                }
+            }
+            let floor = if below == 0 { 0 } else { from.saturating_add(below) };
+            let rows = TestRows { table, floor, readable: true };
+            let terms: Vec<Vec<Term>> =
+                groups.iter().map(|group| group.iter().map(|which| term(*which)).collect()).collect();
+            let wanted = |number: &u64| {
+                groups.iter().all(|group| group.is_empty() || group.iter().any(|which| sets[*which].contains(number)))
+            };
+            let searched = Search::new(&rows, &terms, from, to, &|| false);
+            if groups.iter().all(Vec::is_empty) {
+                // Every block is a candidate.
+                prop_assert_eq!(searched.take(100).collect::<Vec<_>>(), (from..=to).take(100).collect::<Vec<_>>());
+            } else {
+                let all: BTreeSet<u64> = sets.iter().flatten().copied().filter(wanted).collect();
+                let mut expected: BTreeSet<u64> = all.range(from..=to).copied().collect();
+                if floor > from {
+                    expected.extend(from..=to.min(floor - 1));
+                }
+                prop_assert_eq!(searched.collect::<Vec<_>>(), expected.into_iter().collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupted_or_unreadable_search_has_every_block() {
+        let mut rows = TestRows { table: Table::new(), floor: 0, readable: true };
+        let groups = [vec![term(1)]];
+        assert_eq!(Search::new(&rows, &groups, 5, 70_000, &|| false).count(), 0);
+        assert!(Search::new(&rows, &groups, 5, 70_000, &|| true).eq(5..=70_000));
+        rows.readable = false;
+        assert!(Search::new(&rows, &groups, 5, 70_000, &|| false).eq(5..=70_000));
+        assert!(Search::new(&rows, &[], 7, 6, &|| false).next().is_none());
+        let most = Search::new(&rows, &groups, u64::MAX - 1, u64::MAX, &|| false);
+        assert!(most.eq(u64::MAX - 1..=u64::MAX));
+    }
+}
