@@ -91,6 +91,10 @@ fn main() {
     }
 }
 
+/// The roaring bitmap of place 5 as an array container, and as a run container.
+const ARRAY: [u8; 18] = [0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, 5, 0];
+const RUN: [u8; 15] = [0x3b, 0x30, 0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 0, 0, 0];
+
 /// Files and answers in the words of their formats.
 fn texts() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
     let network = r#"{"name":"n","base":"regtest","chainId":33,"params":{"durationLimit":10,"minimumDifficulty":"0x1"},
@@ -117,6 +121,8 @@ fn texts() -> BTreeMap<&'static str, Vec<Vec<u8>>> {
             answers.iter().flat_map(|text| [given(&[0, 3], text), given(&[1, 1], text)]).collect(),
         ),
         ("upstream_reply", answers.iter().map(|text| given(&[], text)).collect()),
+        // A key, and bitmaps of one place, as an array and as a run.
+        ("index_row", vec![[&[7; 24][..], &ARRAY].concat(), [&[7; 24][..], &RUN].concat()]),
         ("replay_line", vec![given(&[], &lines.join("\n")), given(&[], lines[0])]),
     ])
 }

@@ -10,6 +10,8 @@ pub mod execute_transaction;
 pub mod header;
 pub mod header_batch;
 pub mod import_block;
+#[cfg(feature = "host")]
+pub mod index_row;
 pub mod input;
 pub mod json;
 pub mod kept_pages;

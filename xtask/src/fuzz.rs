@@ -10,7 +10,7 @@ use crate::tools;
 const MAX_INPUT: &str = "-max_len=65536";
 
 /// Targets that need the native host; the others are built with the core only.
-const HOST: [&str; 1] = ["replay_line"];
+const HOST: [&str; 2] = ["index_row", "replay_line"];
 
 /// Runs `--minutes N [TARGET..]`.
 pub(crate) fn run(args: &[&str]) -> ExitCode {

@@ -45,6 +45,7 @@ cargo xtask <task>
   bench peers                  proven calls beside Lodestar's prover and Patronum
   bench engines                main network headers natively, in Node.js and in Chromium
   bench nodes                  the development chain beside anvil and the reference node
+  bench logs                   searches for logs in a million blocks
   bench rpc [WORKLOAD..]       the processor time of requests, beside anvil and HTTP alone
   bench cold [HEADERS [FLAGS]] a cold start of the light client over 440,000 headers: time, bytes, memory
   bench cold page [HEADERS]    the same in headless Chromium, from the checkpoint and by work alone
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Some((&"bench", ["engines"])) => peers::engines(),
         Some((&"bench", ["nodes"])) => nodes::run(),
         Some((&"bench", ["rpc", rest @ ..])) => nodes::rpc(rest),
+        Some((&"bench", ["logs"])) => nodes::logs(),
         Some((&"bench", ["light"])) => nodes::light(),
         Some((&"bench", ["cold", "page", rest @ ..])) => cold::page(rest),
         Some((&"bench", ["cold", rest @ ..])) => cold::run(rest),

@@ -39,6 +39,20 @@ pub(crate) fn rpc(workloads: &[&str]) -> ExitCode {
     run.finish_with(outcome)
 }
 
+/// `cargo xtask bench logs`: searches for logs in a million blocks. Needs 8 GB of memory for them.
+pub(crate) fn logs() -> ExitCode {
+    let run = Run::new(false);
+    let built = run.step("build", |log: &mut Log| {
+        let build = "cargo build --locked --release --package rootlight-native --bin rootlight --example http_floor --example log_index";
+        log.run(Cmd::new(build)).map(|_| String::new())
+    });
+    let examples = target_dir().join("release/examples");
+    let search = || Cmd::program(&examples.join("log_index")).run_attached();
+    let serve = || script("logs").env("FLOOR", examples.join("http_floor")).run_attached();
+    let outcome = if built { search().and_then(|()| serve()) } else { Ok(()) };
+    run.finish_with(outcome)
+}
+
 /// `cargo xtask bench light`: the light client over loopback. Includes real headers if the recordings are found.
 pub(crate) fn light() -> ExitCode {
     let run = Run::new(false);
