@@ -82,7 +82,7 @@ pub enum Handler {
     /// Runs alone on the node of a local chain; a light client refuses the method.
     #[cfg(feature = "dev")]
     Write(Write),
-    /// Takes a signed transaction: runs as [`Self::Write`] on a local chain; a light client forwards it to upstreams.
+    /// Takes a signed transaction: runs as `Write` on a local chain; a light client forwards it to upstreams.
     Forward(#[cfg(feature = "dev")] Write),
 }
 
