@@ -26,7 +26,8 @@ pub(super) fn pieces(logs: LogStream, peer: Peer, runs: Arc<Runs>, patience: Dur
                 let _place = place;
                 (logs.next_piece(), logs)
             };
-            let (piece, logs) = priority::spawn_lowered(make).await.map_err(io::Error::other)?;
+            let (piece, logs) =
+                priority::spawn_lowered(Some(peer.asker()), make).await.map_err(io::Error::other)?;
             let Some(text) = piece.map_err(io::Error::other)? else { return Ok(None) };
             held.shrink_to(text.len());
             Ok(Some(((text, held), logs)))
