@@ -19,6 +19,7 @@ mod packages;
 mod peers;
 mod release;
 mod shell;
+mod spec;
 mod steps;
 mod suite;
 mod tools;
@@ -39,6 +40,7 @@ cargo xtask <task>
                                (ABUSED=PROGRAM for another one than the one built here)
   checkpoint --url A --url B   propose a checkpoint that all sources confirm (--network, --number, --depth), to be
                                pasted into src/consensus/checkpoint.rs
+  spec [--check]               write tests/specification.json from the specification's page, or compare them
   api [--write]                compare the public API of the published crates with api/*.txt, or write these lists
   release [TARGET..]           static Linux programs, the npm package and checksums in target/release-artifacts
   bench [-- ARGS]              print the ratios of docs/benchmarks.md; with ARGS, criterion's statistics
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Some((&"test", rest)) => suite::test(rest),
         Some((&"setup", rest)) => suite::setup(rest),
         Some((&"wasm", rest)) => suite::wasm(rest),
+        Some((&"spec", rest)) => spec::run(rest),
         Some((&"api", rest)) => api::run(rest),
         Some((&"release", rest)) => release::run(rest),
         Some((&"abuse", rest)) => abuse::run(rest),

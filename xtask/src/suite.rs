@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::cargo::host_crates;
 use crate::shell::{Cmd, Log};
 use crate::steps::{Outcome, Run};
-use crate::{api, clients, dependencies, features, links, packages, release, tools, wasm};
+use crate::{api, clients, dependencies, features, links, packages, release, spec, tools, wasm};
 
 /// One installation step or check.
 struct Part {
@@ -34,9 +34,10 @@ const PACKAGES: [Part; 4] = [
 /// Checks of the host's code. They run beside [`BROWSER`]: each leaves one of two cores idle at times, for
 /// example while it links a module or waits for a server, and the two build into different output folders of
 /// cargo.
-const HOST: [Part; 10] = [
+const HOST: [Part; 11] = [
     part("format", format),
     part("documents", links::check),
+    part("specification", spec::check),
     part("dependencies", dependencies::check),
     part("packages", packages::check),
     part("tests: core and native", native_tests),
