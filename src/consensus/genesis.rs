@@ -170,6 +170,12 @@ impl Genesis {
         Self { alloc, state_root: None, ..self }
     }
 
+    /// Replaces the timestamp, in seconds since 1970.
+    #[must_use]
+    pub fn with_timestamp(self, timestamp: u64) -> Self {
+        Self { timestamp, ..self }
+    }
+
     /// Reads an allocation file.
     pub fn from_json(text: &str) -> Result<Self, GenesisError> {
         let file: File<'_> = serde_json::from_str(text)?;

@@ -107,9 +107,15 @@ impl DevConfig {
 
     /// As [`Self::new`], with the rules of another network.
     #[must_use]
-    pub fn on(mut network: Network, accounts: &DevAccounts) -> Self {
+    pub fn on(network: Network, accounts: &DevAccounts) -> Self {
+        Self::on_at(network, accounts, 0)
+    }
+
+    /// As [`Self::on`]; block 0 has this timestamp in seconds since 1970, by default 0.
+    #[must_use]
+    pub fn on_at(mut network: Network, accounts: &DevAccounts, genesis_time: u64) -> Self {
         let mut keys = accounts.keys();
-        let genesis = Genesis::regtest();
+        let genesis = Genesis::regtest().with_timestamp(genesis_time);
         let funded = keys.iter().map(|key| Allocation {
             address: key.address(),
             balance: accounts.balance,
@@ -139,6 +145,7 @@ impl DevConfig {
         network.genesis_hash = genesis.header.hash();
         let mut config = Self::from_genesis(network, genesis, cow_keys());
         config.recipe.gas_limit = REFERENCE_GAS_LIMIT;
+        config.report_reverts = true;
         config
     }
 
@@ -161,7 +168,7 @@ impl DevConfig {
             history: Some(DEFAULT_HISTORY),
             recipe,
             pool: PoolRules::default(),
-            report_reverts: true,
+            report_reverts: false,
             policy: CallPolicy::default(),
             version: "Rootlight/0.1.0/any/Rust/dev".into(),
         }

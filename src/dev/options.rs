@@ -56,6 +56,8 @@ pub struct DevOptions<'a> {
     /// `regtest` for the genesis, accounts and gas limit of the reference node's regtest, or a genesis allocation in
     /// the reference node's JSON format. If not given, regtest's allocation with the funded accounts added.
     pub genesis: Option<&'a str>,
+    /// The timestamp of block 0 in seconds since 1970, by default 0. With [`Self::genesis`] it is not used.
+    pub genesis_time: Option<u64>,
     /// When blocks are mined.
     pub mining: Option<Mining>,
 }
@@ -75,7 +77,7 @@ impl DevOptions<'_> {
         }
         let network = self.hardfork.map_or_else(|| Ok(Network::regtest()), rules_until)?;
         let mut config = match self.genesis {
-            None => DevConfig::on(network, accounts),
+            None => DevConfig::on_at(network, accounts, self.genesis_time.unwrap_or(0)),
             Some("regtest") => DevConfig::reference_on(network),
             Some(json) => on_allocation(network, json, accounts)?,
         };
@@ -196,6 +198,17 @@ mod tests {
             assert_eq!(config.recipe.gas_limit, 7_500_000, "{hardfork}");
             assert_eq!(config.keys.len(), 10, "{hardfork}: the accounts that hold the balances");
         }
+    }
+
+    #[test]
+    fn block_0_has_the_given_time_unless_the_genesis_is_given() {
+        let at = |genesis_time, genesis| {
+            let config = DevOptions { genesis_time, genesis, ..DevOptions::default() }.config().unwrap();
+            assert_eq!(config.network.genesis_hash, config.genesis.header.hash());
+            config.genesis.header.timestamp
+        };
+        assert_eq!((at(Some(1_800_000_000), None), at(None, None)), (1_800_000_000, 0));
+        assert_eq!(at(Some(1_800_000_000), Some("regtest")), 0, "exactly the reference node's");
     }
 
     #[test]

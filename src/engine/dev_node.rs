@@ -23,6 +23,8 @@ use crate::{
 pub struct DevNode {
     chain: DevChain,
     filters: Filters,
+    #[cfg(feature = "node-methods")]
+    bans: super::BanList,
     draw: Draw,
     version: Arc<str>,
     /// The list of accounts, shared with readers until it changes.
@@ -38,7 +40,15 @@ impl DevNode {
         let version = config.version.as_str().into();
         let chain = DevChain::new(config)?;
         let filters = Filters::new(keccak256(moment.entropy));
-        Ok(Self { accounts: Arc::default(), chain, filters, draw: Draw::new(moment), version })
+        Ok(Self {
+            accounts: Arc::default(),
+            chain,
+            filters,
+            #[cfg(feature = "node-methods")]
+            bans: super::BanList::default(),
+            draw: Draw::new(moment),
+            version,
+        })
     }
 
     /// The chain.
@@ -114,6 +124,11 @@ impl Node for DevNode {
 
     fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.chain.interrupt_by(interrupts);
+    }
+
+    #[cfg(feature = "node-methods")]
+    fn bans(&mut self) -> Option<&mut super::BanList> {
+        Some(&mut self.bans)
     }
 
     fn copy(&self) -> Box<dyn Node> {

@@ -20,6 +20,8 @@ use crate::{
 pub struct FollowNode {
     chain: LocalChain,
     filters: Filters,
+    #[cfg(feature = "node-methods")]
+    bans: super::BanList,
     draw: Draw,
     version: Arc<str>,
     upstreams: Arc<vec::Vec<String>>,
@@ -36,6 +38,8 @@ impl FollowNode {
         Self {
             chain,
             filters: Filters::new(keccak256(moment.entropy)),
+            #[cfg(feature = "node-methods")]
+            bans: super::BanList::default(),
             draw: Draw::new(moment),
             version: version.into(),
             upstreams: Arc::new(vec![upstream.into()]),
@@ -91,6 +95,11 @@ impl Node for FollowNode {
 
     fn interrupt_by(&mut self, interrupts: Interrupts) {
         self.interrupts = interrupts;
+    }
+
+    #[cfg(feature = "node-methods")]
+    fn bans(&mut self) -> Option<&mut super::BanList> {
+        Some(&mut self.bans)
     }
 
     fn copy(&self) -> Box<dyn Node> {

@@ -3,6 +3,8 @@
 //! A handler is a pure function of a [`View`]. It reports missing facts as [`Stop::Lacking`]; the host fetches them,
 //! the light client proves them, and the handler runs again.
 
+#[cfg(feature = "node-methods")]
+mod bans;
 mod block_header;
 mod block_id;
 #[cfg(feature = "dev")]
@@ -34,6 +36,8 @@ mod producer;
 mod refusal;
 mod view;
 
+#[cfg(feature = "node-methods")]
+pub use bans::{AddressRange, BAN_SECONDS, BanList, MAX_BANS, NotARange};
 pub use block_header::BlockHeader;
 pub use block_id::{BlockId, Resolved, resolve, settled_height};
 #[cfg(feature = "dev")]

@@ -100,6 +100,12 @@ pub trait Node: Send {
     /// Sets the height that the followed node announces.
     fn announced(&mut self, _height: u64) {}
 
+    /// The banned addresses, about which a server asks for each connection; `None` if the node keeps none.
+    #[cfg(feature = "node-methods")]
+    fn bans(&mut self) -> Option<&mut super::BanList> {
+        None
+    }
+
     /// The development chain; `None` if the chain follows another node.
     #[cfg(feature = "dev")]
     fn dev(&mut self) -> Option<&mut crate::dev::DevChain> {

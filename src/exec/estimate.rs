@@ -47,7 +47,7 @@ pub fn estimate(
     let block = u64::try_from(context.block.gas_limit).unwrap_or(u64::MAX);
     let mut cap = message.gas.unwrap_or(u64::MAX).min(block).min(limits.gas_cap);
     let mut purse = None;
-    if let Some(from) = message.from {
+    if let Some(from) = message.from.filter(|_| limits.checks_funds) {
         let balance = balance(context, overrides, from)?;
         let Some(left) = balance.checked_sub(message.value) else { return Ok(Estimate::InsufficientFunds) };
         if let Some(affordable) = left.checked_div(message.gas_price) {

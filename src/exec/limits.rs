@@ -21,15 +21,26 @@ pub struct RunLimits<'a> {
     pub max_missing: usize,
     /// Number of facts read after which the run is refused.
     pub max_keys: usize,
+    /// Whether an estimate needs the sender to have the value and the gas; see [`CallPolicy::checks_funds`].
+    pub checks_funds: bool,
     /// Called every few thousand instructions; `true` ends the run.
     pub interrupt: &'a dyn Fn() -> bool,
 }
 
 impl Default for RunLimits<'_> {
     fn default() -> Self {
-        Self { gas_cap: CALL_GAS_CAP, max_missing: MAX_MISSING, max_keys: MAX_KEYS, interrupt: &|| false }
+        Self {
+            gas_cap: CALL_GAS_CAP,
+            max_missing: MAX_MISSING,
+            max_keys: MAX_KEYS,
+            checks_funds: true,
+            interrupt: &|| false,
+        }
     }
 }
+
+/// JSON-RPC code of a call that reverts, as in the reference node. Geth's is 3.
+pub const REVERTED: i32 = -32015;
 
 /// Settings of the host for calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,10 +49,22 @@ pub struct CallPolicy {
     pub gas_cap: u64,
     /// Whether a call that halts returns `0x`, as in the reference node, instead of an error.
     pub silent_halts: bool,
+    /// JSON-RPC code of a call or estimate that reverts.
+    pub revert_code: i32,
+    /// Whether a call may replace accounts of the state.
+    pub overrides: bool,
+    /// Whether an estimate needs the sender to have the value and the gas, as a transaction does.
+    pub checks_funds: bool,
 }
 
 impl Default for CallPolicy {
     fn default() -> Self {
-        Self { gas_cap: CALL_GAS_CAP, silent_halts: false }
+        Self {
+            gas_cap: CALL_GAS_CAP,
+            silent_halts: false,
+            revert_code: REVERTED,
+            overrides: true,
+            checks_funds: true,
+        }
     }
 }

@@ -52,7 +52,7 @@ pub use call::{BlockEnvironment, CallContext, CallMessage, call, call_watched};
 pub use estimate::{Estimate, estimate};
 pub use genesis::GenesisBlock;
 pub use interrupts::{Interrupts, Watchdog};
-pub use limits::{CALL_GAS_CAP, CallPolicy, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING, RunLimits};
+pub use limits::{CALL_GAS_CAP, CallPolicy, MAX_KEYS, MAX_LISTED_CELLS, MAX_MISSING, REVERTED, RunLimits};
 pub use observer::{BlockObserver, Executed, NoObserver};
 pub use remasc::UnknownAncestor;
 pub use result::{CallOutcome, CallResult};

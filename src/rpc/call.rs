@@ -15,8 +15,8 @@ use super::{
 use crate::{
     engine::{BlockHeader, Level, Refusal, Stop, View},
     exec::{
-        BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallStop, Estimate, HaltReason,
-        OverrideError, RunLimits, call, estimate,
+        BlockEnvironment, BlockHashes, CallContext, CallMessage, CallOutcome, CallPolicy, CallStop, Estimate,
+        HaltReason, OverrideError, RunLimits, call, estimate,
     },
     state::{Fact, Facts, StateError, StateKey, StateOverride, StateReader},
     types::{BlockRef, Header, SealedHeader, json::Quantity},
@@ -56,14 +56,14 @@ pub(super) const METHODS: &[Method] = &[
 ];
 
 /// Where a message runs: on the state after a block, as part of that block or of the next one.
-struct Place {
+pub(super) struct Place {
     header: BlockHeader,
     environment: BlockEnvironment,
     parent: B256,
 }
 
 impl Place {
-    fn inside(header: BlockHeader) -> Self {
+    pub(super) fn inside(header: BlockHeader) -> Self {
         Self { environment: BlockEnvironment::from(header.header()), parent: header.parent_hash, header }
     }
 
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// Runs a closure at this place; missing state becomes missing facts.
-    fn run<T>(
+    pub(super) fn run<T>(
         &self,
         view: &dyn View,
         run: impl FnOnce(&CallContext<'_>, &RunLimits<'_>) -> Result<T, CallStop>,
@@ -95,8 +95,8 @@ impl Place {
             chain_id: view.network().chain_id,
         };
         let interrupt = || view.interrupted();
-        let gas_cap = view.policy().gas_cap;
-        let limits = RunLimits { interrupt: &interrupt, gas_cap, ..RunLimits::default() };
+        let CallPolicy { gas_cap, checks_funds, .. } = view.policy();
+        let limits = RunLimits { interrupt: &interrupt, gas_cap, checks_funds, ..RunLimits::default() };
         run(&context, &limits).map_err(|stop| self.failure(view, stop))
     }
 
@@ -189,22 +189,37 @@ impl BlockHashes for Ancestors<'_> {
 }
 
 /// Message, block parameter and overrides.
-fn arguments(params: Params<'_>) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
-    Ok((message(params)?, params.call_block(1)?, overrides(params)?))
+#[cfg_attr(
+    not(feature = "node-methods"),
+    expect(unused_variables, reason = "only servers can forbid overrides")
+)]
+pub(super) fn arguments(
+    view: &dyn View,
+    params: Params<'_>,
+) -> Result<(Arc<CallMessage>, BlockParam, Arc<StateOverride>), Failure> {
+    let overrides = overrides(params)?;
+    #[cfg(feature = "node-methods")]
+    if !overrides.accounts.is_empty() && !view.policy().overrides {
+        return Err(ParamError::OverrideRefused.into());
+    }
+    Ok((message(params)?, params.call_block(1)?, overrides))
 }
 
 fn eth_call(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let (message, param, overrides) = arguments(params)?;
+    let (message, param, overrides) = arguments(view, params)?;
     let place = Place::inside(block(view, &param)?);
     let result = place.run(view, |context, limits| call(context, &message, &overrides, limits))?;
     match result.into_outcome() {
         CallOutcome::Success { output, .. } => verified(&hex::encode_prefixed(&output)),
-        CallOutcome::Revert { output, .. } => {
-            Err(RpcError::Reverted { reason: reason(&output), data: output }.into())
-        }
+        CallOutcome::Revert { output, .. } => Err(reverted(view, output).into()),
         CallOutcome::Halt { .. } if view.policy().silent_halts => verified(&"0x"),
         CallOutcome::Halt { reason, .. } => Err(RpcError::Halted(alloc::format!("{reason}")).into()),
     }
+}
+
+/// The error of a call that reverts, with the code that the host sets.
+fn reverted(view: &dyn View, data: alloy_primitives::Bytes) -> RpcError {
+    RpcError::Reverted { reason: reason(&data), data, code: view.policy().revert_code }
 }
 
 /// All state that a call reads, with the block it runs on.
@@ -216,7 +231,7 @@ pub(super) fn keys_of_call(
     view: &dyn View,
     params: Params<'_>,
 ) -> Result<(BlockHeader, BTreeSet<StateKey>), Failure> {
-    let (message, param, overrides) = arguments(params)?;
+    let (message, param, overrides) = arguments(view, params)?;
     let place = Place::inside(block(view, &param)?);
     let state = view.state(&place.header)?;
     let noting = crate::state::NotingState::new(&*state);
@@ -230,7 +245,7 @@ pub(super) fn keys_of_call(
 /// With the newest block, the estimate is for the block after it, which would contain the transaction. With an older
 /// one it is for that block itself, as in a call.
 fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
-    let (message, param, overrides) = arguments(params)?;
+    let (message, param, overrides) = arguments(view, params)?;
     let header = block(view, &param)?;
     let place = match param {
         BlockParam::Latest | BlockParam::Pending if !header.is_pending() => Place::after(view, header)?,
@@ -239,16 +254,14 @@ fn eth_estimate_gas(view: &dyn View, params: Params<'_>) -> Result<Done, Failure
     match place.run(view, |context, limits| estimate(context, &message, &overrides, limits))? {
         Estimate::Gas(gas) => verified(&Quantity::from(gas)),
         Estimate::InsufficientFunds => Err(RpcError::InsufficientFunds.into()),
-        Estimate::Revert { output } => {
-            Err(RpcError::Reverted { reason: reason(&output), data: output }.into())
-        }
+        Estimate::Revert { output } => Err(reverted(view, output).into()),
         Estimate::Halt { reason: HaltReason::OutOfGas, cap } => Err(RpcError::GasAllowance(cap).into()),
         Estimate::Halt { reason, .. } => Err(RpcError::EstimateHalted(alloc::format!("{reason}")).into()),
     }
 }
 
 /// The block of a call. The reference node prints unknown numbers in decimal here.
-fn block(view: &dyn View, param: &BlockParam) -> Result<BlockHeader, Failure> {
+pub(super) fn block(view: &dyn View, param: &BlockParam) -> Result<BlockHeader, Failure> {
     if let Some(header) = find(view, param)? {
         return Ok(header);
     }

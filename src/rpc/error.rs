@@ -209,6 +209,14 @@ pub enum ParamError {
     /// `state` and `stateDiff` for the same account.
     #[error("state override for {0} has both state and stateDiff: give one of them")]
     OverrideBoth(alloy_primitives::Address),
+    /// A text that is not an IP address or range, or names this machine.
+    #[cfg(feature = "node-methods")]
+    #[error("invalid banned address {0}")]
+    BannedAddress(String),
+    /// State overrides where the host does not allow them.
+    #[cfg(feature = "node-methods")]
+    #[error("State override is not allowed")]
+    OverrideRefused,
     /// State overrides that are too long.
     #[error("state overrides have more than {0} bytes of JSON: give fewer accounts, slots or less code")]
     OverridesTooLong(usize),
@@ -271,6 +279,8 @@ pub enum RpcError {
         reason: Option<String>,
         /// The revert payload.
         data: Bytes,
+        /// The JSON-RPC code.
+        code: i32,
     },
     /// The call halted without a result (out of gas, invalid opcode ...).
     #[error("VM Exception while processing transaction: {0}")]
@@ -317,6 +327,10 @@ pub enum RpcError {
     /// More subscriptions than one connection may have.
     #[error("Limit exceeded: {0} subscriptions on this connection")]
     TooManySubscriptions(usize),
+    /// More addresses are banned than a node keeps.
+    #[cfg(feature = "node-methods")]
+    #[error("Limit exceeded: {0} addresses are banned; end a ban first")]
+    TooManyBans(usize),
     /// The engine has no proven answer.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -423,9 +437,12 @@ impl RpcError {
             Self::Internal => -32603,
             Self::TooManyLogs { .. } | Self::TooManyBlocks { .. } => -32012,
             Self::TooManyFilters(_) | Self::TooManySubscriptions(_) => -32005,
+            #[cfg(feature = "node-methods")]
+            Self::TooManyBans(_) => -32005,
             Self::FilterNotFound => -32000,
             Self::InsufficientFunds | Self::GasAllowance(_) | Self::EstimateHalted(_) => -32000,
-            Self::Reverted { .. } | Self::Halted(_) => -32015,
+            Self::Reverted { code, .. } => *code,
+            Self::Halted(_) => -32015,
             Self::ResponseSize(_) | Self::LogsTooLong { .. } => -32011,
             // "Unauthorized" of EIP-1193, a code that wallets and dapps know.
             #[cfg(feature = "dev")]
@@ -472,13 +489,16 @@ mod tests {
 
     #[test]
     fn reverts_carry_reason_and_data() {
-        let error =
-            RpcError::Reverted { reason: Some("no \"luck\"".into()), data: Bytes::from_static(&[8, 0xc3]) };
+        let error = RpcError::Reverted {
+            reason: Some("no \"luck\"".into()),
+            data: Bytes::from_static(&[8, 0xc3]),
+            code: -32015,
+        };
         assert_eq!(
             error.to_json(),
             r#"{"code":-32015,"message":"VM Exception while processing transaction: revert no \"luck\"","data":"0x08c3"}"#
         );
-        let plain = RpcError::Reverted { reason: None, data: Bytes::new() };
+        let plain = RpcError::Reverted { reason: None, data: Bytes::new(), code: -32015 };
         assert_eq!(
             plain.to_json(),
             r#"{"code":-32015,"message":"VM Exception while processing transaction: transaction reverted","data":"0x"}"#

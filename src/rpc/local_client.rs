@@ -186,7 +186,9 @@ mod tests {
         assert_eq!(answer.matches("Response size limit of 10485760 bytes exceeded").count(), 48);
         let data = alloy_primitives::Bytes::from(alloc::vec![1; 3 << 20]);
         let mut exchange = read(&alloc::format!("[{calls}]"));
-        exchange.run_each(&|| false, |_| Err(RpcError::Reverted { reason: None, data: data.clone() }));
+        exchange.run_each(&|| false, |_| {
+            Err(RpcError::Reverted { reason: None, data: data.clone(), code: -32015 })
+        });
         assert!(exchange.answer().unwrap().body.len() < 9 << 20, "reverts count too");
     }
 

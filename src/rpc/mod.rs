@@ -45,6 +45,8 @@ mod mined_scenarios_test;
 mod mined_sync_test;
 #[cfg(all(test, feature = "light"))]
 mod mined_test;
+#[cfg(feature = "node-methods")]
+mod node;
 mod notify;
 mod params;
 #[cfg(feature = "light")]
@@ -65,6 +67,8 @@ mod session;
 mod share;
 mod signed;
 mod state;
+#[cfg(feature = "catalogue")]
+mod support;
 mod table;
 #[cfg(feature = "local")]
 mod trace;
@@ -97,6 +101,8 @@ pub use revert::reason as revert_reason;
 pub use session::{MAX_FACT_BYTES, MAX_FACTS, MAX_ROUNDS, Session, SessionStep};
 #[cfg(feature = "light")]
 pub use share::{Alone, Lock, Share};
+#[cfg(feature = "catalogue")]
+pub use support::{Mode, Support};
 pub use table::{UNAVAILABLE, methods};
 #[cfg(feature = "local")]
 pub use witness::MAX_WITNESS_BYTES;

@@ -23,10 +23,12 @@ pub enum Profile {
 const LEFT_OUT: [&str; 7] = ["anvil", "debug", "evm", "hardhat", "mnr", "personal", "sco"];
 
 /// Rows of the hosted profile that replace the row of the same name.
-static HOSTED: [Method; 3] = [
+static HOSTED: &[Method] = &[
     Method { handler: Handler::Read(no_accounts), ..dev::ACCOUNTS },
     Method { handler: Handler::Read(hosted_modules), ..table::MODULES },
     Method { handler: Handler::Read(trace::hosted_filter), ..trace::FILTER },
+    #[cfg(feature = "node-methods")]
+    Method { handler: Handler::Read(hosted_document), ..super::node::DISCOVER },
 ];
 
 impl Profile {
@@ -69,6 +71,12 @@ fn hosted_modules(_: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
     table::modules_of(|method| Profile::Hosted.has(method))
 }
 
+/// `rpc.discover` with the methods of the hosted profile.
+#[cfg(feature = "node-methods")]
+fn hosted_document(view: &dyn View, _: Params<'_>) -> Result<Done, Failure> {
+    super::node::discover(view, |method| Profile::Hosted.has(method))
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
@@ -104,7 +112,7 @@ mod tests {
 
     #[test]
     fn rows_of_the_hosted_profile_replace_rows_of_the_table() {
-        for row in &HOSTED {
+        for row in HOSTED {
             let method = table::methods().find(|method| method.name == row.name).unwrap();
             assert!(core::ptr::eq(Profile::Hosted.row(method).unwrap(), row), "{}", row.name);
             assert!(core::ptr::eq(Profile::Node.row(method).unwrap(), method), "{}", row.name);

@@ -164,9 +164,10 @@ fn word(value: &[u8]) -> Bytes {
     Bytes::copy_from_slice(B256::left_padding_from(value).as_slice())
 }
 
+/// An account proof (EIP-1186).
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AccountProof {
+pub(super) struct AccountProof {
     address: String,
     account_proof: Vec<String>,
     balance: String,
@@ -184,49 +185,63 @@ struct StorageProof {
 }
 
 fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    verified(&proof_with(view, params, root_first)?)
+}
+
+/// How the nodes on the path of a key are written; the flag tells whether the key exists.
+pub(super) type ShowPath = fn(&[Bytes], bool) -> Vec<String>;
+
+/// The nodes root first, each as an RLP string (EIP-1186).
+fn root_first(nodes: &[Bytes], _: bool) -> Vec<String> {
+    nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect()
+}
+
+/// The proof of the account and cells that the parameters select.
+///
+/// # Errors
+/// Missing facts, a refusal, or parameters that are not valid.
+pub(super) fn proof_with(
+    view: &dyn View,
+    params: Params<'_>,
+    show: ShowPath,
+) -> Result<AccountProof, Failure> {
     let address = params.address(0)?;
     let slots = params.storage_keys(1)?;
     let header = require(view, &params.block(2)?)?;
-    let answer = read(view, &header, |state| account_proof(view, state, &header, address, &slots))?;
-    verified(&answer)
+    read(view, &header, |state| account_proof(view, state, &header, (address, &slots), show))
 }
 
 fn account_proof(
     view: &dyn View,
     state: &dyn StateReader,
     header: &BlockHeader,
-    address: Address,
-    slots: &[U256],
+    (address, slots): (Address, &[U256]),
+    show: ShowPath,
 ) -> Result<AccountProof, StateError> {
     // The values are read first, because their errors name the missing keys, for which proofs can be requested.
-    let account = state.account(&address)?.unwrap_or(NO_ACCOUNT);
+    let found = state.account(&address)?;
+    let exists = found.is_some();
+    let account = found.unwrap_or(NO_ACCOUNT);
+    let path = |key: &[u8], missing: StateKey, exists: bool| {
+        let nodes = view.prove(header, key).map_err(|_| StateError::Missing(missing))?;
+        Ok(show(&nodes, exists))
+    };
     let mut storage_proof = Vec::with_capacity(slots.len());
     for slot in slots {
         let value = state.storage(&address, slot)?;
         let missing = StateKey::Storage(address, *slot);
-        let proof = nodes(view, header, &keys::slot_key(&address, slot), missing)?;
+        let proof = path(&keys::slot_key(&address, slot), missing, !value.is_empty())?;
         storage_proof.push(StorageProof { key: format!("{slot:#x}"), value: quantity(&value), proof });
     }
     Ok(AccountProof {
         address: format!("{address:#x}"),
-        account_proof: nodes(view, header, &keys::account_key(&address), StateKey::Account(address))?,
+        account_proof: path(&keys::account_key(&address), StateKey::Account(address), exists)?,
         balance: format!("{:#x}", account.balance),
         code_hash: format!("{}", account.code_hash),
         nonce: format!("{:#x}", account.nonce),
         storage_hash: format!("{}", storage_hash(view, header, &address)?),
         storage_proof,
     })
-}
-
-/// The nodes on the path of a key, root first, each as an RLP string (EIP-1186).
-fn nodes(
-    view: &dyn View,
-    header: &BlockHeader,
-    key: &[u8],
-    missing: StateKey,
-) -> Result<Vec<String>, StateError> {
-    let nodes = view.prove(header, key).map_err(|_| StateError::Missing(missing))?;
-    Ok(nodes.iter().map(|node| hex::encode_prefixed(alloy_rlp::encode(node))).collect())
 }
 
 /// Hash of the node at the account's storage marker, which has no meaning in consensus; the hash of the empty trie if

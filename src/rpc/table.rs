@@ -39,6 +39,14 @@ static METHODS: &[&[Method]] = &[
     super::batches::METHODS,
 ];
 
+/// Methods that only servers need.
+#[cfg(feature = "node-methods")]
+static NODE: &[&[Method]] = super::node::METHODS;
+
+/// None in browser modules.
+#[cfg(not(feature = "node-methods"))]
+static NODE: &[&[Method]] = &[];
+
 /// Methods of development chains.
 #[cfg(feature = "dev")]
 static DEV: &[&[Method]] = super::dev::METHODS;
@@ -47,7 +55,7 @@ static DEV: &[&[Method]] = super::dev::METHODS;
 #[cfg(not(feature = "dev"))]
 static DEV: &[&[Method]] = &[];
 
-/// Methods of the reference node that Rootlight will not have: compilers, ethash work, message stores.
+/// Methods of the reference node that Rootlight will not have: compilers and message stores.
 pub const UNAVAILABLE: &[&str] = &[
     "db_getHex",
     "db_getString",
@@ -57,13 +65,11 @@ pub const UNAVAILABLE: &[&str] = &[
     "eth_compileSerpent",
     "eth_compileSolidity",
     "eth_getCompilers",
-    "eth_submitHashrate",
-    "eth_submitWork",
 ];
 
 /// Every method, once.
 pub fn methods() -> impl Iterator<Item = &'static Method> {
-    METHODS.iter().chain(DEV).flat_map(|rows| rows.iter())
+    METHODS.iter().chain(NODE).chain(DEV).flat_map(|rows| rows.iter())
 }
 
 /// The method that lists the namespaces.

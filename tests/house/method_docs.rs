@@ -9,9 +9,10 @@ fn page() -> String {
     let mut page = String::from(
         "# Methods\n\nWritten from the method table (`src/rpc/table.rs`) by `UPDATE_DOCS=1 cargo test --test house`.\n\
          Levels: [trust.md](trust.md). `BLOCK` is a number, a tag, a hash, or a map with `blockHash` or `blockNumber`.\n\
-         Methods that change something work on a local chain only; a light client refuses them with -32601. Web pages that may\n\
-         call a method: `any`, or `own`, those of the same machine and those that `--cors` names ([server.md](server.md)).\n\n\
-         | method | parameters | result | level | where | pages | what it does |\n|---|---|---|---|---|---|---|\n",
+         The columns `dev`, `follow` and `light` say what a method answers in each mode: `yes`, a limit, or the code of an error; the\n\
+         texts are below the table, and in `rootlight methods --json`. `hosted` says whether the hosted profile has the method. Web pages that may call a method: `any`, or `own`, those of\n\
+         the same machine and those that `--cors` names ([server.md](server.md)).\n\n\
+         | method | parameters | result | level | dev | follow | light | hosted | pages | what it does |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     let mut methods: Vec<_> = rpc::methods().collect();
     methods.sort_by_key(|method| method.name);
@@ -22,11 +23,8 @@ fn page() -> String {
         let params = method.params.iter().map(|p| format!("{}{}: {}", p.name, optional(p.required), p.kind));
         let params: Vec<String> = params.collect();
         let level = method.level.name().replace('-', " ");
-        let place = match method.handler {
-            rpc::Handler::Write(_) => "local chain",
-            rpc::Handler::Subscribe(_) | rpc::Handler::Unsubscribe(_) => "WebSocket",
-            _ => "everywhere",
-        };
+        let modes = rpc::Mode::ALL.map(|mode| answer(&method.support(mode)));
+        let hosted = if rpc::Profile::Hosted.has(method) { "yes" } else { "-32601" };
         let pages = match method.pages {
             rpc::Pages::Any => "any",
             rpc::Pages::Own => "own",
@@ -34,12 +32,17 @@ fn page() -> String {
         let params = if params.is_empty() { "none".into() } else { params.join(", ") };
         writeln!(
             page,
-            "| {} | {params} | {} | {level} | {place} | {pages} | {} |",
+            "| {} | {params} | {} | {level} | {} | {hosted} | {pages} | {} |",
             names.join(", "),
             method.result,
+            modes.join(" | "),
             method.doc
         )
         .unwrap();
+    }
+    page.push_str("\nErrors of methods that a mode does not have:\n");
+    for text in refusals() {
+        writeln!(page, "- {text}").unwrap();
     }
     writeln!(
         page,
@@ -48,6 +51,30 @@ fn page() -> String {
     )
     .unwrap();
     page
+}
+
+/// What a method answers in a mode, for a cell of the table.
+fn answer(support: &rpc::Support) -> String {
+    match support {
+        rpc::Support::Works => "yes".into(),
+        rpc::Support::Partly(limit) => (*limit).into(),
+        rpc::Support::Refused(error) => error.code().to_string(),
+    }
+}
+
+/// The texts of all refusals, with NAME for the method.
+fn refusals() -> Vec<String> {
+    let mut texts = std::collections::BTreeSet::new();
+    for method in rpc::methods() {
+        for mode in rpc::Mode::ALL {
+            if let rpc::Support::Refused(error) = method.support(mode) {
+                let text = error.to_string().replace(method.name, "NAME");
+                texts.insert(format!("{}: {} `` {text} ``", mode.name(), error.code()));
+            }
+        }
+    }
+    texts.insert("hosted: -32601 `` the method NAME does not exist/is not available ``".into());
+    texts.into_iter().collect()
 }
 
 #[test]

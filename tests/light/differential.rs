@@ -47,8 +47,15 @@ const FILES: [&str; 27] = [
 ];
 
 /// Methods about the node itself, whose answers differ.
-const OWN: [&str; 6] =
-    ["web3_clientVersion", "rpc_modules", "rpc.discover", "eth_syncing", "net_peerCount", "net_peerList"];
+const OWN: [&str; 7] = [
+    "web3_clientVersion",
+    "rpc_modules",
+    "rpc.discover",
+    "eth_syncing",
+    "net_peerCount",
+    "net_peerList",
+    "sco_peerList",
+];
 
 /// Whether the error is that of a method that a light client always refuses: it changes a chain, or lists data that
 /// no proof covers.

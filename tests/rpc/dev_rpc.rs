@@ -1,5 +1,6 @@
 //! The development chain over JSON-RPC: all ways of mining, snapshots, direct changes, reorganisations.
 
+use crate::fixture::block_of;
 use crate::support;
 
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use rootlight::dev::{DevAccounts, DevConfig, MAX_BLOCKS_AT_ONCE, MAX_SNAPSHOTS, 
 use rootlight::engine::{Changes, Filters, LogFilter, RangeStop, Watch, range_logs};
 use rootlight::exec::{Ancestry, Interrupts, Watchdog};
 use rootlight::local::{ImportError, LocalChain};
-use rootlight::types::{B256, Block, BlockBody, U256};
+use rootlight::types::{B256, U256};
 use serde_json::{Value, json};
 use support::dev::Dev;
 use support::u64_of;
@@ -31,18 +32,6 @@ fn dev(mining: Mining) -> Dev {
 
 fn transfer(value: u64) -> Value {
     json!([{"from": ALICE, "to": BOB, "value": value}])
-}
-
-/// A canonical block as it is sent to another node.
-fn block_of(dev: &mut Dev, number: u64) -> Block {
-    let view = dev.chain().view();
-    let header = view.headers().by_number(number).unwrap().clone();
-    let stored = view.block(&header.hash()).unwrap();
-    Block {
-        body: BlockBody { transactions: stored.body.transactions().to_vec() },
-        uncles: view.uncles(&header.hash()).unwrap().headers().iter().map(|u| u.header().clone()).collect(),
-        header: header.header().clone(),
-    }
 }
 
 #[test]

@@ -10,8 +10,8 @@ pub(crate) const SETS: [&str; 5] =
 
 /// Feature sets that are linted alone: none, which is the browser's verification module, and each feature that adds
 /// code. Code that a set never calls is a warning there.
-pub(crate) const ALONE: [&str; 8] =
-    ["", "bridge-write", "dev", "hosted", "light", "local", "verify-headers", "work-start"];
+pub(crate) const ALONE: [&str; 9] =
+    ["", "bridge-write", "dev", "hosted", "light", "local", "node-methods", "verify-headers", "work-start"];
 
 /// Documents the core with each set and runs the examples of the documentation. Warnings, such as a link to an item that
 /// the set does not have, are errors.

@@ -136,6 +136,14 @@ pub struct DevArgs {
     /// Another genesis block: regtest is exactly the reference node's, a file gives the allocation
     #[arg(long, value_name = "regtest|FILE")]
     pub genesis: Option<String>,
+    /// Timestamp of block 0, for chains that shall be the same each time [default: the present, or that of the
+    /// stored chain]
+    #[arg(long, value_name = "SECONDS", conflicts_with = "genesis")]
+    pub genesis_time: Option<u64>,
+    /// Answer with an error when a transaction that is mined at once reverts or halts, as rskj does, instead of
+    /// its hash
+    #[arg(long)]
+    pub reject_failing: bool,
     /// Store the chain in this folder; it survives a crash
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,

@@ -21,8 +21,9 @@ const GENESIS_BYTES: u64 = 64 * 1024 * 1024;
 /// Runs the development chain.
 pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
     let accounts = accounts(args)?;
-    let config = config(args, &accounts)?;
     let entropy = Entropy::from_system().map_err(CommandError::failed)?;
+    let genesis_time = genesis_time(args, moment(&entropy).now)?;
+    let config = config(args, &accounts, genesis_time)?;
     let history = config.history;
     let reference = args.genesis.as_deref() == Some("regtest");
     let shown = banner::ShownAccounts::of(&config, &accounts, reference);
@@ -32,7 +33,7 @@ pub(super) fn run(args: &DevArgs, silent: bool) -> Result<(), CommandError> {
         Some(folder) => {
             let genesis = node.chain_mut().view().head().hash();
             let chain = node.chain_mut().local_mut();
-            let open = Store::opener(folder, genesis);
+            let open = Store::opener_at(folder, genesis, genesis_time);
             Some(Persist::restore(open, chain, history, true).map_err(CommandError::failed)?)
         }
     };
@@ -102,7 +103,16 @@ fn wrong(flag: &'static str) -> impl Fn(DevOptionError) -> CommandError {
     move |error| CommandError::Usage(format!("{flag}: {error}"))
 }
 
-fn config(args: &DevArgs, accounts: &DevAccounts) -> Result<DevConfig, CommandError> {
+/// Timestamp of block 0: the given one, that of the stored chain, or the present.
+fn genesis_time(args: &DevArgs, now: u64) -> Result<u64, CommandError> {
+    let stored = match &args.data_dir {
+        Some(folder) => Store::genesis_time(folder).map_err(CommandError::failed)?,
+        None => None,
+    };
+    Ok(args.genesis_time.or(stored).unwrap_or(now))
+}
+
+fn config(args: &DevArgs, accounts: &DevAccounts, genesis_time: u64) -> Result<DevConfig, CommandError> {
     let genesis = match args.genesis.as_deref() {
         Some(file) if file != "regtest" => Some(allocation(file)?),
         named => named.map(Into::into),
@@ -111,10 +121,12 @@ fn config(args: &DevArgs, accounts: &DevAccounts) -> Result<DevConfig, CommandEr
         accounts: accounts.clone(),
         hardfork: args.hardfork.as_deref(),
         genesis: genesis.as_deref(),
+        genesis_time: Some(genesis_time),
         mining: Some(mining(args)?),
     };
     let mut config = options.config().map_err(|error| wrong(flag_of(&error))(error))?;
     config.policy = args.calls.policy();
+    config.report_reverts = args.reject_failing;
     config.history = Some(args.history);
     config.version = format!("Rootlight/{}/{}/Rust/dev", env!("CARGO_PKG_VERSION"), std::env::consts::OS);
     Ok(config)

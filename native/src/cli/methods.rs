@@ -1,6 +1,6 @@
 //! `rootlight methods`.
 
-use rootlight::rpc::{Method, Pages, methods};
+use rootlight::rpc::{Method, Mode, Pages, Profile, methods};
 use serde_json::{Value, json};
 
 use super::CommandError;
@@ -43,7 +43,14 @@ fn row(method: &Method) -> Value {
         "cost": method.cost,
         "pages": pages(method.pages),
         "doc": method.doc,
+        "modes": modes(method),
+        "profiles": {"node": true, "hosted": Profile::Hosted.has(method)},
     })
+}
+
+/// What the method answers in each mode.
+fn modes(method: &Method) -> Value {
+    Mode::ALL.map(|mode| (mode.name().to_owned(), json!(method.support(mode)))).into_iter().collect()
 }
 
 fn pages(pages: Pages) -> &'static str {

@@ -13,7 +13,9 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use alloy_primitives::{B256, Bytes};
-use redb::{Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
+use redb::{
+    Database, ReadTransaction, ReadableDatabase as _, ReadableTable as _, TableError, WriteTransaction,
+};
 use rootlight::trie::{NodeSource, Trie};
 
 pub use error::StoreError;
@@ -29,6 +31,9 @@ const FORMAT_VERSION: &[u8] = b"2";
 /// The layout before the table of state roots, in which the state root of each block is its header's. Opening
 /// upgrades it.
 const FORMAT_WITHOUT_ROOTS: &[u8] = b"1";
+
+/// Name of the note with the timestamp of block 0: eight bytes, the highest first.
+const GENESIS_TIME: &str = "genesis time";
 
 /// Name of the file inside `--data-dir`.
 const FILE: &str = "chain.redb";
@@ -93,6 +98,42 @@ impl Store {
     pub fn opener(folder: &Path, genesis: B256) -> OpenStore {
         let folder = folder.to_owned();
         Box::new(move || Self::open(&folder, genesis))
+    }
+
+    /// As [`Self::opener`]; a new database also keeps the timestamp of block 0, which [`Self::genesis_time`] reads.
+    #[must_use]
+    pub fn opener_at(folder: &Path, genesis: B256, time: u64) -> OpenStore {
+        let mut open = Self::opener(folder, genesis);
+        Box::new(move || {
+            let store = open()?;
+            if store.note(GENESIS_TIME)?.is_none() && store.head()?.is_none() {
+                store.set_note(GENESIS_TIME, &time.to_be_bytes())?;
+            }
+            Ok(store)
+        })
+    }
+
+    /// Returns the timestamp of block 0 of the chain in a folder, in seconds since 1970; `None` without a chain. Chains
+    /// without the note are from before it was kept: their block 0 has the time 0.
+    ///
+    /// # Errors
+    /// The file cannot be read as a database, or another process has it open.
+    pub fn genesis_time(folder: &Path) -> Result<Option<u64>, StoreError> {
+        let file = folder.join(FILE);
+        if !file.exists() {
+            return Ok(None);
+        }
+        // Tables can be read only while the database is open.
+        let database = Database::create(file)?;
+        let notes = match database.begin_read()?.open_table(NOTES) {
+            Ok(notes) => notes,
+            // The file is of a process that stopped before it wrote any table.
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let note = notes.get(GENESIS_TIME)?;
+        let time = note.and_then(|note| Some(u64::from_be_bytes(note.value().try_into().ok()?)));
+        Ok(Some(time.unwrap_or(0)))
     }
 
     /// Does what [`Self::open`] does, with a database that is already open.
@@ -362,6 +403,19 @@ mod tests {
             let root = state(entries).root();
             assert_eq!(loader.load(root).unwrap().root(), root);
         }
+    }
+
+    #[test]
+    fn the_time_of_block_0_is_kept_from_the_first_start_on() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Store::genesis_time(folder.path()).unwrap(), None);
+        drop(Store::opener_at(folder.path(), GENESIS, 1_800_000_000)().unwrap());
+        assert_eq!(Store::genesis_time(folder.path()).unwrap(), Some(1_800_000_000));
+        drop(Store::opener_at(folder.path(), GENESIS, 5)().unwrap());
+        assert_eq!(Store::genesis_time(folder.path()).unwrap(), Some(1_800_000_000));
+        let older = tempfile::tempdir().unwrap();
+        drop(Store::open(older.path(), GENESIS).unwrap());
+        assert_eq!(Store::genesis_time(older.path()).unwrap(), Some(0));
     }
 
     #[test]

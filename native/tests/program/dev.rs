@@ -97,6 +97,46 @@ async fn genesis_regtest_is_the_reference_nodes_and_silent_prints_no_banner() {
 }
 
 #[tokio::test]
+async fn block_0_has_the_time_of_the_start_or_the_given_one() {
+    let seconds = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let started = seconds();
+    let block =
+        |dev: Dev| async move { dev.call("eth_getBlockByNumber", json!(["0x0", false])).await.unwrap() };
+    let present = block(Dev::start(&["dev"])).await;
+    let time = u64::from_str_radix(&present["timestamp"].as_str().unwrap()[2..], 16).unwrap();
+    assert!((started..=seconds()).contains(&time), "{time}");
+    let given = ["dev", "--genesis-time", "1800000000"];
+    let fixed = block(Dev::start(&given)).await;
+    assert_eq!(fixed["timestamp"], format!("{:#x}", 1_800_000_000));
+    assert_eq!(block(Dev::start(&given)).await["hash"], fixed["hash"]);
+}
+
+#[tokio::test]
+async fn flags_decide_how_reverts_and_older_releases_are_answered() {
+    let from = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+    let creation = json!([{ "from": from, "data": "0x60006000fd", "gas": "0x186a0" }]);
+    let revert = json!([{ "to": TO }, "latest", { TO: { "code": "0x60006000fd" } }]);
+    let poor = json!([{ "from": TO, "to": TO, "value": "0x1" }]);
+
+    let dev = Dev::start(&["dev", "--revert-code", "3"]);
+    let hash = dev.call("eth_sendTransaction", creation.clone()).await.unwrap();
+    let receipt = dev.call("eth_getTransactionReceipt", json!([hash])).await.unwrap();
+    assert_eq!(receipt["status"], "0x0");
+    assert_eq!(dev.call("eth_call", revert.clone()).await.unwrap_err()["code"], 3);
+    assert_eq!(dev.call("eth_estimateGas", poor.clone()).await.unwrap_err()["code"], -32000);
+
+    let dev = Dev::start(&["dev", "--reject-failing", "--compat", "6.4.0"]);
+    let refused = dev.call("eth_sendTransaction", creation).await.unwrap_err();
+    assert_eq!(refused["code"], -32015);
+    let refused = dev.call("eth_call", revert).await.unwrap_err();
+    assert_eq!(
+        (&refused["code"], &refused["message"]),
+        (&json!(-32602), &json!("State override is not allowed"))
+    );
+    assert_eq!(dev.call("eth_estimateGas", poor).await.unwrap(), "0x5208");
+}
+
+#[tokio::test]
 async fn the_banner_shows_the_accounts_of_the_reference_nodes_genesis() {
     let dev = Dev::start(&["dev", "--genesis", "regtest", "--hardfork", "lovell700"]);
     let accounts = dev.call("eth_accounts", json!([])).await.unwrap();
@@ -154,6 +194,8 @@ async fn a_killed_chain_opens_at_its_last_block() {
         assert_eq!(dev.height().await, format!("{round:#x}"));
         // Dropping it sends SIGKILL.
     }
+    // The time of block 0 is stored, and not that of this start.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
     let dev = Dev::start(&arguments);
     assert_eq!(dev.call("eth_getBalance", json!([TO, "latest"])).await.unwrap(), "0xf");
     assert_eq!(dev.call("eth_getBalance", json!([TO, "0x1"])).await.unwrap(), "0x5");
@@ -193,6 +235,9 @@ fn wrong_options_are_usage_errors() {
         &["dev", "--balance", "much"],
         &["dev", "--hardfork", "london"],
         &["dev", "--genesis", "/nowhere.json"],
+        &["dev", "--genesis", "regtest", "--genesis-time", "5"],
+        &["dev", "--compat", "newest"],
+        &["dev", "--revert-code", "4"],
         &["follow", "--upstream", "http://127.0.0.1:1", "--network", "mainnet"],
         &["follow", "--upstream", "http://127.0.0.1:1", "--network", "testnet"],
         &["follow"],

@@ -151,6 +151,8 @@ fn node(options: &Options<'_>, now: Moment) -> Result<DevNode, String> {
         accounts,
         hardfork: options.hardfork.as_deref(),
         genesis: options.genesis.as_deref(),
+        // Pages get the same chain each time; the clock of block 1 is the present.
+        genesis_time: None,
         mining: mining.map_err(|e| unusable("blockTime", e))?,
     };
     let mut config = wanted.config().map_err(|e| unusable(option_of(&e), e))?;

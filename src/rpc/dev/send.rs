@@ -10,6 +10,7 @@ use super::{brief, chain_at, milliseconds, number, write};
 use crate::{
     dev::{DevChain, DevError, PrivateKey},
     engine::{Level, Node},
+    exec::REVERTED,
     local::mark_sender,
     rpc::{
         error::{ParamError, RpcError},
@@ -68,7 +69,7 @@ pub(super) fn submit(
     match chain.submit(transaction, from, now) {
         Ok(hash) => done(&alloc::format!("{hash}"), Level::Local),
         Err(DevError::Reverted { output: Some(data), .. }) => {
-            Err(RpcError::Reverted { reason: reason(&data), data }.into())
+            Err(RpcError::Reverted { reason: reason(&data), data, code: REVERTED }.into())
         }
         Err(error) => Err(RpcError::from(error).into()),
     }

@@ -1,0 +1,159 @@
+//! `eth_createAccessList`: the accounts and storage cells that a call touches.
+//!
+//! Rootstock has no transactions with access lists (EIP-2930). Callers use the answer to know in advance which state a
+//! call reads.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet},
+    format,
+    string::String,
+    vec::Vec,
+};
+
+use alloy_primitives::{Address, B256, U256};
+use serde::Serialize;
+
+use super::read;
+use crate::{
+    engine::{Level, View},
+    exec::{CallOutcome, FrameClose, FrameStart, Inspector, StepStart, call_watched},
+    rpc::{
+        call::{Place, arguments, block},
+        error::RpcError,
+        method::{Done, Failure, Method, optional, required, verified},
+        params::Params,
+        revert::reason,
+    },
+    types::json::Quantity,
+};
+
+/// Opcodes that read or write a cell of the running contract.
+const SLOTS: [u8; 2] = [0x54, 0x55];
+/// Opcodes with an account on top of the stack: BALANCE, EXTCODESIZE, EXTCODECOPY, EXTCODEHASH, SELFDESTRUCT.
+const ACCOUNTS: [u8; 5] = [0x31, 0x3b, 0x3c, 0x3f, 0xff];
+/// Opcodes with an account below the top of the stack: the four calls.
+const CALLS: [u8; 4] = [0xf1, 0xf2, 0xf4, 0xfa];
+
+pub(super) const METHODS: &[Method] = &[read(
+    "eth_createAccessList",
+    &[required("call", "CALL"), optional("block", "BLOCK"), optional("stateOverride", "OVERRIDE")],
+    (
+        "{accessList: array of {address, storageKeys}, gasUsed: QUANTITY, error?: string}",
+        "The accounts and storage cells that a call touches, and the gas it uses. Transactions cannot carry the list.",
+    ),
+    (Level::Verified, 100),
+    create_access_list,
+)];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AccessList {
+    access_list: Vec<Accessed>,
+    gas_used: Quantity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Accessed {
+    address: String,
+    storage_keys: Vec<B256>,
+}
+
+fn create_access_list(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    let (message, param, overrides) = arguments(view, params)?;
+    let place = Place::inside(block(view, &param)?);
+    let mut touched = Touched::default();
+    let result = place.run(view, |context, limits| {
+        call_watched(context, &message, &overrides, limits, Some(&mut touched))
+    })?;
+    let (gas_used, error) = match result.into_outcome() {
+        CallOutcome::Success { gas_used, .. } => (gas_used, None),
+        CallOutcome::Revert { output, gas_used } => {
+            let code = view.policy().revert_code;
+            (gas_used, Some(RpcError::Reverted { reason: reason(&output), data: output, code }))
+        }
+        CallOutcome::Halt { reason, gas_used } => (gas_used, Some(RpcError::Halted(format!("{reason}")))),
+    };
+    let error = error.map(|error| format!("{error}"));
+    verified(&AccessList { access_list: touched.list(message.from), gas_used: gas_used.into(), error })
+}
+
+/// A frame whose contract may not have its address yet.
+struct Open {
+    contract: Option<Address>,
+    slots: BTreeSet<U256>,
+}
+
+/// The accounts and cells that a run touches.
+#[derive(Default)]
+struct Touched {
+    accounts: BTreeMap<Address, BTreeSet<U256>>,
+    /// Accounts that every transaction touches: the callee or the new contract, and native contracts.
+    known: BTreeSet<Address>,
+    open: Vec<Open>,
+}
+
+impl Touched {
+    /// The list. The sender, the callee and native contracts are only in it if their cells are touched.
+    fn list(self, from: Option<Address>) -> Vec<Accessed> {
+        let Self { accounts, mut known, .. } = self;
+        known.extend(from);
+        let listed =
+            accounts.into_iter().filter(|(account, slots)| !slots.is_empty() || !known.contains(account));
+        let entry = |(account, slots): (Address, BTreeSet<U256>)| Accessed {
+            address: format!("{account:#x}"),
+            storage_keys: slots.into_iter().map(B256::from).collect(),
+        };
+        listed.map(entry).collect()
+    }
+
+    fn account(&mut self, word: &U256) {
+        self.accounts.entry(Address::from_word(B256::from(*word))).or_default();
+    }
+}
+
+impl Inspector for Touched {
+    fn wants_steps(&self) -> bool {
+        true
+    }
+
+    fn frame(&mut self, frame: FrameStart) {
+        if frame.depth == 0 {
+            self.known.extend(frame.to);
+        }
+        if frame.native {
+            self.known.extend(frame.to);
+        }
+        self.open.push(Open { contract: frame.context, slots: BTreeSet::new() });
+    }
+
+    fn frame_end(&mut self, end: FrameClose) {
+        let Some(open) = self.open.pop() else { return };
+        let Some(contract) = open.contract.or(end.created) else { return };
+        if self.open.is_empty() {
+            self.known.insert(contract);
+        }
+        if !open.slots.is_empty() {
+            self.accounts.entry(contract).or_default().extend(open.slots);
+        }
+    }
+
+    fn step(&mut self, step: StepStart<'_>) {
+        let top = step.stack.iter().rev();
+        let position = match step.opcode {
+            opcode if SLOTS.contains(&opcode) || ACCOUNTS.contains(&opcode) => 0,
+            opcode if CALLS.contains(&opcode) => 1,
+            _ => return,
+        };
+        let Some(word) = top.clone().nth(position) else { return };
+        if SLOTS.contains(&step.opcode) {
+            if let Some(open) = self.open.last_mut() {
+                open.slots.insert(*word);
+            }
+        } else {
+            self.account(word);
+        }
+    }
+}

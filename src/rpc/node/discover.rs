@@ -1,0 +1,173 @@
+//! `rpc.discover`: the method table as an OpenRPC document.
+
+use alloc::{format, string::String, vec::Vec};
+
+use serde_json::{Map, Value, json};
+
+use super::read;
+use crate::{
+    engine::{Level, View},
+    rpc::{
+        method::{Done, Failure, Method, Pages, done},
+        params::Params,
+        table,
+    },
+};
+
+/// Version of the OpenRPC specification.
+const OPENRPC: &str = "1.3.2";
+
+pub(super) const METHODS: &[Method] = &[DISCOVER];
+
+pub(in crate::rpc) const DISCOVER: Method = read(
+    "rpc.discover",
+    &[],
+    ("OpenRPC document", "All methods with their parameters and results, as an OpenRPC document."),
+    // The document has about 100,000 characters.
+    (Level::Local, 50),
+    |view, _: Params<'_>| discover(view, |_| true),
+);
+
+/// The document of the methods that `served` selects.
+pub(in crate::rpc) fn discover(view: &dyn View, served: fn(&Method) -> bool) -> Result<Done, Failure> {
+    let methods = table::methods().filter(|method| served(method));
+    done(&document(&view.client_version(), methods), Level::Local)
+}
+
+/// The OpenRPC document of these methods.
+pub(crate) fn document<'a>(version: &str, methods: impl Iterator<Item = &'a Method>) -> Value {
+    let mut listed: Vec<(&str, &Method)> =
+        methods.flat_map(|row| row.aliases.iter().chain([&row.name]).map(move |name| (*name, row))).collect();
+    listed.sort_by_key(|(name, _)| *name);
+    let methods: Vec<Value> = listed.into_iter().map(|(name, row)| method(name, row)).collect();
+    json!({
+        "openrpc": OPENRPC,
+        "info": {
+            "title": "Rootlight",
+            "description": "JSON-RPC of Rootstock",
+            "version": version,
+            "license": {"name": "MIT OR Apache-2.0"},
+        },
+        "methods": methods,
+        "components": {"schemas": schemas()},
+    })
+}
+
+fn method(name: &str, row: &Method) -> Value {
+    let params: Vec<Value> = row
+        .params
+        .iter()
+        .map(|param| {
+            let schema = schema(param.kind);
+            json!({"name": param.name, "description": param.kind, "required": param.required, "schema": schema})
+        })
+        .collect();
+    json!({
+        "name": name,
+        "summary": row.doc,
+        "paramStructure": "by-position",
+        "params": params,
+        "result": {"name": "result", "description": row.result, "schema": schema(row.result)},
+        "x-level": row.level.name(),
+        "x-cost": row.cost,
+        "x-modes": modes(row),
+        "x-pages": if row.pages == Pages::Any { "any" } else { "own" },
+    })
+}
+
+/// The modes in which the method answers, with the error of those in which it does not.
+#[cfg(feature = "catalogue")]
+fn modes(row: &Method) -> Value {
+    use crate::rpc::support::Mode;
+    let answers = Mode::ALL.map(|mode| (String::from(mode.name()), json!(row.support(mode))));
+    Value::Object(answers.into_iter().collect())
+}
+
+#[cfg(not(feature = "catalogue"))]
+fn modes(_: &Method) -> Value {
+    Value::Null
+}
+
+/// The patterns of the basic kinds.
+const PATTERNS: [(&str, &str); 4] = [
+    ("QUANTITY", "^0x(0|[1-9a-f][0-9a-f]*)$"),
+    ("DATA", "^0x([0-9a-fA-F]{2})*$"),
+    ("ADDRESS", "^0x[0-9a-fA-F]{40}$"),
+    ("HASH", "^0x[0-9a-fA-F]{64}$"),
+];
+
+/// The schemas that methods refer to.
+fn schemas() -> Value {
+    let mut all = Map::new();
+    for (name, pattern) in PATTERNS {
+        all.insert(name.into(), json!({"type": "string", "pattern": pattern}));
+    }
+    let tags = ["latest", "earliest", "pending", "safe", "finalized"];
+    let map = json!({
+        "type": "object",
+        "properties": {"blockHash": reference("HASH"), "blockNumber": reference("QUANTITY")},
+    });
+    all.insert(
+        "BLOCK".into(),
+        json!({"anyOf": [reference("QUANTITY"), reference("HASH"), {"type": "string", "enum": tags}, map]}),
+    );
+    Value::Object(all)
+}
+
+fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// The schema of a kind of parameter or result. Kinds that are described in words alone accept every value.
+fn schema(kind: &str) -> Value {
+    for ending in [" or null", ", or null"] {
+        if let Some(kind) = kind.strip_suffix(ending) {
+            return json!({"anyOf": [schema(kind), {"type": "null"}]});
+        }
+    }
+    if let Some(item) = kind.strip_prefix("array of ") {
+        return json!({"type": "array", "items": schema(item.trim_end_matches("es"))});
+    }
+    let word: String = kind.chars().take_while(char::is_ascii_alphanumeric).collect();
+    if word == "BLOCK" || PATTERNS.iter().any(|(name, _)| *name == word && !kind.contains(" or ")) {
+        return reference(&word);
+    }
+    match kind {
+        "boolean" | "BOOLEAN" => json!({"type": "boolean"}),
+        "string" | "hashes separated by spaces" | "hex number" | "IP address or range" => {
+            json!({"type": "string"})
+        }
+        "null" => json!({"type": "null"}),
+        "JSON integer" => json!({"type": "integer"}),
+        "object" | "CALL" | "TRANSACTION" | "LOG_FILTER" | "TRACE_FILTER" | "TRACE_OPTIONS" | "OVERRIDE" => {
+            json!({"type": "object"})
+        }
+        _ => json!({}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_have_schemas() {
+        let quantity = json!({"$ref": "#/components/schemas/QUANTITY"});
+        assert_eq!(schema("QUANTITY, wei"), quantity);
+        assert_eq!(schema("QUANTITY or null"), json!({"anyOf": [quantity, {"type": "null"}]}));
+        assert_eq!(schema("array of three HASHes"), json!({"type": "array", "items": {}}));
+        assert_eq!(schema("array of DATA")["items"], json!({"$ref": "#/components/schemas/DATA"}));
+        assert_eq!(schema("sync status or false"), json!({}));
+    }
+
+    #[test]
+    fn every_name_of_every_method_is_listed_once() {
+        let document = document("v", table::methods());
+        let names: Vec<&str> =
+            document["methods"].as_array().unwrap().iter().map(|m| m["name"].as_str().unwrap()).collect();
+        assert!(names.windows(2).all(|pair| pair[0] < pair[1]), "sorted, and no name twice");
+        let all = table::methods().map(|row| row.aliases.len() + 1).sum::<usize>();
+        assert_eq!(names.len(), all);
+        assert!(names.contains(&"rpc.discover") && names.contains(&"rsk_protocolVersion"));
+    }
+}

@@ -1,0 +1,40 @@
+//! `rsk_getProof`: account proofs in the form of the reference node's draft.
+//!
+//! The nodes are bare messages (RSKIP-107), leaf first, as in pull request 3460 of the reference node. The draft has no
+//! proofs of absence: the list of a cell or account that does not exist is empty.
+
+use alloc::{string::String, vec::Vec};
+
+use alloy_primitives::{Bytes, hex};
+
+use super::read;
+use crate::{
+    engine::{Level, View},
+    rpc::{
+        method::{Done, Failure, Method, optional, required, verified},
+        params::Params,
+        state,
+    },
+};
+
+const ROW: Method = read(
+    "ext_getProof",
+    &[required("address", "ADDRESS"), required("storageKeys", "array of HASH"), optional("block", "BLOCK")],
+    (
+        "account proof object",
+        "As eth_getProof, with bare trie nodes from the leaf to the root, and none for what does not exist.",
+    ),
+    (Level::Verified, 30),
+    proof,
+);
+
+pub(super) const METHODS: &[Method] = &[Method { aliases: &["rsk_getProof"], ..ROW }];
+
+fn proof(view: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    verified(&state::proof_with(view, params, leaf_first)?)
+}
+
+/// The nodes of a path, from the leaf to the root; none if the key does not exist.
+fn leaf_first(nodes: &[Bytes], exists: bool) -> Vec<String> {
+    if exists { nodes.iter().rev().map(hex::encode_prefixed).collect() } else { Vec::new() }
+}

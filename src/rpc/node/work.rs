@@ -1,0 +1,50 @@
+//! `eth_submitWork` and `eth_submitHashrate`. Rootstock is merge-mined: miners use `mnr_*`.
+
+use super::read;
+use crate::{
+    engine::{Level, View},
+    rpc::{
+        error::ParamError,
+        method::{Done, Failure, Method, done, required},
+        params::Params,
+    },
+};
+
+pub(super) const METHODS: &[Method] = &[
+    read(
+        "eth_submitWork",
+        &[required("nonce", "DATA, 8 bytes"), required("powHash", "HASH"), required("mixDigest", "HASH")],
+        (
+            "boolean",
+            "Always false: no nonce of Ethereum's proof of work makes a block valid. Miners submit Bitcoin blocks by mnr_*.",
+        ),
+        (Level::Local, 1),
+        submit_work,
+    ),
+    read(
+        "eth_submitHashrate",
+        &[required("hashrate", "DATA, 32 bytes"), required("clientId", "DATA, 32 bytes")],
+        ("boolean", "Always true; the hash rate is not kept. eth_hashrate reports what the chain shows."),
+        (Level::Local, 1),
+        submit_hashrate,
+    ),
+];
+
+fn submit_work(_: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    sized(params, 0, 8)?;
+    sized(params, 1, 32)?;
+    sized(params, 2, 32)?;
+    done(&false, Level::Local)
+}
+
+fn submit_hashrate(_: &dyn View, params: Params<'_>) -> Result<Done, Failure> {
+    sized(params, 0, 32)?;
+    sized(params, 1, 32)?;
+    done(&true, Level::Local)
+}
+
+/// Checks that a parameter has exactly this many bytes.
+fn sized(params: Params<'_>, position: usize, bytes: usize) -> Result<(), ParamError> {
+    let expected = if bytes == 8 { "8 bytes in hex" } else { "32 bytes in hex" };
+    if params.data(position)?.len() == bytes { Ok(()) } else { Err(ParamError::Type { position, expected }) }
+}

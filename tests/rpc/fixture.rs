@@ -1,0 +1,204 @@
+//! Arguments for every method of the table, on a development chain that has what they name.
+
+use std::sync::Arc;
+
+use alloy_primitives::{B256, U256};
+use rootlight::consensus::bitcoin::{double_sha256, reversed};
+use rootlight::consensus::mining::BitcoinWork;
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::engine::Moment;
+use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::types::{Block, BlockBody};
+use serde_json::{Value, json};
+
+use crate::support::dev::Dev;
+
+pub(crate) const ALICE: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
+pub(crate) const BOB: &str = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8";
+/// An address without an account.
+pub(crate) const NOBODY: &str = "0x00000000000000000000000000000000000abcde";
+/// Initialisation code of a contract that sets slot 0 to 42, writes a log with topic 0xaa, and returns 42.
+const LOGGER: &str = "0x601680600b6000396000f3602a600055602a60005260aa60206000a160206000f3";
+/// Runtime code that reverts with `Error("no")`.
+pub(crate) const REVERTS: &str = "0x6308c379a060e01b60005260206004526002602452616e6f60f01b60445260646000fd";
+/// The topic of the contract's logs.
+pub(crate) const TOPIC: &str = "0x00000000000000000000000000000000000000000000000000000000000000aa";
+
+/// A chain with mining on request: block 1 creates a contract, block 2 calls it and has an uncle, and a transaction
+/// waits in the pool.
+pub(crate) struct Fixture {
+    pub(crate) dev: Dev,
+    pub(crate) contract: Value,
+    pub(crate) created: Value,
+    pub(crate) called: Value,
+    pub(crate) block: Value,
+    pub(crate) connection: Arc<Connection>,
+}
+
+fn solved(work: &Value, time: u32) -> BitcoinWork {
+    let hash = work["blockHashForMergedMining"].as_str().unwrap().parse().unwrap();
+    BitcoinWork::new(&hash, time).solved(U256::from(1), 1_000).unwrap()
+}
+
+/// The parameters of `mnr_submitBitcoinBlockTransactions` for a solution.
+pub(crate) fn submission(work: &BitcoinWork) -> Value {
+    let leaf = double_sha256(&work.coinbase);
+    json!(["0x", hex::encode(work.header), hex::encode(&work.coinbase), hex::encode(reversed(&leaf))])
+}
+
+impl Fixture {
+    pub(crate) fn new() -> Self {
+        let config = DevConfig { mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) };
+        let mut dev = Dev::new(config);
+        let created =
+            dev.get("eth_sendTransaction", json!([{"from": ALICE, "data": LOGGER, "gas": "0x30d40"}]));
+        let work = dev.get("mnr_getWork", json!([]));
+        for time in [1_800_000_000, 1_800_000_001] {
+            dev.get("mnr_submitBitcoinBlockTransactions", submission(&solved(&work, time)));
+        }
+        let contract = dev.get("eth_getTransactionReceipt", json!([created]))["contractAddress"].clone();
+        let called =
+            dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": contract, "gas": "0x186a0"}]));
+        dev.get("evm_mine", json!([]));
+        let block = dev.get("eth_getBlockByNumber", json!(["0x2"]))["hash"].clone();
+        dev.get("eth_sendTransaction", json!([{"from": ALICE, "to": BOB, "value": "0x1"}]));
+        let connection = Arc::new(Connection::new(1, 1).with_subscriptions(8));
+        Self { dev, contract, created, called, block, connection }
+    }
+
+    /// The answer on a connection that receives notifications.
+    pub(crate) fn ask(&mut self, method: &str, params: &Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let dispatcher = self.dev.client.dispatcher();
+        let message = LocalMessage::new(&dispatcher, self.connection.clone(), message.as_bytes());
+        let moment = Moment { now: self.dev.now, entropy: B256::repeat_byte(9) };
+        let answer = self.dev.client.answer(message, moment, &|| false).unwrap();
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    /// A signed transaction that the pool takes.
+    pub(crate) fn signed(&mut self) -> Value {
+        self.dev
+            .get("eth_signTransaction", json!([{"from": BOB, "to": ALICE, "value": "0x1", "gas": "0x5208"}]))
+    }
+
+    /// A new solution of the present work.
+    pub(crate) fn solution(&mut self) -> BitcoinWork {
+        let work = self.dev.get("mnr_getWork", json!([]));
+        solved(&work, 1_800_000_100)
+    }
+
+    /// Arguments for all parameters of a method, in the order of the table.
+    pub(crate) fn arguments(&mut self, method: &str) -> Value {
+        let (contract, block) = (self.contract.clone(), self.block.clone());
+        let word = format!("0x{}", "00".repeat(32));
+        match method {
+            "web3_sha3" => json!(["0x68656c6c6f"]),
+            "eth_getBalance" | "eth_getTransactionCount" | "eth_getCode" => json!([contract, "latest"]),
+            "eth_getStorageAt" | "ext_getStorageBytesAt" => json!([contract, "0x0", "latest"]),
+            "eth_getProof" | "ext_getProof" => json!([contract, [word], "latest"]),
+            "eth_getBlockByHash" => json!([block, true]),
+            "eth_getBlockByNumber" => json!(["0x2", true]),
+            "eth_getBlockReceipts"
+            | "eth_getBlockTransactionCountByNumber"
+            | "eth_getUncleCountByBlockNumber"
+            | "ext_getRawBlockHeaderByNumber"
+            | "trace_block"
+            | "rootlight_verification"
+            | "eth_getBlocksByNumber"
+            | "debug_traceBlockByNumber" => json!(["0x2"]),
+            "eth_getBlockTransactionCountByHash"
+            | "eth_getUncleCountByBlockHash"
+            | "ext_getRawBlockHeaderByHash"
+            | "debug_traceBlockByHash"
+            | "rootlight_getBlockWitness" => json!([block]),
+            "eth_getUncleByBlockHashAndIndex" | "eth_getTransactionByBlockHashAndIndex" => {
+                json!([block, "0x0"])
+            }
+            "eth_getUncleByBlockNumberAndIndex" | "eth_getTransactionByBlockNumberAndIndex" => {
+                json!(["0x2", "0x0"])
+            }
+            "eth_getTransactionByHash"
+            | "eth_getTransactionReceipt"
+            | "ext_getRawTransactionReceiptByHash"
+            | "trace_transaction"
+            | "debug_traceTransaction" => json!([self.called]),
+            "trace_get" => json!([self.called, ["0x0"]]),
+            "ext_getTransactionReceiptNodesByHash" => json!([block, self.called]),
+            "eth_call" | "eth_estimateGas" | "eth_createAccessList" | "rootlight_getWitness" => {
+                json!([{"from": BOB, "to": contract}, "latest", {NOBODY: {"code": REVERTS}}])
+            }
+            "eth_getLogs" | "eth_newFilter" => {
+                json!([{"fromBlock": "0x1", "toBlock": "latest", "address": contract, "topics": [TOPIC]}])
+            }
+            "trace_filter" => json!([{"fromBlock": "0x1", "toBlock": "0x2", "after": 0, "count": 100}]),
+            "eth_getFilterChanges" | "eth_getFilterLogs" | "eth_uninstallFilter" => {
+                let filter = self.arguments("eth_newFilter");
+                json!([self.ask("eth_newFilter", &filter)["result"]])
+            }
+            "eth_subscribe" => json!(["newHeads"]),
+            "eth_unsubscribe" => json!([self.ask("eth_subscribe", &json!(["newHeads"]))["result"]]),
+            "eth_sendRawTransaction" => json!([self.signed()]),
+            "eth_sendTransaction" | "eth_signTransaction" => {
+                json!([{"from": BOB, "to": ALICE, "gas": "0x5208", "gasPrice": "0x3938700", "value": "0x1", "data": "0x"}])
+            }
+            "eth_sign" => json!([BOB, "0xdeadbeef"]),
+            "eth_submitWork" => json!(["0x0102030405060708", word, word]),
+            "eth_submitHashrate" => json!([word, word]),
+            "mnr_submitBitcoinBlock" => {
+                let work = self.solution();
+                json!([hex::encode([&work.header[..], &[1], &work.coinbase].concat())])
+            }
+            "mnr_submitBitcoinBlockTransactions" => submission(&self.solution()),
+            "mnr_submitBitcoinBlockPartialMerkle" => {
+                let work = self.solution();
+                let leaf = double_sha256(&work.coinbase);
+                json!(["0x", hex::encode(work.header), hex::encode(&work.coinbase), hex::encode(leaf), "1"])
+            }
+            "personal_importRawKey" => json!(["01".repeat(32), "pass"]),
+            "personal_newAccount" => json!(["pass"]),
+            "personal_newAccountWithSeed" => json!(["seed"]),
+            "personal_dumpRawKey" | "personal_lockAccount" | "anvil_removePoolTransactions" => json!([BOB]),
+            "personal_unlockAccount" | "personal_sendTransaction" => {
+                let account = self.dev.get("personal_newAccount", json!(["pass"]));
+                self.dev.get("anvil_setBalance", json!([account, "0xde0b6b3a7640000"]));
+                if method == "personal_unlockAccount" {
+                    return json!([account, "pass", "0x3e8"]);
+                }
+                json!([{"from": account, "to": ALICE, "value": "0x1"}, "pass"])
+            }
+            "evm_increaseTime" | "anvil_setBlockTimestampInterval" | "anvil_setIntervalMining" => {
+                json!(["0x5"])
+            }
+            "evm_revert" => json!([self.dev.get("evm_snapshot", json!([]))]),
+            "evm_setTime" | "evm_setNextBlockTimestamp" => json!([2_000_000_000_u64]),
+            "evm_setIntervalMining" => json!([1_000]),
+            "evm_setAutomine" | "anvil_autoImpersonateAccount" => json!([true]),
+            "evm_setBlockGasLimit" => json!(["0x989680"]),
+            "anvil_setMinGasPrice" => json!(["0x1"]),
+            "anvil_addBalance" | "anvil_setBalance" | "anvil_setNonce" => json!([BOB, "0x5"]),
+            "anvil_setCode" => json!([NOBODY, "0x00"]),
+            "anvil_setCoinbase" | "anvil_impersonateAccount" | "anvil_stopImpersonatingAccount" => {
+                json!([NOBODY])
+            }
+            "anvil_setStorageAt" => json!([NOBODY, "0x0", word]),
+            "anvil_dropTransaction" => json!([word]),
+            "debug_accountTransactionQuota" => json!([BOB]),
+            "rootlight_getHeaders" => json!(["0x1", "0x1"]),
+            "sco_banAddress" | "sco_unbanAddress" => json!(["192.0.2.7"]),
+            _ => json!([]),
+        }
+    }
+}
+
+/// A canonical block as it is sent to another node.
+pub(crate) fn block_of(dev: &mut Dev, number: u64) -> Block {
+    let view = dev.chain().view();
+    let header = view.headers().by_number(number).unwrap().clone();
+    let stored = view.block(&header.hash()).unwrap();
+    Block {
+        body: BlockBody { transactions: stored.body.transactions().to_vec() },
+        uncles: view.uncles(&header.hash()).unwrap().headers().iter().map(|u| u.header().clone()).collect(),
+        header: header.header().clone(),
+    }
+}

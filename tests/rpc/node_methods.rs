@@ -1,0 +1,231 @@
+//! Methods that only servers have, and the settings of calls and sends.
+
+use std::sync::Arc;
+
+use crate::fixture::{ALICE, BOB, Fixture, NOBODY, REVERTS};
+use crate::support::{dev::Dev, recording::text_of, shared};
+use rootlight::dev::{DevAccounts, DevConfig, Mining};
+use rootlight::engine::{BAN_SECONDS, Moment};
+use rootlight::exec::CallPolicy;
+use rootlight::rpc::{Connection, LocalMessage};
+use rootlight::types::B256;
+use serde_json::{Value, json};
+
+/// The answer that a reference node with the same empty Bridge has given.
+#[test]
+fn the_bridge_of_a_new_chain_has_no_bitcoin_blocks_and_no_peg_outs() {
+    let state = Fixture::new().dev.get("eth_bridgeState", json!([]));
+    assert_eq!(state, json!({"btcBlockchainBestChainHeight": 0, "rskTxsWaitingForSignatures": []}));
+}
+
+#[test]
+fn an_access_list_has_the_cells_and_accounts_that_a_call_touches() {
+    let mut fixture = Fixture::new();
+    let contract = fixture.contract.clone();
+    let word = |number: u8| json!(format!("{}", B256::left_padding_from(&[number])));
+    let list = fixture.dev.get("eth_createAccessList", json!([{"from": BOB, "to": contract}]));
+    assert_eq!(list["accessList"], json!([{"address": contract, "storageKeys": [word(0)]}]));
+    assert!(list.get("error").is_none());
+    let gas = fixture.dev.number("eth_estimateGas", json!([{"from": BOB, "to": contract}]));
+    assert_eq!(list["gasUsed"], json!(format!("{gas:#x}")), "a repeated write has no refund");
+
+    // Reads slots 3 and 2 of itself and a balance, calls the contract and a precompile, then reverts.
+    let address = contract.as_str().unwrap().trim_start_matches("0x");
+    let callee = format!("6000600060006000600073{address}5af1");
+    let native = "6000600060006000600461fffffa";
+    let balance = format!("73{}31", &NOBODY[2..]);
+    let code = format!("0x600354600254{balance}{callee}{native}60006000fd");
+    let params = json!([{"from": BOB, "to": ALICE}, "latest", {ALICE: {"code": code}}]);
+    let list = fixture.dev.get("eth_createAccessList", params);
+    let mut expected = vec![
+        json!({"address": ALICE, "storageKeys": [word(2), word(3)]}),
+        json!({"address": contract, "storageKeys": [word(0)]}),
+        json!({"address": NOBODY, "storageKeys": []}),
+    ];
+    expected.sort_by_key(|entry| entry["address"].as_str().unwrap().to_owned());
+    assert_eq!(list["accessList"], json!(expected), "neither the sender nor native contracts");
+    assert_eq!(list["error"], json!("VM Exception while processing transaction: transaction reverted"));
+    assert!(list["gasUsed"].is_string());
+}
+
+/// The contract that a creation makes is listed with its cells only.
+#[test]
+fn the_access_list_of_a_creation_has_the_cells_of_the_new_contract() {
+    let mut fixture = Fixture::new();
+    let list = fixture.dev.get("eth_createAccessList", json!([{"from": BOB, "data": "0x602a600755"}]));
+    let entries = list["accessList"].as_array().unwrap();
+    assert_eq!(entries.len(), 1, "{list}");
+    assert_eq!(entries[0]["storageKeys"], json!([B256::left_padding_from(&[7]).to_string()]));
+    let list = fixture.dev.get("eth_createAccessList", json!([{"from": BOB, "data": "0x00"}]));
+    assert_eq!(list["accessList"], json!([]));
+}
+
+#[test]
+fn rsk_get_proof_has_the_bare_nodes_of_eth_get_proof_from_the_leaf_up() {
+    let mut fixture = Fixture::new();
+    let params = json!([fixture.contract, ["0x0", "0x1"], "latest"]);
+    let proof = fixture.dev.get("eth_getProof", params.clone());
+    let bare = fixture.dev.get("rsk_getProof", params.clone());
+    assert_eq!(bare, fixture.dev.get("ext_getProof", params));
+    let turned = |nodes: &Value| -> Value {
+        let unwrap = |node: &Value| {
+            let bytes = hex::decode(&node.as_str().unwrap()[2..]).unwrap();
+            let message = alloy_rlp::Header::decode_bytes(&mut &bytes[..], false).unwrap().to_vec();
+            json!(format!("0x{}", hex::encode(message)))
+        };
+        nodes.as_array().unwrap().iter().rev().map(unwrap).collect()
+    };
+    assert_eq!(bare["accountProof"], turned(&proof["accountProof"]));
+    assert_eq!(bare["storageProof"][0]["proof"], turned(&proof["storageProof"][0]["proof"]));
+    assert_eq!(bare["storageProof"][1]["proof"], json!([]), "the cell does not exist");
+    assert!(!proof["storageProof"][1]["proof"].as_array().unwrap().is_empty(), "eth_getProof proves it");
+    for field in ["address", "balance", "codeHash", "nonce", "storageHash"] {
+        assert_eq!(bare[field], proof[field], "{field}");
+    }
+    let nobody = fixture.dev.get("rsk_getProof", json!([NOBODY, [], "latest"]));
+    assert_eq!(nobody["accountProof"], json!([]));
+}
+
+#[test]
+fn addresses_are_banned_until_the_ban_ends() {
+    let mut dev = Fixture::new().dev;
+    for address in ["192.0.2.0/24", "2001:db8::1"] {
+        assert_eq!(dev.get("sco_banAddress", json!([address])), Value::Null);
+    }
+    assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!(["2001:db8::1", "192.0.2.0/24"]));
+    dev.get("sco_unbanAddress", json!(["2001:db8::1"]));
+    assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!(["192.0.2.0/24"]));
+    for address in ["127.0.0.1", "localhost", "192.0.2.0/33", "x"] {
+        let refused = (-32602, format!("invalid banned address {address}"));
+        assert_eq!(dev.refused("sco_banAddress", json!([address])), refused);
+        assert_eq!(dev.refused("sco_unbanAddress", json!([address])), refused);
+    }
+    dev.now += BAN_SECONDS;
+    assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!([]));
+    // A recorded answer of the reference node, in the order of its fields.
+    let summary = dev.get("sco_reputationSummary", json!([]));
+    assert_eq!((summary["count"].clone(), summary.as_object().unwrap().len()), (json!(0), 17));
+    assert_eq!(dev.get("sco_peerList", json!([])), json!([]));
+}
+
+/// The recorded session of a reference node without peers.
+#[test]
+fn recorded_bans_have_the_answers_of_the_reference() {
+    let Some(shared) = shared() else { return };
+    let mut dev = Fixture::new().dev;
+    let mut compared = 0;
+    for line in text_of(&shared.join("vectors/chain/rpc_misc.jsonl")).lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let method = line["request"]["method"].as_str().unwrap_or_default();
+        if !method.starts_with("sco_") || method == "sco_clearPeerScoring" {
+            continue;
+        }
+        let params = line["request"]["params"].clone();
+        let answer = dev.ask(method, params.clone());
+        assert_eq!(answer["result"], line["response"]["result"], "{method} {params}");
+        assert_eq!(answer["error"]["code"], line["response"]["error"]["code"], "{method} {params}");
+        // A missing parameter has one text, whether it is null or not given.
+        if params != json!([null]) {
+            assert_eq!(answer["error"], line["response"]["error"], "{method} {params}");
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 13);
+}
+
+#[test]
+fn foreign_pages_may_not_ban() {
+    let mut dev = Fixture::new().dev;
+    let page = Connection::new(1, 1).from_foreign_page(Some("https://evil.example".into()));
+    let message = br#"{"jsonrpc":"2.0","id":1,"method":"sco_banAddress","params":["192.0.2.7"]}"#;
+    let message = LocalMessage::new(&dev.client.dispatcher(), Arc::new(page), message);
+    let moment = Moment { now: dev.now, entropy: B256::ZERO };
+    let answer = dev.client.answer(message, moment, &|| false).unwrap().body;
+    assert!(answer.contains("\"code\":4100"), "{answer}");
+    assert_eq!(dev.get("sco_bannedAddresses", json!([])), json!([]));
+}
+
+#[test]
+fn the_openrpc_document_lists_the_methods_with_their_parameters() {
+    let mut fixture = Fixture::new();
+    let document = fixture.dev.get("rpc.discover", json!([]));
+    assert_eq!(document["openrpc"], json!("1.3.2"));
+    let methods = document["methods"].as_array().unwrap();
+    let of = |name: &str| methods.iter().find(|method| method["name"] == json!(name)).unwrap();
+    let balance = of("eth_getBalance");
+    assert_eq!(balance["params"][0]["schema"], json!({"$ref": "#/components/schemas/ADDRESS"}));
+    assert_eq!(
+        (&balance["params"][0]["required"], &balance["params"][1]["required"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(of("evm_mine")["x-modes"]["light"]["code"], json!(-32601));
+    for schema in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(document.to_string().contains(&format!("#/components/schemas/{schema}")), "{schema} is used");
+    }
+    for used in document.to_string().split("#/components/schemas/").skip(1) {
+        let name = used.split('"').next().unwrap();
+        assert!(document["components"]["schemas"].get(name).is_some(), "{name} exists");
+    }
+    assert_eq!(fixture.dev.refused("rpc_discover", json!([])), (-32601, "method not found".into()));
+}
+
+fn dev_with(policy: CallPolicy) -> Dev {
+    Dev::new(DevConfig { policy, mining: Mining::Manual, ..DevConfig::new(&DevAccounts::default()) })
+}
+
+#[test]
+fn the_code_of_a_revert_is_a_setting() {
+    let code = json!({BOB: {"code": REVERTS}});
+    for (method, code_of) in [("eth_call", 3), ("eth_estimateGas", 3), ("eth_call", -32015)] {
+        let mut dev = dev_with(CallPolicy { revert_code: code_of, ..CallPolicy::default() });
+        let answer = dev.ask(method, json!([{"to": BOB}, "latest", code]));
+        assert_eq!(answer["error"]["code"], json!(code_of), "{method}");
+        assert!(answer["error"]["data"].as_str().unwrap().starts_with("0x08c379a0"), "{method}");
+    }
+}
+
+#[test]
+fn state_overrides_are_refused_where_they_are_not_allowed() {
+    let mut dev = dev_with(CallPolicy { overrides: false, ..CallPolicy::default() });
+    let refused = (-32602, "State override is not allowed".to_owned());
+    for method in ["eth_call", "eth_estimateGas", "eth_createAccessList"] {
+        let params = |overrides: Value| json!([{"to": BOB}, "latest", overrides]);
+        assert_eq!(dev.refused(method, params(json!({BOB: {"balance": "0x1"}}))), refused, "{method}");
+        dev.get(method, params(json!({})));
+        dev.get(method, json!([{"to": BOB}, "latest"]));
+    }
+}
+
+/// Before release 6.5.0 of the reference node.
+#[test]
+fn an_estimate_without_a_check_of_funds_is_that_of_the_transfer() {
+    let poor = json!([{"from": NOBODY, "to": BOB, "value": "0x1", "gasPrice": "0x3938700"}]);
+    let mut dev = dev_with(CallPolicy { checks_funds: false, ..CallPolicy::default() });
+    assert_eq!(dev.get("eth_estimateGas", poor.clone()), json!("0x5208"));
+    assert_eq!(dev_with(CallPolicy::default()).refused("eth_estimateGas", poor).0, -32000);
+}
+
+#[test]
+fn a_transaction_that_reverts_has_a_hash_and_a_receipt_unless_failures_are_reported() {
+    let instant = || DevConfig { mining: Mining::Instant, ..DevConfig::new(&DevAccounts::default()) };
+    // Initialisation code that reverts.
+    let creation = json!([{"from": BOB, "data": "0x60006000fd", "gas": "0x186a0"}]);
+    for method in ["eth_sendRawTransaction", "eth_sendTransaction"] {
+        let params = |dev: &mut Dev| match method {
+            "eth_sendRawTransaction" => json!([dev.get("eth_signTransaction", creation.clone())]),
+            _ => creation.clone(),
+        };
+        let mut dev = Dev::new(instant());
+        let sent = params(&mut dev);
+        let hash = dev.get(method, sent);
+        assert_eq!(dev.get("eth_getTransactionReceipt", json!([hash]))["status"], json!("0x0"), "{method}");
+
+        let mut dev = Dev::new(DevConfig { report_reverts: true, ..instant() });
+        let sent = params(&mut dev);
+        let (code, text) = dev.refused(method, sent);
+        assert_eq!(
+            (code, text.as_str()),
+            (-32015, "VM Exception while processing transaction: transaction reverted")
+        );
+    }
+}
