@@ -1,17 +1,25 @@
 // viem against the development chain, with the chain's own test actions.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { createPublicClient, createTestClient, createWalletClient, decodeErrorResult, http, parseEther } from 'viem';
+import {
+  ContractFunctionRevertedError,
+  createPublicClient,
+  createTestClient,
+  createWalletClient,
+  decodeErrorResult,
+  http,
+  parseEther,
+} from 'viem';
 import { mnemonicToAccount } from 'viem/accounts';
 import { rootstock } from 'viem/chains';
 import { MNEMONIC, startChain, token } from './chain.mjs';
 
 let chain, reader, writer, tester, address;
+const local = { ...rootstock, id: 33, name: 'regtest', testnet: true };
 const account = mnemonicToAccount(MNEMONIC);
 
 before(async () => {
   chain = await startChain();
-  const local = { ...rootstock, id: 33, name: 'regtest', testnet: true };
   const options = { chain: local, transport: http(chain.url), pollingInterval: 50, cacheTime: 0 };
   reader = createPublicClient(options);
   writer = createWalletClient({ ...options, account });
@@ -40,6 +48,24 @@ test('revert data can be decoded', async () => {
     assert.equal(decodeErrorResult({ abi: token.abi, data }).errorName, 'NotEnough');
     return true;
   });
+});
+
+test('viem decodes reverts by itself with --revert-code 3', async () => {
+  const other = await startChain('--revert-code', '3');
+  try {
+    const options = { chain: local, transport: http(other.url), pollingInterval: 50, cacheTime: 0 };
+    const looker = createPublicClient(options);
+    const deployed = await createWalletClient({ ...options, account }).deployContract({ ...token, args: ['Viem', 50n] });
+    const { contractAddress } = await looker.waitForTransactionReceipt({ hash: deployed });
+    const call = { ...token, address: contractAddress, functionName: 'transfer', args: [account.address, 51n], account };
+    await assert.rejects(looker.simulateContract(call), (error) => {
+      const revert = error.walk((cause) => cause instanceof ContractFunctionRevertedError);
+      assert.equal(revert?.data?.errorName, 'NotEnough');
+      return true;
+    });
+  } finally {
+    await other.stop();
+  }
 });
 
 test('test actions: balance, impersonation, time, mining', async () => {

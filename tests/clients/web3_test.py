@@ -8,7 +8,7 @@ import unittest
 
 from eth_account import Account
 from web3 import Web3
-from web3.exceptions import ContractCustomError, ContractPanicError, Web3RPCError
+from web3.exceptions import ContractCustomError, ContractLogicError, ContractPanicError, Web3RPCError
 
 MNEMONIC = "test test test test test test test test test test test junk"
 
@@ -71,6 +71,20 @@ class DevChain(unittest.TestCase):
             self.token.functions.transfer("0x" + "00" * 20, 0).call()
         with self.assertRaises(ContractPanicError):
             self.token.functions.divide(1, 0).call()
+
+    def test_reverts_with_the_code_of_geth(self):
+        command = [os.environ["ROOTLIGHT"], "dev", "--http-port", "0", "--revert-code", "3"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                url = next(found for line in process.stdout if (found := re.match(r"listening (\S+)", line)))
+                web3 = Web3(Web3.HTTPProvider(url.group(1)))
+                # Code that reverts with Error("no").
+                code = "0x6308c379a060e01b60005260206004526002602452616e6f60f01b60445260646000fd"
+                to = web3.eth.accounts[1]
+                with self.assertRaisesRegex(ContractLogicError, "no"):
+                    web3.eth.call({"to": to}, "latest", {to: {"code": code}})
+            finally:
+                process.terminate()
 
     def test_past_state(self):
         to = self.web3.eth.accounts[6]

@@ -72,7 +72,8 @@ pub(crate) fn test(log: &mut Log) -> Outcome {
             .env("ROOTLIGHT_TOKEN", &token)
             .limit(5 * 60)
     };
-    let files = ["tests/clients/ethers.test.mjs", "tests/clients/viem.test.mjs"];
+    let files = ["ethers", "openrpc", "viem"].map(|name| format!("tests/clients/{name}.test.mjs"));
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
     log.run(with(Cmd::new("node --test --test-reporter=tap").args(&files)))?;
     log.run(with(Cmd::program(&python()).args(&["tests/clients/web3_test.py", "-v"])))?;
     Ok(String::new())
